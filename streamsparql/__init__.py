@@ -1,0 +1,56 @@
+"""streamsparql: SPARQL over streams, compiled into one temporal algebra.
+
+    import streamsparql
+
+    query = streamsparql.compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE { ?x ?p ?o }")
+    print(query.explain())
+
+Names are loaded when they are first used, so that `import streamsparql` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamsparql.errors import (
+    EngineError,
+    QueryError,
+    QuerySyntaxError,
+    SourceError,
+    StreamSparqlError,
+    UnsupportedFeature,
+)
+
+if TYPE_CHECKING:
+    from streamsparql.data import inputs
+    from streamsparql.query import Query, compile
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EngineError",
+    "Query",
+    "QueryError",
+    "QuerySyntaxError",
+    "SourceError",
+    "StreamSparqlError",
+    "UnsupportedFeature",
+    "compile",
+    "inputs",
+]
+
+_HOMES = {"compile": "query", "Query": "query", "inputs": "data"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
