@@ -1,0 +1,102 @@
+"""Access: where triples come into a plan (SEMANTICS.md section 3).
+
+`access(stream)` gives each item of a raw stream the validity `[t, t+1)`; windows then lengthen it.
+`access(graph)` gives each triple of a static graph the validity `[0, INFINITY)`. Several default
+sources are merged below the patterns that read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.streams import Element, Snapshot
+from streamsparql.algebra.terms import IRI, Triple
+
+
+class Stamped(NamedTuple):
+    """A triple that carries the latest stamp of each stream it came from.
+
+    Only plans of queries that ask for `timestamp` have these (SEMANTICS.md section 8).
+    """
+
+    triple: Triple
+    stamps: tuple[tuple[IRI, int], ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AccessStream(Plan):
+    """Reads a stream: an item stamped `t` holds over `[t, t+1)`. Section 3; Definition 1.
+
+    `stamped` keeps the stamp beside the triple.
+    """
+
+    stream: IRI
+    stamped: bool = False
+
+    def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
+        """The items in stream order."""
+        return [
+            Element(self._read(triple, t), t, t + 1) for triple, _, t in inputs.streams[self.stream]
+        ]
+
+    def _read(self, triple: Triple, t: int) -> Triple | Stamped:
+        return Stamped(triple, ((self.stream, t),)) if self.stamped else triple
+
+    def at(self, t: int, inputs: Inputs) -> Snapshot[Hashable]:
+        """The items stamped `t`."""
+        return Snapshot.of(element.item for element in self.elements(inputs) if element.holds(t))
+
+    def events(self, t: int, inputs: Inputs) -> Events:
+        """The items that are known at `t`, each over its own occurrence. Section 7."""
+        items = inputs.streams[self.stream]
+        return frozenset(Occurrence(triple, a, w) for triple, a, w in items if w <= t)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AccessGraph(Plan):
+    """Reads static graphs, merged into one set of triples that always hold. Section 3.
+
+    `graphs` are names; a variable among them is the graph that `GRAPH ?g` is at. `background` adds
+    the default graph that the caller gives beside the query.
+    """
+
+    graphs: tuple[IRI | Variable, ...] = ()
+    background: bool = False
+    stamped: bool = False
+
+    def _triples(self, inputs: Inputs) -> frozenset[Triple]:
+        names = (inputs.graph_names[g] if isinstance(g, Variable) else g for g in self.graphs)
+        found = [inputs.graphs.get(name, frozenset()) for name in names]
+        return frozenset().union(*found, inputs.graph if self.background else ())
+
+    def at(self, t: int, inputs: Inputs) -> Snapshot[Hashable]:
+        """All triples, whatever the instant."""
+        triples = self._triples(inputs)
+        return Snapshot.of(Stamped(x, ()) if self.stamped else x for x in triples)
+
+    def events(self, t: int, inputs: Inputs) -> Events:
+        """All triples, with no occurrence. Section 7."""
+        return frozenset(Occurrence(triple) for triple in self._triples(inputs))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Merge(Operator):
+    """The union of sources below a pattern: multiplicities add. Sections 3 and 4."""
+
+    sources: tuple[Plan, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.sources) > 1, "a merge is of two sources or more"
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Hashable]) -> Snapshot[Hashable]:
+        """Multiset union."""
+        return Snapshot(entry for snapshot in snapshots for entry in snapshot.entries)
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """Set union."""
+        return frozenset().union(*events)

@@ -1,0 +1,107 @@
+"""The aggregates of SPARQL 1.1 over a bag of terms (section 18.5.1).
+
+They depend on the bag alone, never on an order in it: a sum is exact and rounded once, GROUP_CONCAT
+concatenates in ORDER BY order, SAMPLE takes the first in that order. What is kept up to date piece
+by piece elsewhere must come to what is computed here from scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from streamsparql.algebra.functions import text_of
+from streamsparql.algebra.terms import Literal, Term, integer
+from streamsparql.algebra.values import (
+    EXACT,
+    NUMBERS,
+    ExpressionError,
+    divide,
+    literal_of,
+    number_of,
+    order_key,
+)
+
+Bag = list[tuple[Term | None, int]]
+"""Terms with their multiplicities; None for a row whose expression raised an error."""
+
+
+def aggregate(name: str, values: Bag, distinct: bool = False, separator: str | None = None) -> Term:
+    """One aggregate, by its name in upper case, of an expression's values over a group.
+
+    COUNT(*) is COUNT of a term that is never None. No separator is a space.
+
+    >>> bag: Bag = [(integer(2), 3), (integer(1), 1)]
+    >>> aggregate("SUM", bag).lexical, aggregate("SUM", bag, distinct=True).lexical
+    ('7', '3')
+    >>> aggregate("GROUP_CONCAT", bag, separator="+").lexical
+    '1+2+2+2'
+    """
+    if distinct:
+        values = [(term, 1) for term in dict.fromkeys(term for term, _ in values)]
+    return _AGGREGATES[name](values, " " if separator is None else separator)
+
+
+def _count(bag: Bag, separator: str) -> Term:
+    return integer(sum(times for term, times in bag if term is not None))
+
+
+_RANK = {kind: rank for rank, kind in enumerate(NUMBERS)}
+
+
+def _sum(bag: Bag, separator: str) -> Literal:
+    """Promotes all to the widest type that occurs, adds without rounding, and rounds the total."""
+    numbers = [(number_of(term), times) for term, times in _without_errors(bag)]
+    widest = max((type(number) for number, _ in numbers), key=_RANK.__getitem__, default=int)
+    promote = NUMBERS[widest]
+    total = Decimal(0)
+    for number, times in numbers:
+        total = EXACT.fma(Decimal(promote(number)), Decimal(times), total)
+    return literal_of(promote(total))
+
+
+def _average(bag: Bag, separator: str) -> Term:
+    total = _sum(bag, separator)
+    return divide(total, _count(bag, separator)) if bag else total
+
+
+def _least(bag: Bag, separator: str) -> Term:
+    return min(_some(_without_errors(bag)), key=order_key)
+
+
+def _greatest(bag: Bag, separator: str) -> Term:
+    return max(_some(_without_errors(bag)), key=order_key)
+
+
+def _sample(bag: Bag, separator: str) -> Term:
+    return min(_some([(term, times) for term, times in bag if term is not None]), key=order_key)
+
+
+def _concatenation(bag: Bag, separator: str) -> Term:
+    ordered = sorted(_without_errors(bag), key=lambda item: order_key(item[0]))
+    return Literal(separator.join(text_of(term) for term, times in ordered for _ in range(times)))
+
+
+def _without_errors(bag: Bag) -> list[tuple[Term, int]]:
+    """The bag itself: an error among the values is an error of the whole (test agg-err-01)."""
+    terms = [(term, times) for term, times in bag if term is not None]
+    if len(terms) < len(bag):
+        raise ExpressionError("the aggregated expression is an error for some row")
+    return terms
+
+
+def _some(terms: list[tuple[Term, int]]) -> list[Term]:
+    if not terms:
+        raise ExpressionError("there is no value to choose from")
+    return [term for term, _ in terms]
+
+
+_AGGREGATES: dict[str, Callable[[Bag, str], Term]] = {
+    "COUNT": _count,
+    "SUM": _sum,
+    "AVG": _average,
+    "MIN": _least,
+    "MAX": _greatest,
+    "SAMPLE": _sample,
+    "GROUP_CONCAT": _concatenation,
+}

@@ -1,0 +1,155 @@
+"""The event operators of EP-SPARQL (SEMANTICS.md section 7; WWW 2011 section 4.2).
+
+They are no snapshot operators. An event solution `(mu, start, end)` is given once, at its end, and
+later input never withdraws it: what is known at `t` is a set that only grows with `t`. The other
+operators of a pattern (`TriplePatternMatching`, `Join`, `Union`, `Filter`, ..) have a reading over
+such sets too, and `Detect` leads back to snapshots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streamsparql.algebra.filter import with_occurrence
+from streamsparql.algebra.graph import Construct
+from streamsparql.algebra.inputs import Inputs, Item
+from streamsparql.algebra.join import join_events, left_join_events
+from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.solutions import Expression, Solution
+from streamsparql.algebra.streams import Snapshot
+from streamsparql.algebra.terms import IRI
+from streamsparql.errors import EngineError
+
+MOST_ROUNDS = 1000
+"""How often rules may feed each other at one instant before their closure counts as infinite."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EventPair(Operator):
+    """The base of the binary event operators, which are defined by `occur`."""
+
+    left: Plan
+    right: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
+        """None: at one instant there is no order in time."""
+        raise EngineError(f"{type(self).__name__} gives events, not snapshots")
+
+
+def before(one: Occurrence, two: Occurrence) -> bool:
+    """The second starts strictly after the first has ended; what is static does neither.
+
+    >>> before(Occurrence(None, 0, 4), Occurrence(None, 5, 5))
+    True
+    """
+    return one.end is not None and two.start is not None and one.end < two.start
+
+
+def together(one: Occurrence, two: Occurrence) -> bool:
+    """Both have the same occurrence."""
+    return one.end is not None and (one.start, one.end) == (two.start, two.end)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeqJoin(EventPair):
+    """`SEQ`: compatible pairs with `end1 < start2`, over `[start1, end2]`. Section 7."""
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """SeqJoin."""
+        left, right = events
+        return join_events(left, right, before)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EqJoin(EventPair):
+    """`EQUALS`: compatible pairs with the same occurrence. Section 7."""
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """EqJoin."""
+        left, right = events
+        return join_events(left, right, together)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeqRightJoin(EventPair):
+    """`OPTIONALSEQ`: `SEQ`, and each right solution that no left one comes before. Section 7."""
+
+    condition: Expression | None = None
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """SeqRightJoin."""
+        left, right = events
+        return left_join_events(
+            right, left, self.condition, inputs, lambda two, one: before(one, two)
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EqLeftJoin(EventPair):
+    """`EQUALSOPTIONAL`: `EQUALS`, and each left solution that has no such partner. Section 7."""
+
+    condition: Expression | None = None
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """EqLeftJoin."""
+        left, right = events
+        return left_join_events(left, right, self.condition, inputs, together)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Detect(Plan):
+    """From events to snapshots: a solution holds at the instant of its end, once. Section 7.
+
+    Its occurrence stays with it in hidden columns. A solution of static triples alone is known from
+    the beginning.
+    """
+
+    input: Plan
+
+    def at(self, t: int, inputs: Inputs) -> Snapshot[Solution]:
+        """What is detected at `t`."""
+        return Snapshot.of(
+            with_occurrence(event)
+            for event in self.input.events(t, inputs)
+            if event.end == t or (event.end is None and t == inputs.start)
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Closure(Plan):
+    """Evaluates `input` over the Q-closure of a stream. Section 7; WWW 2011 section 4.2.
+
+    The closure is the least stream that holds the given one and every triple that a rule constructs
+    over it, with the occurrence of the rule's solution.
+    """
+
+    stream: IRI
+    rules: tuple[Construct, ...]
+    input: Plan
+
+    def events(self, t: int, inputs: Inputs) -> Events:
+        """Rules are applied to what is known at `t` until nothing new appears."""
+        return self.input.events(t, self._closed(t, inputs))
+
+    def _closed(self, t: int, inputs: Inputs) -> Inputs:
+        known = {item for item in inputs.streams[self.stream] if item.end <= t}
+        rounds_at: dict[int, int] = {}
+        while True:
+            made = {
+                Item(triple, start, end)
+                for rule in self.rules
+                for triple, start, end in rule.events(t, inputs)
+                if start is not None and end is not None
+            } - known
+            if not made:
+                return inputs
+            known |= made
+            instant = min(item.end for item in made)
+            rounds_at[instant] = rounds_at.get(instant, 0) + 1
+            if rounds_at[instant] > MOST_ROUNDS:
+                raise EngineError(
+                    f"the rules never come to an end at the instant {instant}: each round makes"
+                    f" new triples, also after {MOST_ROUNDS} rounds"
+                )
+            inputs = replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})

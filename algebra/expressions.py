@@ -1,0 +1,246 @@
+"""Expressions over the terms of a row, with SPARQL's three-valued logic (SPARQL 1.1 section 17).
+
+An evaluation gives a term or raises `ExpressionError`, which is the third value: FILTER takes it
+for false, BIND leaves its variable unbound, `||` and `&&` can still decide. Strict functions are in
+the table of `functions`; here are the forms that do not just evaluate all their arguments.
+
+EXISTS is not among them: the translator puts a `Mark` below the operator that asks, and the
+expression reads the mark's hidden variable. Nor are `timestamp(?x)` and `getDURATION()`: they are
+hidden variables that matching and event operators bind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, Run, cast_function
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import IRI, Literal, Term, boolean
+from streamsparql.algebra.values import ExpressionError, effective_boolean_value, equal
+
+Row = Mapping[Variable, Term]
+
+OCCURRENCE = {
+    "GETSTARTTIME": Variable(".start"),
+    "GETENDTIME": Variable(".end"),
+    "GETDURATION": Variable(".duration"),
+}
+"""EP-SPARQL's functions, as the hidden variables that hold an event row's occurrence."""
+
+
+def evaluate(expression: Expression, row: Row, run: Run) -> Term:
+    """The value of an expression on a row, or `ExpressionError`.
+
+    >>> sum_ = Call("+", (Constant(Literal("1")), Variable("x")))
+    >>> evaluate(sum_, {}, Run())
+    Traceback (most recent call last):
+        ...
+    streamsparql.algebra.values.ExpressionError: ?x is unbound
+    """
+    match expression:
+        case Variable():
+            if expression not in row:
+                raise ExpressionError(f"{expression} is unbound")
+            return row[expression]
+        case Constant(term):
+            return term
+        case Call():
+            return expression.value(row, run)
+        case Or(args):
+            return _decide(args, row, run, until=True)
+        case And(args):
+            return _decide(args, row, run, until=False)
+        case Not(arg):
+            return boolean(not effective_boolean_value(evaluate(arg, row, run)))
+        case Bound(variable):
+            return boolean(variable in row)
+        case If(condition, then, otherwise):
+            chosen = effective_boolean_value(evaluate(condition, row, run))
+            return evaluate(then if chosen else otherwise, row, run)
+        case Coalesce(args):
+            return _first_value(args, row, run)
+        case In(arg, options):
+            return _is_in(evaluate(arg, row, run), options, row, run)
+        case Volatile():
+            return expression.value(row, run)
+    raise ExpressionError(f"{type(expression).__name__} has no value on a row")
+
+
+def holds(condition: Expression, row: Row, run: Run) -> bool:
+    """Whether a row passes: an error does not."""
+    try:
+        return effective_boolean_value(evaluate(condition, row, run))
+    except ExpressionError:
+        return False
+
+
+def value_or_none(expression: Expression, row: Row, run: Run) -> Term | None:
+    """The value, or None where the evaluation is an error."""
+    try:
+        return evaluate(expression, row, run)
+    except ExpressionError:
+        return None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Constant(Expression):
+    """A term as it stands."""
+
+    term: Term
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Call(Expression):
+    """An operator or a function applied to the values of its arguments.
+
+    `function` is a name of `functions.FUNCTIONS`, or the IRI of a cast.
+    """
+
+    function: str | IRI
+    args: tuple[Expression, ...]
+    _apply: ClassVar[Callable[..., Term]]
+
+    def __post_init__(self) -> None:
+        found = (
+            FUNCTIONS.get(self.function)
+            if isinstance(self.function, str)
+            else cast_function(self.function)
+        )
+        assert found is not None, f"there is no function {self.function}"
+        most = len(self.args) if found.most is None else found.most
+        assert found.least <= len(self.args) <= most, f"{self.function}: too few or many arguments"
+        object.__setattr__(self, "_apply", found.apply)
+
+    def value(self, row: Row, run: Run) -> Term:
+        """The function's value. A chain such as `?a + ?b + ..` is worked off without recursion."""
+        chain = [self]
+        while chain[-1].args and isinstance(first := chain[-1].args[0], Call):
+            chain.append(first)
+        call = chain.pop()
+        result = call._apply(run, *(evaluate(arg, row, run) for arg in call.args))
+        while chain:
+            call = chain.pop()
+            rest = (evaluate(arg, row, run) for arg in call.args[1:])
+            result = call._apply(run, result, *rest)
+        return result
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Volatile(Expression):
+    """RAND, UUID, STRUUID, BNODE: functions of the call's site and the row (SEMANTICS.md R16).
+
+    `columns` are the variables that make up the row's identity; among them is the hidden one that
+    numbers equal rows. BNODE("a") gives one node per row wherever it is called, so it has no site.
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+    columns: tuple[Variable, ...]
+    site: int
+
+    def value(self, row: Row, run: Run) -> Term:
+        """The function of the row's fingerprint."""
+        site = 0 if self.function == "BNODE" and self.args else self.site
+        cells = (f"{v}={row[v]}" for v in self.columns if v in row)
+        seed = hashlib.sha256("\n".join([str(site), *cells]).encode()).hexdigest()
+        values = (evaluate(arg, row, run) for arg in self.args)
+        return VOLATILE[self.function].apply(run, seed, *values)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Or(Expression):
+    """`||`: true if one is true, else an error if one is an error, else false."""
+
+    args: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class And(Expression):
+    """`&&`: false if one is false, else an error if one is an error, else true."""
+
+    args: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Not(Expression):
+    """`!`."""
+
+    arg: Expression
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bound(Expression):
+    """BOUND."""
+
+    variable: Variable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class If(Expression):
+    """IF."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coalesce(Expression):
+    """COALESCE: the first argument that is no error."""
+
+    args: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class In(Expression):
+    """IN: a chain of `=` joined by `||`."""
+
+    arg: Expression
+    options: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aggregate(Expression):
+    """An aggregate; `argument` is None for `*`. It has a value on a group, not on a row."""
+
+    function: str
+    argument: Expression | None
+    distinct: bool = False
+    separator: str | None = None
+
+
+def _decide(args: tuple[Expression, ...], row: Row, run: Run, *, until: bool) -> Literal:
+    error: ExpressionError | None = None
+    for arg in args:
+        try:
+            if effective_boolean_value(evaluate(arg, row, run)) is until:
+                return boolean(until)
+        except ExpressionError as found:
+            error = found
+    if error is not None:
+        raise error
+    return boolean(not until)
+
+
+def _first_value(args: tuple[Expression, ...], row: Row, run: Run) -> Term:
+    for arg in args:
+        value = value_or_none(arg, row, run)
+        if value is not None:
+            return value
+    raise ExpressionError("COALESCE has no argument with a value")
+
+
+def _is_in(value: Term, options: tuple[Expression, ...], row: Row, run: Run) -> Literal:
+    error: ExpressionError | None = None
+    for option in options:
+        try:
+            if equal(value, evaluate(option, row, run)):
+                return boolean(True)
+        except ExpressionError as found:
+            error = found
+    if error is not None:
+        raise error
+    return boolean(False)

@@ -1,0 +1,120 @@
+"""What lets rows pass or marks them: filters and EXISTS (SEMANTICS.md section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamsparql.algebra.expressions import OCCURRENCE, holds
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
+from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible
+from streamsparql.algebra.streams import Snapshot
+from streamsparql.algebra.terms import TRUE, Literal, boolean
+from streamsparql.algebra.values import date_time_literal, duration_literal
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Filter(Elementwise):
+    """Keeps the rows for which the condition is true; an error is not true. Definition 8."""
+
+    condition: Expression
+    input: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """Definition 8, at one instant."""
+        return snapshots[0].where(
+            lambda row: holds(self.condition, {**inputs.outer, **row}, inputs.run)
+        )
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """The same over events; the condition may read the occurrence."""
+        return frozenset(e for e in events[0] if event_passes(self.condition, e, inputs))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mark(Operator):
+    """Adds the hidden boolean of an EXISTS, so that any expression can use it. Section 4.
+
+    `pattern` is evaluated for each row by itself, the row's bindings substituted.
+    """
+
+    variable: Variable
+    input: Plan
+    pattern: Plan
+
+    @property
+    def operands(self) -> tuple[Plan, ...]:
+        """The rows to mark; the pattern is asked row by row."""
+        return (self.input,)
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """SPARQL 1.1 section 18.6, exists."""
+        return snapshots[0].map(
+            lambda row: row.extend(self.variable, exists(self.pattern, row, t, inputs))
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SemiJoin(Operator):
+    """FILTER EXISTS: a filter that is just the mark. Section 4."""
+
+    input: Plan
+    pattern: Plan
+
+    @property
+    def operands(self) -> tuple[Plan, ...]:
+        """The rows to filter; the pattern is asked row by row."""
+        return (self.input,)
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """The rows for which the pattern has a solution."""
+        return snapshots[0].where(lambda row: exists(self.pattern, row, t, inputs) == TRUE)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AntiJoin(Operator):
+    """FILTER NOT EXISTS: a filter that is just the mark, negated. Section 4."""
+
+    input: Plan
+    pattern: Plan
+
+    @property
+    def operands(self) -> tuple[Plan, ...]:
+        """The rows to filter; the pattern is asked row by row."""
+        return (self.input,)
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """The rows for which the pattern has no solution."""
+        return snapshots[0].where(lambda row: exists(self.pattern, row, t, inputs) != TRUE)
+
+
+def exists(pattern: Plan, row: Solution, t: int, inputs: Inputs) -> Literal:
+    """Whether the pattern has a solution once the row's bindings are substituted in it.
+
+    Substitution happens where the pattern's variables get their values, at its leaves, and where
+    expressions read them (`Inputs.outer`); never inside a window.
+    """
+    outer = Solution({**inputs.outer, **row})
+    found = pattern.at(t, inputs.at_row(outer))
+    return boolean(any(compatible(mu, outer) for mu, _ in found.entries))
+
+
+def event_passes(condition: Expression | None, event: Occurrence, inputs: Inputs) -> bool:
+    """Whether an event solution passes; getSTARTTIME and the like read its occurrence."""
+    if condition is None:
+        return True
+    row = with_occurrence(event)
+    return holds(condition, {**inputs.outer, **row}, inputs.run)
+
+
+def with_occurrence(event: Occurrence) -> Solution:
+    """The solution with its occurrence in hidden columns. Section 7."""
+    row: Solution = event.item
+    if event.start is None or event.end is None:
+        return row
+    times = {
+        OCCURRENCE["GETSTARTTIME"]: date_time_literal(event.start),
+        OCCURRENCE["GETENDTIME"]: date_time_literal(event.end),
+        OCCURRENCE["GETDURATION"]: duration_literal(event.end - event.start),
+    }
+    return Solution({**row, **times})

@@ -1,0 +1,159 @@
+"""Graphs in and graphs out: GRAPH, CONSTRUCT, DESCRIBE, and ASK's one boolean."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from streamsparql.algebra.access import Stamped
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.match import TriplePattern
+from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.solutions import Solution, Variable, compatible, merge
+from streamsparql.algebra.streams import Snapshot
+from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, Triple, boolean
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph(Plan):
+    """`GRAPH name { .. }` over graphs that only the caller knows. Section 4, "Graphs".
+
+    `GRAPH <iri>` is its input where there is a graph of that name, and empty where there is none.
+    `GRAPH ?g` is the union over all named graphs, each joined with `?g` bound to the name. The
+    join comes last: inside the braces, `?g` is bound by nothing but the patterns there.
+    """
+
+    name: IRI | Variable
+    input: Plan
+
+    def at(self, t: int, inputs: Inputs) -> Snapshot[Solution]:
+        """SPARQL 1.1 section 18.6, Graph."""
+        if isinstance(self.name, IRI):
+            return self.input.at(t, inputs) if self.name in inputs.graphs else Snapshot()
+        return Snapshot(
+            (merge(mu, row), n)
+            for mu, there in self._graphs(self.name, inputs)
+            for row, n in self.input.at(t, there).entries
+            if compatible(mu, row)
+        )
+
+    def events(self, t: int, inputs: Inputs) -> Events:
+        """The same over event solutions."""
+        if isinstance(self.name, IRI):
+            return self.input.events(t, inputs) if self.name in inputs.graphs else frozenset()
+        return frozenset(
+            event._replace(item=merge(mu, event.item))
+            for mu, there in self._graphs(self.name, inputs)
+            for event in self.input.events(t, there)
+            if compatible(mu, event.item)
+        )
+
+    def _graphs(self, variable: Variable, inputs: Inputs) -> Iterator[tuple[Solution, Inputs]]:
+        for name in inputs.graphs:
+            yield Solution({variable: name}), inputs.in_graph(variable, name)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Construct(Operator):
+    """CONSTRUCT: the triples that the template makes of each row; a set. Section 4, R16.
+
+    A blank node of the template is a function of its label, the row, and the row's number among
+    equal ones, so that cutting a validity does not change it.
+    """
+
+    template: tuple[TriplePattern, ...]
+    input: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
+        """SPARQL 1.1 section 16.2."""
+        made = {
+            triple: 1
+            for row, n in snapshots[0].entries
+            for k in range(1, n + 1)
+            for triple in instances(self.template, row, k)
+        }
+        return Snapshot(made.items())
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """Triples that occur when their solution does."""
+        return frozenset(
+            Occurrence(triple, start, end)
+            for row, start, end in events[0]
+            for triple in instances(self.template, row, 1)
+        )
+
+
+def instances(template: tuple[TriplePattern, ...], row: Solution, number: int) -> Iterator[Triple]:
+    """The template's triples for one row; those that are no RDF are left out.
+
+    >>> p = TriplePattern(Variable("x"), IRI("p"), Variable("y"))
+    >>> list(instances((p,), Solution({Variable("x"): IRI("a")}), 1))
+    []
+    """
+    for pattern in template:
+        terms = [_instance(place, row, number) for place in pattern]
+        subject, predicate, value = terms
+        if (
+            isinstance(subject, IRI | BlankNode)
+            and isinstance(predicate, IRI)
+            and value is not None
+        ):
+            yield Triple(subject, predicate, value)
+
+
+def _instance(place: Term | Variable, row: Solution, number: int) -> Term | None:
+    if isinstance(place, Variable):
+        return row.get(place)
+    if isinstance(place, BlankNode):
+        cells = sorted(f"{variable}={term}" for variable, term in row.items())
+        text = "\n".join([place.label, str(number), *cells])
+        return BlankNode("t" + hashlib.sha256(text.encode()).hexdigest()[:20])
+    return place
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Describe(Operator):
+    """DESCRIBE: the concise bounded descriptions of resources. Section 4.
+
+    Of each resource (a term, or what a variable is bound to in a row): all triples of `data` with
+    it as subject, and those of the blank nodes that these lead to.
+    """
+
+    resources: tuple[IRI | Variable, ...]
+    input: Plan
+    data: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
+        """SPARQL 1.1 section 16.4; the description is a set of triples."""
+        rows, data = snapshots
+        by_subject: dict[Term, list[Triple]] = {}
+        for item, _ in data.entries:
+            triple: Triple = item.triple if isinstance(item, Stamped) else item
+            by_subject.setdefault(triple.subject, []).append(triple)
+        pending = [
+            resource if isinstance(resource, IRI) else row[resource]
+            for row, _ in rows.entries
+            for resource in self.resources
+            if isinstance(resource, IRI) or resource in row
+        ]
+        described: set[Term] = set()
+        while pending:
+            term = pending.pop()
+            if term not in described:
+                described.add(term)
+                found = by_subject.get(term, ())
+                pending += [x.object for x in found if isinstance(x.object, BlankNode)]
+        return Snapshot.of(x for term in described for x in by_subject.get(term, ()))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ask(Operator):
+    """ASK: one boolean, whether there is a row. Section 4."""
+
+    input: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Literal]:
+        """SPARQL 1.1 section 16.3."""
+        return Snapshot.of([boolean(len(snapshots[0]) > 0)])

@@ -1,0 +1,106 @@
+"""Groups and what is worked out over them: GROUP BY and C-SPARQL's AGGREGATE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from streamsparql.algebra.aggregates import aggregate
+from streamsparql.algebra.expressions import Aggregate, value_or_none
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.plan import Operator, Plan
+from streamsparql.algebra.solutions import Solution, Variable
+from streamsparql.algebra.streams import Snapshot
+from streamsparql.algebra.terms import TRUE, Term
+from streamsparql.algebra.values import ExpressionError
+
+Entry = tuple[Solution, int]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aggregation(Operator):
+    """GROUP BY: one row per group, with the keys and the aggregates. Section 4.
+
+    With no keys there is one group, also when there are no rows. An aggregate that is an error
+    leaves its variable unbound.
+    """
+
+    keys: tuple[Variable, ...]
+    aggregates: tuple[tuple[Variable, Aggregate], ...]
+    input: Plan
+
+    def within(self, inputs: Inputs) -> Inputs:
+        """Below here, variables of the aggregates' names in EXISTS' outer row are other ones."""
+        return inputs.without(*(variable for variable, _ in self.aggregates))
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """SPARQL 1.1 section 18.5.1."""
+        groups = _groups(snapshots[0].entries, self.keys)
+        if not self.keys and not groups:
+            groups[Solution()] = []
+        return Snapshot.of(self._row(key, group, inputs) for key, group in groups.items())
+
+    def _row(self, key: Solution, group: list[Entry], inputs: Inputs) -> Solution:
+        for variable, call in self.aggregates:
+            value = aggregate_value(call, group, inputs)
+            if value is not None:
+                key = key.extend(variable, value)
+        return key
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Annotate(Operator):
+    """C-SPARQL's AGGREGATE: adds the group's value to each of its rows. Section 4; EDBT 2010, 3.1.
+
+    Unlike GROUP BY it keeps the rows, so several of them see the same WHERE rows.
+    """
+
+    variable: Variable
+    aggregate: Aggregate
+    keys: tuple[Variable, ...]
+    input: Plan
+
+    def within(self, inputs: Inputs) -> Inputs:
+        """Below here, a variable of this name in EXISTS' outer row is another one."""
+        return inputs.without(self.variable)
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """[[P AGG A]] = [[P]] join [[A]]."""
+        groups = _groups(snapshots[0].entries, self.keys)
+        values = {key: aggregate_value(self.aggregate, g, inputs) for key, g in groups.items()}
+
+        def annotate(row: Solution) -> Solution:
+            value = values[row.project(self.keys)]
+            return row if value is None else row.extend(self.variable, value)
+
+        return snapshots[0].map(annotate)
+
+
+def aggregate_value(call: Aggregate, group: Iterable[Entry], inputs: Inputs) -> Term | None:
+    """An aggregate's value over a group, None where it is an error."""
+    values: list[tuple[Term | None, int]]
+    if call.argument is None:
+        values = [(TRUE, n) for n in _counts(group, call.distinct)]
+        return aggregate("COUNT", values, False, None)
+    values = [
+        (value_or_none(call.argument, {**inputs.outer, **row}, inputs.run), n) for row, n in group
+    ]
+    try:
+        return aggregate(call.function, values, call.distinct, call.separator)
+    except ExpressionError:
+        return None
+
+
+def _counts(group: Iterable[Entry], distinct: bool) -> list[int]:
+    """Multiplicities for COUNT(*). Distinct rows are counted without their hidden columns."""
+    if not distinct:
+        return [n for _, n in group]
+    visible = {row.project(v for v in row if not v.hidden) for row, _ in group}
+    return [1] * len(visible)
+
+
+def _groups(rows: Iterable[Entry], keys: tuple[Variable, ...]) -> dict[Solution, list[Entry]]:
+    groups: dict[Solution, list[Entry]] = {}
+    for row, n in rows:
+        groups.setdefault(row.project(keys), []).append((row, n))
+    return groups

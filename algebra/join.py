@@ -1,0 +1,164 @@
+"""What combines solutions: union, join, left join, minus (SEMANTICS.md section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from streamsparql.algebra.expressions import holds
+from streamsparql.algebra.filter import event_passes, exists
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible, merge
+from streamsparql.algebra.streams import Snapshot
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Union(Operator):
+    """All rows of all inputs: multiplicities add. Definition 9; section 4."""
+
+    branches: tuple[Plan, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.branches) > 1, "a union is of two branches or more"
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """Definition 9."""
+        return Snapshot(entry for snapshot in snapshots for entry in snapshot.entries)
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """Set union."""
+        return frozenset().union(*events)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Join(Operator):
+    """`merge(mu1, mu2)` of each compatible pair. Definition 10; section 4."""
+
+    left: Plan
+    right: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """Definition 10: multiplicities multiply."""
+        left, right = snapshots
+        return join_snapshots(left, right)
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """Section 7: from the least start to the greatest end."""
+        left, right = events
+        return join_events(left, right)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeftJoin(Operator):
+    """OPTIONAL: the join where `condition` is true, and each left row that has no such partner.
+
+    Definition 13 (R7); section 4. Over events a right row is a partner only when it is known by the
+    left row's end (R18). `marks` are the EXISTS that the condition reads, asked of the merged row.
+    """
+
+    left: Plan
+    right: Plan
+    condition: Expression | None = None
+    marks: tuple[tuple[Variable, Plan], ...] = ()
+
+    @property
+    def operands(self) -> tuple[Plan, ...]:
+        """The two sides; the marks are asked row by row."""
+        return self.left, self.right
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """Definition 13."""
+        left, right = snapshots
+        return Snapshot(self._rows(left, right, t, inputs))
+
+    def _rows(
+        self, left: Snapshot[Solution], right: Snapshot[Solution], t: int, inputs: Inputs
+    ) -> Iterator[tuple[Solution, int]]:
+        for mu1, n1 in left.entries:
+            matches = [
+                (merge(mu1, mu2), n1 * n2)
+                for mu2, n2 in right.entries
+                if compatible(mu1, mu2) and self._passes(merge(mu1, mu2), t, inputs)
+            ]
+            yield from matches or [(mu1, n1)]
+
+    def _passes(self, row: Solution, t: int, inputs: Inputs) -> bool:
+        if self.condition is None:
+            return True
+        for variable, pattern in self.marks:
+            row = row.extend(variable, exists(pattern, row, t, inputs))
+        return holds(self.condition, {**inputs.outer, **row}, inputs.run)
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """Section 7, OPTIONAL."""
+        left, right = events
+        return left_join_events(left, right, self.condition, inputs, _known_in_time)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Minus(Operator):
+    """Each left row that no compatible right row shares a bound variable with. Section 4."""
+
+    left: Plan
+    right: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """SPARQL 1.1 section 18.5, Minus."""
+        left, right = snapshots
+        return left.where(
+            lambda mu1: (
+                not any(
+                    compatible(mu1, mu2) and mu1.domain & mu2.domain for mu2, _ in right.entries
+                )
+            )
+        )
+
+
+def join_snapshots(left: Snapshot[Solution], right: Snapshot[Solution]) -> Snapshot[Solution]:
+    """Definition 10 on two multisets."""
+    return Snapshot(
+        (merge(mu1, mu2), n1 * n2)
+        for mu1, n1 in left.entries
+        for mu2, n2 in right.entries
+        if compatible(mu1, mu2)
+    )
+
+
+def _known_in_time(one: Occurrence, two: Occurrence) -> bool:
+    """R18: the right solution is known by the left one's end. What is static is always known."""
+    return two.end is None or (one.end is not None and two.end <= one.end)
+
+
+Related = Callable[[Occurrence, Occurrence], bool]
+
+
+def join_events(left: Events, right: Events, related: Related = lambda one, two: True) -> Events:
+    """The combinations of compatible and related event solutions. Section 7."""
+    return frozenset(
+        combine(one, two)
+        for one in left
+        for two in right
+        if compatible(one.item, two.item) and related(one, two)
+    )
+
+
+def left_join_events(
+    left: Events, right: Events, condition: Expression | None, inputs: Inputs, related: Related
+) -> Events:
+    """The combinations that pass the condition, and each left solution that has none."""
+    found: set[Occurrence] = set()
+    for one in left:
+        pairs = (two for two in right if compatible(one.item, two.item) and related(one, two))
+        combined = [
+            pair for two in pairs if event_passes(condition, pair := combine(one, two), inputs)
+        ]
+        found.update(combined or [one])
+    return frozenset(found)
+
+
+def combine(one: Occurrence, two: Occurrence) -> Occurrence:
+    """The merged mapping over the least interval that covers both; what is static is neutral."""
+    starts = [event.start for event in (one, two) if event.start is not None]
+    ends = [event.end for event in (one, two) if event.end is not None]
+    return Occurrence(merge(one.item, two.item), min(starts, default=None), max(ends, default=None))

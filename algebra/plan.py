@@ -1,0 +1,151 @@
+"""The base of all logical plan nodes, and how a plan executes its own meaning.
+
+Every operator of sections 4 and 5 of SEMANTICS.md obeys one law, snapshot reducibility:
+
+    tau_t(op(S1 .. Sk)) = op_static(tau_t(S1) .. tau_t(Sk))
+
+So an `Operator` only says what it does to multisets (`static`), and `at` is the law itself, written
+once. The operators that look across instants (access, windows, the passage from events to
+snapshots) define `at` themselves.
+
+Where a query is about events (SEMANTICS.md section 7) the same nodes have a second reading:
+`events` is the set of event solutions known at an instant, `occur` what an operator does to them.
+
+These definitions are small and slow on purpose: they are what every other way of running a plan is
+tested against.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.streams import Element, Snapshot
+from streamsparql.errors import EngineError
+
+
+class Occurrence(NamedTuple):
+    """An event solution: `item` occurred over `[start, end]` and is known at `end`.
+
+    What is static has no occurrence, (None, None): it is neutral in min and max.
+    """
+
+    item: Any
+    start: int | None = None
+    end: int | None = None
+
+
+Events = frozenset[Occurrence]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Node):
+    """The base of all logical plan nodes."""
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The plans that this one reads, left to right."""
+        return tuple(part for part in self.parts() if isinstance(part, Plan))
+
+    def with_inputs(self, *inputs: Plan) -> Plan:
+        """The same operator over other plans."""
+        new = iter(inputs)
+        parts = (next(new) if isinstance(part, Plan) else part for part in self.parts())
+        return self.with_parts(tuple(parts))
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that this operator evaluates."""
+        return tuple(part for part in self.parts() if isinstance(part, Expression))
+
+    def at(self, t: int, inputs: Inputs) -> Snapshot[Any]:
+        """The snapshot of this plan's result at the instant `t`: its definition, executed."""
+        raise EngineError(f"{type(self).__name__} gives events, not snapshots")
+
+    def events(self, t: int, inputs: Inputs) -> Events:
+        """The event solutions of this plan that are known at the instant `t`."""
+        raise EngineError(f"{type(self).__name__} is not defined over events")
+
+    def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
+        """This plan's result as a physical stream, in stream order: what a window is applied to."""
+        raise EngineError(f"a window cannot stand above {type(self).__name__}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Operator(Plan, ABC):
+    """A snapshot-reducible operator, defined by what it does to the snapshots of its operands."""
+
+    @property
+    def operands(self) -> tuple[Plan, ...]:
+        """The inputs that `static` gets as snapshots."""
+        return self.inputs
+
+    def within(self, inputs: Inputs) -> Inputs:
+        """What the operands are evaluated over."""
+        return inputs
+
+    @abstractmethod
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
+        """op_static: the SPARQL operator on multisets."""
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """The operator on sets of event solutions."""
+        raise EngineError(f"{type(self).__name__} is not defined over events")
+
+    def at(self, t: int, inputs: Inputs) -> Snapshot[Any]:
+        """The law: the operator applied to the snapshots of its operands."""
+        snapshot: Snapshot[Any] = _bottom_up(self, t, inputs, "static", "at")
+        return snapshot
+
+    def events(self, t: int, inputs: Inputs) -> Events:
+        """The operator applied to the event solutions of its operands."""
+        events: Events = _bottom_up(self, t, inputs, "occur", "events")
+        return events
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Elementwise(Operator):
+    """An operator that treats each item by itself, so that it has a meaning on streams too."""
+
+    def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
+        """The operator applied to one element after the other."""
+        (operand,) = self.operands
+        return [
+            Element(made, start, end)
+            for item, start, end in operand.elements(self.within(inputs))
+            for made in self.static(start, inputs, Snapshot.of([item]))
+        ]
+
+
+def _bottom_up(root: Operator, t: int, inputs: Inputs, apply: str, otherwise: str) -> Any:
+    """Evaluates operators below `root` before those above, with no recursion."""
+    first = (root, inputs, root.within(inputs), iter(root.operands), list[Any]())
+    pending: list[tuple[Operator, Inputs, Inputs, Iterator[Plan], list[Any]]] = [first]
+    while True:
+        node, outside, inside, rest, results = pending[-1]
+        operand = next(rest, None)
+        if operand is None:
+            result = getattr(node, apply)(t, outside, *results)
+            pending.pop()
+            if not pending:
+                return result
+            pending[-1][4].append(result)
+        elif isinstance(operand, Operator):
+            within = operand.within(inside)
+            pending.append((operand, inside, within, iter(operand.operands), []))
+        else:
+            results.append(getattr(operand, otherwise)(t, inside))
+
+
+def columns(*variables: Variable) -> tuple[Variable, ...]:
+    """Variables in the order in which columns break ties: by name.
+
+    >>> columns(Variable("b"), Variable("a"))
+    (Variable('a'), Variable('b'))
+    """
+    return tuple(sorted(set(variables), key=lambda variable: variable.name))

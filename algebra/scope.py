@@ -1,0 +1,108 @@
+"""The variables that a plan's rows bind: those they certainly bind, and those they possibly do.
+
+Both are in the order in which the plan, read from left to right, first binds them. Rules, lints and
+`SELECT *` ask for them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from streamsparql.algebra import event, filter, graph, group, join, match, path, shape
+from streamsparql.algebra.expressions import OCCURRENCE, Constant
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Variable
+
+
+class Scope(NamedTuple):
+    """Ordered sets of variables: `certain` is a part of `possible`."""
+
+    certain: tuple[Variable, ...] = ()
+    possible: tuple[Variable, ...] = ()
+
+
+def scope(plan: Plan) -> Scope:
+    """The variables that the rows of a plan bind.
+
+    >>> from streamsparql.algebra.access import AccessGraph
+    >>> from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
+    >>> from streamsparql.algebra.terms import IRI
+    >>> data, p = AccessGraph(background=True), IRI("p")
+    >>> one = TriplePatternMatching(TriplePattern(Variable("x"), p, Variable("y")), data)
+    >>> two = TriplePatternMatching(TriplePattern(Variable("x"), p, Variable("z")), data)
+    >>> scope(join.LeftJoin(one, two))
+    Scope(certain=(?x, ?y), possible=(?x, ?y, ?z))
+    """
+    return plan.fold(_scope)
+
+
+def visible(plan: Plan) -> tuple[Variable, ...]:
+    """The possible variables that a query's writer has named."""
+    return tuple(variable for variable in scope(plan).possible if not variable.hidden)
+
+
+def _scope(node: Node, parts: list[Scope]) -> Scope:
+    if not isinstance(node, Plan):
+        return Scope()
+    inputs = [s for part, s in zip(node.parts(), parts, strict=True) if isinstance(part, Plan)]
+    match node:
+        case match.TriplePatternMatching(pattern, _, stamps):
+            stamped = tuple(stamp.variable for stamp in stamps)
+            return Scope(pattern.variables(), pattern.variables() + stamped)
+        case path.Path():
+            ends = (end for end in (node.subject, node.object) if isinstance(end, Variable))
+            return _certainly(*ends)
+        case shape.Table(variables, rows):
+            columns = zip(*rows, strict=True) if rows else [()] * len(variables)
+            full = (v for v, c in zip(variables, columns, strict=True) if None not in c)
+            return Scope(tuple(full), variables)
+        case join.Union():
+            common = set(inputs[0].certain).intersection(*(s.certain for s in inputs))
+            merged = _all(inputs)
+            return Scope(tuple(v for v in merged.possible if v in common), merged.possible)
+        case join.LeftJoin() | event.EqLeftJoin():
+            return Scope(inputs[0].certain, _all(inputs[:2]).possible)
+        case event.SeqRightJoin():
+            return Scope(inputs[1].certain, _all(inputs).possible)
+        case join.Minus() | filter.SemiJoin() | filter.AntiJoin():
+            return inputs[0]
+        case filter.Mark(variable) | shape.Number(variable):
+            return _all([inputs[0], _certainly(variable)])
+        case shape.Extend(variable, expression):
+            sure = isinstance(expression, Constant) or expression in inputs[0].certain
+            return _all([inputs[0], Scope((variable,) * sure, (variable,))])
+        case shape.Projection(variables):
+            certain, possible = inputs[0]
+            return Scope(
+                tuple(v for v in variables if v in certain),
+                tuple(v for v in variables if v in possible),
+            )
+        case group.Aggregation(keys, aggregates):
+            counts = (v for v, call in aggregates if call.function == "COUNT")
+            certain = (*(k for k in keys if k in inputs[0].certain), *counts)
+            return Scope(certain, (*keys, *(v for v, _ in aggregates)))
+        case group.Annotate(variable, call):
+            sure = call.function == "COUNT"
+            return _all([inputs[0], Scope((variable,) * sure, (variable,))])
+        case graph.Graph(name):
+            return _all([inputs[0], _certainly(name)]) if isinstance(name, Variable) else inputs[0]
+        case event.Detect():
+            return _all([inputs[0], Scope((), tuple(OCCURRENCE.values()))])
+        case event.Closure():
+            return inputs[-1]
+        case graph.Construct() | graph.Describe() | graph.Ask():
+            return Scope()
+    return _all(inputs)
+
+
+def _certainly(*variables: Variable) -> Scope:
+    distinct = tuple(dict.fromkeys(variables))
+    return Scope(distinct, distinct)
+
+
+def _all(scopes: list[Scope]) -> Scope:
+    return Scope(
+        tuple(dict.fromkeys(v for s in scopes for v in s.certain)),
+        tuple(dict.fromkeys(v for s in scopes for v in s.possible)),
+    )

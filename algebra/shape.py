@@ -1,0 +1,221 @@
+"""What gives rows their shape and order: tables, BIND, projection, DISTINCT, ORDER BY, LIMIT."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from streamsparql.algebra.access import Stamped
+from streamsparql.algebra.expressions import value_or_none
+from streamsparql.algebra.filter import with_occurrence
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
+from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible, merge
+from streamsparql.algebra.streams import Snapshot
+from streamsparql.algebra.terms import Term, integer
+from streamsparql.algebra.values import comparison_key, order_key
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Operator):
+    """VALUES: rows that always hold; None stands for UNDEF. Section 4."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Term | None, ...], ...]
+
+    def __post_init__(self) -> None:
+        assert all(len(row) == len(self.variables) for row in self.rows)
+
+    def _solutions(self, inputs: Inputs) -> list[Solution]:
+        made = (
+            Solution({v: x for v, x in zip(self.variables, row, strict=True) if x is not None})
+            for row in self.rows
+        )
+        return [mu for mu in made if compatible(mu, inputs.outer)]
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """The rows. What EXISTS knows of the outer row must agree."""
+        return Snapshot.of(self._solutions(inputs))
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """The rows, with no occurrence."""
+        return frozenset(Occurrence(mu) for mu in self._solutions(inputs))
+
+
+UNIT = Table((), ((),))
+"""The table of one empty row: what an empty group means."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Extend(Elementwise):
+    """BIND, and each `(expression AS ?v)`: an error leaves the variable unbound. Section 4."""
+
+    variable: Variable
+    expression: Expression
+    input: Plan
+
+    def within(self, inputs: Inputs) -> Inputs:
+        """Below here, a variable of this name in EXISTS' outer row is another one."""
+        return inputs.without(self.variable)
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """SPARQL 1.1 section 18.5, Extend."""
+        return snapshots[0].map(lambda row: self._extend(row, row, inputs))
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """The same over events; the expression may read the occurrence."""
+        return frozenset(
+            e._replace(item=self._extend(e.item, with_occurrence(e), inputs)) for e in events[0]
+        )
+
+    def _extend(self, row: Solution, read: Solution, inputs: Inputs) -> Solution:
+        value = value_or_none(self.expression, {**inputs.outer, **read}, inputs.run)
+        return row if value is None else row.extend(self.variable, value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Number(Operator):
+    """Numbers equal rows in a hidden column, so that RAND and BNODE can tell them apart (R16).
+
+    The k-th of n equal rows gets k: it holds where the multiplicity is at least k, which is how
+    `coalesce` cuts rows too.
+    """
+
+    variable: Variable
+    input: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """Rows 1 to n for a row of multiplicity n."""
+        return Snapshot(
+            (row.extend(self.variable, integer(k)), 1)
+            for row, n in snapshots[0].entries
+            for k in range(1, n + 1)
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Projection(Elementwise):
+    """Keeps some variables. Section 4."""
+
+    variables: tuple[Variable, ...]
+    input: Plan
+
+    def within(self, inputs: Inputs) -> Inputs:
+        """A subquery's other variables are its own, also where EXISTS' outer row has such names."""
+        return inputs.without(*(v for v in inputs.outer if v not in self.variables))
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """SPARQL 1.1 section 18.5, Project; the order stays."""
+        return snapshots[0].map(lambda row: row.project(self.variables))
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """The same over events."""
+        return frozenset(e._replace(item=e.item.project(self.variables)) for e in events[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distinct(Operator):
+    """Each row once. Section 4. Rows that differ in stamps only are one, with the greatest."""
+
+    input: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
+        """SPARQL 1.1 section 18.5, Distinct; the order of the first occurrences stays."""
+        kept: dict[Hashable, Any] = {}
+        for item, _ in snapshots[0].entries:
+            key = _without_stamps(item)
+            kept[key] = _later(kept[key], item) if key in kept else item
+        return Snapshot(((item, 1) for item in kept.values()), snapshots[0].ordered)
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """Event solutions are sets already."""
+        return events[0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduced(Operator):
+    """REDUCED permits to drop duplicates and does not ask for it: all rows stay. Section 4."""
+
+    input: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
+        """The rows as they are."""
+        return snapshots[0]
+
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        """The event solutions as they are."""
+        return events[0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderBy(Operator):
+    """The order in which a snapshot is read. Section 4, R8, R14.
+
+    `keys` are expressions with whether they descend; ties break by `columns`, in SPARQL's total
+    order, so that the order depends on nothing but the rows.
+    """
+
+    keys: tuple[tuple[Expression, bool], ...]
+    columns: tuple[Variable, ...]
+    input: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """SPARQL 1.1 section 15.1."""
+        rows = list(_by_columns(snapshots[0], self.columns))
+        for expression, descending in reversed(self.keys):
+            rows.sort(
+                key=lambda entry: comparison_key(
+                    value_or_none(expression, {**inputs.outer, **entry[0]}, inputs.run)
+                ),
+                reverse=descending,
+            )
+        return Snapshot(rows, ordered=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Slice(Operator):
+    """OFFSET and LIMIT: the rows whose rank is in the slice. Section 4, R8, R14.
+
+    With no ORDER BY below, rows rank by `columns`.
+    """
+
+    offset: int
+    limit: int | None
+    columns: tuple[Variable, ...]
+    input: Plan
+
+    def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
+        """SPARQL 1.1 section 18.5, Slice."""
+        (rows,) = snapshots
+        entries = rows.entries if rows.ordered else _by_columns(rows, self.columns)
+        kept, rank = [], 0
+        end = None if self.limit is None else self.offset + self.limit
+        for row, n in entries:
+            first = max(rank, self.offset)
+            after = rank + n if end is None else min(rank + n, end)
+            if first < after:
+                kept.append((row, after - first))
+            rank += n
+        return Snapshot(kept, ordered=True)
+
+
+def _by_columns(
+    rows: Snapshot[Solution], columns: tuple[Variable, ...]
+) -> list[tuple[Solution, int]]:
+    return sorted(rows.entries, key=lambda entry: [order_key(entry[0].get(v)) for v in columns])
+
+
+def _without_stamps(item: Any) -> Hashable:
+    if isinstance(item, Stamped):
+        return item.triple
+    return item.project(item.domain) if isinstance(item, Solution) else item
+
+
+def _later(one: Any, other: Any) -> Any:
+    if isinstance(one, Stamped):
+        stamps = dict(one.stamps)
+        for stream, at in other.stamps:
+            stamps[stream] = max(at, stamps.get(stream, at))
+        return Stamped(one.triple, tuple(sorted(stamps.items(), key=str)))
+    return merge(one, other) if isinstance(one, Solution) else one

@@ -1,0 +1,126 @@
+"""Solution mappings: partial functions from variables to terms, and what joins them.
+
+Beside the variables that a query's writer can name there are hidden ones; their names start with a
+dot, which no written variable can. `.t` names are *stamps*: the time of the stream element that
+bound something (SEMANTICS.md section 8). They tell nothing about compatibility, and merge by `max`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.terms import Literal, Term
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Expression(Node):
+    """The base of expressions; `expressions` has the other kinds."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Variable(Expression):
+    """A variable: a place in a pattern, a column of a solution, an expression that reads it.
+
+    >>> print(Variable("x"), Variable(".b0").hidden)
+    ?x True
+    """
+
+    name: str
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the translator made it up: a blank node of a pattern, an aggregate, a mark."""
+        return self.name.startswith(".")
+
+    @property
+    def stamp(self) -> bool:
+        """Whether it holds the time of a stream element."""
+        return self.name.startswith(".t")
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Variable and self.name == other.name
+
+    def __str__(self) -> str:
+        return f"?{self.name}"
+
+
+class Solution(Mapping[Variable, Term]):
+    """A solution mapping mu, immutable. A variable that is not in it is unbound.
+
+    >>> from streamsparql.algebra.terms import IRI
+    >>> x, y = Variable("x"), Variable("y")
+    >>> merge(Solution({x: IRI("a")}), Solution({y: IRI("b")}))
+    {?x: <a>, ?y: <b>}
+    """
+
+    __slots__ = ("_bindings", "_hash")
+
+    def __init__(self, bindings: Mapping[Variable, Term] | Iterable[tuple[Variable, Term]] = ()):
+        self._bindings = dict(bindings)
+        self._hash: int | None = None
+
+    def __getitem__(self, variable: Variable) -> Term:
+        return self._bindings[variable]
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self._bindings)
+
+    def __len__(self) -> int:
+        return len(self._bindings)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self._bindings.items()))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Solution) and self._bindings == other._bindings
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{v}: {term}" for v, term in self._bindings.items()) + "}"
+
+    @property
+    def domain(self) -> frozenset[Variable]:
+        """The bound variables, stamps left out."""
+        return frozenset(variable for variable in self._bindings if not variable.stamp)
+
+    def project(self, variables: Iterable[Variable]) -> Solution:
+        """The part of the mapping on these variables."""
+        return Solution({v: self._bindings[v] for v in variables if v in self._bindings})
+
+    def extend(self, variable: Variable, term: Term) -> Solution:
+        """The mapping with one more binding."""
+        return Solution({**self._bindings, variable: term})
+
+
+EMPTY = Solution()
+
+
+def compatible(one: Solution, other: Solution) -> bool:
+    """mu1 ~ mu2: they agree on every variable that both bind."""
+    few, many = (one, other) if len(one) <= len(other) else (other, one)
+    return all(
+        variable.stamp or variable not in many or many[variable] == term
+        for variable, term in few.items()
+    )
+
+
+def merge(one: Solution, other: Solution) -> Solution:
+    """The union of two compatible mappings; of two stamps the later."""
+    bindings = {**one, **other}
+    for variable in bindings:
+        if variable.stamp and variable in one and variable in other:
+            bindings[variable] = latest(one[variable], other[variable])
+    return Solution(bindings)
+
+
+def latest(one: Term, other: Term) -> Term:
+    """The greater of two stamps, which are xsd:integer literals."""
+    assert isinstance(one, Literal)
+    assert isinstance(other, Literal)
+    return max(one, other, key=lambda stamp: int(stamp.lexical))

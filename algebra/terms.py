@@ -1,0 +1,121 @@
+"""RDF terms: IRIs, blank nodes, literals, and the triples made of them.
+
+They are plain immutable values that keep what was written: `"01"^^xsd:integer` and
+`"1"^^xsd:integer` are two terms with one value. What a literal is worth is decided in
+`values`, never here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+
+
+@dataclass(frozen=True, slots=True)
+class IRI:
+    """An IRI, absolute or not, as it stands.
+
+    >>> print(IRI("http://example.org/a"))
+    <http://example.org/a>
+    """
+
+    value: str
+
+    def __str__(self) -> str:
+        return f"<{_escape(self.value, _IRI_ESCAPES)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class BlankNode:
+    """A blank node. Its label is scoped to its source; two sources never share one.
+
+    >>> print(BlankNode("b0"))
+    _:b0
+    """
+
+    label: str
+
+    def __str__(self) -> str:
+        return f"_:{self.label}"
+
+
+XSD_STRING = IRI(XSD + "string")
+RDF_LANG_STRING = IRI(RDF + "langString")
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal with its lexical form as written. A language tag is compared in lower case.
+
+    >>> print(Literal("chat", language="FR"), Literal("1", IRI(XSD + "integer")))
+    "chat"@fr "1"^^<http://www.w3.org/2001/XMLSchema#integer>
+    """
+
+    lexical: str
+    datatype: IRI = XSD_STRING
+    language: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.language is not None:
+            object.__setattr__(self, "language", self.language.lower())
+            object.__setattr__(self, "datatype", RDF_LANG_STRING)
+
+    def __str__(self) -> str:
+        quoted = f'"{_escape(self.lexical, _STRING_ESCAPES)}"'
+        if self.language is not None:
+            return f"{quoted}@{self.language}"
+        return quoted if self.datatype == XSD_STRING else f"{quoted}^^{self.datatype}"
+
+
+Term = IRI | BlankNode | Literal
+
+
+class Triple(NamedTuple):
+    """A triple of terms, subject, predicate and object.
+
+    >>> print(Triple(IRI("s"), IRI("p"), Literal("o")))
+    <s> <p> "o"
+    """
+
+    subject: Term
+    predicate: Term
+    object: Term
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self))
+
+
+_IRI_ESCAPES = re.compile(r'[\x00-\x20<>"{}|^`\\]')
+_STRING_ESCAPES = re.compile(r'["\\\x00-\x1f]')
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+
+def _escape(text: str, dangerous: re.Pattern[str]) -> str:
+    short = _SHORT if dangerous is _STRING_ESCAPES else {}
+    return dangerous.sub(lambda m: short.get(m[0]) or f"\\u{ord(m[0]):04X}", text)
+
+
+TRUE = Literal("true", IRI(XSD + "boolean"))
+FALSE = Literal("false", IRI(XSD + "boolean"))
+
+
+def boolean(value: bool) -> Literal:
+    """The canonical xsd:boolean literal.
+
+    >>> print(boolean(True))
+    "true"^^<http://www.w3.org/2001/XMLSchema#boolean>
+    """
+    return TRUE if value else FALSE
+
+
+def integer(value: int) -> Literal:
+    """The canonical xsd:integer literal.
+
+    >>> print(integer(7))
+    "7"^^<http://www.w3.org/2001/XMLSchema#integer>
+    """
+    return Literal(str(value), IRI(XSD + "integer"))
