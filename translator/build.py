@@ -1,0 +1,633 @@
+"""From reductions of the grammar to the syntax tree: one method per rule, named like the rule.
+
+A method gets the span of what the rule covers and the values of its parts. Methods hold no state,
+so one `CALLBACKS` table serves all parses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from streamsparql.algebra.terms import RDF, XSD
+from streamsparql.errors import QueryError, Span
+from streamsparql.translator import syntax as s
+from streamsparql.translator.lalr import Token
+
+_MILLISECONDS = {
+    "ms": 1,
+    "msec": 1,
+    "millisecond": 1,
+    "s": 1000,
+    "sec": 1000,
+    "second": 1000,
+    "m": 60_000,
+    "min": 60_000,
+    "minute": 60_000,
+    "h": 3_600_000,
+    "hour": 3_600_000,
+    "d": 86_400_000,
+    "day": 86_400_000,
+    "w": 604_800_000,
+    "week": 604_800_000,
+}
+_XSD_UNITS = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
+_ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S)
+
+
+def unescape(text: str) -> str:
+    r"""Resolves the escapes of strings, IRIs and local names: ``\n``, ``\u0041``, ``\-``.
+
+    >>> unescape(r"a\u0041\n\-") == "aA" + chr(10) + "-"
+    True
+    """
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(
+        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _ESCAPED.get(m[3], m[3]), text
+    )
+
+
+class _Described(NamedTuple):
+    """A node written together with triples about it: `[ :p ?o ]`, `( 1 2 )`."""
+
+    node: s.GraphTerm
+    triples: list[s.TriplePattern]
+
+
+class _Selection(NamedTuple):
+    select: s.Select
+    operator: str | None
+
+
+class _Registration(NamedTuple):
+    register: s.Register
+    operator: str | None
+
+
+class _Name(NamedTuple):
+    name: str | s.Iri
+
+
+class _Aggregates(NamedTuple):
+    patterns: tuple[s.AggregationPattern, ...]
+
+
+class _Values(NamedTuple):
+    data: s.InlineData | None
+
+
+class _Row(NamedTuple):
+    values: tuple[s.Iri | s.Lit | None, ...]
+    span: Span
+
+
+def _parts(value: Any) -> tuple[s.GraphTerm, list[s.TriplePattern]]:
+    return (value.node, value.triples) if isinstance(value, _Described) else (value, [])
+
+
+def _first(children: tuple[Any, ...], kind: Any) -> Any:
+    return next((child for child in children if isinstance(child, kind)), None)
+
+
+def _all(children: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
+    return tuple(child for child in children if isinstance(child, kind))
+
+
+def _xsd(name: str, span: Span) -> s.Iri:
+    return s.Iri(XSD + name, span=span)
+
+
+class _Builder:
+    # -- the query
+
+    def start(self, span: Span, query: s.Query) -> s.Query:
+        return query
+
+    def query_unit(self, span: Span, *children: Any) -> s.Query:
+        query: s.Query = children[-1]
+        declarations = sum((c for c in children[:-1] if type(c) is tuple), ())
+        for register, operator in _all(children, _Registration):
+            query = replace(query, register=register, operator=operator or query.operator)
+        return replace(query, declarations=declarations, span=span)
+
+    def query(self, span: Span, *children: Any) -> s.Query:
+        query: s.Query = _first(children, s.Query)
+        sources = (*_all(children, s.Source), *query.sources)
+        return replace(query, sources=sources, values=_first(children[1:], _Values).data)
+
+    def prologue(self, span: Span, *declarations: s.Declaration) -> tuple[s.Declaration, ...]:
+        return declarations
+
+    def base_decl(self, span: Span, iri: Token) -> s.Declaration:
+        return s.Declaration(None, self.iri(iri.span, iri), span=span)
+
+    def prefix_decl(self, span: Span, prefix: Token, iri: Token) -> s.Declaration:
+        return s.Declaration(prefix.text[:-1], self.iri(iri.span, iri), span=span)
+
+    def register(self, span: Span, kind: str, *children: Any) -> _Registration:
+        name, every = _first(children, _Name), _first(children, s.Duration)
+        register = s.Register(kind, name.name if name else None, every, span=span)
+        return _Registration(register, kind if kind in ("RSTREAM", "ISTREAM", "DSTREAM") else None)
+
+    def registered_name(self, span: Span, name: Token | s.Iri | s.Lit) -> _Name:
+        match name:
+            case Token():
+                return _Name(name.text)
+            case s.Lit():
+                return _Name(name.lexical)
+        return _Name(name)
+
+    def _word(self, span: Span, token: Token) -> str:
+        return token.text.upper()
+
+    register_kind = stream_operator = select_modifier = star = distinct = silent = _word
+    relation = plus_minus = times = sign = path_mod = event_operator = _word
+
+    def _form(self, span: Span, form: s.Form, children: tuple[Any, ...]) -> s.Query:
+        return s.Query(
+            declarations=(),
+            register=None,
+            operator=_first(children, str),
+            form=form,
+            sources=_all(children, s.Source),
+            where=_first(children, s.Group),
+            modifiers=_first(children, s.Modifiers),
+            values=None,
+            span=span,
+        )
+
+    def select_query(self, span: Span, select: _Selection, *children: Any) -> s.Query:
+        form = s.SelectForm(select.select, span=select.select.span)
+        return replace(self._form(span, form, children), operator=select.operator)
+
+    def select_clause(self, span: Span, *children: Any) -> _Selection:
+        words = [child for child in children if isinstance(child, str) and child != "*"]
+        operator = next((word for word in words if word.endswith("STREAM")), None)
+        modifier = next((word for word in words if not word.endswith("STREAM")), None)
+        items = tuple(
+            s.SelectItem(child, span=child.span) if isinstance(child, s.Var) else child
+            for child in _all(children, s.Node)
+        )
+        return _Selection(s.Select(items, modifier, span=span), operator)
+
+    def select_as(self, span: Span, left: s.Expression, right: s.Expression) -> s.SelectItem:
+        # EP-SPARQL also writes the variable first (SEMANTICS.md R13).
+        variable, expression = (right, left) if isinstance(right, s.Var) else (left, right)
+        if not isinstance(variable, s.Var):
+            raise QueryError(
+                "AS names no variable", right.span, hint="write (expression AS ?variable)"
+            )
+        return s.SelectItem(variable, expression, span=span)
+
+    def select_bare(
+        self, span: Span, call: s.AggregateCall, variable: s.Var | None = None
+    ) -> s.BareAggregate:
+        return s.BareAggregate(call, variable, span=span)
+
+    def sub_select(self, span: Span, select: _Selection, *children: Any) -> s.SubSelect:
+        if select.operator:
+            raise QueryError(f"{select.operator} stands at the query's own SELECT only", span)
+        where, modifiers, values = children
+        return s.SubSelect(select.select, where, modifiers, values.data, span=span)
+
+    def construct_query(self, span: Span, *children: Any) -> s.Query:
+        template = _first(children, tuple)
+        return self._form(span, s.ConstructForm(template, span=span), children)
+
+    def construct_where(self, span: Span, *children: Any) -> s.Query:
+        template = _first(children, tuple) or ()
+        block = (s.TriplesBlock(template, span=span),) if template else ()
+        form = s.ConstructForm(template, span=span)
+        return self._form(span, form, (*children, s.Group(block, span=span)))
+
+    def describe_query(self, span: Span, *children: Any) -> s.Query:
+        form = s.DescribeForm(_all(children, s.Var | s.Iri), span=span)
+        return replace(self._form(span, form, children), operator=None)
+
+    def ask_query(self, span: Span, *children: Any) -> s.Query:
+        return self._form(span, s.AskForm(span=span), children)
+
+    # -- sources and windows
+
+    def default_graph(self, span: Span, name: s.Iri) -> s.Source:
+        return s.Source(name, named=False, span=span)
+
+    def named_graph(self, span: Span, name: s.Iri) -> s.Source:
+        return s.Source(name, named=True, span=span)
+
+    def default_stream(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
+        window = _first(rest, s.WindowClause)
+        return s.Source(name, named=False, kind="stream", window=window, span=span)
+
+    def named_stream(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
+        return replace(self.default_stream(span, name, *rest), named=True)
+
+    def default_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
+        window, slot = _first(rest, s.WindowClause), _first(rest, s.Var)
+        return s.Source(name, named=False, kind="bracket", window=window, slot=slot, span=span)
+
+    def named_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
+        return replace(self.default_bracket(span, name, *rest), named=True)
+
+    def named_window(
+        self, span: Span, slot: s.Iri, name: s.Iri, window: s.WindowClause
+    ) -> s.Source:
+        return s.Source(name, named=True, kind="window", window=window, slot=slot, span=span)
+
+    def named_window_as(
+        self, span: Span, name: s.Iri, window: s.WindowClause, slot: s.Iri
+    ) -> s.Source:
+        return self.named_window(span, slot, name, window)
+
+    def window_slide(
+        self, span: Span, width: s.Duration, slide: s.Duration | None = None
+    ) -> s.WindowSlide:
+        return s.WindowSlide(width, slide, span=span)
+
+    def window_fixed(self, span: Span, width: s.Duration) -> s.WindowFixed:
+        return s.WindowFixed(width, span=span)
+
+    def window_elems(self, span: Span, count: Token) -> s.WindowElems:
+        return s.WindowElems(int(count.text), span=span)
+
+    def window_range(
+        self, span: Span, width: s.Duration, step: s.Duration | None = None
+    ) -> s.WindowRange:
+        return s.WindowRange(width, step, span=span)
+
+    def window_tumbling(self, span: Span, width: s.Duration) -> s.WindowRange:
+        return s.WindowRange(width, tumbling=True, span=span)
+
+    def window_rows(self, span: Span, count: Token, step: Token | None = None) -> s.WindowRows:
+        return s.WindowRows(int(count.text), int(step.text) if step else None, span=span)
+
+    def window_rows_tumbling(self, span: Span, count: Token) -> s.WindowRows:
+        return self.window_rows(span, count, count)
+
+    def window_now(self, span: Span) -> s.WindowNow:
+        return s.WindowNow(span=span)
+
+    def window_all(self, span: Span) -> s.WindowAll:
+        return s.WindowAll(span=span)
+
+    def window_in_the_past(self, span: Span, *_: Any) -> s.WindowInThePast:
+        return s.WindowInThePast(span=span)
+
+    def before(self, span: Span, *_: Any) -> None:
+        return None
+
+    def val_spec(self, span: Span, value: Token | s.Duration) -> s.Duration:
+        return s.Duration(int(value.text), span=span) if isinstance(value, Token) else value
+
+    def duration(self, span: Span, *tokens: Token) -> s.Duration:
+        total, unit = 0, 1
+        for amount, name in zip(tokens[::2], tokens[1::2], strict=True):
+            found = _MILLISECONDS.get(name.text.lower()) or _MILLISECONDS.get(
+                name.text.lower().removesuffix("s")
+            )
+            if found is None:
+                raise QueryError(
+                    f"{name.text} is too short a unit", name.span, hint="time runs in milliseconds"
+                )
+            total, unit = total + int(amount.text) * found, found
+        return s.Duration(total, unit, span=span)
+
+    def xsd_duration(self, span: Span, value: Token | s.Lit, *_: s.Iri) -> s.Duration:
+        text = value.text if isinstance(value, Token) else value.lexical
+        found = re.fullmatch(
+            r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,3})?)S)?)?", text
+        )
+        amounts = (
+            [(g, u) for g, u in zip(found.groups(), "DHMS", strict=True) if g] if found else []
+        )
+        if not amounts:
+            raise QueryError(
+                f"{text} is not a length of time in days, hours, minutes and seconds",
+                span,
+                hint="write for instance PT10S, PT1H30M or P1D; a month has no one length",
+            )
+        parts = [round(float(g) * 1000) if u == "S" else int(g) * _XSD_UNITS[u] for g, u in amounts]
+        return s.Duration(sum(parts), _XSD_UNITS[amounts[-1][1]], span=span)
+
+    # -- WHERE and what follows
+
+    def where_clause(self, span: Span, group: s.Group) -> s.Group:
+        return group
+
+    def where_events(self, span: Span, event: s.Operand, *filters: s.Filter) -> s.Group:
+        return s.Group((event, *filters), span=span)
+
+    def solution_modifier(self, span: Span, *children: Any) -> s.Modifiers:
+        found: dict[str, Any] = {}
+        for child in children:
+            if isinstance(child, _Aggregates):
+                found["aggregates"] = found.get("aggregates", ()) + child.patterns
+            else:
+                found.update(child)
+        return s.Modifiers(**found, span=span)
+
+    def aggregate_clause(self, span: Span, *patterns: s.AggregationPattern) -> _Aggregates:
+        return _Aggregates(patterns)
+
+    def aggregation_pattern(
+        self,
+        span: Span,
+        variable: s.Var,
+        function: s.AggregateCall,
+        keys: tuple[s.Var, ...],
+        *filters: s.Filter,
+    ) -> s.AggregationPattern:
+        return s.AggregationPattern(variable, function, keys, filters, span=span)
+
+    def aggregation(self, span: Span, name: Token, *rest: Any) -> s.AggregateCall:
+        if not rest and name.type != "COUNT":
+            raise QueryError(
+                f"{name.text} has nothing to work on",
+                span,
+                hint=f"only COUNT may stand alone; write {name.text}(?variable)",
+            )
+        return self.aggregate(span, name, *rest)
+
+    def aggregation_keys(self, span: Span, *keys: s.Var) -> tuple[s.Var, ...]:
+        return keys
+
+    def group_clause(self, span: Span, *conditions: Any) -> dict[str, Any]:
+        keys = (c if isinstance(c, s.GroupKey) else s.GroupKey(c, span=c.span) for c in conditions)
+        return {"group": tuple(keys)}
+
+    def group_as(self, span: Span, expression: s.Expression, variable: s.Var) -> s.GroupKey:
+        return s.GroupKey(expression, variable, span=span)
+
+    def having_clause(self, span: Span, *conditions: s.Expression) -> dict[str, Any]:
+        return {"having": conditions}
+
+    def order_clause(self, span: Span, *conditions: s.OrderKey) -> dict[str, Any]:
+        return {"order": conditions}
+
+    def ascending(self, span: Span, expression: s.Expression) -> s.OrderKey:
+        return s.OrderKey(expression, span=span)
+
+    def descending(self, span: Span, expression: s.Expression) -> s.OrderKey:
+        return s.OrderKey(expression, descending=True, span=span)
+
+    def limit_offset(self, span: Span, *clauses: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for clause in clauses for key, value in clause.items()}
+
+    def limit_clause(self, span: Span, count: Token) -> dict[str, Any]:
+        return {"limit": int(count.text)}
+
+    def offset_clause(self, span: Span, count: Token) -> dict[str, Any]:
+        return {"offset": int(count.text)}
+
+    def values_clause(self, span: Span, data: s.InlineData | None = None) -> _Values:
+        return _Values(data)
+
+    # -- patterns
+
+    def group_graph_pattern(self, span: Span, *children: Any) -> s.Group:
+        window = _first(children, s.WindowClause)
+        elements = tuple(child for child in children if not isinstance(child, s.WindowClause))
+        return s.Group(elements, window, span=span)
+
+    def union(self, span: Span, left: s.Operand, right: s.Group) -> s.GroupOrUnion:
+        return s.GroupOrUnion(left, right, span=span)
+
+    def event(self, span: Span, left: s.Operand, op: str, right: s.Group) -> s.Event:
+        return s.Event(op, left, right, span=span)
+
+    def optional_graph_pattern(self, span: Span, group: s.Group) -> s.OptionalPattern:
+        return s.OptionalPattern(group, span=span)
+
+    def minus_graph_pattern(self, span: Span, group: s.Group) -> s.MinusPattern:
+        return s.MinusPattern(group, span=span)
+
+    def graph_graph_pattern(
+        self, span: Span, name: s.Var | s.Iri, group: s.Group
+    ) -> s.GraphPattern:
+        return s.GraphPattern(name, group, span=span)
+
+    def service_graph_pattern(self, span: Span, *children: Any) -> s.ServicePattern:
+        return s.ServicePattern(children[-2], children[-1], span=span)
+
+    def stream_graph_pattern(self, span: Span, name: s.Var | s.Iri, *rest: Any) -> s.StreamPattern:
+        return s.StreamPattern(name, _first(rest, s.WindowClause), rest[-1], span=span)
+
+    def window_graph_pattern(
+        self, span: Span, name: s.Var | s.Iri, group: s.Group
+    ) -> s.WindowPattern:
+        return s.WindowPattern(name, group, span=span)
+
+    def filter(self, span: Span, condition: s.Expression) -> s.Filter:
+        return s.Filter(condition, span=span)
+
+    def bind(self, span: Span, expression: s.Expression, variable: s.Var) -> s.Bind:
+        return s.Bind(expression, variable, span=span)
+
+    def inline_data_one_var(self, span: Span, variable: s.Var, *values: Any) -> s.InlineData:
+        return s.InlineData((variable,), tuple((value,) for value in values), span=span)
+
+    def inline_data_full(self, span: Span, *children: Any) -> s.InlineData:
+        names = next((child for child in children if type(child) is tuple), ())
+        rows = _all(children, _Row)
+        for row in rows:
+            if len(row.values) != len(names):
+                raise QueryError(
+                    f"this row has {len(row.values)} values for {len(names)} variables",
+                    row.span,
+                    hint="write UNDEF where a row has no value",
+                )
+        return s.InlineData(names, tuple(row.values for row in rows), span=span)
+
+    def var_list(self, span: Span, *variables: s.Var) -> tuple[s.Var, ...]:
+        return variables
+
+    def data_row(self, span: Span, *values: Any) -> _Row:
+        return _Row(values, span)
+
+    def undef(self, span: Span) -> None:
+        return None
+
+    def triples_block(self, span: Span, *subjects: list[s.TriplePattern]) -> s.TriplesBlock:
+        return s.TriplesBlock(tuple(t for triples in subjects for t in triples), span=span)
+
+    def triples_template(
+        self, span: Span, *subjects: list[s.TriplePattern]
+    ) -> tuple[s.TriplePattern, ...]:
+        return tuple(t for triples in subjects for t in triples)
+
+    def construct_template(
+        self, span: Span, triples: tuple[s.TriplePattern, ...] = ()
+    ) -> tuple[s.TriplePattern, ...]:
+        return triples
+
+    def triples_same_subject(
+        self, span: Span, subject: Any, properties: Any = ()
+    ) -> list[s.TriplePattern]:
+        node, triples = _parts(subject)
+        return [*triples, *self._triples(node, properties)]
+
+    def _triples(self, subject: s.GraphTerm, properties: Any) -> list[s.TriplePattern]:
+        made: list[s.TriplePattern] = []
+        for verb, objects in properties:
+            for value in objects:
+                node, triples = _parts(value)
+                span = Span(subject.span.start, node.span.end)
+                made += [s.TriplePattern(subject, verb, node, span=span), *triples]
+        return made
+
+    def property_list_not_empty(self, span: Span, *children: Any) -> list[tuple[Any, Any]]:
+        return list(zip(children[::2], children[1::2], strict=True))
+
+    def object_list(self, span: Span, *objects: Any) -> tuple[Any, ...]:
+        return objects
+
+    def blank_node_property_list(self, span: Span, properties: Any) -> _Described:
+        node = s.Blank(f"[{span.start}", span=span)
+        return _Described(node, self._triples(node, properties))
+
+    def collection(self, span: Span, *items: Any) -> _Described:
+        first, rest = s.Iri(RDF + "first", span=span), s.Iri(RDF + "rest", span=span)
+        cells: list[s.GraphTerm] = [
+            s.Blank(f"({span.start}.{i}", span=span) for i in range(len(items))
+        ]
+        triples: list[s.TriplePattern] = []
+        for cell, item, after in zip(cells, items, [*cells[1:], self.nil(span)], strict=True):
+            node, about = _parts(item)
+            triples += [s.TriplePattern(cell, first, node, span=span), *about]
+            triples.append(s.TriplePattern(cell, rest, after, span=span))
+        return _Described(cells[0], triples)
+
+    def nil(self, span: Span) -> s.Iri:
+        return s.Iri(RDF + "nil", span=span)
+
+    def verb_a(self, span: Span) -> s.Iri:
+        return s.Iri(RDF + "type", span=span)
+
+    # -- property paths
+
+    def path_alternative(self, span: Span, *paths: s.Path) -> s.PathOperation:
+        return s.PathOperation("|", paths, span=span)
+
+    def path_sequence(self, span: Span, *paths: s.Path) -> s.PathOperation:
+        return s.PathOperation("/", paths, span=span)
+
+    def path_modified(self, span: Span, path: s.Path, modifier: str) -> s.PathOperation:
+        return s.PathOperation(modifier, (path,), span=span)
+
+    def path_inverse(self, span: Span, path: s.Path) -> s.PathOperation:
+        return s.PathOperation("^", (path,), span=span)
+
+    def path_negated(self, span: Span, paths: tuple[s.Path, ...]) -> s.PathOperation:
+        return s.PathOperation("!", paths, span=span)
+
+    def path_negated_property_set(self, span: Span, *paths: s.Path) -> tuple[s.Path, ...]:
+        return paths
+
+    # -- expressions
+
+    def conditional_or_expression(self, span: Span, *args: s.Expression) -> s.Operation:
+        return s.Operation("||", args, span=span)
+
+    def conditional_and_expression(self, span: Span, *args: s.Expression) -> s.Operation:
+        return s.Operation("&&", args, span=span)
+
+    def binary(self, span: Span, left: s.Expression, op: str, right: s.Expression) -> s.Operation:
+        return s.Operation(op, (left, right), span=span)
+
+    def add_signed(self, span: Span, left: s.Expression, product: s.Expression) -> s.Operation:
+        """`?x -1` and `?x -1 * 2` are subtractions, although the lexer reads a negative number."""
+        sign, unsigned = _unsigned(product)
+        return s.Operation(sign, (left, unsigned), span=span)
+
+    def unary(self, span: Span, sign: str, operand: s.Expression) -> s.Operation:
+        return s.Operation("!" if sign == "!" else "u" + sign, (operand,), span=span)
+
+    def is_in(
+        self, span: Span, value: s.Expression, options: tuple[s.Expression, ...]
+    ) -> s.Operation:
+        return s.Operation("IN", (value, *options), span=span)
+
+    def is_not_in(
+        self, span: Span, value: s.Expression, options: tuple[s.Expression, ...]
+    ) -> s.Operation:
+        return s.Operation("NOT IN", (value, *options), span=span)
+
+    def args(self, span: Span, *children: Any) -> tuple[Any, ...]:
+        return children
+
+    def function_call(self, span: Span, function: s.Iri, args: tuple[Any, ...]) -> s.FunctionCall:
+        distinct = bool(args) and args[0] == "DISTINCT"
+        return s.FunctionCall(function, args[1:] if distinct else args, distinct, span=span)
+
+    def builtin(self, span: Span, name: Token, *args: Any) -> s.Operation:
+        return s.Operation(name.text.upper(), args, span=span)
+
+    def builtin_n(self, span: Span, name: Token, args: tuple[Any, ...]) -> s.Operation:
+        return s.Operation(name.text.upper(), args, span=span)
+
+    def exists(self, span: Span, group: s.Group) -> s.Exists:
+        return s.Exists(group, span=span)
+
+    def not_exists(self, span: Span, group: s.Group) -> s.Operation:
+        return s.Operation("!", (s.Exists(group, span=span),), span=span)
+
+    def aggregate(self, span: Span, name: Token, *rest: Any) -> s.AggregateCall:
+        nodes = _all(rest, s.Node)
+        return s.AggregateCall(
+            name.text.upper(),
+            nodes[0] if nodes else None,
+            distinct="DISTINCT" in rest,
+            separator=nodes[1].lexical if len(nodes) > 1 else None,
+            span=span,
+        )
+
+    # -- terms
+
+    def var(self, span: Span, token: Token) -> s.Var:
+        return s.Var(token.text[1:], span=span)
+
+    def iri(self, span: Span, token: Token) -> s.Iri:
+        if token.type == "IRIREF":
+            return s.Iri(unescape(token.text[1:-1]), span=span)
+        prefix, _, local = token.text.partition(":")
+        return s.Iri(unescape(local), prefix, span=span)
+
+    def blank_node(self, span: Span, token: Token) -> s.Blank:
+        label = f"[{span.start}" if token.type == "ANON" else token.text[2:]
+        return s.Blank(label, span=span)
+
+    def string(self, span: Span, token: Token) -> s.Lit:
+        quotes = 3 if token.type.startswith("STRING_LITERAL_LONG") else 1
+        return s.Lit(unescape(token.text[quotes:-quotes]), span=span)
+
+    def lang_literal(self, span: Span, string: s.Lit, tag: Token) -> s.Lit:
+        return s.Lit(string.lexical, language=tag.text[1:], span=span)
+
+    def typed_literal(self, span: Span, string: s.Lit, datatype: s.Iri) -> s.Lit:
+        return s.Lit(string.lexical, datatype, span=span)
+
+    def numeric_literal(self, span: Span, token: Token) -> s.Lit:
+        kind = token.type.partition("_")[0].lower()
+        return s.Lit(token.text, s.Iri(XSD + kind, span=span), span=span)
+
+    signed_literal = numeric_literal
+
+    def boolean_literal(self, span: Span, token: Token) -> s.Lit:
+        return s.Lit(token.text.lower(), s.Iri(XSD + "boolean", span=span), span=span)
+
+
+def _unsigned(product: s.Expression) -> tuple[str, s.Expression]:
+    """The sign of a product's first literal, and the product without it."""
+    match product:
+        case s.Operation(_, (left, right)):
+            sign, unsigned = _unsigned(left)
+            return sign, replace(product, args=(unsigned, right))
+        case s.Lit(lexical):
+            return lexical[0], replace(product, lexical=lexical[1:])
+    raise AssertionError(product)  # the grammar puts a signed literal first
+
+
+CALLBACKS = {name: getattr(_Builder(), name) for name in dir(_Builder) if not name.startswith("_")}

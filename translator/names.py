@@ -1,0 +1,65 @@
+"""What the names of a query stand for: BASE, PREFIX and the terms written with them."""
+
+from __future__ import annotations
+
+from streamsparql.algebra.functions import resolve_iri
+from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.errors import QueryError
+from streamsparql.translator import syntax as s
+
+WELL_KNOWN = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "sosa": "http://www.w3.org/ns/sosa/",
+    "ssn": "http://www.w3.org/ns/ssn/",
+    "prov": "http://www.w3.org/ns/prov#",
+}
+"""Prefixes that a hint can spell out. None of them is predeclared."""
+
+
+class Names:
+    """The prefixes and the base of one query. Declarations count from where they stand."""
+
+    def __init__(self, declarations: tuple[s.Declaration, ...], base: str) -> None:
+        self.base = base
+        self.prefixes: dict[str, str] = {}
+        for declaration in declarations:
+            iri = resolve_iri(self.base, declaration.iri.value)
+            if declaration.prefix is None:
+                self.base = iri
+            else:
+                self.prefixes[declaration.prefix] = iri
+
+    def iri(self, node: s.Iri) -> IRI:
+        """The IRI that is written; an undeclared prefix is an error."""
+        if node.prefix is None:
+            return IRI(resolve_iri(self.base, node.value))
+        if node.prefix not in self.prefixes:
+            known = WELL_KNOWN.get(node.prefix, "http://example.org/")
+            raise QueryError(
+                f"the prefix {node.prefix}: is not declared",
+                node.span,
+                hint=f"put PREFIX {node.prefix}: <{known}> first",
+            )
+        return IRI(self.prefixes[node.prefix] + node.value)
+
+    def knows(self, node: s.Iri, iri: str) -> bool:
+        """Whether the node stands for this IRI; False, and no error, for an undeclared prefix."""
+        declared = node.prefix is None or node.prefix in self.prefixes
+        return declared and self.iri(node).value == iri
+
+    def literal(self, node: s.Lit) -> Literal:
+        """The literal that is written."""
+        if node.language is not None:
+            return Literal(node.lexical, language=node.language)
+        return (
+            Literal(node.lexical, self.iri(node.datatype))
+            if node.datatype
+            else Literal(node.lexical)
+        )

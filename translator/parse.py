@@ -1,0 +1,182 @@
+"""Text to syntax tree, and what to say when a text is not a query.
+
+A failure of the parser names a token and the terminals that could have stood there. `_describe`
+turns terminals into words of the reader ("an expression", "a variable", FILTER), and `_hint` knows
+the mistakes that people make.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from streamsparql.errors import QueryError, QuerySyntaxError, Span
+from streamsparql.translator import lalr, syntax
+from streamsparql.translator.build import CALLBACKS
+from streamsparql.translator.lalr import END, ParseFailure, Table, Token
+
+
+def parse(text: str) -> syntax.Query:
+    """The syntax tree of a query in any of the five dialects, or a `QuerySyntaxError`.
+
+    >>> parse("SELECT * { ?s ?p ?o }").form.select.star
+    True
+    """
+    table = lalr.load()
+    start = 1 if text.startswith("\ufeff") else 0
+    text = " " * start + text[start:]
+    try:
+        query: syntax.Query = lalr.run(table, text, CALLBACKS)
+    except ParseFailure as failure:
+        raise _syntax_error(table, text, failure) from None
+    except QueryError as error:
+        raise error.about(text) from None
+    return query
+
+
+# -- what could have stood there -------------------------------------------------------------------
+
+_LITERALS = frozenset(
+    """STRING_LITERAL1 STRING_LITERAL2 STRING_LITERAL_LONG1 STRING_LITERAL_LONG2 TRUE FALSE INTEGER
+    DECIMAL DOUBLE INTEGER_POSITIVE DECIMAL_POSITIVE DOUBLE_POSITIVE INTEGER_NEGATIVE
+    DECIMAL_NEGATIVE DOUBLE_NEGATIVE""".split()
+)
+_IRIS = frozenset(("IRIREF", "PNAME_LN", "PNAME_NS"))
+_CALLS = frozenset(
+    """FUNCTION_0 FUNCTION_1 FUNCTION_2 FUNCTION_3 FUNCTION_N FUNCTION_2_3 REPLACE BNODE BOUND COUNT
+    AGGREGATE_FUNCTION GROUP_CONCAT EXISTS NOT TIMESTAMP OCCURRENCE""".split()
+)
+_SIGNED = frozenset(name for name in _LITERALS if name.endswith(("_POSITIVE", "_NEGATIVE")))
+_SUM = frozenset(("PLUS", "__ANON_5"))
+_COMPARISONS = frozenset(("EQUAL", "LESSTHAN", "MORETHAN", "__ANON_2", "__ANON_3", "__ANON_4"))
+_NODES = _LITERALS | _IRIS | {"VAR", "BLANK_NODE_LABEL", "ANON", "_NIL", "LPAR", "LSQB"}
+
+# (label, the terminals that must all be possible, the terminals that the label then stands for)
+_GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
+    (
+        "an expression",
+        _IRIS | {"VAR", "INTEGER", "FUNCTION_1", "LPAR"},
+        _LITERALS | _IRIS | _CALLS | {"VAR", "LPAR", "BANG", "PLUS", "__ANON_5"},
+    ),
+    ("a triple pattern", _IRIS | {"VAR", "ANON", "LSQB", "OPTIONAL"}, _NODES),
+    ("a term", _IRIS | {"VAR", "ANON", "LSQB"}, _NODES),
+    ("a property or a path", _IRIS | {"A", "BANG"}, _IRIS | {"A", "BANG", "CIRCUMFLEX", "LPAR"}),
+    ("a comparison", _COMPARISONS, _COMPARISONS | {"IN", "NOT"}),
+    ("a sum", _SUM | {"SLASH", "STAR"}, _SUM | _SIGNED | {"SLASH", "STAR"}),
+    ("a length of time", frozenset(("INTEGER", "XSD_DURATION")), _LITERALS | {"XSD_DURATION"}),
+    ("a function call", frozenset(("FUNCTION_1", "FUNCTION_2")), _CALLS),
+    ("an IRI", _IRIS, _IRIS),
+    ("a literal", frozenset(("STRING_LITERAL1", "INTEGER")), _LITERALS),
+    ("a string", frozenset(("STRING_LITERAL1", "STRING_LITERAL_LONG1")), _LITERALS),
+    ("a signed number", _SIGNED, _SIGNED),
+)
+_LABELS = {
+    END: "the end of the query",
+    "ANON": "[]",
+    "BLANK_NODE_LABEL": "a blank node",
+    "GROUP": "GROUP BY",
+    "INTEGER": "a whole number",
+    "IRIREF": "an IRI in < >",
+    "LANGTAG": "a language tag",
+    "NAME": "a name",
+    "ORDER": "ORDER BY",
+    "PNAME_NS": "a prefix such as ex:",
+    "TIME_UNIT": "a time unit (ms, s, m, h, d)",
+    "VAR": "a variable",
+    "XSD_DURATION": "a duration such as PT10S",
+    "_NIL": "()",
+    "_ROWS": "TRIPLES",
+}
+_SHOWN = 9
+
+
+def _describe(table: Table, terminals: frozenset[str]) -> tuple[str, ...]:
+    left, labels = set(terminals), []
+    for label, needed, covered in _GROUPS:
+        if needed <= left:
+            labels.append(label)
+            left -= covered
+    words, marks = [], []
+    for name in sorted(left):
+        written = _LABELS.get(name) or table.written.get(name, name)
+        if name in _LABELS:
+            labels.append(written)
+        elif written[0].isalpha():
+            words.append(written)
+        else:
+            marks.append(f"'{written}'")
+    return (*labels, *words, *marks)
+
+
+def _syntax_error(table: Table, text: str, failure: ParseFailure) -> QuerySyntaxError:
+    token = failure.token
+    if token.type == END:
+        token = token._replace(start=len(text.rstrip()), end=len(text.rstrip()))
+        message = "the query ends too early"
+    else:
+        word = re.compile(r"\w+").match(text, token.start)
+        if not token.type or (word and word.end() > token.end):
+            end = word.end() if word else token.start + 1
+            token = token._replace(text=text[token.start : end], end=end)
+        message = f"unexpected {_quoted(token.text)}"
+    expected = _describe(table, failure.expected)
+    shown = expected[:_SHOWN]
+    if len(expected) > _SHOWN:
+        shown += (f"or {len(expected) - _SHOWN} other things",)
+    hint = _hint(table, text, token, failure.expected, expected)
+    return QuerySyntaxError(message, token.span, text, expected=shown, hint=hint)
+
+
+def _quoted(text: str) -> str:
+    line = text.splitlines()[0] if text.splitlines() else text
+    return repr(line if len(line) <= 40 else line[:37] + "...")
+
+
+# -- the mistakes that people make -----------------------------------------------------------------
+
+_UPDATE = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE COPY MOVE ADD".split())
+
+
+def _hint(
+    table: Table, text: str, token: Token, terminals: frozenset[str], expected: tuple[str, ...]
+) -> str:
+    word = token.text.upper()
+    if token.type == END:
+        return _unclosed(table, text) if "RBRACE" in terminals else ""
+    if token.text[0] in "\"'":
+        return "this string has no end on its line; a long string stands in three quotes"
+    if token.text[0] == "<" and terminals & _IRIS:
+        return "an IRI in < > has no spaces, quotes or braces in it, and must end with >"
+    if word in _UPDATE and "SELECT" in terminals:
+        return "only queries are read here, no SPARQL Update"
+    if word == "GRAPH" and "VAR" in terminals and "UNION" not in terminals:
+        return "a CONSTRUCT template has triples only, no GRAPH"
+    if word == "CONSTRUCT" and "OPTIONAL" in terminals:
+        return "inside a query only SELECT can be nested"
+    if token.type == "" and "XSD_DURATION" in terminals and word.startswith("P"):
+        return f"durations are in upper case, such as {word}"
+    words = [name for name in expected if name.isupper() or name.endswith(" BY")]
+    if word[:1].isalpha() and (close := difflib.get_close_matches(word, words, 1, 0.7)):
+        return f"did you mean {close[0]}?"
+    if token.type in _NODES and "DOT" in terminals and "SEMICOLON" in terminals:
+        return "two triple patterns need a '.' between them"
+    if token.type in _NODES and "LPAR" in terminals and _CALLS & terminals:
+        return "a condition stands in brackets: ( .. )"
+    if word[:1].isalpha() and terminals >= _IRIS and "VAR" not in terminals:
+        return f"names are IRIs here: write <{token.text}>, or declare a prefix"
+    return ""
+
+
+def _unclosed(table: Table, text: str) -> str:
+    """Where the innermost brace stands that is never closed."""
+    scanner, at, opened = table.scanner(text), 0, []
+    while (token := scanner.token(text, at, {})).type != END:
+        if token.type == "LBRACE":
+            opened.append(token.start)
+        elif token.type == "RBRACE" and opened:
+            opened.pop()
+        at = token.end
+    if not opened:
+        return ""
+    line, column = QuerySyntaxError("", Span(opened[-1], opened[-1]), text)._position or (0, 0)
+    return f"the {{ at line {line}, column {column} is never closed"

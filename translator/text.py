@@ -1,0 +1,188 @@
+"""The algebra's terms, patterns, paths and expressions, written as SPARQL.
+
+`unparse` writes whole queries with it, `explain` the lines of a plan. What a hidden variable stands
+for is up to the writer: `explain` shows it, `unparse` puts back what the query's text had there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from streamsparql.algebra import expressions as e
+from streamsparql.algebra import path as p
+from streamsparql.algebra.match import TriplePattern
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import IRI, RDF, XSD, XSD_STRING, BlankNode, Literal, Term
+
+_LOCAL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_\-]*[A-Za-z0-9_\-])?|")
+_BARE = {
+    XSD + "integer": re.compile(r"[+-]?[0-9]+"),
+    XSD + "decimal": re.compile(r"[+-]?[0-9]*\.[0-9]+"),
+    XSD + "double": re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+"),
+    XSD + "boolean": re.compile(r"true|false"),
+}
+Show = Callable[[Variable], str]
+
+
+class Writer:
+    """Writes terms with a set of prefixes, and variables in the way that `variable` says.
+
+    >>> write = Writer({"ex": "http://example.org/"})
+    >>> write.term(IRI("http://example.org/a")), write.term(Literal("1", IRI(XSD + "integer")))
+    ('ex:a', '1')
+    """
+
+    def __init__(self, prefixes: Mapping[str, str] | None = None, variable: Show = str) -> None:
+        known = sorted((prefixes or {}).items(), key=lambda item: -len(item[1]))
+        self._prefixes = [(prefix, iri) for prefix, iri in known if iri]
+        self.variable = variable
+
+    # -- terms and patterns
+
+    def term(self, term: Term | Variable) -> str:
+        """A term or a variable."""
+        match term:
+            case Variable():
+                return self.variable(term)
+            case IRI():
+                return self.iri(term)
+            case BlankNode():
+                return str(term)
+        return self.literal(term)
+
+    def iri(self, iri: IRI) -> str:
+        """An IRI, shortened where a prefix fits."""
+        for prefix, start in self._prefixes:
+            if iri.value.startswith(start) and _LOCAL.fullmatch(iri.value, len(start)):
+                return f"{prefix}:{iri.value[len(start) :]}"
+        return str(iri)
+
+    def literal(self, literal: Literal) -> str:
+        """A literal; numbers and booleans bare where SPARQL reads them back as they are."""
+        bare = _BARE.get(literal.datatype.value)
+        if bare is not None and bare.fullmatch(literal.lexical):
+            return literal.lexical
+        if literal.language is not None or literal.datatype == XSD_STRING:
+            return str(literal)
+        return f"{Literal(literal.lexical)}^^{self.iri(literal.datatype)}"
+
+    def predicate(self, predicate: Term | Variable) -> str:
+        """A term in the place of a predicate, where rdf:type is written `a`."""
+        return "a" if predicate == IRI(RDF + "type") else self.term(predicate)
+
+    def pattern(self, pattern: TriplePattern) -> str:
+        """A triple pattern."""
+        subject, predicate, value = pattern
+        return f"{self.term(subject)} {self.predicate(predicate)} {self.term(value)}"
+
+    # -- paths
+
+    def path(self, path: p.PathExpression) -> str:
+        """A property path."""
+        text: str = path.fold(self._path)
+        return text
+
+    def _path(self, node: Node, parts: list[str]) -> str:
+        match node:
+            case p.Link(predicate):
+                return self.predicate(predicate)
+            case p.Inverse():
+                return f"^{_grouped(parts[0])}"
+            case p.Sequence():
+                return f"{_grouped(parts[0])}/{_grouped(parts[1])}"
+            case p.Alternative():
+                return f"({parts[0]}|{parts[1]})"
+            case p.ZeroOrMore():
+                return f"{_grouped(parts[0])}*"
+            case p.OneOrMore():
+                return f"{_grouped(parts[0])}+"
+            case p.ZeroOrOne():
+                return f"{_grouped(parts[0])}?"
+            case p.NegatedSet(forward, backward):
+                there = [self.predicate(iri) for iri in forward or ()]
+                back = [f"^{self.predicate(iri)}" for iri in backward or ()]
+                return f"!({'|'.join(there + back)})"
+        raise AssertionError(node)
+
+    # -- expressions
+
+    def expression(self, expression: Expression) -> str:
+        """An expression, in brackets where it has operands."""
+        text: str = expression.fold(self._expression)
+        return text
+
+    def condition(self, expression: Expression) -> str:
+        """An expression in brackets, as FILTER and HAVING want it."""
+        text = self.expression(expression)
+        return text if text.startswith("(") and _closes(text) else f"({text})"
+
+    def _expression(self, node: Node, parts: list[str]) -> str:
+        match node:
+            case Variable():
+                return self.variable(node)
+            case e.Constant(term):
+                return self.term(term)
+            case e.Or():
+                return f"({' || '.join(parts)})"
+            case e.And():
+                return f"({' && '.join(parts)})"
+            case e.Not():
+                return f"(!{parts[0]})"
+            case e.In():
+                return f"({parts[0]} IN ({', '.join(parts[1:])}))"
+            case e.Bound():
+                return f"BOUND({parts[0]})"
+            case e.If():
+                return f"IF({', '.join(parts)})"
+            case e.Coalesce():
+                return f"COALESCE({', '.join(parts)})"
+            case e.Volatile(function, args):
+                return f"{function}({', '.join(parts[: len(args)])})"
+            case e.Aggregate():
+                return self._aggregate(node, parts)
+            case e.Call(function, args):
+                return self._call(function, parts)
+        raise AssertionError(node)
+
+    def _call(self, function: str | IRI, parts: list[str]) -> str:
+        if isinstance(function, IRI):
+            return f"{self.iri(function)}({', '.join(parts)})"
+        if function == "IRI":
+            return f"IRI({parts[0]})"  # a second argument is the query's BASE
+        if function in ("u+", "u-"):
+            return f"({function[1]}({parts[0]}))"
+        if function[0].isalpha():
+            return f"{function}({', '.join(parts)})"
+        return f"({parts[0]} {function} {parts[1]})"
+
+    def _aggregate(self, call: e.Aggregate, parts: list[str]) -> str:
+        argument = parts[0] if parts else "*"
+        distinct = "DISTINCT " if call.distinct else ""
+        separator = ""
+        if call.separator is not None:
+            separator = f"; SEPARATOR={Literal(call.separator)}"
+        return f"{call.function}({distinct}{argument}{separator})"
+
+    def variables(self, variables: Iterable[Variable]) -> str:
+        """Variables in a row."""
+        return " ".join(self.variable(variable) for variable in variables)
+
+
+def _grouped(text: str) -> str:
+    """A path as an operand: in brackets unless it is an IRI or in brackets already."""
+    plain = re.fullmatch(r"<[^>]*>|[\w.\-]*:[\w.\-]*|a|!?\([^()]*\)", text)
+    return text if plain else f"({text})"
+
+
+def _closes(text: str) -> bool:
+    """Whether the bracket that opens a text closes at its end."""
+    depth = 0
+    for index, char in enumerate(
+        re.sub(r'"(?:[^"\\]|\\.)*"|<[^<>\s]*>', lambda m: "x" * len(m[0]), text)
+    ):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return index == len(text) - 1
+    return False

@@ -1,0 +1,733 @@
+"""From a logical plan back to a query's text, in a dialect that can express it.
+
+`unparse` undoes `create_plan`: it finds out which sources are default ones, which clause a window
+came from, which of the operators on top are a SELECT's and which its WHERE's. What it writes is
+compiled again and has to give the same plan; so a plan that no text of the dialect stands for, one
+that a rule has rewritten for instance, is refused with an error, never written as something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from streamsparql.algebra import event as ev
+from streamsparql.algebra import expressions as e
+from streamsparql.algebra import shape
+from streamsparql.algebra import window as w
+from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
+from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
+from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.inputs import DEFAULT_STREAM
+from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
+from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
+from streamsparql.algebra.path import Path
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import IRI
+from streamsparql.errors import StreamSparqlError, UnsupportedFeature
+from streamsparql.translator.dialects import Dialect, dialect_named
+from streamsparql.translator.dialects.detect import TIMESTAMP
+from streamsparql.translator.text import Writer
+from streamsparql.translator.trampoline import Steps, run
+from streamsparql.translator.translate import translate
+
+Lines = list[str]
+
+
+def unparse(plan: Plan, dialect: str = "streaming") -> str:
+    """A text of the dialect that compiles to this plan; `UnsupportedFeature` where there is none.
+
+    >>> plan = translate("SELECT ?s { ?s a <T> OPTIONAL { ?s <p> ?o } }").plan
+    >>> print(unparse(plan))
+    SELECT ?s
+    WHERE {
+      ?s a <T> .
+      OPTIONAL {
+        ?s <p> ?o .
+      }
+    }
+    """
+    chosen = dialect_named(dialect)
+    origins = {node.origin for node in plan.walk() if isinstance(node, w.TimeWindow)}
+    writer = _Unparser(plan, chosen)
+    text = _indented([*writer.base(plan), *run(writer.query(plan))])
+    try:
+        again = translate(text, chosen.name, origin=max(origins, default=0)).plan
+    except StreamSparqlError as error:
+        raise _refused(chosen, str(error)) from error
+    if again != plan:
+        raise _refused(chosen, _difference(plan, again))
+    return text
+
+
+def _refused(dialect: Dialect, why: str) -> UnsupportedFeature:
+    return UnsupportedFeature(f"{dialect.title} has no text for this plan: {why}")
+
+
+def _difference(plan: Plan, again: Plan) -> str:
+    """The first operator at which two plans part."""
+    for one, other in zip(plan.walk(), again.walk(), strict=False):
+        if type(one) is not type(other) or (not one.parts() and one != other):
+            return f"its {type(one).__name__} would be read as {type(other).__name__}"
+    return f"its {type(plan).__name__} would be read with other parameters"
+
+
+# -- where patterns read ---------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """The sources of a pattern: streams with their windows, static graphs, a group's window."""
+
+    streams: tuple[tuple[IRI, w.Window | None], ...]
+    graph: AccessGraph | None
+    group_window: w.Window | None = None
+
+    @property
+    def default(self) -> bool:
+        """Whether it is the default graph that is read."""
+        return self.graph is not None and self.graph.background
+
+
+def _reading(plan: Plan) -> Reading:
+    """The sources of a matching or a path."""
+    match plan:
+        case shape.Distinct(inner):
+            return _reading(inner)
+        case TriplePatternMatching(_, source) | Path(input=source):
+            return _data(source)
+        case w.Window(input=TriplePatternMatching(_, AccessStream(name))):
+            return Reading(((name, None),), None, _bare(plan))
+        case Union(branches):
+            parts = [_reading(branch) for branch in branches]
+            graphs = [part.graph for part in parts if part.graph is not None]
+            windows = [part.group_window for part in parts if part.group_window is not None]
+            streams = tuple(stream for part in parts for stream in part.streams)
+            return Reading(streams, graphs[0] if graphs else None, windows[0] if windows else None)
+    raise UnsupportedFeature(f"{type(plan).__name__} does not stand where patterns are matched")
+
+
+def _data(plan: Plan) -> Reading:
+    """The sources below a matching."""
+    match plan:
+        case shape.Distinct(inner):
+            return _data(inner)
+        case Merge(sources):
+            parts = [_data(source) for source in sources]
+            graphs = [part.graph for part in parts if part.graph is not None]
+            streams = tuple(stream for part in parts for stream in part.streams)
+            return Reading(streams, graphs[0] if graphs else None)
+        case w.Window(input=AccessStream(name)):
+            return Reading(((name, _bare(plan)),), None)
+        case AccessStream(name):
+            return Reading(((name, None),), None)
+        case AccessGraph():
+            return Reading((), plan)
+    raise UnsupportedFeature(f"{type(plan).__name__} does not stand below a triple pattern")
+
+
+def _bare(window: w.Window) -> w.Window:
+    """The window over nothing in particular, so that two of them can be compared."""
+    bare = window.with_inputs(shape.UNIT)
+    assert isinstance(bare, w.Window)
+    return bare
+
+
+def _is_matching(plan: Plan) -> bool:
+    """Whether a plan is one triple pattern, or one path."""
+    match plan:
+        case TriplePatternMatching() | Path():
+            return True
+        case shape.Distinct(inner) | w.Window(input=inner):
+            return _is_matching(inner)
+        case Union((*windowed, TriplePatternMatching(pattern, AccessGraph(background=True)))):
+            # not a UNION of the query: one pattern, its streams through a window, the graph beside
+            return all(
+                isinstance(branch, w.Window) and _matching(branch).members()[0] == pattern
+                for branch in windowed
+            )
+    return False
+
+
+def _matching(plan: Plan) -> TriplePatternMatching | Path:
+    """The triple pattern or the path of a matching."""
+    while not isinstance(plan, TriplePatternMatching | Path):
+        plan = plan.inputs[0]
+    return plan
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """The FROM clauses that a plan's readings call for."""
+
+    default: dict[IRI, w.Window | None]
+    static: tuple[IRI, ...]
+    named: tuple[IRI, ...]
+    streams: dict[IRI, w.Window]
+    slots: dict[str, tuple[IRI, w.Window]]
+
+    @classmethod
+    def of(cls, plan: Plan, dialect: Dialect) -> _Sources:
+        """Collects the sources of all patterns of a plan."""
+        default: dict[IRI, w.Window | None] = {}
+        static: tuple[IRI, ...] = ()
+        named: dict[IRI, None] = {}
+        streams: dict[IRI, w.Window] = {}
+        slots: dict[str, tuple[IRI, w.Window]] = {}
+        for reading, wrapped in _readings(plan):
+            if reading.default and reading.graph is not None:
+                static = static or tuple(g for g in reading.graph.graphs if isinstance(g, IRI))
+                for name, window in reading.streams:
+                    default[name] = default.get(name) or window
+            elif reading.graph is not None:
+                found = (g for g in reading.graph.graphs if isinstance(g, IRI))
+                named |= {} if wrapped else dict.fromkeys(found)
+            for name, window in () if reading.default else reading.streams:
+                if window is not None and window.name is not None:
+                    slots[window.name] = (name, window)
+                elif window is not None and dialect.name in ("streaming", "csparql"):
+                    streams.setdefault(name, window)
+        return cls(default, static, tuple(named), streams, slots)
+
+
+def _readings(plan: Plan) -> Iterator[tuple[Reading, bool]]:
+    """The readings of all patterns, and whether a `Graph` is around them."""
+    pending: list[tuple[Plan, bool]] = [(plan, False)]
+    while pending:
+        node, wrapped = pending.pop()
+        if _is_matching(node):
+            yield _reading(node), wrapped
+            continue
+        inputs = node.inputs
+        if isinstance(node, Describe):
+            yield _data(node.data), False
+            inputs = inputs[:1]
+        pending += [(child, wrapped or isinstance(node, Graph)) for child in reversed(inputs)]
+
+
+class _Unparser:
+    def __init__(self, plan: Plan, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.sources = _Sources.of(plan, dialect)
+        self.shown: dict[Variable, str] = {e.OCCURRENCE[name]: f"{name}()" for name in e.OCCURRENCE}
+        self.write = Writer(variable=self._variable)
+        for node in plan.walk():
+            if isinstance(node, TriplePatternMatching):
+                self._stamps(node)
+
+    def _variable(self, variable: Variable) -> str:
+        if variable.name.startswith(".b"):
+            return f"_:{variable.name[1:]}"
+        return self.shown.get(variable, str(variable))
+
+    def _stamps(self, node: TriplePatternMatching) -> None:
+        of_triple = ".t " + " ".join(map(str, node.pattern))
+        for variable, stream in node.stamps:
+            if variable.name == of_triple:
+                places = ", ".join(self.write.term(place) for place in node.pattern)
+                self.shown[variable] = f"<{TIMESTAMP}>({places})"
+            else:
+                name = variable.name.split()[1]
+                self.shown[variable] = f"timestamp({name}{f', {stream}' if stream else ''})"
+
+    # -- the query
+
+    def query(self, plan: Plan) -> Steps[Lines]:
+        match plan:
+            case Ask(rows):
+                return (yield self.form(["ASK"], rows))
+            case Construct(template, rows):
+                triples = [f"{self.write.pattern(pattern)} ." for pattern in template]
+                return (yield self.form(["CONSTRUCT {", *triples, "}"], rows))
+            case Describe(resources, rows):
+                terms = " ".join(self.write.term(resource) for resource in resources)
+                return (yield self.form([f"DESCRIBE {terms or '*'}"], rows))
+        return (yield self.select(plan, self.from_clauses()))
+
+    def base(self, plan: Plan) -> Lines:
+        """BASE, where a call of IRI() resolves against one."""
+        bases = {
+            node.args[1].term.lexical
+            for node in plan.walk()
+            if isinstance(node, e.Call) and node.function == "IRI" and len(node.args) > 1
+        }
+        return [f"BASE {IRI(base)}" for base in sorted(bases)]
+
+    def form(self, head: Lines, rows: Plan) -> Steps[Lines]:
+        """CONSTRUCT, DESCRIBE and ASK."""
+        rows, tail = _without_slice(rows)
+        body, values = yield self.rows(rows, {})
+        return [*head, *self.from_clauses(), *body, *tail, *values]
+
+    def select(self, plan: Plan, clauses: Lines) -> Steps[Lines]:
+        """A SELECT, of the query or a subquery."""
+        plan, tail = _without_slice(plan)
+        modifier = ""
+        if isinstance(plan, shape.Distinct | shape.Reduced):
+            modifier = "DISTINCT " if isinstance(plan, shape.Distinct) else "REDUCED "
+            plan = plan.input
+        if not isinstance(plan, shape.Projection):
+            raise UnsupportedFeature(f"it shows no variables, its top is {type(plan).__name__}")
+        named: dict[Variable, str] = {}
+        body, values = yield self.rows(plan.input, named)
+        items = [named.get(variable, str(variable)) for variable in plan.variables]
+        return [f"SELECT {modifier}{' '.join(items) or '*'}", *clauses, *body, *tail, *values]
+
+    def rows(self, plan: Plan, named: dict[Variable, str]) -> Steps[tuple[Lines, Lines]]:
+        """WHERE and the modifiers that act on rows, and the VALUES that comes after all.
+
+        `named` gets the select expressions, as `(expression AS ?v)`.
+        """
+        keys: tuple[tuple[Expression, bool], ...] = ()
+        if isinstance(plan, shape.OrderBy):
+            keys, plan = plan.keys, plan.input
+        above, top = _spine(plan)
+        groups: Lines = []
+        having: Lines = []
+        values: Lines = []
+        if isinstance(top, Aggregation):
+            where, groups = yield self.aggregation(top, named)
+        elif isinstance(top, ev.Detect):
+            where = yield self.where(top)
+        else:
+            above, where = [], (yield self.where(plan))
+        for node in reversed(above):
+            yield self.above_groups(node, named, having, values)
+        order = [
+            ("DESC" if descending else "ASC") + self.write.condition(expression)
+            for expression, descending in keys
+        ]
+        clauses = [("HAVING", having), ("ORDER BY", order)]
+        return [
+            *where,
+            *groups,
+            *(f"{word} {' '.join(texts)}" for word, texts in clauses if texts),
+        ], values
+
+    def aggregation(
+        self, node: Aggregation, named: dict[Variable, str]
+    ) -> Steps[tuple[Lines, Lines]]:
+        """WHERE and GROUP BY."""
+        below = node.input
+        while isinstance(below, Mark | shape.Number):
+            if isinstance(below, Mark):
+                yield self.mark(below)
+            below = below.inputs[0]
+        bound: list[shape.Extend] = []
+        while isinstance(below, shape.Extend) and below.variable in node.keys:
+            bound.append(below)
+            below = below.input
+        while bound and not bound[-1].variable.hidden:
+            below = bound.pop()  # a visible key may as well be a BIND of WHERE
+        where = yield self.where(below)
+        computed = {extend.variable: extend for extend in bound}
+        keys = [self.key(key, computed.get(key)) for key in node.keys]
+        for variable, call in node.aggregates:
+            text = self.write.expression(call)
+            if variable.hidden:
+                self.shown[variable] = text
+            else:
+                named[variable] = f"({text} AS {variable})"
+        return where, ["GROUP BY " + " ".join(keys)] if keys else []
+
+    def key(self, variable: Variable, bound: shape.Extend | None) -> str:
+        """A GROUP BY condition."""
+        if bound is None:
+            return str(variable)
+        text = self.write.expression(bound.expression)
+        return f"({text})" if variable.hidden else f"({text} AS {variable})"
+
+    def above_groups(
+        self, node: Plan, named: dict[Variable, str], having: Lines, values: Lines
+    ) -> Steps[None]:
+        """HAVING, VALUES and the expressions of SELECT."""
+        match node:
+            case Filter(condition):
+                having.append(self.write.condition(condition))
+            case SemiJoin(_, pattern) | AntiJoin(_, pattern):
+                group = yield self.braces(pattern)
+                word = "EXISTS" if isinstance(node, SemiJoin) else "NOT EXISTS"
+                having.append(f"{word} {_one_line(group)}")
+            case Mark():
+                yield self.mark(node)
+            case Join(_, shape.Table() as table):
+                values += self.table(table)
+            case shape.Extend(variable, expression):
+                named[variable] = f"({self.write.expression(expression)} AS {variable})"
+
+    def where(self, plan: Plan) -> Steps[Lines]:
+        """WHERE, with C-SPARQL's AGGREGATE clauses behind it."""
+        filters: list[Plan] = []
+        while isinstance(plan, Filter | SemiJoin | AntiJoin | Mark) and _is_annotated(plan):
+            filters.append(plan)
+            plan = plan.inputs[0]
+        annotations: list[Annotate] = []
+        while isinstance(plan, Annotate):
+            annotations.append(plan)
+            plan = plan.input
+        if isinstance(plan, ev.Detect):
+            plan = plan.input
+            plan = plan.input if isinstance(plan, ev.Closure) else plan
+        group = yield self.braces(plan)
+        aggregates = []
+        for node in reversed(annotations):
+            keys = ", ".join(map(str, node.keys))
+            call = self.write.expression(node.aggregate)
+            aggregates.append(f"AGGREGATE {{ ({node.variable}, {call}, {{{keys}}}) }}")
+        if filters:
+            conditions: Lines = []
+            for outer in reversed(filters):
+                conditions += yield self.filter(outer)
+            aggregates[-1] = f"{aggregates[-1][:-2]} {' '.join(conditions)} }}"
+        return [f"WHERE {group[0]}", *group[1:], *aggregates]
+
+    # -- FROM
+
+    def from_clauses(self) -> Lines:
+        sources = self.sources
+        lines = [f"FROM {name}" for name in sources.static]
+        lines += [f"FROM NAMED {name}" for name in sources.named]
+        for name, window in sources.default.items():
+            if name != DEFAULT_STREAM:
+                lines.append(f"FROM STREAM {name}{self.window(window)}")
+        for name, window in sources.streams.items():
+            if not (self.dialect.name == "csparql" and name in sources.default):
+                lines.append(f"FROM NAMED STREAM {name}{self.window(window)}")
+        for slot, (name, window) in sources.slots.items():
+            if self.dialect.name == "cqels":
+                lines.append(f"FROM NAMED {name}{self.window(window)} AS {slot}")
+            else:
+                lines.append(f"FROM NAMED WINDOW {slot} ON {name}{self.window(window)}")
+        return lines
+
+    def window(self, window: w.Window | None) -> str:
+        """A window clause behind a stream's name, with a space before it."""
+        if window is None:
+            return ""
+        text = _native(window) if self.dialect.name == "streaming" else _bracketed(window)
+        if text is None:
+            raise UnsupportedFeature(
+                f"{self.dialect.title} has no clause for a {type(window).__name__}"
+            )
+        return f" {text}"
+
+    # -- groups
+
+    def braces(self, plan: Plan) -> Steps[Lines]:
+        """`{ .. }`"""
+        lines = yield self.group(plan)
+        return ["{", *lines, "}"] if lines else ["{}"]
+
+    def group(self, plan: Plan) -> Steps[Lines]:
+        """The clauses of a group, its filters last."""
+        if isinstance(plan, shape.Slice | shape.Distinct | shape.Reduced | shape.Projection):
+            if not _is_block(plan):
+                return (yield self.select(plan, []))
+        filters: list[Plan] = []
+        while isinstance(plan, Filter | SemiJoin | AntiJoin) or _marks_a_filter(plan, filters):
+            filters.append(plan)
+            plan = plan.inputs[0]
+        lines = yield self.clauses(plan, filters)
+        for node in reversed(filters):
+            lines = lines + (yield self.filter(node))
+        return lines
+
+    def clauses(self, plan: Plan, filters: list[Plan]) -> Steps[Lines]:
+        """The clauses that a plan joins and applies, from left to right."""
+        steps: list[Plan] = []
+        while not _is_block(plan) and isinstance(
+            plan, Join | LeftJoin | Minus | shape.Extend | Mark | shape.Number
+        ):
+            steps.append(plan)
+            plan = plan.inputs[0]
+        lines: Lines = []
+        bare = False  # whether the line before is of triples, which would take more of them in
+        if plan != shape.UNIT or (steps and isinstance(steps[-1], Join)):
+            first = yield self.element(plan, bare)
+            lines, bare = list(first), _is_block(plan)
+        for step in reversed(steps):
+            if isinstance(step, Mark):
+                yield self.mark(step)
+                continue
+            if isinstance(step, shape.Number):
+                continue
+            if isinstance(step, Join):
+                lines += yield self.element(step.right, bare)
+                bare = _is_block(step.right)
+                continue
+            lines += yield self.act(step)
+            bare = False
+        return lines
+
+    def act(self, step: Plan) -> Steps[Lines]:
+        """OPTIONAL, MINUS or BIND."""
+        match step:
+            case LeftJoin(_, right, condition, marks):
+                for variable, pattern in marks:
+                    group = yield self.braces(pattern)
+                    self.shown[variable] = f"EXISTS {_one_line(group)}"
+                lines = yield self.optional_side(right)
+                if condition is not None:
+                    parts = condition.args if isinstance(condition, e.And) else (condition,)
+                    lines = [*lines, *(f"FILTER {self.write.condition(x)}" for x in parts)]
+                return _block("OPTIONAL", lines)
+            case Minus(_, right):
+                return _block("MINUS", (yield self.group(right)))
+            case shape.Extend(variable, expression):
+                return [f"BIND({self.write.expression(expression)} AS {variable})"]
+        raise AssertionError(step)
+
+    def optional_side(self, plan: Plan) -> Steps[Lines]:
+        """The group of an OPTIONAL, whose own filters are not those of the left join."""
+        while isinstance(plan, shape.Number):
+            plan = plan.input
+        if isinstance(plan, Filter | SemiJoin | AntiJoin):
+            return (yield self.braces(plan))
+        return (yield self.group(plan))
+
+    def element(self, plan: Plan, bare: bool) -> Steps[Lines]:
+        """A plan as one clause of a group; `bare` says that triples stand before it."""
+        if _is_block(plan):
+            return self.block(plan, bare)
+        match plan:
+            case Union(branches):
+                lines: Lines = []
+                for branch in branches:
+                    group = yield self.braces(branch)
+                    lines = _joined(lines, "UNION", group)
+                return lines
+            case Graph(name, inner):
+                return _block(f"GRAPH {self.write.term(name)}", (yield self.group(inner)))
+            case shape.Table() if plan != shape.UNIT:
+                return self.table(plan)
+            case ev.SeqJoin() | ev.EqJoin() | ev.SeqRightJoin() | ev.EqLeftJoin():
+                return (yield self.event(plan))
+        return (yield self.braces(plan))
+
+    def event(self, plan: ev.EventPair) -> Steps[Lines]:
+        """`{ .. } SEQ { .. }`, with the condition among the filters of the optional side."""
+        word, optional = _EVENT[type(plan)]
+        sides: list[Lines] = []
+        for index, side in enumerate((plan.left, plan.right)):
+            lines = yield (self.optional_side(side) if index == optional else self.group(side))
+            condition = getattr(plan, "condition", None) if index == optional else None
+            if condition is not None:
+                parts = condition.args if isinstance(condition, e.And) else (condition,)
+                lines = [*lines, *(f"FILTER {self.write.condition(x)}" for x in parts)]
+            sides.append(_block("", lines))
+        return _joined(sides[0], word, sides[1])
+
+    def block(self, plan: Plan, bare: bool) -> Lines:
+        """Triple patterns and paths, in the braces that say where they are read."""
+        matchings = list(_matchings(plan))
+        reading = _reading(matchings[0])
+        lines = []
+        for matching in matchings:
+            found = _matching(matching)
+            if isinstance(found, Path):
+                ends = self.write.term(found.subject), self.write.term(found.object)
+                lines.append(f"{ends[0]} {self.write.path(found.path)} {ends[1]} .")
+            else:
+                lines.append(f"{self.write.pattern(found.pattern)} .")
+        window = self.group_window(matchings)
+        if window is not None:
+            text = _native(window)
+            if text is None:
+                raise UnsupportedFeature(f"no group can have a {type(window).__name__}")
+            lines.append(text)
+        head = self.head(reading)
+        if head is None:
+            return _block("", lines) if bare or window is not None else lines
+        return _block(head, lines)
+
+    def group_window(self, matchings: list[Plan]) -> w.Window | None:
+        """The window of a block's group, told by its patterns, or by a path that has no FROM's."""
+        for matching in matchings:
+            reading = _reading(matching)
+            if reading.group_window is not None:
+                return reading.group_window
+            declared = self.sources.default if reading.default else self.sources.streams
+            for name, window in reading.streams:
+                if isinstance(_matching(matching), Path) and declared.get(name) != window:
+                    return window
+        return None
+
+    def head(self, reading: Reading) -> str | None:
+        """GRAPH, STREAM or WINDOW before a group; None where the default graph is read."""
+        if reading.default:
+            names = [name for name, _ in reading.streams]
+            if names == list(self.sources.default) or len(names) != 1:
+                return None
+            return f"GRAPH {names[0]}"
+        if reading.graph is not None:
+            name = reading.graph.graphs[0]
+            declared = isinstance(name, IRI) and name in self.sources.named
+            return f"GRAPH {name}" if declared else None
+        ((stream, window),) = reading.streams
+        if window is not None and window.name is not None:
+            word = "GRAPH" if self.dialect.name == "cqels" else "WINDOW"
+            return f"{word} {window.name}"
+        if self.dialect.name == "cqels":
+            return f"STREAM {stream}{self.window(window)}"
+        return f"GRAPH {stream}"
+
+    def filter(self, node: Plan) -> Steps[Lines]:
+        """FILTER; a mark only remembers what its variable stands for."""
+        match node:
+            case Filter(condition):
+                return [f"FILTER {self.write.condition(condition)}"]
+            case SemiJoin(_, pattern):
+                return _block("FILTER EXISTS", (yield self.group(pattern)))
+            case AntiJoin(_, pattern):
+                return _block("FILTER NOT EXISTS", (yield self.group(pattern)))
+            case Mark():
+                yield self.mark(node)
+        return []
+
+    def mark(self, node: Mark) -> Steps[None]:
+        """What the mark's variable stands for in expressions."""
+        group = yield self.braces(node.pattern)
+        self.shown[node.variable] = f"EXISTS {_one_line(group)}"
+
+    def table(self, table: shape.Table) -> Lines:
+        """VALUES."""
+        head = " ".join(map(str, table.variables))
+        rows = [
+            "(" + " ".join("UNDEF" if x is None else self.write.term(x) for x in row) + ")"
+            for row in table.rows
+        ]
+        return [f"VALUES ({head}) {{", *rows, "}"]
+
+
+_EVENT: dict[type[Plan], tuple[str, int | None]] = {
+    ev.SeqJoin: ("SEQ", None),
+    ev.EqJoin: ("EQUALS", None),
+    ev.SeqRightJoin: ("OPTIONALSEQ", 0),
+    ev.EqLeftJoin: ("EQUALSOPTIONAL", 1),
+}
+
+
+def _native(window: w.Window) -> str | None:
+    match window:
+        case w.SlidingDeltaWindow():
+            return f"WINDOW RANGE {window.width} MS SLIDE {window.slide} MS"
+        case w.FixedWindow():
+            return f"WINDOW RANGE {window.width} MS FIXED"
+        case w.SlidingTupleWindow():
+            return f"WINDOW ELEMS {window.count}"
+    return None
+
+
+def _bracketed(window: w.Window) -> str | None:
+    match window:
+        case w.SlidingDeltaWindow():
+            return f"[RANGE {window.width}ms SLIDE {window.slide}ms]"
+        case w.SteppedWindow():
+            return f"[RANGE {window.width}ms STEP {window.step}ms]"
+        case w.FixedWindow():
+            return f"[RANGE {window.width}ms TUMBLING]"
+        case w.SlidingTupleWindow():
+            return f"[RANGE TRIPLES {window.count}]"
+        case w.SteppedTupleWindow():
+            return f"[RANGE TRIPLES {window.count} STEP {window.step}]"
+        case w.NowWindow():
+            return "[NOW]"
+        case w.UnboundedWindow():
+            return "[ALL]"
+    return None
+
+
+def _without_slice(plan: Plan) -> tuple[Plan, Lines]:
+    if not isinstance(plan, shape.Slice):
+        return plan, []
+    lines = [] if plan.limit is None else [f"LIMIT {plan.limit}"]
+    return plan.input, lines + ([f"OFFSET {plan.offset}"] if plan.offset else [])
+
+
+def _spine(plan: Plan) -> tuple[list[Plan], Plan]:
+    """The operators that can stand above groups, top first, and what they stand on."""
+    above: list[Plan] = []
+    kinds = shape.Extend | Filter | SemiJoin | AntiJoin | Mark | shape.Number
+    while isinstance(plan, kinds) or (
+        isinstance(plan, Join) and isinstance(plan.right, shape.Table)
+    ):
+        above.append(plan)
+        plan = plan.inputs[0]
+    return above, plan
+
+
+def _is_annotated(plan: Plan) -> bool:
+    """Whether filters lead down to an AGGREGATE clause."""
+    while isinstance(plan, Filter | SemiJoin | AntiJoin | Mark):
+        plan = plan.inputs[0]
+    return isinstance(plan, Annotate)
+
+
+def _marks_a_filter(plan: Plan, filters: list[Plan]) -> bool:
+    """Whether a mark or a number belongs to the filter above it."""
+    return bool(filters) and isinstance(plan, Mark | shape.Number)
+
+
+def _is_block(plan: Plan) -> bool:
+    """Whether a plan is what one block of triples gives: patterns, parted by paths, read alike."""
+    parts = _joined_parts(plan)
+    if not all(isinstance(part, BasicGraphPattern) or _is_matching(part) for part in parts):
+        return False
+    if len({_effective(matching) for part in parts for matching in _matchings(part)}) > 1:
+        return False
+    paths = [isinstance(part, Path) for part in parts]
+    return all(one or other for one, other in pairwise(paths))
+
+
+def _joined_parts(plan: Plan) -> list[Plan]:
+    parts: list[Plan] = []
+    while isinstance(plan, Join):
+        parts.append(plan.right)
+        plan = plan.left
+    return [plan, *reversed(parts)]
+
+
+def _effective(matching: Plan) -> tuple[object, ...]:
+    """What a matching reads, with a group's window counted as that of its streams."""
+    streams, graph, group_window = _reading(matching)
+    return tuple((name, group_window or window) for name, window in streams), graph
+
+
+def _matchings(plan: Plan) -> list[Plan]:
+    """The matchings of a block, in order."""
+    found: list[Plan] = []
+    for part in _joined_parts(plan):
+        found += part.matchings if isinstance(part, BasicGraphPattern) else [part]
+    return found
+
+
+def _block(head: str, lines: Lines) -> Lines:
+    head = f"{head} " if head else ""
+    return [f"{head}{{", *lines, "}"] if lines else [f"{head}{{}}"]
+
+
+def _joined(left: Lines, word: str, right: Lines) -> Lines:
+    """Two groups with an operator between them."""
+    if not left:
+        return right
+    return [*left[:-1], f"{left[-1]} {word} {right[0]}", *right[1:]]
+
+
+def _one_line(lines: Lines) -> str:
+    return " ".join(lines)
+
+
+def _indented(lines: Lines) -> str:
+    """Lines with the indentation of their braces; it stops growing where nobody reads it."""
+    depth, made = 0, []
+    for line in lines:
+        depth -= line.startswith("}")
+        made.append("  " * min(depth, 20) + line)
+        depth += line.endswith("{")
+    return "\n".join(made)
