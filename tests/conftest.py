@@ -1,0 +1,33 @@
+"""Test data that is not ours: where it is, and what tests do where it is absent.
+
+It is read from the folder that STREAMSPARQL_TEST_DATA names, else from `../shared/data` beside the
+repository, and never copied into it. Without it the tests that need it skip, and say so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+
+_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("STREAMSPARQL_TEST_DATA", _BESIDE))
+NO_DATA = f"there is no test data at {DATA}: set STREAMSPARQL_TEST_DATA to where it is"
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of the test data."""
+    if not DATA.is_dir():
+        pytest.skip(NO_DATA)
+    return DATA
+
+
+def over_data(cases: Callable[[Path], Iterable[ParameterSet]]) -> list[ParameterSet]:
+    """The cases that a function finds in the data; where there is no data, one that skips."""
+    if not DATA.is_dir():
+        return [pytest.param(None, id="no-data", marks=pytest.mark.skip(reason=NO_DATA))]
+    return list(cases(DATA))
