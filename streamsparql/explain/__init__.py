@@ -1,0 +1,79 @@
+"""Explaining a query: its stages, from the syntax tree to what is run, in six formats.
+
+Each stage is one entry in `STAGES`, each format one in `FORMATS`. Between the two there is a single
+kind of picture, the `Box` (box.py): a stage makes boxes, a format draws them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from streamsparql.errors import StreamSparqlError
+from streamsparql.explain import dot, html, json, mermaid, svg, text
+from streamsparql.explain.box import Box
+from streamsparql.explain.explanation import Explanation
+from streamsparql.explain.plans import plan_box
+from streamsparql.explain.syntax import syntax_box
+from streamsparql.translator.translate import Translation
+
+
+class Compiled(Protocol):
+    """What of a query is explained; `streamsparql.Query` is one."""
+
+    @property
+    def translation(self) -> Translation:
+        """All that the translator knows."""
+
+
+STAGES: dict[str, Callable[[Compiled], Box]] = {
+    "syntax": lambda query: syntax_box(query.translation.syntax),
+    "logical": lambda query: plan_box(query.translation.plan, query.translation.names.prefixes),
+}
+"""The stages, in the order in which they follow from each other."""
+
+FORMATS: dict[str, Callable[[Explanation], str]] = {
+    "text": text.render,
+    "json": json.render,
+    "dot": dot.render,
+    "mermaid": mermaid.render,
+    "svg": svg.render,
+    "html": html.render,
+}
+"""What renders boxes."""
+
+
+def explain(
+    query: Compiled,
+    stage: str = "all",
+    format: str = "text",  # noqa: A002 -- the public name
+    color: bool = False,
+    width: int = 100,
+) -> str:
+    """A stage of a query, or all of them, in a format.
+
+    The formats are text, json, dot (Graphviz), mermaid, svg and html. `color` and `width` are for
+    text: whether to use a terminal's colours, and how wide the terminal is.
+
+    >>> import streamsparql
+    >>> query = streamsparql.compile("SELECT ?s { ?s a <T> OPTIONAL { ?s <p> ?o } }")
+    >>> print(explain(query, "logical"))
+    Projection  ?s
+    LeftJoin
+    ├─ TriplePatternMatching  ?s a <T>
+    │  AccessGraph  default graph
+    └─ TriplePatternMatching  ?s <p> ?o
+       AccessGraph  default graph
+    """
+    whole = stage == "all"
+    names = tuple(STAGES) if whole else (_known(stage, STAGES, "stage"),)
+    render = FORMATS[_known(format, FORMATS, "format")]
+    stages = tuple((name, STAGES[name](query)) for name in names)
+    return render(Explanation(query.translation, stages, whole, color, width))
+
+
+def _known(name: str, table: Mapping[str, object], what: str) -> str:
+    if name not in table:
+        known = [*table, "all"] if what == "stage" else [*table]
+        raise StreamSparqlError(f"there is no {what} {name!r}: there are {', '.join(known)}")
+    return name

@@ -1,0 +1,133 @@
+"""Plans as text, for a terminal.
+
+The only input of an operator is the line below it; where there are several, each is a branch. So a
+plan reads like the pipeline that it is, from the result down, and is only as far indented as it
+branches:
+
+    Projection  ?x ?y
+    Join
+    ├─ TriplePatternMatching  ?x :p ?y
+    │  AccessGraph  default graph
+    └─ Table  ?y: (1) (2)
+
+A title that is too long goes on below itself. What stands in several places has a number: `① Merge`
+where it is drawn, `← ①` where it is read. A branch that is indented too far to be read is put below
+the tree, under a number too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from streamsparql.explain.box import Box, Place, Reference, circled, places
+from streamsparql.explain.explanation import Explanation
+from streamsparql.explain.measure import cells, wrap
+from streamsparql.explain.palette import FAMILIES
+
+LEAST_WIDTH = 60
+"""Narrower than this nothing is readable; so this is what is written."""
+
+_LEAST_TITLE = 24  # narrower, and a title starts on the line after its operator
+_HEAD = 52  # what an operator with its role and marks may take
+_BOLD, _FAINT, _SLANTED = 1, 2, 3
+
+
+def render(explanation: Explanation) -> str:
+    """The stages as trees, with headings where all that there is was asked for."""
+    ink = Ink(explanation.color)
+    width = max(explanation.width, LEAST_WIDTH)
+    lines: list[str] = []
+    if explanation.whole:
+        lines += _summary(explanation.summary(), ink, width)
+    for name, box in explanation.stages:
+        if explanation.whole:
+            lines += ["", ink.paint(f"── {name} " + "─" * (width - len(name) - 4), _BOLD), ""]
+        lines += tree(box, ink, width)
+    return "\n".join(lines)
+
+
+class Ink(NamedTuple):
+    """Writes in colour, or does not."""
+
+    color: bool
+
+    def paint(self, text: str, *codes: int) -> str:
+        """The text in ANSI's colours and weights."""
+        if not self.color or not text:
+            return text
+        return f"\033[{';'.join(map(str, codes))}m{text}\033[0m"
+
+
+def _summary(summary: list[tuple[str, str]], ink: Ink, width: int) -> list[str]:
+    indent = max(len(name) for name, _ in summary) + 2
+    lines: list[str] = []
+    for name, text in summary:
+        first, *more = wrap(text, width - indent)
+        lines.append(ink.paint(name.ljust(indent), _FAINT) + first)
+        lines += [" " * indent + line for line in more]
+    return lines
+
+
+class _Start(NamedTuple):
+    """Where a place begins: what is before it on its first line and on those after, its number."""
+
+    place: int
+    first: str
+    after: str
+    number: int
+
+
+def tree(root: Box, ink: Ink, width: int) -> Iterator[str]:
+    """The lines of a tree, none wider than `width`."""
+    found = places(root)
+    last = max(place.item.number for place in found)
+    sections = [(0, root.number)]
+    for top, number in sections:
+        if top:
+            yield ""
+        pending = [_Start(top, "", "", number)]
+        while pending:
+            start = pending.pop()
+            place = found[start.place]
+            if place.children and cells(start.after) > width - _HEAD:
+                last += not start.number
+                sections.append((start.place, start.number or last))
+                mark = f"↓ {circled(start.number or last)}"
+                yield ink.paint(start.first, _FAINT) + ink.paint(mark, _BOLD)
+            else:
+                yield from _lines(place, start, ink, width)
+                pending += reversed(_below(place, start.after, found))
+
+
+def _below(place: Place, after: str, found: list[Place]) -> list[_Start]:
+    """The children: one below, or several as branches."""
+    leads = [("├─ ", "│  ")] * (len(place.children) - 1) + [("└─ ", "   ")]
+    if len(place.children) == 1:
+        leads = [("", "")]
+    return [
+        _Start(child, after + lead, after + rail, found[child].item.number)
+        for child, (lead, rail) in zip(place.children, leads, strict=False)
+    ]
+
+
+def _lines(place: Place, start: _Start, ink: Ink, width: int) -> Iterator[str]:
+    """A box on one line, or as many as its title takes."""
+    item = place.item
+    role = f"{item.role}: " if item.role else ""
+    lead = ink.paint(start.first, _FAINT)
+    if isinstance(item, Reference):
+        yield lead + ink.paint(role, _SLANTED) + ink.paint(f"← {circled(item.number)}", _BOLD)
+        return
+    mark = f"{circled(start.number)} " if start.number else ""
+    kind = ink.paint(item.kind, _BOLD, FAMILIES[item.family].ansi)
+    title = f"{item.title}  " * bool(item.title) + f"← {circled(place.reads)}" * bool(place.reads)
+    head = lead + ink.paint(mark, _BOLD) + ink.paint(role, _SLANTED) + kind
+    indent = cells(start.first + mark + role + item.kind) + 2
+    first, *more = wrap(title.rstrip(), width - indent)
+    if width - indent < _LEAST_TITLE and more:
+        indent = cells(start.after) + 4
+        first, more = "", wrap(title.rstrip(), width - indent)
+    yield f"{head}  {first}" if first else head
+    rail = ink.paint(start.after, _FAINT) + " " * (indent - cells(start.after))
+    yield from (rail + line for line in more)

@@ -1,0 +1,653 @@
+"""What `explain` shows is complete, exact, well-formed and readable, for any query.
+
+Pictures are tested for what they are made of: that they parse, that boxes do not overlap, that
+nothing of a query's text can break out of where it stands. How they look is for eyes; what this
+cannot see is a box that the reader's font does not fit into.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from generate import Features, queries
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsparql
+from streamsparql import cli
+from streamsparql.algebra import access, event, filter, graph, group, join, match, path, shape
+from streamsparql.algebra import expressions as e
+from streamsparql.algebra import window as w
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.errors import StreamSparqlError
+from streamsparql.explain import FORMATS, STAGES, explain
+from streamsparql.explain.box import Box, Reference, places
+from streamsparql.explain.json import nodes
+from streamsparql.explain.layout import layout
+from streamsparql.explain.measure import cells
+from streamsparql.explain.palette import FAMILIES
+from streamsparql.explain.plans import plan_box
+from streamsparql.explain.syntax import syntax_box
+from streamsparql.translator import syntax as s
+from streamsparql.translator.parse import parse
+from streamsparql.translator.translate import translate
+
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "explain.md"
+
+LISTING_1_1 = """\
+PREFIX wtur: <http://iec.org/61400-25/root/ln-classes/WTUR#>
+SELECT ?x ?y ?z
+FROM STREAM <http://iec.org/61400-25/root/td.rdf> WINDOW RANGE 30 MINUTE SLIDE
+WHERE {
+  ?x wtur:StrCnt ?y .
+  OPTIONAL { ?x wtur:StopCnt ?z . WINDOW ELEMS 1500 }
+}
+"""
+NASTY = r"""
+PREFIX ex: <http://example.org/>
+SELECT ?x (CONCAT("a\"b<i>&amp;|{x}[y](z)#35;\n`c`", "風車 é 😀 \u2028 \u202E \u0085") AS ?s)
+FROM STREAM <http://example.org/a&b?c='d'#x> WINDOW RANGE 90 S SLIDE 1500 MS
+WHERE { ?x ex:p "1. <script>alert(\"1\")</script>\\n" , "-->" , "]]>" , "end" , "%% x" , '"' ;
+           <http://example.org/ünï> ?y .
+  FILTER(REGEX(?y, "^[a-z]+\\d{2}|\\\"$") && ?y IN (1, 2, "x"@en)) }
+"""
+NASTY_WORDS = ("<script>alert", "</script>", "&amp;|{x}[y](z)#35;", "風車 é 😀", r"\u202E", "]]>")
+DEEP = "SELECT * " + "{" * 5000 + "?s ?p ?o" + "}" * 5000
+
+a_query = st.one_of(
+    queries(
+        Features(forms=("select", "construct", "ask", "describe"), streams=True, volatile=True)
+    ),
+    queries(Features(forms=("select",), named_graphs=True, limits=True)),
+)
+a_format = pytest.mark.parametrize("format_", sorted(FORMATS))
+
+
+def logical(text: str, dialect: str = "auto") -> str:
+    return streamsparql.compile(text, dialect).explain("logical")
+
+
+def leaves(base: type) -> set[type]:
+    """The classes that are not there for others to derive from."""
+    found: set[type] = set()
+    pending: list[type] = [base]
+    while pending:
+        below: list[type] = pending.pop().__subclasses__()
+        pending += below
+        found |= {cls for cls in below if not cls.__subclasses__()}
+    return {cls for cls in found if cls.__module__.startswith("streamsparql.")}
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+def test_an_unknown_stage_or_format_is_told_what_there_is() -> None:
+    query = streamsparql.compile(LISTING_1_1)
+    with pytest.raises(StreamSparqlError, match="no stage 'phys': there are syntax, logical"):
+        query.explain("phys")
+    with pytest.raises(StreamSparqlError, match="there is no format 'png': there are text, json"):
+        query.explain(format="png")
+
+
+def test_the_command_line_offers_what_there_is() -> None:
+    assert set(cli.STAGES) == {"all", *STAGES}
+    assert set(cli.FORMATS) == set(FORMATS)
+
+
+def test_compiling_does_not_load_it() -> None:
+    code = (
+        "import sys, streamsparql; streamsparql.compile('ASK {}');"
+        "print([name for name in sys.modules if name.startswith('streamsparql.explain')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+
+def test_listing_1_1_reads_like_the_page_that_explains_it() -> None:
+    assert f"```text\n{logical(LISTING_1_1)}\n```" in DOCS.read_text("utf-8")
+
+
+def test_all_stages_have_headings_and_say_what_is_known() -> None:
+    lines = streamsparql.compile(LISTING_1_1).explain().splitlines()
+    assert lines[:3] == ["dialect    Streaming SPARQL", "form       SELECT", "variables  ?x ?y ?z"]
+    headings = [line.split()[1] for line in lines if line.startswith("── ")]
+    assert headings == list(STAGES)
+
+
+def test_a_syntax_tree_shows_clauses_and_the_groups_of_exists() -> None:
+    query = streamsparql.compile("ASK { ?s a <T> FILTER(?s = 1 || NOT EXISTS { ?s <p> [] }) }")
+    assert query.explain("syntax").splitlines() == [
+        "Query",
+        "├─ AskForm",
+        "└─ Group",
+        "   ├─ TriplesBlock",
+        "   │  TriplePattern  ?s a <T>",
+        "   └─ Filter  ((?s = 1) || (!EXISTS {..}))",
+        "      EXISTS: Group",
+        "      TriplesBlock",
+        "      TriplePattern  ?s <p> _:@52",
+    ]
+
+
+def test_what_stands_in_several_places_is_drawn_once() -> None:
+    text = "SELECT * FROM STREAM <s> WINDOW ELEMS 9 { ?a <p> ?b . ?b <p> ?c . ?c <p> ?d }"
+    assert logical(text).splitlines() == [
+        "Projection  ?a ?b ?c ?d",
+        "BasicGraphPattern",
+        "├─ TriplePatternMatching  ?a <p> ?b",
+        "│  ① Merge",
+        "│  ├─ SlidingTupleWindow  last 9 elements",
+        "│  │  AccessStream  <s>",
+        "│  └─ AccessGraph  default graph",
+        "├─ TriplePatternMatching  ?b <p> ?c  ← ①",
+        "└─ TriplePatternMatching  ?c <p> ?d  ← ①",
+    ]
+
+
+def test_hidden_variables_say_what_they_stand_for() -> None:
+    text = """SELECT (RAND() AS ?r) FROM STREAM <http://e/s> [RANGE 10m STEP 1m] {
+      ?a <http://e/p> [] FILTER(timestamp(?a, <http://e/s>) > 1 || EXISTS { ?a <q> 1 })
+    } GROUP BY (STR(?a)) HAVING(COUNT(*) > 1)"""
+    shown = logical("PREFIX e: <http://e/> " + text)
+    for words in (
+        "binds timestamp(?a, e:s)",
+        "?a e:p _:b0",
+        "(timestamp(?a, e:s) > 1) || exists#0)",
+        "Mark  exists#0",
+        "by key#0: aggregate#0 := COUNT(*)",
+        "Number  row#0",
+        "range 10 min, step 1 min, (from, to]",
+    ):
+        assert words in shown
+    events = 'SELECT * { ?x <p> 1 FILTER(getDURATION() < "PT1S"^^<d>) }'
+    assert "Filter  (getDURATION() < " in logical(events, "epsparql")
+
+
+@settings(max_examples=60)
+@given(a_query, st.sampled_from([60, 80, 100]))
+def test_no_line_is_wider_than_the_terminal(text: str, width: int) -> None:
+    shown = explain(streamsparql.compile(text), width=width)
+    assert max(map(cells, shown.splitlines())) <= width
+
+
+def test_long_titles_go_on_below_themselves() -> None:
+    words = " && ".join(f'CONTAINS(?name, "風車 number {i}")' for i in range(20))
+    query = streamsparql.compile(f"SELECT * {{ ?s <p> ?name FILTER({words}) }}")
+    lines = explain(query, "logical", width=70).splitlines()
+    assert max(map(cells, lines)) <= 70
+    assert words in " ".join(line.strip() for line in lines)
+
+
+def test_a_branch_that_is_too_far_to_the_right_goes_on_below() -> None:
+    depth = 100
+    text = "SELECT * " + "{ ?a <p> ?b OPTIONAL " * depth + "{ ?s ?p ?o }" + "}" * depth
+    lines = logical(text).splitlines()
+    cut = [line.split()[-1] for line in lines if "↓" in line]
+    assert len(cut) > 3
+    assert [
+        line.split()[0] for line in lines if line.endswith("LeftJoin") and line[0] in "②③④"
+    ] == cut[:3]
+    assert sum("LeftJoin" in line for line in lines) == depth
+
+
+def test_colour_only_where_it_is_asked_for() -> None:
+    query = streamsparql.compile(LISTING_1_1)
+    plain = explain(query)
+    assert "\033" not in plain
+    assert re.sub(r"\033\[[\d;]*m", "", explain(query, color=True)) == plain
+
+
+# -- every operator, every clause ------------------------------------------------------------------
+
+X, Y, P, Q = Variable("x"), Variable("y"), IRI("http://e/p"), IRI("http://e/q")
+MARK, DATA, STREAM = Variable(".e0"), access.AccessGraph(background=True), access.AccessStream(P)
+ROWS = match.TriplePatternMatching(match.TriplePattern(X, P, Y), DATA)
+OTHER = match.TriplePatternMatching(match.TriplePattern(X, Q, Y), DATA)
+COUNT, SUM = e.Aggregate("COUNT", None), e.Aggregate("SUM", X)
+TEST = e.Call(">", (X, Y))
+RAND = e.Volatile("RAND", (), (X,), 1)
+
+# each operator with other ones that differ from it in one parameter
+OPERATORS: list[list[Plan]] = [
+    [STREAM, access.AccessStream(Q), access.AccessStream(P, stamped=True)],
+    [DATA, access.AccessGraph((P,)), access.AccessGraph((X,)), access.AccessGraph((P, Q))],
+    [access.Merge((STREAM, DATA)), access.Merge((DATA, STREAM))],
+    [
+        w.SlidingDeltaWindow(STREAM, 10, 5),
+        w.SlidingDeltaWindow(STREAM, 20, 5),
+        w.SlidingDeltaWindow(STREAM, 10, 1),
+        w.SlidingDeltaWindow(STREAM, 10, 5, origin=3),
+        w.SlidingDeltaWindow(STREAM, 10, 5, name="<w>"),
+    ],
+    [w.FixedWindow(STREAM, 10), w.FixedWindow(STREAM, 11)],
+    [
+        w.SteppedWindow(STREAM, 10, 5, "left"),
+        w.SteppedWindow(STREAM, 10, 5, "right"),
+        w.SteppedWindow(STREAM, 10, 2, "left"),
+    ],
+    [w.NowWindow(STREAM), w.NowWindow(STREAM, name="?w")],
+    [w.UnboundedWindow(STREAM)],
+    [w.SlidingTupleWindow(STREAM, 1), w.SlidingTupleWindow(STREAM, 2)],
+    [w.SteppedTupleWindow(STREAM, 2, 1), w.SteppedTupleWindow(STREAM, 2, 2)],
+    [
+        ROWS,
+        OTHER,
+        replace(ROWS, pattern=match.TriplePattern(X, P, Literal("y"))),
+        replace(ROWS, pattern=match.TriplePattern(X, P, IRI("y"))),
+        replace(ROWS, pattern=match.TriplePattern(X, P, Variable(".b0"))),
+        replace(ROWS, stamps=(match.Stamp(Variable(".t ?x")),)),
+        replace(ROWS, stamps=(match.Stamp(Variable(".t ?x"), P),)),
+    ],
+    [match.BasicGraphPattern((ROWS, OTHER)), match.BasicGraphPattern((OTHER, ROWS))],
+    [
+        path.Path(X, path.OneOrMore(path.Link(P)), Y, DATA),
+        path.Path(X, path.ZeroOrMore(path.Link(P)), Y, DATA),
+        path.Path(Y, path.OneOrMore(path.Link(P)), X, DATA),
+    ],
+    [join.Union((ROWS, OTHER)), join.Union((ROWS, OTHER, ROWS)), join.Union((ROWS, ROWS))],
+    [join.Join(ROWS, OTHER), join.Join(OTHER, ROWS)],
+    [
+        join.LeftJoin(ROWS, OTHER),
+        join.LeftJoin(ROWS, OTHER, TEST),
+        join.LeftJoin(ROWS, OTHER, MARK, ((MARK, ROWS),)),
+        join.LeftJoin(ROWS, OTHER, MARK, ((MARK, OTHER),)),
+    ],
+    [join.Minus(ROWS, OTHER), join.Minus(OTHER, ROWS)],
+    [
+        filter.Filter(TEST, ROWS),
+        filter.Filter(e.Not(TEST), ROWS),
+        filter.Filter(e.Or((TEST, X)), ROWS),
+        filter.Filter(e.And((TEST, X)), ROWS),
+        filter.Filter(e.Constant(Literal("x")), ROWS),
+        filter.Filter(X, ROWS),
+    ],
+    [filter.Mark(MARK, ROWS, OTHER), filter.Mark(MARK, OTHER, ROWS)],
+    [filter.SemiJoin(ROWS, OTHER), filter.SemiJoin(OTHER, ROWS)],
+    [filter.AntiJoin(ROWS, OTHER)],
+    [
+        shape.UNIT,
+        shape.Table((), ()),
+        shape.Table((X,), ()),
+        shape.Table((X,), ((None,),)),
+        shape.Table((X,), ((P,),) * 9),
+        shape.Table((X,), ((P,),) * 8 + ((Q,),)),
+    ],
+    [
+        shape.Extend(X, TEST, ROWS),
+        shape.Extend(Y, TEST, ROWS),
+        shape.Extend(X, RAND, ROWS),
+        shape.Extend(X, replace(RAND, site=2), ROWS),
+        shape.Extend(X, replace(RAND, columns=(X, Y)), ROWS),
+    ],
+    [shape.Number(Variable(".n0"), ROWS), shape.Number(Variable(".n1"), ROWS)],
+    [shape.Projection((X, Y), ROWS), shape.Projection((Y, X), ROWS), shape.Projection((), ROWS)],
+    [shape.Distinct(ROWS), shape.Distinct(OTHER)],
+    [shape.Reduced(ROWS)],
+    [
+        shape.OrderBy(((X, False),), (X, Y), ROWS),
+        shape.OrderBy(((X, True),), (X, Y), ROWS),
+        shape.OrderBy(((X, False),), (X,), ROWS),
+    ],
+    [
+        shape.Slice(0, 1, (X,), ROWS),
+        shape.Slice(1, 1, (X,), ROWS),
+        shape.Slice(0, None, (X,), ROWS),
+        shape.Slice(0, 1, (Y,), ROWS),
+    ],
+    [
+        group.Aggregation((X,), ((Y, COUNT),), ROWS),
+        group.Aggregation((), ((Y, COUNT),), ROWS),
+        group.Aggregation((X,), ((Y, SUM),), ROWS),
+        group.Aggregation((X,), ((Y, replace(SUM, distinct=True)),), ROWS),
+        group.Aggregation((X,), (), ROWS),
+    ],
+    [group.Annotate(Y, COUNT, (X,), ROWS), group.Annotate(Y, COUNT, (), ROWS)],
+    [graph.Graph(P, ROWS), graph.Graph(X, ROWS)],
+    [graph.Construct((ROWS.pattern,), ROWS), graph.Construct((), ROWS)],
+    [graph.Describe((P,), ROWS, DATA), graph.Describe((X,), ROWS, DATA)],
+    [graph.Ask(ROWS)],
+    [event.SeqJoin(ROWS, OTHER)],
+    [event.EqJoin(ROWS, OTHER)],
+    [event.SeqRightJoin(ROWS, OTHER), event.SeqRightJoin(ROWS, OTHER, TEST)],
+    [event.EqLeftJoin(ROWS, OTHER), event.EqLeftJoin(ROWS, OTHER, TEST)],
+    [event.Detect(ROWS)],
+    [
+        event.Closure(P, (graph.Construct((), ROWS),), ROWS),
+        event.Closure(Q, (graph.Construct((), ROWS),), ROWS),
+        event.Closure(P, (graph.Construct((), ROWS),) * 2, ROWS),
+    ],
+]
+
+
+def what_counts(plan: Plan) -> str:
+    """A plan's JSON without the titles, which depend on prefixes."""
+    return json.dumps([{**node, "title": ""} for node in nodes(plan_box(plan))])
+
+
+def test_every_operator_has_a_box() -> None:
+    assert {type(variants[0]) for variants in OPERATORS} == leaves(Plan)
+    for variants in OPERATORS:
+        for plan in variants:
+            box = plan_box(plan)
+            assert box.kind == type(variants[0]).__name__
+            assert box.family in FAMILIES
+            assert box.meaning
+
+
+def test_every_operator_is_on_the_page() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| \w", DOCS.read_text("utf-8"), re.M)
+    operators = {name for name in rows if name[0].isupper()}
+    assert operators == {cls.__name__ for cls in leaves(Plan)}
+
+
+def test_json_tells_any_two_plans_apart() -> None:
+    plans = [plan for variants in OPERATORS for plan in variants]
+    assert len(set(plans)) == len(plans) == len({what_counts(plan) for plan in plans})
+
+
+@settings(max_examples=60)
+@given(a_query, a_query)
+def test_json_is_equal_exactly_for_equal_plans(one: str, other: str) -> None:
+    plans = translate(one).plan, translate(other).plan
+    assert (plans[0] == plans[1]) == (what_counts(plans[0]) == what_counts(plans[1]))
+    assert what_counts(plans[0]) == what_counts(translate(one).plan)
+
+
+@settings(max_examples=60)
+@given(a_query)
+def test_json_has_the_shape_of_the_plan(text: str) -> None:
+    plan = translate(text).plan
+    made = nodes(plan_box(plan))
+    pending: list[tuple[Plan, int]] = [(plan, 0)]
+    while pending:
+        operator, number = pending.pop()
+        node = made[number]
+        assert (node["id"], node["kind"]) == (number, type(operator).__name__)
+        below = [entry["node"] for entry in node["inputs"]]
+        pending += zip(operator.inputs, below, strict=True)
+
+
+def test_json_says_what_is_known_of_the_query() -> None:
+    found = json.loads(streamsparql.compile(LISTING_1_1).explain(format="json"))
+    assert list(found) == ["format", "query", *STAGES]
+    assert found["format"] == 1
+    assert found["query"] == {
+        "text": LISTING_1_1,
+        "dialect": "streaming",
+        "form": "select",
+        "variables": ["x", "y", "z"],
+        "streams": ["http://iec.org/61400-25/root/td.rdf"],
+        "graphs": [],
+        "report": {"kind": None, "every": 60_000, "name": None},
+        "prefixes": {"wtur": "http://iec.org/61400-25/root/ln-classes/WTUR#"},
+    }
+    window = found["logical"]["nodes"][4]
+    assert json.dumps(window) in re.sub(r"\s*\n\s*", " ", DOCS.read_text("utf-8")).replace(
+        "{ ", "{"
+    ).replace(" }", "}")
+
+
+CLAUSES = [
+    "REGISTER STREAM q COMPUTED EVERY 1m AS SELECT DISTINCT ?x (COUNT(DISTINCT ?y) AS ?n) "
+    "FROM NAMED <g> FROM STREAM <s> [RANGE 10m STEP 1m] FROM STREAM <t> [RANGE TRIPLES 3 STEP 2] "
+    "{ ?x <p>/^<q>|!(<p>|^<q>)* ?y . GRAPH ?g { [] <p> ( 1 2.5 true 'x'@en '1'^^<d> ) } "
+    "{ ?x <p> _:b } UNION {} MINUS { ?x <p> 1 } OPTIONAL { ?x <p> 2 FILTER EXISTS { ?x <p> 3 } } "
+    "SERVICE <e> { ?a <b> ?c } BIND(-?x + 1 AS ?z) VALUES (?u ?v) { (1 UNDEF) } "
+    "{ SELECT * { ?q <p> 1 } } FILTER(<f>(?x) && ?x NOT IN (1, 2)) } "
+    "AGGREGATE { (?m, SUM(?y), {?x}) FILTER(?m > 1) } "
+    "GROUP BY ?x (STR(?y) AS ?s) HAVING(?n > 1) ORDER BY DESC(?n) LIMIT 1 OFFSET 2",
+    "CONSTRUCT { ?x <p> _:b } FROM STREAM <s> WINDOW RANGE 1 H SLIDE 90 S "
+    "FROM STREAM <t> WINDOW RANGE 1500 MS FIXED { ?x <p> ?y WINDOW ELEMS 3 }",
+    "BASE <http://e/> PREFIX : <b> DESCRIBE ?x :y { ?x <p> ?y }",
+    "SELECT (GROUP_CONCAT(?x; SEPARATOR=',') AS ?y) { { ?x <p> 1 } SEQ { ?y <p> 2 } }",
+    "REGISTER RSTREAM <o> AS SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT5S] { WINDOW <w> {} }",
+    "SELECT ?x max(?y) { STREAM <s> [NOW] { ?x <p> ?y } STREAM <s> [ALL] { ?x <p> ?y } }",
+    "ASK FROM NAMED STREAM <s> [NOW - 10 S SLIDE 1 S] {}",
+]
+
+
+def test_every_clause_has_a_text() -> None:
+    trees = [parse(text) for text in CLAUSES]
+    found: set[type[Node]] = {type(node) for tree in trees for node in tree.walk()}
+    assert found >= leaves(s.Node)
+    kinds = [
+        place.item.kind
+        for tree in trees
+        for place in places(syntax_box(tree))
+        if isinstance(place.item, Box)
+    ]
+    assert "Modifiers" in kinds
+
+
+def test_syntax_shows_expressions_and_windows_as_they_were_understood() -> None:
+    shown = [box.title for box in all_boxes(syntax_box(parse(CLAUSES[0])))]
+    for title in (
+        "DISTINCT ?x (COUNT(DISTINCT ?y) AS ?n)",
+        "FROM STREAM <s> [RANGE 10 min STEP 1 min]",
+        "FROM STREAM <t> [RANGE TRIPLES 3 STEP 2]",
+        "?x ((<p>/^<q>)|!(<p>|^<q>)*) ?y",
+        "?z := ((-?x) + 1)",
+        "?u ?v: (1 UNDEF)",
+        "(<f>(?x) && (?x NOT IN (1, 2)))",
+        "EXISTS {..}",
+    ):
+        assert title in shown
+
+
+def all_boxes(root: Box) -> list[Box]:
+    return [place.item for place in places(root) if isinstance(place.item, Box)]
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+class Balanced(HTMLParser):
+    """Checks that tags are closed in the order in which they were opened; collects the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in ("meta", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def check_html(page: str) -> Balanced:
+    parser = Balanced()
+    parser.feed(page)
+    parser.close()
+    assert not parser.open
+    return parser
+
+
+_DOT_LINE = re.compile(
+    r"""\s*(digraph\ plan\ \{ | \} | subgraph\ cluster_\w+\ \{ | label="\w+";\ color="\#\w+"
+      | (graph|node|edge)\ \[.*\] | \w+\ ->\ \w+(\ \[label="([^"\\]|\\.)*"\])?
+      | \w+\ \[label=(<([^<>]|<(/?b|br/|/?font[^<>]*)>)*>|"[^"]*"),
+            [^"]*("([^"\\]|\\.)*"[^"]*)*\])""",
+    re.X,
+)
+_MERMAID_LINE = re.compile(
+    r"""\s*(%%\{.*\}%% | flowchart\ BT | direction\ BT | end | subgraph\ \w+
+      | \w+\("(<b>|</b>|<br/>|[^"<>`\[\]{}|\\&])*"\):::of_\w+ | \w+\(\("[①-⑳(\d)]+"\)\)
+      | \w+\ -->(\|"[^"|<>]*"\|)?\ \w+ | classDef\ of_\w+\ fill:\#\w+,stroke:\#\w+,color:\#\w+)""",
+    re.X,
+)
+
+
+def check(format_: str, shown: str) -> None:
+    """That a text is well-formed in its format."""
+    match format_:
+        case "json":
+            json.loads(shown)
+        case "svg":
+            ElementTree.fromstring(shown)
+        case "html":
+            check_html(shown)
+        case "dot":
+            assert [line for line in shown.splitlines() if not _DOT_LINE.fullmatch(line)] == []
+        case "mermaid":
+            assert [line for line in shown.splitlines() if not _MERMAID_LINE.fullmatch(line)] == []
+        case "text":
+            assert shown.replace("\n", "").isprintable()
+
+
+@a_format
+@settings(max_examples=40)
+@given(a_query)
+def test_every_format_is_well_formed(format_: str, text: str) -> None:
+    check(format_, streamsparql.compile(text).explain(format=format_))
+
+
+@a_format
+def test_nothing_breaks_out_of_where_it_stands(format_: str) -> None:
+    check(format_, streamsparql.compile(NASTY).explain(format=format_))
+
+
+def test_nasty_text_is_shown_as_it_is() -> None:
+    query = streamsparql.compile(NASTY)
+    picture = ElementTree.fromstring(query.explain("logical", "svg"))
+    page = check_html(query.explain("logical", "html"))
+    assert "script" not in page.tags
+    facts = json.dumps(json.loads(query.explain("logical", "json"))["logical"], ensure_ascii=False)
+    for words in NASTY_WORDS:
+        assert words in query.explain("logical")
+        assert words in "".join(picture.itertext())
+        assert words in page.text
+        assert json.dumps(words, ensure_ascii=False)[1:-1] in facts
+
+
+def test_mermaid_does_not_see_its_own_words() -> None:
+    """It takes the last semicolon of a line away that has `style` in it, wherever that stands."""
+    text = 'SELECT * { ?x <style:#a> "b;" ; <classDef:#a> "\\n" }'
+    shown = streamsparql.compile(text).explain("logical", "mermaid")
+    labels = [line for line in shown.splitlines() if ":::" in line]
+    assert not re.search(r"style|classDef|\\", "".join(labels))
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("text", [LISTING_1_1, NASTY])
+def test_graphviz_reads_dot(text: str) -> None:
+    shown = streamsparql.compile(text).explain(format="dot")
+    ran = subprocess.run(
+        ["dot", "-Tcanon"], input=shown, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_page_loads_nothing() -> None:
+    page = streamsparql.compile(LISTING_1_1).explain(format="html")
+    assert not re.search(r"<(script|link|img|iframe)|@import|url\(|\bsrc=", page)
+
+
+def test_notebooks_show_a_picture() -> None:
+    query = streamsparql.compile(LISTING_1_1)
+    for shown in (query._repr_html_(), query.logical._repr_html_()):  # type: ignore[attr-defined]
+        assert "svg" in check_html(shown).tags
+    assert "wtur:StrCnt" in query._repr_html_()
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> tuple[list[list[int]], list[tuple[float, float]]]:
+    """Trees with sizes: the parents of the boxes in reading order, bushy or deep."""
+    count = draw(st.integers(1, 60))
+    back = draw(st.sampled_from([1, 3, 60]))
+    children: list[list[int]] = [[] for _ in range(count)]
+    for box in range(1, count):
+        children[draw(st.integers(max(0, box - back), box - 1))].append(box)
+    side = st.integers(10, 300)
+    return children, [(draw(side), draw(side)) for _ in range(count)]
+
+
+@settings(max_examples=200)
+@given(trees())
+def test_boxes_stand_below_their_parents_and_never_overlap(
+    tree: tuple[list[list[int]], list[tuple[float, float]]],
+) -> None:
+    children, sizes = tree
+    blocks, (width, height) = layout(children, sizes)
+    boxes = {block.box: block for block in blocks if block.box is not None}
+    assert set(boxes) == set(range(len(children)))
+    for parent, below in enumerate(children):
+        assert all(boxes[child].y >= boxes[parent].bottom for child in below)
+    stood = [(b.x, b.y, b.x + b.width, b.y + b.height) for b in boxes.values()]
+    assert all(x >= -0.01 and right <= width + 0.01 and low <= height for x, _, right, low in stood)
+    for i, (x, y, right, low) in enumerate(stood):
+        for x2, y2, right2, low2 in stood[:i]:
+            assert right <= x2 or right2 <= x or low <= y2 or low2 <= y
+
+
+def test_a_broad_plan_is_folded_to_about_the_form_of_a_screen() -> None:
+    branches = " UNION ".join(
+        f"{{ ?x <p{i}> ?y OPTIONAL {{ ?x <q> ?z{i} }} FILTER(?y > {i}) }}" for i in range(60)
+    )
+    picture = streamsparql.compile(f"SELECT * {{ {branches} }}").explain("logical", "svg")
+    width, height = map(int, re.findall(r'(?:width|height)="(\d+)"', picture)[:2])
+    assert 1 / 6 < width / height < 6
+
+
+# -- any size, always the same ---------------------------------------------------------------------
+
+
+@a_format
+def test_5000_nested_groups(format_: str) -> None:
+    check(format_, streamsparql.compile(DEEP).explain(format=format_))
+
+
+@a_format
+def test_2000_nested_optionals(format_: str) -> None:
+    text = "SELECT * " + "{ ?a ?b ?c OPTIONAL " * 2000 + "{ ?s ?p ?o }" + "}" * 2000
+    check(format_, streamsparql.compile(text).explain(format=format_))
+
+
+@a_format
+def test_the_same_text_is_always_explained_alike(format_: str) -> None:
+    code = (
+        "import sys, streamsparql;"
+        "sys.stdout.buffer.write(streamsparql.compile(sys.argv[1]).explain(format=sys.argv[2]).encode())"
+    )
+    shown = {
+        subprocess.run(
+            [sys.executable, "-c", code, NASTY, format_],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(shown) == 1
+    assert b"0x" not in shown.pop()
+
+
+def test_references_point_to_what_was_drawn_before() -> None:
+    drawn: set[int] = set()
+    for place in places(plan_box(translate(NASTY).plan)):
+        for number in (place.reads, place.item.number if isinstance(place.item, Reference) else 0):
+            assert number == 0 or number in drawn
+        drawn.add(place.item.number)
