@@ -7,7 +7,8 @@ operation here recurses, so that a tree may be as deep as the query that it was 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Self, TypeVar
 
 R = TypeVar("R")
@@ -19,7 +20,7 @@ class Node:
 
     def members(self) -> tuple[Any, ...]:
         """The values of the fields, in the order of their definition."""
-        return tuple(self.__dict__[name] for name in self.__dataclass_fields__)
+        return tuple(self.__dict__[name] for name in field_names(type(self)))
 
     def parts(self) -> tuple[Node, ...]:
         """The nodes directly inside this one, in the order of the fields."""
@@ -46,7 +47,7 @@ class Node:
                 return tuple(swapped) if plain else type(value)(*swapped)  # a NamedTuple
             return value
 
-        return type(self)(**{name: swap(self.__dict__[name]) for name in self.__dataclass_fields__})
+        return type(self)(**{name: swap(self.__dict__[name]) for name in field_names(type(self))})
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first, in the order they are written."""
@@ -88,6 +89,12 @@ class Node:
         return self.fold(_representation)
 
 
+@cache
+def field_names(kind: type[Any]) -> tuple[str, ...]:
+    """The names of a node class's fields, in the order of their definition."""
+    return tuple(field.name for field in fields(kind))
+
+
 def _keep_hash(node: Node, _: list[int]) -> int:
     if "_hash" not in node.__dict__:
         object.__setattr__(node, "_hash", hash((type(node).__name__, node.members())))
@@ -107,7 +114,7 @@ def _representation(node: Node, parts: list[str]) -> str:
             return f"{name}({items}{',' if len(value) == 1 else ''})"
         return repr(value) if isinstance(value, str | int | None) else str(value)
 
-    names = [name for name in node.__dataclass_fields__ if name != "span"]
+    names = [name for name in field_names(type(node)) if name != "span"]
     fields = (f"{name}={show(node.__dict__[name])}" for name in names)
     return f"{type(node).__name__}({', '.join(fields)})"
 

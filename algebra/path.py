@@ -88,6 +88,9 @@ class NegatedSet(PathExpression):
     forward: tuple[IRI, ...] | None
     backward: tuple[IRI, ...] | None
 
+    def __post_init__(self) -> None:
+        assert self.forward is not None or self.backward, "a set says something about a direction"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Path(Operator):

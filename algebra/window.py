@@ -17,7 +17,7 @@ and departures both wait for one.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -48,7 +48,7 @@ def ceil(x: int, d: int) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Window(Plan):
+class Window(Plan, ABC):
     """The base of all windows. `name` is the slot's own name, where the query gives it one."""
 
     input: Plan

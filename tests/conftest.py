@@ -1,6 +1,9 @@
-"""Test data that is not ours: where it is, and what tests do where it is absent.
+"""What all tests share: hypothesis' profiles, and test data that is not ours.
 
-It is read from the folder that STREAMSPARQL_TEST_DATA names, else from `../shared/data` beside the
+`pytest --hypothesis-profile=find` looks for failures without shrinking them, which for whole queries
+can take minutes.
+
+The data is read from the folder that STREAMSPARQL_TEST_DATA names, else from `../shared/data` beside the
 repository, and never copied into it. Without it the tests that need it skip, and say so.
 """
 
@@ -11,7 +14,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, settings
 from _pytest.mark import ParameterSet
+
+settings.register_profile("default", deadline=None)
+settings.register_profile("find", deadline=None, phases=(Phase.explicit, Phase.generate))
+settings.load_profile("default")
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 DATA = Path(os.environ.get("STREAMSPARQL_TEST_DATA", _BESIDE))

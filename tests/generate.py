@@ -8,7 +8,7 @@ and aggregates only, blank node labels stay within one pattern.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
@@ -36,6 +36,9 @@ class Features:
     volatile: bool = False
     reduced: bool = True
     alternatives: bool = True
+    minus_in_exists: bool = True
+    group_windows: bool = True
+    aggregate_clauses: bool = True
     blank_nodes: bool = True
     booleans_compare: bool = True
     forms: tuple[str, ...] = ("select",)
@@ -50,6 +53,7 @@ class Generator:
     features: Features
     new: int = 0
     blanks: int = 0
+    asked: int = 0  # how many EXISTS are around
     slots: list[str] = field(default_factory=list)
 
     # -- choices
@@ -99,7 +103,8 @@ class Generator:
         text = " ".join(items)
         if not items:
             text, shown = "*", sorted(scope)
-        if self.features.dialect == "csparql" and items and self.chance(30):
+        annotated = self.features.dialect == "csparql" and self.features.aggregate_clauses
+        if annotated and items and self.chance(30):
             where += self.aggregates(scope)
         return f"SELECT {modifier}{text} {sources}WHERE {where}{self.tail(scope)}", set(shown)
 
@@ -155,7 +160,7 @@ class Generator:
             scope |= found
         if self.chance(30):
             clauses.append(f"FILTER({self.expression(scope, 2, exists=depth)})")
-        if self.streaming and depth < 3 and self.chance(20):
+        if self.streaming and self.features.group_windows and depth < 3 and self.chance(20):
             clauses.append(self.window_clause())
         return "{ " + " ".join(clauses) + " }", scope
 
@@ -167,12 +172,16 @@ class Generator:
         kinds = ["triples"] * 4
         if depth > 0:
             kinds += ["optional", "optional", "union", "group", "bind", "values"]
-            kinds += ["minus"] * self.features.minus + ["exists"] * self.features.exists
+            kinds += ["minus"] * self.may_minus + ["exists"] * self.features.exists
             kinds += ["subquery"] * self.features.subqueries
             kinds += ["graph"] * self.features.named_graphs
             kinds += ["event", "event"] * (self.features.dialect == "epsparql")
             kinds += ["block", "block"] * (self.features.dialect in ("cqels", "rspql"))
         return getattr(self, f"_{self.pick(kinds)}")(depth, scope)  # type: ignore[no-any-return]
+
+    @property
+    def may_minus(self) -> bool:
+        return self.features.minus and (self.features.minus_in_exists or not self.asked)
 
     def _triples(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         self.blanks += 1
@@ -211,7 +220,8 @@ class Generator:
         return f"{{ {text} }}", found
 
     def _block(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
-        plain = Generator(self.draw, Features(paths=True, named_graphs=False), self.new, self.blanks)
+        inside = replace(self.features, dialect="streaming", streams=False, named_graphs=False)
+        plain = Generator(self.draw, inside, self.new, self.blanks, self.asked)
         group, found = plain.group(depth - 1)
         self.new, self.blanks = plain.new, plain.blanks + 1
         if self.features.dialect == "cqels":
@@ -232,7 +242,14 @@ class Generator:
 
     def _exists(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         word = self.pick(["EXISTS", "NOT EXISTS"])
-        return f"FILTER {word} {self.group(depth - 1)[0]}", set()
+        return f"FILTER {word} {self.asked_group(depth - 1)}", set()
+
+    def asked_group(self, depth: int) -> str:
+        """The group of an EXISTS."""
+        self.asked += 1
+        group, _ = self.group(depth)
+        self.asked -= 1
+        return group
 
     def _subquery(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         where, inner = self.group(depth - 1)
@@ -271,7 +288,7 @@ class Generator:
         if depth == 0:
             return self.pick(leaves)
         if exists and self.features.exists and self.chance(10):
-            return f"EXISTS {self.group(exists - 1)[0]}"
+            return f"EXISTS {self.asked_group(exists - 1)}"
         kind = self.number(0, 9)
         one = self.expression(scope, depth - 1)
         two = self.expression(scope, depth - 1)

@@ -18,6 +18,8 @@ def store(default: set[Triple], graphs: dict[IRI, set[Triple]] | None = None) ->
     quads += [(triple, f" {name}") for name, found in (graphs or {}).items() for triple in found]
     text = "".join(f"{triple}{graph} .\n" for triple, graph in quads)
     made = ox.Store()
+    for name in graphs or {}:
+        made.add_graph(ox.NamedNode(name.value))
     made.load(io.BytesIO(text.encode()), ox.RdfFormat.N_QUADS)
     return made
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from generate import Features, queries, triples
 from hypothesis import given, settings
 from oracle import answer, key, store
 
 import streamsparql
+from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.solutions import Solution
-from streamsparql.algebra.terms import IRI
 
 
-def ours(text: str, data: streamsparql.data.Inputs) -> object:
-    query = streamsparql.compile(text)
-    snapshot = query.logical.at(0, data)
+def ours(query: streamsparql.Query, data: Inputs, t: int = 0) -> object:
+    """Our answer at an instant, in the form of `oracle.answer`."""
+    snapshot = query.logical.at(t, data)
     if query.form == "ask":
         (value,) = snapshot
         return value.lexical == "true"
@@ -35,10 +34,12 @@ def ours(text: str, data: streamsparql.data.Inputs) -> object:
 # Where pyoxigraph deviates from SPARQL 1.1, queries and data step aside: "x"@en has an effective
 # boolean value (section 17.2.2, plain literals); false < true is true (17.3.1); a path of length
 # zero is at home at a term of the query that the graph does not know (18.4, ZeroLengthPath);
-# a pair that both sides of p|q, or of !(p|^q), connect counts twice (18.4, AlternativePath).
+# a pair that both sides of p|q, or of !(p|^q), connect counts twice (18.4, AlternativePath); a MINUS in
+# an EXISTS looks at the variables of its own patterns (18.6, substitute), not at the outer row's.
 PLAIN = Features(
     booleans_compare=False,
     alternatives=False,
+    minus_in_exists=False,
     reduced=False,  # may drop duplicates, or not
     forms=("select", "select", "ask"),
     named_graphs=True,
@@ -52,10 +53,10 @@ KNOWN = [
 ] + [("<http://e/b>", "<http://e/known>", "<http://e/c>")]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(queries(PLAIN), triples(), triples(4), triples(4))
 def test_answers_agree(text, default, one, two):
     default, one, two = default + KNOWN, one + KNOWN, two + KNOWN
     data = streamsparql.inputs(graph=default, graphs={"http://e/g1": one, "http://e/g2": two})
     theirs = answer(store(data.graph, data.graphs), text)
-    assert ours(text, data) == theirs, text
+    assert ours(streamsparql.compile(text), data) == theirs, text

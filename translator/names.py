@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamsparql.algebra.functions import resolve_iri
+from streamsparql.algebra.iri import resolve_iri
 from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.errors import QueryError
 from streamsparql.translator import syntax as s

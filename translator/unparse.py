@@ -180,14 +180,17 @@ class _Sources:
         named: dict[IRI, None] = {}
         streams: dict[IRI, w.Window] = {}
         slots: dict[str, tuple[IRI, w.Window]] = {}
-        for reading, wrapped in _readings(plan):
+        # A path may have its window from a group, so patterns are heard first; and those that read
+        # most streams, as they know the order of FROM.
+        found = sorted(_readings(plan), key=lambda r: (r.of_path, -len(r.reading.streams)))
+        for reading, wrapped, _ in found:
             if reading.default and reading.graph is not None:
                 static = static or tuple(g for g in reading.graph.graphs if isinstance(g, IRI))
                 for name, window in reading.streams:
                     default[name] = default.get(name) or window
             elif reading.graph is not None:
-                found = (g for g in reading.graph.graphs if isinstance(g, IRI))
-                named |= {} if wrapped else dict.fromkeys(found)
+                graphs = (g for g in reading.graph.graphs if isinstance(g, IRI))
+                named |= {} if wrapped else dict.fromkeys(graphs)
             for name, window in () if reading.default else reading.streams:
                 if window is not None and window.name is not None:
                     slots[window.name] = (name, window)
@@ -196,17 +199,25 @@ class _Sources:
         return cls(default, static, tuple(named), streams, slots)
 
 
-def _readings(plan: Plan) -> Iterator[tuple[Reading, bool]]:
-    """The readings of all patterns, and whether a `Graph` is around them."""
+class _Found(NamedTuple):
+    """A reading, whether a `Graph` is around it, and whether it is a path's."""
+
+    reading: Reading
+    wrapped: bool
+    of_path: bool
+
+
+def _readings(plan: Plan) -> Iterator[_Found]:
+    """The readings of all patterns of a plan."""
     pending: list[tuple[Plan, bool]] = [(plan, False)]
     while pending:
         node, wrapped = pending.pop()
         if _is_matching(node):
-            yield _reading(node), wrapped
+            yield _Found(_reading(node), wrapped, isinstance(_matching(node), Path))
             continue
         inputs = node.inputs
         if isinstance(node, Describe):
-            yield _data(node.data), False
+            yield _Found(_data(node.data), False, False)
             inputs = inputs[:1]
         pending += [(child, wrapped or isinstance(node, Graph)) for child in reversed(inputs)]
 
@@ -293,7 +304,9 @@ class _Unparser:
         values: Lines = []
         if isinstance(top, Aggregation):
             where, groups = yield self.aggregation(top, named)
-        elif isinstance(top, ev.Detect):
+        elif isinstance(top, ev.Detect | Annotate):
+            while above and isinstance(top, _ANNOTATED) and isinstance(above[-1], _FILTERING):
+                top = above.pop()  # the filters of AGGREGATE stand in its clause
             where = yield self.where(top)
         else:
             above, where = [], (yield self.where(plan))
@@ -323,7 +336,7 @@ class _Unparser:
         while isinstance(below, shape.Extend) and below.variable in node.keys:
             bound.append(below)
             below = below.input
-        while bound and not bound[-1].variable.hidden:
+        while bound and not bound[-1].variable.hidden and not isinstance(below, ev.Detect):
             below = bound.pop()  # a visible key may as well be a BIND of WHERE
         where = yield self.where(below)
         computed = {extend.variable: extend for extend in bound}
@@ -364,7 +377,7 @@ class _Unparser:
     def where(self, plan: Plan) -> Steps[Lines]:
         """WHERE, with C-SPARQL's AGGREGATE clauses behind it."""
         filters: list[Plan] = []
-        while isinstance(plan, Filter | SemiJoin | AntiJoin | Mark) and _is_annotated(plan):
+        while isinstance(plan, _FILTERING) and _is_annotated(plan):
             filters.append(plan)
             plan = plan.inputs[0]
         annotations: list[Annotate] = []
@@ -426,9 +439,8 @@ class _Unparser:
 
     def group(self, plan: Plan) -> Steps[Lines]:
         """The clauses of a group, its filters last."""
-        if isinstance(plan, shape.Slice | shape.Distinct | shape.Reduced | shape.Projection):
-            if not _is_block(plan):
-                return (yield self.select(plan, []))
+        if _is_select(plan):
+            return (yield self.select(plan, []))
         filters: list[Plan] = []
         while isinstance(plan, Filter | SemiJoin | AntiJoin) or _marks_a_filter(plan, filters):
             filters.append(plan)
@@ -472,24 +484,24 @@ class _Unparser:
                 for variable, pattern in marks:
                     group = yield self.braces(pattern)
                     self.shown[variable] = f"EXISTS {_one_line(group)}"
-                lines = yield self.optional_side(right)
-                if condition is not None:
-                    parts = condition.args if isinstance(condition, e.And) else (condition,)
-                    lines = [*lines, *(f"FILTER {self.write.condition(x)}" for x in parts)]
-                return _block("OPTIONAL", lines)
+                return _block("OPTIONAL", (yield self.optional_side(right, condition)))
             case Minus(_, right):
                 return _block("MINUS", (yield self.group(right)))
             case shape.Extend(variable, expression):
                 return [f"BIND({self.write.expression(expression)} AS {variable})"]
         raise AssertionError(step)
 
-    def optional_side(self, plan: Plan) -> Steps[Lines]:
-        """The group of an OPTIONAL, whose own filters are not those of the left join."""
+    def optional_side(self, plan: Plan, condition: Expression | None) -> Steps[Lines]:
+        """The group of an optional side: the condition as its filters, which are not the plan's."""
         while isinstance(plan, shape.Number):
             plan = plan.input
-        if isinstance(plan, Filter | SemiJoin | AntiJoin):
-            return (yield self.braces(plan))
-        return (yield self.group(plan))
+        filters: Lines = []
+        if condition is not None:
+            parts = condition.args if isinstance(condition, e.And) else (condition,)
+            filters = [f"FILTER {self.write.condition(part)}" for part in parts]
+        alone = isinstance(plan, Filter | SemiJoin | AntiJoin) or (filters and _is_select(plan))
+        lines = yield (self.braces(plan) if alone else self.group(plan))
+        return [*lines, *filters]
 
     def element(self, plan: Plan, bare: bool) -> Steps[Lines]:
         """A plan as one clause of a group; `bare` says that triples stand before it."""
@@ -508,18 +520,19 @@ class _Unparser:
                 return self.table(plan)
             case ev.SeqJoin() | ev.EqJoin() | ev.SeqRightJoin() | ev.EqLeftJoin():
                 return (yield self.event(plan))
-        return (yield self.braces(plan))
+            case _ if plan == shape.UNIT or isinstance(plan, _GROUPED):
+                return (yield self.braces(plan))
+        raise UnsupportedFeature(f"no group can hold a {type(plan).__name__}")
 
     def event(self, plan: ev.EventPair) -> Steps[Lines]:
         """`{ .. } SEQ { .. }`, with the condition among the filters of the optional side."""
         word, optional = _EVENT[type(plan)]
         sides: list[Lines] = []
         for index, side in enumerate((plan.left, plan.right)):
-            lines = yield (self.optional_side(side) if index == optional else self.group(side))
-            condition = getattr(plan, "condition", None) if index == optional else None
-            if condition is not None:
-                parts = condition.args if isinstance(condition, e.And) else (condition,)
-                lines = [*lines, *(f"FILTER {self.write.condition(x)}" for x in parts)]
+            if index == optional:
+                lines = yield self.optional_side(side, getattr(plan, "condition", None))
+            else:
+                lines = yield self.group(side)
             sides.append(_block("", lines))
         return _joined(sides[0], word, sides[1])
 
@@ -552,9 +565,11 @@ class _Unparser:
             reading = _reading(matching)
             if reading.group_window is not None:
                 return reading.group_window
+            if not isinstance(_matching(matching), Path):
+                continue
             declared = self.sources.default if reading.default else self.sources.streams
             for name, window in reading.streams:
-                if isinstance(_matching(matching), Path) and declared.get(name) != window:
+                if name in declared and declared[name] != window:
                     return window
         return None
 
@@ -605,6 +620,21 @@ class _Unparser:
         return [f"VALUES ({head}) {{", *rows, "}"]
 
 
+_FILTERING = Filter | SemiJoin | AntiJoin | Mark | shape.Number
+_ANNOTATED = Annotate | _FILTERING
+_GROUPED = (
+    Join
+    | LeftJoin
+    | Minus
+    | Filter
+    | SemiJoin
+    | AntiJoin
+    | shape.Extend
+    | shape.Slice
+    | shape.Distinct
+    | shape.Reduced
+    | shape.Projection
+)
 _EVENT: dict[type[Plan], tuple[str, int | None]] = {
     ev.SeqJoin: ("SEQ", None),
     ev.EqJoin: ("EQUALS", None),
@@ -664,9 +694,15 @@ def _spine(plan: Plan) -> tuple[list[Plan], Plan]:
 
 def _is_annotated(plan: Plan) -> bool:
     """Whether filters lead down to an AGGREGATE clause."""
-    while isinstance(plan, Filter | SemiJoin | AntiJoin | Mark):
+    while isinstance(plan, _FILTERING):
         plan = plan.inputs[0]
     return isinstance(plan, Annotate)
+
+
+def _is_select(plan: Plan) -> bool:
+    """Whether a plan is a subquery; DISTINCT is also the content of a window that holds a set."""
+    kinds = shape.Slice | shape.Distinct | shape.Reduced | shape.Projection
+    return isinstance(plan, kinds) and not _is_block(plan)
 
 
 def _marks_a_filter(plan: Plan, filters: list[Plan]) -> bool:

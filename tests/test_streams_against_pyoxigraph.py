@@ -1,0 +1,135 @@
+"""At every instant, the answer over a stream is the answer over its window's content.
+
+The content of each window is worked out here from the text of its clause, independently of the
+product's windows, and loaded into pyoxigraph; the query runs there without its streaming clauses.
+What this cannot see: windows in groups (no store has them; test_windows.py does), events, and what
+test_against_pyoxigraph.py cannot see either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from generate import Features, queries, triples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import answer, store
+from test_against_pyoxigraph import KNOWN, PLAIN, ours
+
+import streamsparql
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.terms import IRI, Triple
+
+Stamps = list[int]
+Content = Callable[[Stamps, int], list[int]]
+"""The positions in a stream, given by its stamps, of what a window holds at an instant."""
+
+
+def content(clause: str, dialect: str) -> Content:
+    """What a window clause says, read straight from SEMANTICS.md section 3."""
+    numbers = [int(n) for n in re.findall(r"\d+", clause)] or [0]
+    width, step = numbers[0], numbers[-1]
+
+    def last(arrived: int, t: int) -> list[int]:
+        return list(range(max(arrived - width, 0), arrived))
+
+    def of(test: Callable[[int, int], bool]) -> Content:
+        return lambda stamps, t: [k for k, stamp in enumerate(stamps) if test(stamp, t)]
+
+    if "ELEMS" in clause or "TRIPLES" in clause:
+        every = numbers[1] if len(numbers) > 1 else 1
+        return lambda stamps, t: last(sum(s <= t for s in stamps) // every * every, t)
+    if "NOW" in clause:
+        return of(lambda s, t: s == t)
+    if "ALL" in clause:
+        return of(lambda s, t: s <= t)
+    if "SLIDE" in clause or "FIXED" in clause or dialect == "cqels":
+        d = step if len(numbers) > 1 else width if re.search("FIXED|TUMBLING", clause) else 1
+        return of(lambda s, t: (t // d + 1) * d - width <= s <= t)
+    d = width if "TUMBLING" in clause else step
+    if dialect == "csparql":
+        return of(lambda s, t: t // d * d - width < s <= t // d * d)
+    # RSP-QL: the window that closed last
+    return of(lambda s, t: (c := (t - width) // d * d + width) - width <= s < c)
+
+
+STREAMED = replace(PLAIN, streams=True, group_windows=False, named_graphs=False)
+Timed = list[tuple[tuple[str, str, str], int]]
+
+
+@st.composite
+def streams(draw: Callable[..., object], repeat: bool) -> Timed:
+    """A stream of triples; where windows are bags, no triple comes twice."""
+    found = draw(triples(7))
+    assert isinstance(found, list)
+    items = found if repeat else list(dict.fromkeys(found))
+    gaps = draw(st.lists(st.integers(0, 4), min_size=len(items), max_size=len(items)))
+    assert isinstance(gaps, list)
+    return [(item, sum(gaps[: k + 1])) for k, item in enumerate(items)]
+
+
+def check(
+    text: str, plain: str, windows: dict[str, tuple[str, Content]], data: Inputs, default: list[str]
+) -> None:
+    """Our snapshot equals pyoxigraph's answer at all instants. `windows`: by graph or window name."""
+    instants = range(22)
+    found = ours_at(text, data, instants)
+    for t in instants:
+        held: dict[str, set[Triple]] = {}
+        for name, (stream, window) in windows.items():
+            items = data.streams[IRI(stream)]
+            positions = window([item.end for item in items], t)
+            held[name] = {items[k].triple for k in positions}
+        graph = set(data.graph).union(*(held[name] for name in default))
+        named = {IRI(name): triples for name, triples in held.items() if name not in default}
+        theirs = answer(store(graph, named), plain)
+        assert found[t] == theirs, f"at {t}: {text}"
+
+
+def ours_at(text: str, data: Inputs, instants: range) -> list[object]:
+    query = streamsparql.compile(text)
+    return [ours(query, data, t) for t in instants]
+
+
+@settings(max_examples=60)
+@given(queries(STREAMED), streams(repeat=False), streams(repeat=False))
+def test_streaming_sparql(text: str, one: Timed, two: Timed) -> None:
+    data = streamsparql.inputs({"http://e/s": one, "http://e/g1": two}, graph=KNOWN)
+    clauses = re.findall(r"FROM (NAMED )?STREAM :(\w+) (WINDOW .*?) (?=FROM|WHERE)", text)
+    windows = {f"http://e/{s}": (f"http://e/{s}", content(w, "")) for _, s, w in clauses}
+    plain = re.sub(r"FROM (NAMED )?STREAM .*? (?=WHERE)", "", text)
+    check(text, plain, windows, data, ["http://e/s"])
+
+
+@settings(max_examples=60)
+@given(queries(replace(STREAMED, dialect="csparql", aggregate_clauses=False)), streams(True), streams(True))
+def test_csparql(text: str, one: Timed, two: Timed) -> None:
+    data = streamsparql.inputs({"http://e/s": one, "http://e/g1": two}, graph=KNOWN)
+    clauses = re.findall(r"FROM STREAM :(\w+) (\[.*?\])", text)
+    windows = {f"http://e/{s}": (f"http://e/{s}", content(w, "csparql")) for s, w in clauses}
+    plain = re.sub(r"FROM STREAM .*? (?=WHERE)", "", text)
+    check(text, plain, windows, data, list(windows))
+
+
+@settings(max_examples=60)
+@given(queries(replace(STREAMED, dialect="rspql")), streams(True))
+def test_rspql(text: str, one: Timed) -> None:
+    data = streamsparql.inputs({"http://e/s": one}, graph=KNOWN)
+    clauses = re.findall(r"FROM NAMED WINDOW :(\w+) ON :s (\[.*?\])", text)
+    windows = {f"http://e/{w}": ("http://e/s", content(c, "rspql")) for w, c in clauses}
+    plain = re.sub(r"FROM NAMED WINDOW .*? (?=WHERE)", "", text).replace("WINDOW :w", "GRAPH :w")
+    check(text, plain, windows, data, [])
+
+
+@settings(max_examples=60)
+@given(queries(replace(STREAMED, dialect="cqels")), streams(True))
+def test_cqels(text: str, one: Timed) -> None:
+    data = streamsparql.inputs({"http://e/s": one}, graph=KNOWN)
+    clauses = re.findall(r"STREAM :s (\[.*?\])", text)
+    windows = {f"http://e/b{k}": ("http://e/s", content(c, "cqels")) for k, c in enumerate(clauses)}
+    plain = text
+    for k in range(len(clauses)):
+        plain = re.sub(r"STREAM :s \[.*?\]", f"GRAPH :b{k}", plain, count=1)
+    check(text, plain, windows, data, [])

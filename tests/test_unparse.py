@@ -1,0 +1,83 @@
+"""`unparse` undoes `create_plan`: what it writes compiles to the same plan, in every dialect.
+
+`unparse` compares by itself and refuses a plan that it cannot write; so the property here is that it
+refuses none that came from a text. What this cannot see: whether the plan was right to begin with.
+"""
+
+from __future__ import annotations
+
+import pytest
+from generate import Features, queries
+from hypothesis import given, settings
+
+from streamsparql.algebra.join import Join
+from streamsparql.algebra.shape import UNIT, Distinct, Projection
+from streamsparql.algebra.solutions import Variable
+from streamsparql.errors import UnsupportedFeature
+from streamsparql.translator.translate import translate
+from streamsparql.translator.unparse import unparse
+
+FORMS = ("select", "select", "construct", "ask", "describe")
+ALL = {
+    "sparql": Features(forms=FORMS, named_graphs=True, limits=True, volatile=True),
+    "streaming": Features(forms=FORMS, streams=True, limits=True, volatile=True),
+    "csparql": Features(dialect="csparql", forms=FORMS, streams=True, limits=True),
+    "cqels": Features(dialect="cqels", forms=FORMS, streams=True, limits=True),
+    "epsparql": Features(
+        dialect="epsparql",
+        forms=("select", "construct", "ask"),
+        exists=False,
+        minus=False,
+        subqueries=False,
+        paths=False,
+    ),
+    "rspql": Features(dialect="rspql", forms=FORMS, streams=True, limits=True),
+}
+
+
+def round_trip(text: str, dialect: str) -> None:
+    plan = translate(text, dialect).plan
+    assert translate(unparse(plan, dialect), dialect).plan == plan
+
+
+@settings(max_examples=150)
+@given(queries(ALL["sparql"]))
+def test_sparql(text: str) -> None:
+    round_trip(text, "streaming")
+
+
+@settings(max_examples=150)
+@given(queries(ALL["streaming"]))
+def test_streaming_sparql(text: str) -> None:
+    round_trip(text, "streaming")
+
+
+@settings(max_examples=150)
+@given(queries(ALL["csparql"]))
+def test_csparql(text: str) -> None:
+    round_trip(text, "csparql")
+
+
+@settings(max_examples=150)
+@given(queries(ALL["cqels"]))
+def test_cqels(text: str) -> None:
+    round_trip(text, "cqels")
+
+
+@settings(max_examples=150)
+@given(queries(ALL["epsparql"]))
+def test_epsparql(text: str) -> None:
+    round_trip(text, "epsparql")
+
+
+@settings(max_examples=150)
+@given(queries(ALL["rspql"]))
+def test_rspql(text: str) -> None:
+    round_trip(text, "rspql")
+
+
+@pytest.mark.long
+@settings(max_examples=5000)
+@given(queries(ALL["streaming"]))
+def test_streaming_sparql_at_length(text: str) -> None:
+    round_trip(text, "streaming")
