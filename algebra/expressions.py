@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from streamsparql.algebra.errors import ExpressionError
 from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, Run, cast_function
+from streamsparql.algebra.operators import effective_boolean_value, equal
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal, Term, boolean
-from streamsparql.algebra.values import ExpressionError, effective_boolean_value, equal
 
 Row = Mapping[Variable, Term]
 
@@ -38,7 +39,7 @@ def evaluate(expression: Expression, row: Row, run: Run) -> Term:
     >>> evaluate(sum_, {}, Run())
     Traceback (most recent call last):
         ...
-    streamsparql.algebra.values.ExpressionError: ?x is unbound
+    streamsparql.algebra.errors.ExpressionError: ?x is unbound
     """
     match expression:
         case Variable():
@@ -145,7 +146,8 @@ class Volatile(Expression):
         """The function of the row's fingerprint."""
         site = 0 if self.function == "BNODE" and self.args else self.site
         cells = (f"{v}={row[v]}" for v in self.columns if v in row)
-        seed = hashlib.sha256("\n".join([str(site), *cells]).encode()).hexdigest()
+        text = "\n".join([str(site), *cells])
+        seed = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
         values = (evaluate(arg, row, run) for arg in self.args)
         return VOLATILE[self.function].apply(run, seed, *values)
 
@@ -156,12 +158,18 @@ class Or(Expression):
 
     args: tuple[Expression, ...]
 
+    def __post_init__(self) -> None:
+        assert len(self.args) > 1, "|| joins two conditions or more"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class And(Expression):
     """`&&`: false if one is false, else an error if one is an error, else true."""
 
     args: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.args) > 1, "&& joins two conditions or more"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,23 +15,34 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import sys
-import unicodedata
-from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache, lru_cache, partial
-from itertools import groupby
+from functools import partial
 from typing import NamedTuple
-from urllib.parse import quote
-from uuid import UUID
 
+from streamsparql.algebra.casts import CAST_TARGETS, cast
+from streamsparql.algebra.durations import DayTimeDuration
+from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.iri import resolve_iri
+from streamsparql.algebra.moments import Date, DateTime, Moment, Time
+from streamsparql.algebra.numeric import NUMBERS, half_up
+from streamsparql.algebra.operators import (
+    add,
+    divide,
+    equal,
+    less,
+    multiply,
+    negate,
+    plus,
+    subtract,
+)
+from streamsparql.algebra.regex import matches, replaced
 from streamsparql.algebra.terms import (
     FALSE,
     IRI,
     RDF_LANG_STRING,
     TRUE,
+    XSD,
     XSD_STRING,
     BlankNode,
     Literal,
@@ -39,37 +50,13 @@ from streamsparql.algebra.terms import (
     boolean,
     integer,
 )
-from streamsparql.algebra.values import (
-    CAST_TARGETS,
-    NUMBERS,
-    Date,
-    DateTime,
-    DayTimeDuration,
-    ExpressionError,
-    Moment,
-    Time,
-    Value,
-    add,
-    cast,
-    date_time_literal,
-    divide,
-    equal,
-    half_up,
-    less,
-    literal_of,
-    multiply,
-    negate,
-    number_of,
-    plus,
-    subtract,
-    value_of,
-)
+from streamsparql.algebra.values import Value, literal_of, number_of, value_of
 
-_EPOCH = date_time_literal(0)
+_EMPTY = Literal("")
+_EPOCH = Literal("1970-01-01T00:00:00Z", IRI(XSD + "dateTime"))
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """What is constant over a run: the value of NOW().
 
     >>> Run().now.lexical
@@ -79,8 +66,7 @@ class Run:
     now: Literal = _EPOCH
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """A function of SPARQL: from `least` to `most` arguments (None: any number).
 
     `apply(run, *terms)` gives a term or raises ExpressionError; `apply(run, seed, *terms)` if it is
@@ -211,7 +197,7 @@ _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
 
 @_builtin("IRI", 1, 2)
-def _iri(run: Run, term: Term, base: Term = Literal("")) -> Term:
+def _iri(run: Run, term: Term, base: Term = _EMPTY) -> Term:
     """The translator gives the query's BASE as second argument, which no query can write."""
     if isinstance(term, IRI):
         return term
@@ -269,7 +255,20 @@ _builtin("STRENDS", 2)(_contained(str.endswith))
 _builtin("STRLEN", 1)(lambda run, text: integer(len(_string(text).lexical)))
 _builtin("UCASE", 1)(lambda run, text: _like(_string(text), _string(text).lexical.upper()))
 _builtin("LCASE", 1)(lambda run, text: _like(_string(text), _string(text).lexical.lower()))
-_builtin("ENCODE_FOR_URI", 1)(lambda run, text: Literal(quote(_string(text).lexical, safe="")))
+
+
+@_builtin("ENCODE_FOR_URI", 1)
+def _encoded(run: Run, text: Term) -> Term:
+    from urllib.parse import quote
+
+    return Literal(quote(_utf8(_string(text).lexical), safe=""))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ExpressionError(f"{text!r} holds half a surrogate pair: it has no UTF-8") from error
 
 
 @_builtin("STRBEFORE", 2)
@@ -321,303 +320,15 @@ def _language_matches(run: Run, language: Term, wanted: Term) -> Term:
 
 
 @_builtin("REGEX", 2, 3)
-def _regex(run: Run, text: Term, pattern: Term, flags: Term | None = None) -> Term:
-    compiled = _compiled(_simple(pattern), _simple(flags) if flags is not None else "")
-    return boolean(compiled.search(_string(text).lexical) is not None)
+def _regex(run: Run, text: Term, pattern: Term, flags: Term = _EMPTY) -> Term:
+    return boolean(matches(_string(text).lexical, _simple(pattern), _simple(flags)))
 
 
 @_builtin("REPLACE", 3, 4)
-def _replace(
-    run: Run, text: Term, pattern: Term, replacement: Term, flags: Term | None = None
-) -> Term:
-    whole, options = _string(text), _simple(flags) if flags is not None else ""
-    compiled = _compiled(_simple(pattern), options)
-    if compiled.search(""):
-        raise ExpressionError(f"REPLACE with a pattern that matches nothing at all: {pattern}")
-    literally = "q" in options
-    written = _simple(replacement)
-    parts = (written,) if literally else _replacement(written, compiled.groups)
-
-    def expand(match: re.Match[str]) -> str:
-        return "".join(part if isinstance(part, str) else match[part] or "" for part in parts)
-
-    return _like(whole, compiled.sub(expand, whole.lexical))
-
-
-_REPLACEMENT = re.compile(r"\\(?P<escaped>[\\$])|\$(?P<group>[0-9]{1,4})|(?P<text>[^\\$]+)")
-
-
-@lru_cache(maxsize=256)
-def _replacement(written: str, groups: int) -> tuple[str | int, ...]:
-    """A replacement as texts and group numbers (F&O 5.6.4, fn:replace)."""
-    parts: list[str | int] = []
-    at = 0
-    while at < len(written):
-        token = _REPLACEMENT.match(written, at)
-        if token is None:
-            raise ExpressionError(f"\\ or $ stands for itself in the replacement {written}")
-        at = token.end()
-        if token["group"] is None:
-            parts.append(token["escaped"] or token["text"])
-            continue
-        digits = token["group"]
-        while len(digits) > 1 and int(digits) > groups:  # $12 with one group: group 1, then "2"
-            digits, at = digits[:-1], at - 1
-        parts.append(int(digits) if int(digits) <= groups else "")
-    return tuple(parts)
-
-
-# -- Regular expressions (F&O 5.6.1, XSD 1.1 part 2, G) -----------------------------------------
-#
-# XPath's language is translated token by token. Python's `\d`, `\s`, `\w`, `$` and `\1` mean other
-# things, so every set of characters is written out as its ranges, and every anchor as a condition.
-
-_FLAGS = frozenset("smixq")
-
-_CHAR = r"\\[nrt\\|.?*+(){}$\-\[\]^]"
-_SET = r"\\[sSiIcCdDwW]|\\[pP]\{[A-Za-z0-9-]+\}"
-_TOKEN = re.compile(
-    rf"(?P<escape>{_SET})|(?P<char>{_CHAR}|[^.\\?*+{{}}()|\[\]^$])|(?P<dot>\.)|(?P<anchor>[\^$])"
-    r"|(?P<reference>\\[1-9][0-9]{0,3})|(?P<group>\((?:\?:)?)|(?P<close>\))|(?P<branch>\|)"
-    r"|(?P<quantifier>(?:[?*+]|\{[0-9]+(?:,[0-9]*)?\})\??)|(?P<bracket>\[\^?)"
-)
-_MEMBER = re.compile(
-    rf"(?P<escape>{_SET})|(?P<range>(?P<low>{_CHAR}|[^\\\[\]-])-(?P<high>{_CHAR}|[^\\\[\]-]))"
-    rf"|(?P<char>{_CHAR}|[^\\\[\]-])|(?P<minus>-(?=\[))|(?P<hyphen>-)|(?P<end>\])"
-)
-_CONTROLS = {"\\n": "\n", "\\r": "\r", "\\t": "\t"}
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
-    if not _FLAGS.issuperset(flags):
-        raise ExpressionError(f"the flags of a regular expression are s, m, i, x, q, not {flags}")
-    case = re.IGNORECASE if "i" in flags else re.NOFLAG
-    try:
-        if "q" in flags:
-            return re.compile(re.escape(pattern), case)
-        readable = _without_space(pattern) if "x" in flags else pattern
-        return re.compile(_Translation(readable, flags).text(), case)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ExpressionError(f"{pattern} is not a regular expression: {error}") from error
-
-
-def _without_space(pattern: str) -> str:
-    """Flag x: white space is no part of the pattern, but for that inside a character class."""
-    kept, depth, escaped = [], 0, False
-    for char in pattern:
-        if depth == 0 and char in " \t\n\r":
-            continue
-        if not escaped:
-            depth += (char == "[") - (char == "]")
-        escaped = char == "\\" and not escaped
-        kept.append(char)
-    return "".join(kept)
-
-
-class _Translation:
-    """One pattern on its way to Python. A method per kind of token gives what it becomes."""
-
-    def __init__(self, pattern: str, flags: str) -> None:
-        self.pattern, self.flags, self.at = pattern, flags, 0
-        self.groups, self.unclosed, self.closed = 0, list[int](), set[int]()
-
-    def text(self) -> str:
-        """The whole pattern, as Python has it."""
-        parts, previous = [], "branch"
-        while self.at < len(self.pattern):
-            token = self.next(_TOKEN)
-            kind = token.lastgroup or ""
-            if kind == "quantifier" and previous in ("group", "branch", "quantifier"):
-                raise self.wrong("a quantifier with nothing before it")
-            parts.append(getattr(self, kind)(token[0]))
-            previous = kind
-        return "".join(parts)
-
-    def next(self, tokens: re.Pattern[str]) -> re.Match[str]:
-        token = tokens.match(self.pattern, self.at)
-        if token is None:
-            raise self.wrong("no such construct")
-        self.at = token.end()
-        return token
-
-    def wrong(self, what: str) -> ExpressionError:
-        return ExpressionError(f"{self.pattern} is not a regular expression: {what} at {self.at}")
-
-    def char(self, text: str) -> str:
-        return re.escape(_CONTROLS.get(text, text[-1]))
-
-    def dot(self, text: str) -> str:
-        return r"[\s\S]" if "s" in self.flags else r"[^\n]"
-
-    def anchor(self, text: str) -> str:
-        if "m" not in self.flags:
-            return r"(?:\A)" if text == "^" else r"(?:\Z)"
-        return r"(?:\A|(?<=\n)(?!\Z))" if text == "^" else r"(?:\Z|(?=\n))"
-
-    def group(self, text: str) -> str:
-        if text == "(":
-            self.groups += 1
-        self.unclosed.append(self.groups if text == "(" else 0)
-        return text
-
-    def close(self, text: str) -> str:
-        if not self.unclosed:
-            raise self.wrong("no group to close")
-        self.closed.add(self.unclosed.pop())
-        return text
-
-    def branch(self, text: str) -> str:
-        return text
-
-    def quantifier(self, text: str) -> str:
-        return text
-
-    def reference(self, text: str) -> str:
-        """A group without a match is empty; before the twelfth group, `\\12` is `\\1` and a 2."""
-        number = text[1:]
-        while len(number) > 1 and int(number) > self.groups:
-            number, self.at = number[:-1], self.at - 1
-        if int(number) not in self.closed:
-            raise self.wrong("a reference to a group that is not complete")
-        return r"(?(int)\int)".replace("int", number)
-
-    def escape(self, text: str) -> str:
-        return self.one_of("", _written(_character_set(text)), negated=False)
-
-    def bracket(self, text: str) -> str:
-        """A character class expression, after its bracket: [a-z], [^\\s], [a-z-[aeiou]]."""
-        first, characters, sets, without = self.at, "", "", ""
-        while (token := self.next(_MEMBER)).lastgroup != "end":
-            match token.lastgroup:
-                case "escape":
-                    sets += _written(_character_set(token[0]))
-                case "range":
-                    characters += _written([(_code(token["low"]), _code(token["high"]))])
-                case "char" | "hyphen":
-                    last = self.pattern.startswith(("]", "-["), self.at)
-                    if token[0] == "-" and token.start() != first and not last:
-                        raise self.wrong("a hyphen that makes no range")
-                    characters += _written([(_code(token[0]), _code(token[0]))])
-                case "minus":
-                    without = self.bracket(self.next(_TOKEN)[0])
-                    if not self.pattern.startswith("]", self.at):
-                        raise self.wrong("something after a subtraction")
-        if not characters and not sets:
-            raise self.wrong("an empty class")
-        found = self.one_of(characters, sets, negated=text == "[^")
-        return f"(?:(?!{without}){found})" if without else found
-
-    def one_of(self, characters: str, sets: str, negated: bool) -> str:
-        """One character. Flag i holds for those written out, not for sets such as \\p{Lu}."""
-        if "i" not in self.flags or not sets:
-            return f"[{'^' if negated else ''}{characters}{sets}]"
-        either = f"(?-i:[{sets}])" + (f"|[{characters}]" if characters else "")
-        return rf"(?:(?!{either})[\s\S])" if negated else f"(?:{either})"
-
-
-Ranges = list[tuple[int, int]]
-
-
-def _code(char: str) -> int:
-    return ord(_CONTROLS.get(char, char[-1]))
-
-
-def _written(ranges: Ranges) -> str:
-    return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
-
-
-@cache
-def _character_set(escape: str) -> Ranges:
-    """The characters of `\\d`, `\\p{Lu}`, ...; a capital letter is the complement."""
-    letter = escape[1]
-    name = escape[3:-1] if letter in "pP" else escape.lower()
-    found = _named_sets().get(name)
-    if found is None:
-        raise ExpressionError(f"no set of characters is called {name}")
-    return _complement(found) if letter.isupper() else found
-
-
-def _complement(ranges: Ranges) -> Ranges:
-    """What lies between ranges that are in order."""
-    starts = [0, *(high + 1 for _, high in ranges)]
-    ends = [*(low - 1 for low, _ in ranges), sys.maxunicode]
-    return [(low, high) for low, high in zip(starts, ends, strict=True) if low <= high]
-
-
-def _union(*sets: Ranges) -> Ranges:
-    joined: Ranges = []
-    for low, high in sorted(range_ for ranges in sets for range_ in ranges):
-        if joined and low <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
-        else:
-            joined.append((low, high))
-    return joined
-
-
-@cache
-def _named_sets() -> dict[str, Ranges]:
-    """General categories and blocks as `\\p` names them, and `\\s`, `\\d`, `\\w`, `\\i`, `\\c`."""
-    found = defaultdict[str, Ranges](list)
-    everything = range(sys.maxunicode + 1)
-    for category, run in groupby(everything, lambda code: unicodedata.category(chr(code))):
-        codes = list(run)
-        for name in (category, category[0]):
-            found[name].append((codes[0], codes[-1]))
-    sets = {name: _union(ranges) for name, ranges in found.items()}
-    for block in _BLOCKS.split():
-        name, low, high = block.split(":")
-        sets["Is" + name] = [(int(low, 16), int(high, 16))]
-    return sets | {
-        "\\s": [(0x9, 0xA), (0xD, 0xD), (0x20, 0x20)],
-        "\\d": sets["Nd"],
-        "\\w": _complement(_union(sets["P"], sets["Z"], sets["C"])),
-        "\\i": _NAME_START,
-        "\\c": _union(_NAME_START, _NAME_REST),
-    }
-
-
-# NameStartChar, and what NameChar adds to it (XML 1.0, 2.3).
-_NAME_START = [
-    *((0x3A, 0x3A), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6)),
-    *((0xF8, 0x2FF), (0x370, 0x37D), (0x37F, 0x1FFF), (0x200C, 0x200D), (0x2070, 0x218F)),
-    *((0x2C00, 0x2FEF), (0x3001, 0xD7FF), (0xF900, 0xFDCF), (0xFDF0, 0xFFFD), (0x10000, 0xEFFFF)),
-]
-_NAME_REST = [
-    (0x2D, 0x2E),
-    (0x30, 0x39),
-    (0xB7, 0xB7),
-    (0x300, 0x36F),
-    (0x203F, 0x2040),
-]
-
-_BLOCKS = """
-BasicLatin:0:7F Latin-1Supplement:80:FF LatinExtended-A:100:17F LatinExtended-B:180:24F
-IPAExtensions:250:2AF SpacingModifierLetters:2B0:2FF CombiningDiacriticalMarks:300:36F
-Greek:370:3FF GreekandCoptic:370:3FF Cyrillic:400:4FF Armenian:530:58F Hebrew:590:5FF
-Arabic:600:6FF Syriac:700:74F Thaana:780:7BF Devanagari:900:97F Bengali:980:9FF
-Gurmukhi:A00:A7F Gujarati:A80:AFF Oriya:B00:B7F Tamil:B80:BFF Telugu:C00:C7F Kannada:C80:CFF
-Malayalam:D00:D7F Sinhala:D80:DFF Thai:E00:E7F Lao:E80:EFF Tibetan:F00:FFF Myanmar:1000:109F
-Georgian:10A0:10FF HangulJamo:1100:11FF Ethiopic:1200:137F Cherokee:13A0:13FF
-UnifiedCanadianAboriginalSyllabics:1400:167F Ogham:1680:169F Runic:16A0:16FF Khmer:1780:17FF
-Mongolian:1800:18AF LatinExtendedAdditional:1E00:1EFF GreekExtended:1F00:1FFF
-GeneralPunctuation:2000:206F SuperscriptsandSubscripts:2070:209F CurrencySymbols:20A0:20CF
-CombiningMarksforSymbols:20D0:20FF LetterlikeSymbols:2100:214F NumberForms:2150:218F
-Arrows:2190:21FF MathematicalOperators:2200:22FF MiscellaneousTechnical:2300:23FF
-ControlPictures:2400:243F OpticalCharacterRecognition:2440:245F EnclosedAlphanumerics:2460:24FF
-BoxDrawing:2500:257F BlockElements:2580:259F GeometricShapes:25A0:25FF
-MiscellaneousSymbols:2600:26FF Dingbats:2700:27BF BraillePatterns:2800:28FF
-CJKRadicalsSupplement:2E80:2EFF KangxiRadicals:2F00:2FDF CJKSymbolsandPunctuation:3000:303F
-Hiragana:3040:309F Katakana:30A0:30FF Bopomofo:3100:312F HangulCompatibilityJamo:3130:318F
-Kanbun:3190:319F BopomofoExtended:31A0:31BF EnclosedCJKLettersandMonths:3200:32FF
-CJKCompatibility:3300:33FF CJKUnifiedIdeographsExtensionA:3400:4DBF CJKUnifiedIdeographs:4E00:9FFF
-YiSyllables:A000:A48F YiRadicals:A490:A4CF HangulSyllables:AC00:D7AF PrivateUse:E000:F8FF
-CJKCompatibilityIdeographs:F900:FAFF AlphabeticPresentationForms:FB00:FB4F
-ArabicPresentationForms-A:FB50:FDFF CombiningHalfMarks:FE20:FE2F CJKCompatibilityForms:FE30:FE4F
-SmallFormVariants:FE50:FE6F ArabicPresentationForms-B:FE70:FEFF HalfwidthandFullwidthForms:FF00:FFEF
-Specials:FFF0:FFFF
-"""
-"""The blocks of XSD 1.0 (part 2, F.1.1) in the basic plane; Python knows no block names."""
+def _replace(run: Run, text: Term, pattern: Term, replacement: Term, flags: Term = _EMPTY) -> Term:
+    whole = _string(text)
+    made = replaced(whole.lexical, _simple(pattern), _simple(replacement), _simple(flags))
+    return _like(whole, made)
 
 
 # -- Numbers (17.4.4) ---------------------------------------------------------------------------
@@ -692,7 +403,7 @@ _builtin("NOW", 0)(lambda run: run.now)
 
 
 def _hash(algorithm: str, run: Run, text: Term) -> Term:
-    return Literal(hashlib.new(algorithm, _simple(text).encode()).hexdigest())
+    return Literal(hashlib.new(algorithm, _utf8(_simple(text))).hexdigest())
 
 
 for _name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512"):
@@ -703,11 +414,14 @@ for _name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512"):
 
 
 def _digest(*parts: str) -> bytes:
-    return hashlib.sha256("\0".join(parts).encode()).digest()
+    # Only a name for the parts, so half a surrogate pair may have its bytes too.
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).digest()
 
 
-def _uuid(seed: str) -> UUID:
-    return UUID(bytes=_digest("UUID", seed)[:16], version=4)
+def _uuid(seed: str) -> str:
+    from uuid import UUID
+
+    return str(UUID(bytes=_digest("UUID", seed)[:16], version=4))
 
 
 @_builtin("RAND", 0, table=VOLATILE)
@@ -716,8 +430,8 @@ def _rand(run: Run, seed: str) -> Term:
     return literal_of(int.from_bytes(_digest("RAND", seed)[:8], "big") // 2**11 / 2**53)
 
 
-_builtin("UUID", 0, table=VOLATILE)(lambda run, seed: IRI(_uuid(seed).urn))
-_builtin("STRUUID", 0, table=VOLATILE)(lambda run, seed: Literal(str(_uuid(seed))))
+_builtin("UUID", 0, table=VOLATILE)(lambda run, seed: IRI("urn:uuid:" + _uuid(seed)))
+_builtin("STRUUID", 0, table=VOLATILE)(lambda run, seed: Literal(_uuid(seed)))
 
 
 @_builtin("BNODE", 0, 1, table=VOLATILE)
@@ -743,76 +457,3 @@ def cast_function(iri: IRI) -> Function | None:
     (1, None)
     """
     return _CASTS.get(iri)
-
-
-# -- Relative IRIs (RFC 3986, 5.2) --------------------------------------------------------------
-
-
-class _Reference(NamedTuple):
-    """An IRI reference in its five parts. A part that is None is absent, which "" is not."""
-
-    scheme: str | None
-    authority: str | None
-    path: str
-    query: str | None
-    fragment: str | None
-
-    def __str__(self) -> str:
-        scheme = "" if self.scheme is None else self.scheme + ":"
-        authority = "" if self.authority is None else "//" + self.authority
-        query = "" if self.query is None else "?" + self.query
-        fragment = "" if self.fragment is None else "#" + self.fragment
-        return scheme + authority + self.path + query + fragment
-
-
-_PARTS = re.compile(
-    r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL
-)
-
-
-def _parts(reference: str) -> _Reference:
-    match = _PARTS.fullmatch(reference)
-    assert match is not None, "every text is a reference"
-    return _Reference(*match.groups())
-
-
-def resolve_iri(base: str, relative: str) -> str:
-    """A reference resolved against a base IRI. With no base it stays as it is.
-
-    >>> resolve_iri("http://a/b/c/d;p?q", "../g#s")
-    'http://a/b/g#s'
-    """
-    if not base:
-        return relative
-    start, given = _parts(base), _parts(relative)
-    if given.scheme is not None:
-        return relative  # SPARQL 1.1 section 4.1.1.2 resolves relative IRIs, and leaves others be
-    path = _without_dots(given.path)
-    if given.authority is not None:
-        return str(given._replace(scheme=start.scheme, path=path))
-    if not given.path:
-        query = start.query if given.query is None else given.query
-        return str(start._replace(query=query, fragment=given.fragment))
-    if not given.path.startswith("/"):
-        path = _without_dots(_merged(start, given.path))
-    return str(given._replace(scheme=start.scheme, authority=start.authority, path=path))
-
-
-def _merged(base: _Reference, path: str) -> str:
-    if base.authority is not None and not base.path:
-        return "/" + path
-    return base.path[: base.path.rfind("/") + 1] + path
-
-
-def _without_dots(path: str) -> str:
-    path = re.sub(r"^(?:\.\.?/)+|^\.\.?$", "", path)
-    segments = re.findall(r"/[^/]*|^[^/]+", path)
-    kept: list[str] = []
-    for segment in segments:
-        if segment == "/..":
-            del kept[-1:]
-        elif segment != "/.":
-            kept.append(segment)
-    if segments and segments[-1] in ("/.", "/.."):
-        kept.append("/")
-    return "".join(kept)

@@ -109,7 +109,7 @@ def _instance(place: Term | Variable, row: Solution, number: int) -> Term | None
     if isinstance(place, BlankNode):
         cells = sorted(f"{variable}={term}" for variable, term in row.items())
         text = "\n".join([place.label, str(number), *cells])
-        return BlankNode("t" + hashlib.sha256(text.encode()).hexdigest()[:20])
+        return BlankNode("t" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:20])
     return place
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from streamsparql.algebra.aggregates import aggregate
+from streamsparql.algebra.errors import ExpressionError
 from streamsparql.algebra.expressions import Aggregate, value_or_none
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Operator, Plan
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import TRUE, Term
-from streamsparql.algebra.values import ExpressionError
 
 Entry = tuple[Solution, int]
 

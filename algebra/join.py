@@ -93,7 +93,13 @@ class LeftJoin(Operator):
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         """Section 7, OPTIONAL."""
         left, right = events
-        return left_join_events(left, right, self.condition, inputs, _known_in_time)
+        start = inputs.start
+
+        def known_in_time(one: Occurrence, two: Occurrence) -> bool:
+            """R18; what is static is known from the start."""
+            return two.end is None or two.end <= (start if one.end is None else one.end)
+
+        return left_join_events(left, right, self.condition, inputs, known_in_time)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,11 +129,6 @@ def join_snapshots(left: Snapshot[Solution], right: Snapshot[Solution]) -> Snaps
         for mu2, n2 in right.entries
         if compatible(mu1, mu2)
     )
-
-
-def _known_in_time(one: Occurrence, two: Occurrence) -> bool:
-    """R18: the right solution is known by the left one's end. What is static is always known."""
-    return two.end is None or (one.end is not None and two.end <= one.end)
 
 
 Related = Callable[[Occurrence, Occurrence], bool]

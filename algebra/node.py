@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any, Self, TypeVar
 
 R = TypeVar("R")
@@ -20,7 +19,7 @@ class Node:
 
     def members(self) -> tuple[Any, ...]:
         """The values of the fields, in the order of their definition."""
-        return tuple(self.__dict__[name] for name in field_names(type(self)))
+        return tuple(self.__dict__[name] for name in _field_names(type(self)))
 
     def parts(self) -> tuple[Node, ...]:
         """The nodes directly inside this one, in the order of the fields."""
@@ -47,7 +46,7 @@ class Node:
                 return tuple(swapped) if plain else type(value)(*swapped)  # a NamedTuple
             return value
 
-        return type(self)(**{name: swap(self.__dict__[name]) for name in field_names(type(self))})
+        return type(self)(**{name: swap(self.__dict__[name]) for name in _field_names(type(self))})
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first, in the order they are written."""
@@ -57,30 +56,36 @@ class Node:
             yield node
             pending.extend(reversed(node.parts()))
 
-    def fold(self, function: Callable[[Node, list[R]], R]) -> R:
+    def fold(self, function: Callable[[Node, list[R]], R], keep: str | None = None) -> R:
         """Bottom up: `function` gets each node with the results for its parts.
 
-        A part that stands in several places is worked out once.
+        A part that stands in several places is worked out once; with `keep`, the name of an
+        attribute, the results stay with the nodes and serve the next fold too.
         """
+        if keep is not None and keep in self.__dict__:
+            kept: R = self.__dict__[keep]
+            return kept
         done: dict[int, R] = {}
         pending: list[tuple[Node, bool]] = [(self, False)]
         while pending:
             node, ready = pending.pop()
             if id(node) in done:
                 continue
+            if keep is not None and keep in node.__dict__:
+                done[id(node)] = node.__dict__[keep]
+                continue
             parts = node.parts()
             if ready or not parts:
                 done[id(node)] = function(node, [done[id(part)] for part in parts])
+                if keep is not None:
+                    object.__setattr__(node, keep, done[id(node)])
             else:
                 pending.append((node, True))
                 pending.extend((part, False) for part in reversed(parts))
         return done[id(self)]
 
     def __hash__(self) -> int:
-        if "_hash" not in self.__dict__:
-            self.fold(_keep_hash)
-        found: int = self.__dict__["_hash"]
-        return found
+        return self.fold(_hash, keep="_hash")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and (self is other or _equal(self, other))
@@ -88,21 +93,29 @@ class Node:
     def __repr__(self) -> str:
         return self.fold(_representation)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the fields, not what was kept (another process hashes otherwise)."""
+        return {name: self.__dict__[name] for name in _field_names(type(self))}
 
-@cache
-def field_names(kind: type[Any]) -> tuple[str, ...]:
+
+def _field_names(kind: Any) -> tuple[str, ...]:
     """The names of a node class's fields, in the order of their definition."""
-    return tuple(field.name for field in fields(kind))
+    names = _NAMES.get(kind)
+    if names is None:
+        names = _NAMES[kind] = tuple(field.name for field in fields(kind))
+    return names
 
 
-def _keep_hash(node: Node, _: list[int]) -> int:
-    if "_hash" not in node.__dict__:
-        object.__setattr__(node, "_hash", hash((type(node).__name__, node.members())))
-    found: int = node.__dict__["_hash"]
-    return found
+_NAMES: dict[type[Any], tuple[str, ...]] = {}
+
+
+def _hash(node: Node, _: list[int]) -> int:
+    return hash((type(node).__name__, node.members()))  # the parts' hashes are kept by now
 
 
 def _representation(node: Node, parts: list[str]) -> str:
+    if type(node).__repr__ is not Node.__repr__:
+        return repr(node)
     texts = iter(parts)
 
     def show(value: Any) -> str:
@@ -114,7 +127,7 @@ def _representation(node: Node, parts: list[str]) -> str:
             return f"{name}({items}{',' if len(value) == 1 else ''})"
         return repr(value) if isinstance(value, str | int | None) else str(value)
 
-    names = [name for name in field_names(type(node)) if name != "span"]
+    names = [name for name in _field_names(type(node)) if name != "span"]
     fields = (f"{name}={show(node.__dict__[name])}" for name in names)
     return f"{type(node).__name__}({', '.join(fields)})"
 

@@ -146,6 +146,6 @@ def columns(*variables: Variable) -> tuple[Variable, ...]:
     """Variables in the order in which columns break ties: by name.
 
     >>> columns(Variable("b"), Variable("a"))
-    (Variable('a'), Variable('b'))
+    (?a, ?b)
     """
     return tuple(sorted(set(variables), key=lambda variable: variable.name))

@@ -34,7 +34,7 @@ def scope(plan: Plan) -> Scope:
     >>> scope(join.LeftJoin(one, two))
     Scope(certain=(?x, ?y), possible=(?x, ?y, ?z))
     """
-    return plan.fold(_scope)
+    return plan.fold(_scope, keep="_scope")
 
 
 def visible(plan: Plan) -> tuple[Variable, ...]:
@@ -73,11 +73,8 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             sure = isinstance(expression, Constant) or expression in inputs[0].certain
             return _all([inputs[0], Scope((variable,) * sure, (variable,))])
         case shape.Projection(variables):
-            certain, possible = inputs[0]
-            return Scope(
-                tuple(v for v in variables if v in certain),
-                tuple(v for v in variables if v in possible),
-            )
+            kept = [[v for v in variables if v in below] for below in map(set, inputs[0])]
+            return Scope(*map(tuple, kept))
         case group.Aggregation(keys, aggregates):
             counts = (v for v, call in aggregates if call.function == "COUNT")
             certain = (*(k for k in keys if k in inputs[0].certain), *counts)

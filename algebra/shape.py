@@ -10,11 +10,11 @@ from streamsparql.algebra.access import Stamped
 from streamsparql.algebra.expressions import value_or_none
 from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.order import comparison_key, order_key
 from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
 from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible, merge
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import Term, integer
-from streamsparql.algebra.values import comparison_key, order_key
 
 
 @dataclass(frozen=True, eq=False, repr=False)

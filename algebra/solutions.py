@@ -45,8 +45,10 @@ class Variable(Expression):
     def __eq__(self, other: object) -> bool:
         return type(other) is Variable and self.name == other.name
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"?{self.name}"
+
+    __str__ = __repr__
 
 
 class Solution(Mapping[Variable, Term]):

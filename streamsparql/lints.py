@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from streamsparql.algebra import event, filter, graph, group, join, shape, window
 from streamsparql.algebra import expressions as e
+from streamsparql.algebra.errors import ExpressionError
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.match import BasicGraphPattern
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.operators import effective_boolean_value
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope, visible
 from streamsparql.algebra.solutions import EMPTY, Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal
-from streamsparql.algebra.values import ExpressionError, effective_boolean_value
 from streamsparql.errors import Span, position, snippet
 from streamsparql.translator import syntax as s
 from streamsparql.translator.dialects import DIALECTS
@@ -48,7 +51,7 @@ def lint(translation: Translation) -> tuple[Warning, ...]:
 
     >>> from streamsparql.translator.translate import translate
     >>> [warning.code for warning in lint(translate("SELECT ?x ?y { ?x <p> 1 . ?z <q> 2 }"))]
-    ['cartesian-product', 'never-bound']
+    ['never-bound', 'cartesian-product']
     """
     found = [*_of_query(translation)]
     for visit in _visits(translation):
@@ -68,7 +71,7 @@ class Visit:
     inside_join: bool
     translation: Translation
 
-    @property
+    @cached_property
     def bound(self) -> frozenset[Variable]:
         """What expressions of this operator can find bound."""
         below = (v for child in self.plan.inputs for v in scope(child).possible)
@@ -97,8 +100,9 @@ def _visits(translation: Translation) -> Iterator[Visit]:
         visit = replace(visit, span=span)
         yield visit
         joins = isinstance(visit.plan, BasicGraphPattern | join.Join)
+        rows = _rows(visit.plan)
         for child in visit.plan.inputs:
-            asked = isinstance(visit.plan, _ASKING) and child not in _rows(visit.plan)
+            asked = isinstance(visit.plan, _ASKING) and not any(child is row for row in rows)
             outer = visit.bound if asked else visit.outer
             pending.append(Visit(child, outer, span, joins, translation))
 
@@ -153,12 +157,18 @@ def _many(part: Plan) -> bool:
 
 def _unrelated(parts: list[Plan]) -> Plan | None:
     """The first part that no chain of shared variables relates to the first."""
-    related = set(scope(parts[0]).possible) if parts else set()
-    rest = parts[1:]
-    while near := [part for part in rest if related.intersection(scope(part).possible)]:
-        related.update(v for part in near for v in scope(part).possible)
-        rest = [part for part in rest if part not in near]
-    return rest[0] if rest else None
+    binding: dict[Variable, list[int]] = {}
+    for index, part in enumerate(parts):
+        for variable in scope(part).possible:
+            binding.setdefault(variable, []).append(index)
+    related, pending = set[int](), [0] if parts else []
+    while pending:
+        index = pending.pop()
+        if index not in related:
+            related.add(index)
+            for variable in scope(parts[index]).possible:
+                pending += binding.pop(variable, [])
+    return next((part for index, part in enumerate(parts) if index not in related), None)
 
 
 def never_bound(visit: Visit) -> Iterator[Warning]:
@@ -245,18 +255,23 @@ _ORDER = frozenset("< > <= >=".split())
 
 
 def _always_error(expression: Expression, bound: frozenset[Variable]) -> bool:
-    match expression:
-        case Variable():
-            return expression not in bound and not expression.hidden
-        case e.Call(function, args):
-            return (
-                any(_always_error(arg, bound) for arg in args)
-                or any(_misfits(function, arg) for arg in args)
-                or (all(isinstance(arg, e.Constant) for arg in args) and _fails(expression))
-            )
-        case e.In(arg, _):
-            return _always_error(arg, bound)
-    return False
+    """Whether an expression is an error on every row; True only where that is certain."""
+
+    def judge(node: Node, parts: list[bool]) -> bool:
+        match node:
+            case Variable():
+                return node not in bound and not node.hidden
+            case e.Call(function, args):
+                return (
+                    any(parts)
+                    or any(_misfits(function, arg) for arg in args)
+                    or (all(isinstance(arg, e.Constant) for arg in args) and _fails(node))
+                )
+            case e.In():
+                return parts[0]
+        return False
+
+    return expression.fold(judge)
 
 
 def _misfits(function: str | IRI, arg: Expression) -> bool:

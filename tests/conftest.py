@@ -1,10 +1,10 @@
 """What all tests share: hypothesis' profiles, and test data that is not ours.
 
-`pytest --hypothesis-profile=find` looks for failures without shrinking them, which for whole queries
-can take minutes.
+`pytest --hypothesis-profile=find` looks for failures without shrinking them, which for whole
+queries can take minutes.
 
-The data is read from the folder that STREAMSPARQL_TEST_DATA names, else from `../shared/data` beside the
-repository, and never copied into it. Without it the tests that need it skip, and say so.
+The data is read from the folder that STREAMSPARQL_TEST_DATA names, else from `../shared/data`
+beside the repository, and never copied into it. Without it the tests that need it skip, and say so.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
 from _pytest.mark import ParameterSet
+from hypothesis import Phase, settings
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("find", deadline=None, phases=(Phase.explicit, Phase.generate))

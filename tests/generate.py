@@ -235,8 +235,7 @@ class Generator:
     def _values(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         first, second = self.pick(VARIABLES[:2]), self.pick(VARIABLES[2:])
         rows = [
-            f"({self.term()} {self.pick(['UNDEF', self.term()])})"
-            for _ in range(self.number(0, 2))
+            f"({self.term()} {self.pick(['UNDEF', self.term()])})" for _ in range(self.number(0, 2))
         ]
         return f"VALUES ({first} {second}) {{ {' '.join(rows)} }}", {first, second}
 
@@ -321,9 +320,7 @@ class Generator:
                 second = f"FROM STREAM :g1 {self.bracket()} " * self.chance(30)
                 return f"FROM STREAM :s {self.bracket()} {second}"
             case "rspql":
-                return "".join(
-                    f"FROM NAMED WINDOW :w{k} ON :s {self.bracket()} " for k in (1, 2)
-                )
+                return "".join(f"FROM NAMED WINDOW :w{k} ON :s {self.bracket()} " for k in (1, 2))
         return ""
 
     def window_clause(self) -> str:

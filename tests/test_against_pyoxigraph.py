@@ -1,6 +1,6 @@
 """Whole queries over static data give what another SPARQL engine gives.
 
-Random queries over random small graphs; our answer is the plan's definition, theirs is pyoxigraph's.
+Random queries over random small graphs; our answer is the plan's definition, theirs pyoxigraph's.
 What this cannot see: anything about time; errors both engines share; LIMIT without a total order
 (the specification leaves the choice open); the identity of blank nodes (all are taken as one).
 """
@@ -34,8 +34,8 @@ def ours(query: streamsparql.Query, data: Inputs, t: int = 0) -> object:
 # Where pyoxigraph deviates from SPARQL 1.1, queries and data step aside: "x"@en has an effective
 # boolean value (section 17.2.2, plain literals); false < true is true (17.3.1); a path of length
 # zero is at home at a term of the query that the graph does not know (18.4, ZeroLengthPath);
-# a pair that both sides of p|q, or of !(p|^q), connect counts twice (18.4, AlternativePath); a MINUS in
-# an EXISTS looks at the variables of its own patterns (18.6, substitute), not at the outer row's.
+# a pair that both sides of p|q, or of !(p|^q), connect counts twice (18.4, AlternativePath); a MINUS
+# in an EXISTS looks at the variables of its own patterns (18.6, substitute), not at the outer row's.
 PLAIN = Features(
     booleans_compare=False,
     alternatives=False,

@@ -171,7 +171,7 @@ def test_hidden_variables_say_what_they_stand_for() -> None:
         "(timestamp(?a, e:s) > 1) || exists#0)",
         "Mark  exists#0",
         "by key#0: aggregate#0 := COUNT(*)",
-        "Number  row#0",
+        "Number  row#1",
         "range 10 min, step 1 min, (from, to]",
     ):
         assert words in shown

@@ -10,47 +10,16 @@ import math
 import re
 from decimal import Decimal
 
-import pyoxigraph as ox
 import pytest
+from expressions import RUN, any_terms, oxigraph, term, worth
 from hypothesis import given
 from hypothesis import strategies as st
-from test_values import any_terms, from_oxigraph, oxigraph, term
 
-from streamsparql.algebra.functions import (
-    FUNCTIONS,
-    VOLATILE,
-    Run,
-    cast_function,
-    resolve_iri,
-    text_of,
-)
+import streamsparql
+from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, text_of
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term, boolean
-from streamsparql.algebra.values import ExpressionError, date_time_literal, value_of
-
-RUN = Run(now=date_time_literal(1_600_000_000_000))
-
-
-def ours(expression: str) -> Term | None:
-    """The value of a call of one function on constants, None for an error."""
-    match = re.fullmatch(r"([\w:]+)\((.*)\)", expression, re.DOTALL)
-    assert match is not None, expression
-    name, arguments = match[1], objects(match[2])
-    found = FUNCTIONS.get(name) or cast_function(IRI(name.replace("xsd:", XSD)))
-    assert found is not None, f"{name} is no function"
-    assert found.least <= len(arguments) <= (found.most or math.inf)
-    try:
-        return found.apply(RUN, *arguments)
-    except ExpressionError:
-        return None
-
-
-def objects(text: str) -> list[Term]:
-    """Terms with commas between them, as in the object position of Turtle."""
-    if not text:
-        return []
-    turtle = f"@prefix xsd: <{XSD}> . <x:s> <x:p> {text} ."
-    triples = ox.parse(turtle, format=ox.RdfFormat.TURTLE)
-    return [from_oxigraph(triple.object) for triple in triples]
+from streamsparql.algebra.values import value_of
 
 
 def same(a: Term | None, b: Term | None) -> bool:
@@ -67,7 +36,7 @@ Row = tuple[str, str | None] | tuple[str, str | None, str]
 def check(row: Row) -> None:
     expression, expected, deviation = (*row, "")[:3]
     answer = None if expected is None else term(expected)
-    assert ours(expression) == answer
+    assert worth(expression) == answer
     (theirs,) = oxigraph(expression)
     assert same(theirs, answer) is (deviation == ""), f"pyoxigraph says {theirs}"
 
@@ -78,9 +47,7 @@ def table(*rows: Row) -> pytest.MarkDecorator:
 
 def test_every_strict_function_of_the_specification_is_there_and_no_other() -> None:
     operators = "= != < > <= >= + - * / u- u+"
-    terms = (
-        "SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC STR LANG DATATYPE IRI STRDT STRLANG"
-    )
+    terms = "SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC STR LANG DATATYPE IRI STRDT STRLANG"
     strings = """STRLEN SUBSTR UCASE LCASE STRSTARTS STRENDS CONTAINS STRBEFORE STRAFTER
         ENCODE_FOR_URI CONCAT LANGMATCHES REGEX REPLACE"""
     numbers = "ABS ROUND CEIL FLOOR"
@@ -92,7 +59,13 @@ def test_every_strict_function_of_the_specification_is_there_and_no_other() -> N
     assert all(found.name == name for name, found in (FUNCTIONS | VOLATILE).items())
 
 
-@given(st.sampled_from(sorted(FUNCTIONS)), st.lists(any_terms, min_size=4, max_size=4))
+HALF_A_PAIR = Literal("a\ud800")
+
+
+@given(
+    st.sampled_from(sorted(FUNCTIONS)),
+    st.lists(any_terms | st.just(HALF_A_PAIR), min_size=4, max_size=4),
+)
 def test_a_function_gives_a_term_or_an_expression_error_whatever_it_is_given(
     name: str, arguments: list[Term]
 ) -> None:
@@ -164,7 +137,7 @@ def test_iri_resolves_against_the_base_of_the_query() -> None:
 
 
 def test_now_is_the_instant_of_the_run() -> None:
-    assert ours("NOW()") == Literal("2020-09-13T12:26:40Z", IRI(XSD + "dateTime"))
+    assert worth("NOW()") == Literal("2020-09-13T12:26:40Z", IRI(XSD + "dateTime"))
 
 
 # -- Strings ------------------------------------------------------------------------------------
@@ -242,7 +215,7 @@ def test_functions_of_two_strings_are_those_of_pyoxigraph(
     name: str, one: Literal, other: Literal
 ) -> None:
     expression = f"{name}({one}, {other})"
-    assert [ours(expression)] == oxigraph(expression)
+    assert [worth(expression)] == oxigraph(expression)
 
 
 @given(
@@ -252,7 +225,13 @@ def test_functions_of_two_strings_are_those_of_pyoxigraph(
 )
 def test_functions_of_one_string_are_those_of_pyoxigraph(name: str, text: Literal) -> None:
     expression = f"{name}({text})"
-    assert [ours(expression)] == oxigraph(expression)
+    assert [worth(expression)] == oxigraph(expression)
+
+
+@pytest.mark.parametrize("name", ["ENCODE_FOR_URI", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"])
+def test_half_a_surrogate_pair_has_no_bytes_to_encode_or_hash(name: str) -> None:
+    with pytest.raises(ExpressionError):
+        FUNCTIONS[name].apply(RUN, HALF_A_PAIR)
 
 
 positions = st.floats(-10, 10).map(lambda x: Decimal(x).quantize(Decimal("0.1")))
@@ -265,91 +244,7 @@ def test_substr_gives_the_characters_at_the_positions_that_xpath_defines(
     first = math.floor(start + Decimal("0.5"))
     end = first + math.floor(length + Decimal("0.5"))
     expected = "".join(char for at, char in enumerate(text, 1) if first <= at < end)
-    assert ours(f"SUBSTR({Literal(text)}, {start}, {length})") == Literal(expected)
-
-
-# -- Regular expressions ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("pattern", "matching", "failing"),
-    [
-        ("b", ["abc"], ["aBc", ""]),
-        ("^a$", ["a"], ["a\n", "ba"]),
-        ("a.c", ["abc", "a\rc"], ["a\nc"]),
-        ("^.$", ["\U0001f46a"], ["ab"]),
-        ("^(ab|a)?$", ["", "a", "ab"], ["b"]),
-        ("^a{2,3}?$", ["aa", "aaa"], ["a", "aaaa"]),
-        ("^(?:a|b)+$", ["abba"], ["abc"]),
-        (r"^\.\*\\\^\$\-$", [r".*\^$-"], ["a"]),
-        (r"^[\^\]a\-b]$", ["^", "]", "a", "-", "b"], ["c"]),
-        ("^[a-]$", ["a", "-"], ["b"]),
-        ("^[-a]$", ["a", "-"], ["b"]),
-        ("^[a^]$", ["a", "^"], ["b"]),
-        ("^[^a]$", ["b", "\n"], ["a"]),
-        ("^[a-z-[aeiou]]+$", ["xyz"], ["a", "-"]),
-        ("^[^a-c-[x]]$", ["y"], ["a", "x"]),
-        ("^[a-z-[aeiou-[u]]]$", ["b", "u"], ["a"]),
-        (r"^\s$", [" ", "\t"], ["\u00a0"]),  # XML's four, not Unicode's
-        (r"^\w$", ["a", "\u00e9", "+", "7"], ["_", "-", " "]),  # all but punctuation and the like
-        (r"^\d\D$", ["7x", "\u0663x"], ["77"]),
-        (r"^[\d-[5-9]]$", ["3"], ["7"]),
-        (r"^[^\s\d]$", ["x"], ["1", " "]),
-        (r"^\i\c*$", ["_a-1", "xs:int"], ["1a", "-"]),
-        (r"^\p{Lu}\p{L}\P{L}$", ["Ab1"], ["ab1", "Abc"]),
-        (r"^[\p{Lu}\p{Nd}]$", ["A", "1"], ["a"]),
-        (r"^\p{IsGreek}\P{IsGreek}$", ["\u03b1a"], ["aa"]),
-        (r"^(a)(b)\2\1$", ["abba"], ["abab"]),
-        (r"^((a)|b)\2$", ["aa", "b"], ["ba"]),  # a group that did not match is empty
-        (r"^(a)\11$", ["aa1"], ["aa"]),  # there is no eleventh group
-    ],
-)
-def test_patterns_are_those_of_xpath(pattern: str, matching: list[str], failing: list[str]) -> None:
-    found = {
-        text: ours(f"REGEX({Literal(text)}, {Literal(pattern)})") for text in matching + failing
-    }
-    expected = {text: boolean(text in matching) for text in matching + failing}
-    assert found == expected
-
-
-@pytest.mark.parametrize(
-    ("flags", "pattern", "matching", "failing"),
-    [
-        ("i", "\u00c9b", ["\u00e9B"], ["eb"]),
-        ("i", "^[a-c]$", ["B"], ["D"]),
-        ("i", r"^(a)\1$", ["aA"], ["ab"]),
-        ("i", r"^\p{Lu}$", ["A"], ["a"]),  # the flag holds for characters, not for categories
-        ("i", r"^[\p{Lu}x]$", ["A", "x", "X"], ["a"]),
-        ("i", r"^[^\p{Lu}x]$", ["a"], ["A", "x", "X"]),
-        ("s", "a.c", ["a\nc"], ["ac"]),
-        ("m", "^b$", ["a\nb\nc", "b"], ["ab"]),
-        ("m", "^$", ["\n\n", ""], ["a\n"]),  # no line begins after the last newline
-        ("x", " a\tb [ ] c ", ["ab c"], ["a b c"]),
-        ("x", r"a \[ b \ ] c", ["a[b]c"], ["abc"]),
-        ("q", "a.b*", ["a.b*"], ["axb"]),
-        ("iq", "A.", ["a."], ["ab"]),
-        ("smixq", "a b", ["A B"], ["ab"]),
-    ],
-)
-def test_flags_are_those_of_xpath(
-    flags: str, pattern: str, matching: list[str], failing: list[str]
-) -> None:
-    for text in matching + failing:
-        found = ours(f"REGEX({Literal(text)}, {Literal(pattern)}, {Literal(flags)})")
-        assert found == boolean(text in matching), text
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        *("*a", "a**", "a++", "a|*", "(", ")", "(a", "a)", "(?=a)", "(?i)a", "]", "{", "}"),
-        *("a{,2}", "a{2,1}", "a{99999999999}", "[", "[]", "[^]", "[z-a]", "[a-c-e]", "[[a]]"),
-        *("[a-z-[b]c]", r"[\b]", "\\", r"\b", r"\Z", r"\q", r"\0", r"\pL", r"\p{Xx}"),
-        *(r"\p{IsKlingon}", r"(a\1)", r"\1(a)"),
-    ],
-)
-def test_what_xpath_does_not_know_as_a_pattern_is_an_error(pattern: str) -> None:
-    assert ours(f'REGEX("a", {Literal(pattern)})') is None
+    assert worth(f"SUBSTR({Literal(text)}, {start}, {length})") == Literal(expected)
 
 
 @table(
@@ -373,26 +268,6 @@ def test_what_xpath_does_not_know_as_a_pattern_is_an_error(pattern: str) -> None
 )
 def test_regex_and_replace(row: Row) -> None:
     check(row)
-
-
-patterns = st.recursive(
-    st.sampled_from(["a", "b", ".", "[ab]", "[^a]"]),
-    lambda inner: st.one_of(
-        st.tuples(inner, inner).map("".join),
-        st.tuples(inner, inner).map(lambda two: f"({two[0]}|{two[1]})"),
-        st.tuples(inner, st.sampled_from("?*+")).map(lambda two: f"({two[0]}){two[1]}"),
-    ),
-    max_leaves=5,
-)
-
-
-@given(st.text("abc", max_size=8), patterns)
-def test_patterns_find_what_pyoxigraph_finds(text: str, pattern: str) -> None:
-    search = f"REGEX({Literal(text)}, {Literal(pattern)})"
-    assert [ours(search)] == oxigraph(search)
-    replace = f'REPLACE({Literal(text)}, {Literal(pattern)}, "<$0>")'
-    if ours(replace) is not None:
-        assert [ours(replace)] == oxigraph(replace)
 
 
 # -- Numbers and dates --------------------------------------------------------------------------
@@ -442,7 +317,7 @@ def test_functions_on_numbers_and_dates(row: Row) -> None:
 def test_whole_numbers_are_those_of_pyoxigraph(name: str, number: Decimal) -> None:
     for datatype in ["decimal", "double", "float"]:
         expression = f'{name}("{number}"^^xsd:{datatype})'
-        assert same(ours(expression), oxigraph(expression)[0])
+        assert same(worth(expression), oxigraph(expression)[0])
 
 
 # -- Volatile functions -------------------------------------------------------------------------
@@ -477,71 +352,15 @@ def test_bnode_of_a_string_is_one_node_per_seed_and_string() -> None:
         VOLATILE["BNODE"].apply(RUN, "1", Literal("a", language="en"))
 
 
+@pytest.mark.parametrize("template", ["[] <x:p> ?x", "?b <x:p> ?x"])
+def test_rows_with_half_a_surrogate_pair_have_blank_nodes_of_their_own(template: str) -> None:
+    rows = 'VALUES ?x { "\ud800" "\ud801" } BIND(BNODE(?x) AS ?b)'
+    query = streamsparql.compile(f"CONSTRUCT {{ {template} }} WHERE {{ {rows} }}")
+    one, other = query.logical.at(0, streamsparql.inputs())
+    assert one.subject != other.subject
+
+
 def test_rand_is_spread_over_its_interval() -> None:
     found = [value_of(VOLATILE["RAND"].apply(RUN, str(seed))) for seed in range(1000)]
     halves = sum(isinstance(number, float) and number < 0.5 for number in found)
     assert 400 < halves < 600
-
-
-# -- Relative IRIs ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("relative", "resolved"),
-    [line.split() for line in """
-        g:h           g:h
-        g             http://a/b/c/g
-        ./g           http://a/b/c/g
-        g/            http://a/b/c/g/
-        /g            http://a/g
-        //g           http://g
-        ?y            http://a/b/c/d;p?y
-        g?y           http://a/b/c/g?y
-        #s            http://a/b/c/d;p?q#s
-        g#s           http://a/b/c/g#s
-        g?y#s         http://a/b/c/g?y#s
-        ;x            http://a/b/c/;x
-        g;x?y#s       http://a/b/c/g;x?y#s
-        .             http://a/b/c/
-        ./            http://a/b/c/
-        ..            http://a/b/
-        ../           http://a/b/
-        ../g          http://a/b/g
-        ../..         http://a/
-        ../../g       http://a/g
-        ../../../g    http://a/g
-        /./g          http://a/g
-        /../g         http://a/g
-        g.            http://a/b/c/g.
-        .g            http://a/b/c/.g
-        g..           http://a/b/c/g..
-        ..g           http://a/b/c/..g
-        ./../g        http://a/b/g
-        ./g/.         http://a/b/c/g/
-        g/./h         http://a/b/c/g/h
-        g/../h        http://a/b/c/h
-        g;x=1/./y     http://a/b/c/g;x=1/y
-        g;x=1/../y    http://a/b/c/y
-        g?y/../x      http://a/b/c/g?y/../x
-        g#s/../x      http://a/b/c/g#s/../x
-        http:g        http:g
-    """.strip().splitlines()],
-)  # fmt: skip
-def test_references_resolve_as_in_the_examples_of_rfc_3986(relative: str, resolved: str) -> None:
-    assert resolve_iri("http://a/b/c/d;p?q", relative) == resolved
-
-
-@pytest.mark.parametrize(
-    ("base", "relative", "resolved"),
-    [
-        ("http://a/b/c/d;p?q", "", "http://a/b/c/d;p?q"),
-        ("http://a?q", "b", "http://a/b"),
-        ("http://a/b#f", "", "http://a/b"),
-        ("http://a/b", "//c/../d?", "http://c/d?"),
-        ("urn:a:b", "#c", "urn:a:b#c"),
-        ("file:///a/b", "c", "file:///a/c"),
-        ("", "../a", "../a"),
-    ],
-)
-def test_references_resolve_against_any_base(base: str, relative: str, resolved: str) -> None:
-    assert resolve_iri(base, relative) == resolved

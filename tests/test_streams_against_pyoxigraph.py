@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from generate import Features, queries, triples
+from generate import queries, triples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import answer, store
@@ -104,7 +104,11 @@ def test_streaming_sparql(text: str, one: Timed, two: Timed) -> None:
 
 
 @settings(max_examples=60)
-@given(queries(replace(STREAMED, dialect="csparql", aggregate_clauses=False)), streams(True), streams(True))
+@given(
+    queries(replace(STREAMED, dialect="csparql", aggregate_clauses=False)),
+    streams(True),
+    streams(True),
+)
 def test_csparql(text: str, one: Timed, two: Timed) -> None:
     data = streamsparql.inputs({"http://e/s": one, "http://e/g1": two}, graph=KNOWN)
     clauses = re.findall(r"FROM STREAM :(\w+) (\[.*?\])", text)

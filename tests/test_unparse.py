@@ -1,7 +1,7 @@
 """`unparse` undoes `create_plan`: what it writes compiles to the same plan, in every dialect.
 
-`unparse` compares by itself and refuses a plan that it cannot write; so the property here is that it
-refuses none that came from a text. What this cannot see: whether the plan was right to begin with.
+`unparse` compares by itself and refuses a plan that it cannot write; so the property here is that
+it refuses none that came from a text. What this cannot see: whether the plan was right to begin with.
 """
 
 from __future__ import annotations
@@ -10,10 +10,6 @@ import pytest
 from generate import Features, queries
 from hypothesis import given, settings
 
-from streamsparql.algebra.join import Join
-from streamsparql.algebra.shape import UNIT, Distinct, Projection
-from streamsparql.algebra.solutions import Variable
-from streamsparql.errors import UnsupportedFeature
 from streamsparql.translator.translate import translate
 from streamsparql.translator.unparse import unparse
 

@@ -32,12 +32,14 @@ from streamsparql.algebra.expressions import value_or_none
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.group import Aggregation
 from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.numeric import Single
+from streamsparql.algebra.order import comparison_key
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.shape import Distinct, Extend, OrderBy, Projection, Reduced, Slice
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, RDF, BlankNode, Literal, Term, Triple
-from streamsparql.algebra.values import Single, comparison_key, date_time_literal, value_of
+from streamsparql.algebra.values import date_time_literal, value_of
 
 SUITES = {
     "sparql10": "http://www.w3.org/2001/sw/DataAccess/tests/data-r2/",

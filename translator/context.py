@@ -1,9 +1,9 @@
 """What the translation of one query shares: its dialect, names, and hidden variables.
 
 A hidden variable's name says what it is for: `.b` a blank node or the middle of a path, `.a` an
-aggregate, `.k` a grouping key, `.e` an EXISTS, `.n` the number of a row among equal ones, `.t` a
-stamp. The numbers count in the order in which the query is translated, so that the same text gives
-the same plan.
+aggregate, `.k` a grouping key, `.e` an EXISTS, `.n` the number of a row among equal ones (with the
+number of the volatile call that asks for it), `.t` a stamp. The numbers count in the order of the
+text, so that the same text gives the same plan.
 """
 
 from __future__ import annotations

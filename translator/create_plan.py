@@ -126,9 +126,10 @@ def set_left_join_in_hierarchy(
     def left_join(left: Plan) -> Plan:
         nonlocal right
         columns: tuple[Variable, ...] = ()
-        if any(prepared.needs.volatile for prepared in conditions):
-            left, left_columns = number_rows(left, context)
-            right, right_columns = number_rows(right, context)
+        sites = [site for prepared in conditions for site in prepared.needs.sites]
+        if sites:
+            left, left_columns = number_rows(left, Variable(f".n{sites[0]} left"), context)
+            right, right_columns = number_rows(right, Variable(f".n{sites[0]} right"), context)
             columns = tuple(dict.fromkeys((*left_columns, *right_columns)))
         terms = tuple(
             fix_columns(p.expression, columns) if columns else p.expression for p in conditions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamsparql.algebra.access import AccessStream
 from streamsparql.algebra.event import EqJoin, EqLeftJoin, SeqJoin, SeqRightJoin
+from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression
 from streamsparql.errors import QueryError, UnsupportedFeature
@@ -26,7 +27,7 @@ def check_event_operator(clause: s.Event, context: Context) -> None:
 def event_operator(clause: s.Event, left: Plan, right: Plan, condition: Expression | None) -> Plan:
     """The operator of an event pattern. `condition` comes from the filters of its optional side."""
     for operand, plan in ((clause.left, left), (clause.right, right)):
-        if not any(isinstance(node, AccessStream) for node in plan.walk()):
+        if not plan.fold(_occurs, keep="_occurs"):
             raise QueryError(
                 f"{clause.op} relates occurrences, and what is static never occurs",
                 operand.span,
@@ -42,6 +43,11 @@ def event_operator(clause: s.Event, left: Plan, right: Plan, condition: Expressi
         case "EQUALSOPTIONAL":
             return EqLeftJoin(left, right, condition)
     raise AssertionError(clause.op)
+
+
+def _occurs(node: Node, parts: list[bool]) -> bool:
+    """Whether a stream is read somewhere below."""
+    return isinstance(node, AccessStream) or any(parts)
 
 
 def refuse_over_events(what: str, hint: str, node: s.Node, context: Context) -> None:

@@ -44,7 +44,7 @@ class Needs:
     exists: Exists
     groups: Groups | None = None
     marks: list[tuple[Variable, Plan]] = field(default_factory=list)
-    volatile: bool = False
+    sites: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -140,8 +140,8 @@ def _operation(
                 )
             return e.OCCURRENCE[name]
         case name, _ if name in VOLATILE:
-            needs.volatile = True
-            return e.Volatile(name, args, (), context.site())
+            needs.sites.append(context.site())
+            return e.Volatile(name, args, (), needs.sites[-1])
         case "IRI" | "URI", (arg,) if context.names.base:
             return e.Call("IRI", (arg, e.Constant(Literal(context.names.base))))
     return e.Call(_SYNONYMS.get(node.op, node.op), args)
@@ -205,7 +205,9 @@ def stamp(node: s.Operation | s.FunctionCall, context: Context) -> Variable:
 # -- volatile functions ----------------------------------------------------------------------------
 
 
-def number_rows(plan: Plan, context: Context) -> tuple[Plan, tuple[Variable, ...]]:
+def number_rows(
+    plan: Plan, number: Variable, context: Context
+) -> tuple[Plan, tuple[Variable, ...]]:
     """The plan with its rows told apart, and the columns that tell them apart (R16).
 
     Rows of a chain of BINDs are numbered once, below it: BNODE("a") is one node for one solution.
@@ -217,7 +219,6 @@ def number_rows(plan: Plan, context: Context) -> tuple[Plan, tuple[Variable, ...
         below = below.input
     if isinstance(below, Number):
         return plan, (*visible(below.input), below.variable)
-    number = context.fresh("n")
     return Number(number, plan), (*visible(plan), number)
 
 

@@ -234,8 +234,8 @@ def provided(plan: Plan, prepared: Prepared, context: Context) -> tuple[Plan, Ex
 
 def _provided(plan: Plan, needs: Needs, context: Context) -> tuple[Plan, tuple[Variable, ...]]:
     fixed: tuple[Variable, ...] = ()
-    if needs.volatile:
-        plan, fixed = number_rows(plan, context)
+    if needs.sites:
+        plan, fixed = number_rows(plan, Variable(f".n{needs.sites[0]}"), context)
     for variable, pattern in needs.marks:
         plan = Mark(variable, plan, pattern)
     return plan, fixed

@@ -76,6 +76,7 @@ _LABELS = {
     "BLANK_NODE_LABEL": "a blank node",
     "GROUP": "GROUP BY",
     "INTEGER": "a whole number",
+    "INTEGER_NEGATIVE": "a negative number",
     "IRIREF": "an IRI in < >",
     "LANGTAG": "a language tag",
     "NAME": "a name",

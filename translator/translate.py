@@ -159,6 +159,8 @@ def _create_query_plan(query: s.Query, scope: Scope, context: Context) -> Steps[
             rule = Construct(context.template(query.form.template), where)
             plan = Closure(scope.streams[0].name, (rule,), where)
         plan = Detect(plan)
+        if query.where is not None:
+            context.came_from(plan, query.where)
     asked = exists(scope, context)
     if isinstance(query.form, s.SelectForm):
         select = query.form.select

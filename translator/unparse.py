@@ -8,29 +8,31 @@ that a rule has rewritten for instance, is refused with an error, never written 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
-
 from streamsparql.algebra import event as ev
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra import window as w
-from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
-from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
+from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import IRI
+from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.errors import StreamSparqlError, UnsupportedFeature
 from streamsparql.translator.dialects import Dialect, dialect_named
 from streamsparql.translator.dialects.detect import TIMESTAMP
+from streamsparql.translator.readings import (
+    Reading,
+    Sources,
+    is_block,
+    matching_of,
+    matchings_of,
+    reading_of,
+)
 from streamsparql.translator.text import Writer
 from streamsparql.translator.trampoline import Steps, run
 from streamsparql.translator.translate import translate
@@ -76,156 +78,10 @@ def _difference(plan: Plan, again: Plan) -> str:
     return f"its {type(plan).__name__} would be read with other parameters"
 
 
-# -- where patterns read ---------------------------------------------------------------------------
-
-
-class Reading(NamedTuple):
-    """The sources of a pattern: streams with their windows, static graphs, a group's window."""
-
-    streams: tuple[tuple[IRI, w.Window | None], ...]
-    graph: AccessGraph | None
-    group_window: w.Window | None = None
-
-    @property
-    def default(self) -> bool:
-        """Whether it is the default graph that is read."""
-        return self.graph is not None and self.graph.background
-
-
-def _reading(plan: Plan) -> Reading:
-    """The sources of a matching or a path."""
-    match plan:
-        case shape.Distinct(inner):
-            return _reading(inner)
-        case TriplePatternMatching(_, source) | Path(input=source):
-            return _data(source)
-        case w.Window(input=TriplePatternMatching(_, AccessStream(name))):
-            return Reading(((name, None),), None, _bare(plan))
-        case Union(branches):
-            parts = [_reading(branch) for branch in branches]
-            graphs = [part.graph for part in parts if part.graph is not None]
-            windows = [part.group_window for part in parts if part.group_window is not None]
-            streams = tuple(stream for part in parts for stream in part.streams)
-            return Reading(streams, graphs[0] if graphs else None, windows[0] if windows else None)
-    raise UnsupportedFeature(f"{type(plan).__name__} does not stand where patterns are matched")
-
-
-def _data(plan: Plan) -> Reading:
-    """The sources below a matching."""
-    match plan:
-        case shape.Distinct(inner):
-            return _data(inner)
-        case Merge(sources):
-            parts = [_data(source) for source in sources]
-            graphs = [part.graph for part in parts if part.graph is not None]
-            streams = tuple(stream for part in parts for stream in part.streams)
-            return Reading(streams, graphs[0] if graphs else None)
-        case w.Window(input=AccessStream(name)):
-            return Reading(((name, _bare(plan)),), None)
-        case AccessStream(name):
-            return Reading(((name, None),), None)
-        case AccessGraph():
-            return Reading((), plan)
-    raise UnsupportedFeature(f"{type(plan).__name__} does not stand below a triple pattern")
-
-
-def _bare(window: w.Window) -> w.Window:
-    """The window over nothing in particular, so that two of them can be compared."""
-    bare = window.with_inputs(shape.UNIT)
-    assert isinstance(bare, w.Window)
-    return bare
-
-
-def _is_matching(plan: Plan) -> bool:
-    """Whether a plan is one triple pattern, or one path."""
-    match plan:
-        case TriplePatternMatching() | Path():
-            return True
-        case shape.Distinct(inner) | w.Window(input=inner):
-            return _is_matching(inner)
-        case Union((*windowed, TriplePatternMatching(pattern, AccessGraph(background=True)))):
-            # not a UNION of the query: one pattern, its streams through a window, the graph beside
-            return all(
-                isinstance(branch, w.Window) and _matching(branch).members()[0] == pattern
-                for branch in windowed
-            )
-    return False
-
-
-def _matching(plan: Plan) -> TriplePatternMatching | Path:
-    """The triple pattern or the path of a matching."""
-    while not isinstance(plan, TriplePatternMatching | Path):
-        plan = plan.inputs[0]
-    return plan
-
-
-# -- writing ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Sources:
-    """The FROM clauses that a plan's readings call for."""
-
-    default: dict[IRI, w.Window | None]
-    static: tuple[IRI, ...]
-    named: tuple[IRI, ...]
-    streams: dict[IRI, w.Window]
-    slots: dict[str, tuple[IRI, w.Window]]
-
-    @classmethod
-    def of(cls, plan: Plan, dialect: Dialect) -> _Sources:
-        """Collects the sources of all patterns of a plan."""
-        default: dict[IRI, w.Window | None] = {}
-        static: tuple[IRI, ...] = ()
-        named: dict[IRI, None] = {}
-        streams: dict[IRI, w.Window] = {}
-        slots: dict[str, tuple[IRI, w.Window]] = {}
-        # A path may have its window from a group, so patterns are heard first; and those that read
-        # most streams, as they know the order of FROM.
-        found = sorted(_readings(plan), key=lambda r: (r.of_path, -len(r.reading.streams)))
-        for reading, wrapped, _ in found:
-            if reading.default and reading.graph is not None:
-                static = static or tuple(g for g in reading.graph.graphs if isinstance(g, IRI))
-                for name, window in reading.streams:
-                    default[name] = default.get(name) or window
-            elif reading.graph is not None:
-                graphs = (g for g in reading.graph.graphs if isinstance(g, IRI))
-                named |= {} if wrapped else dict.fromkeys(graphs)
-            for name, window in () if reading.default else reading.streams:
-                if window is not None and window.name is not None:
-                    slots[window.name] = (name, window)
-                elif window is not None and dialect.name in ("streaming", "csparql"):
-                    streams.setdefault(name, window)
-        return cls(default, static, tuple(named), streams, slots)
-
-
-class _Found(NamedTuple):
-    """A reading, whether a `Graph` is around it, and whether it is a path's."""
-
-    reading: Reading
-    wrapped: bool
-    of_path: bool
-
-
-def _readings(plan: Plan) -> Iterator[_Found]:
-    """The readings of all patterns of a plan."""
-    pending: list[tuple[Plan, bool]] = [(plan, False)]
-    while pending:
-        node, wrapped = pending.pop()
-        if _is_matching(node):
-            yield _Found(_reading(node), wrapped, isinstance(_matching(node), Path))
-            continue
-        inputs = node.inputs
-        if isinstance(node, Describe):
-            yield _Found(_data(node.data), False, False)
-            inputs = inputs[:1]
-        pending += [(child, wrapped or isinstance(node, Graph)) for child in reversed(inputs)]
-
-
 class _Unparser:
     def __init__(self, plan: Plan, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.sources = _Sources.of(plan, dialect)
+        self.sources = Sources.of(plan, dialect)
         self.shown: dict[Variable, str] = {e.OCCURRENCE[name]: f"{name}()" for name in e.OCCURRENCE}
         self.write = Writer(variable=self._variable)
         for node in plan.walk():
@@ -263,11 +119,11 @@ class _Unparser:
 
     def base(self, plan: Plan) -> Lines:
         """BASE, where a call of IRI() resolves against one."""
-        bases = {
-            node.args[1].term.lexical
-            for node in plan.walk()
-            if isinstance(node, e.Call) and node.function == "IRI" and len(node.args) > 1
-        }
+        bases = set[str]()
+        for node in plan.walk():
+            match node:
+                case e.Call("IRI", (_, e.Constant(Literal() as base))):
+                    bases.add(base.lexical)
         return [f"BASE {IRI(base)}" for base in sorted(bases)]
 
     def form(self, head: Lines, rows: Plan) -> Steps[Lines]:
@@ -453,7 +309,7 @@ class _Unparser:
     def clauses(self, plan: Plan, filters: list[Plan]) -> Steps[Lines]:
         """The clauses that a plan joins and applies, from left to right."""
         steps: list[Plan] = []
-        while not _is_block(plan) and isinstance(
+        while not is_block(plan) and isinstance(
             plan, Join | LeftJoin | Minus | shape.Extend | Mark | shape.Number
         ):
             steps.append(plan)
@@ -462,7 +318,7 @@ class _Unparser:
         bare = False  # whether the line before is of triples, which would take more of them in
         if plan != shape.UNIT or (steps and isinstance(steps[-1], Join)):
             first = yield self.element(plan, bare)
-            lines, bare = list(first), _is_block(plan)
+            lines, bare = list(first), is_block(plan)
         for step in reversed(steps):
             if isinstance(step, Mark):
                 yield self.mark(step)
@@ -471,7 +327,7 @@ class _Unparser:
                 continue
             if isinstance(step, Join):
                 lines += yield self.element(step.right, bare)
-                bare = _is_block(step.right)
+                bare = is_block(step.right)
                 continue
             lines += yield self.act(step)
             bare = False
@@ -505,7 +361,7 @@ class _Unparser:
 
     def element(self, plan: Plan, bare: bool) -> Steps[Lines]:
         """A plan as one clause of a group; `bare` says that triples stand before it."""
-        if _is_block(plan):
+        if is_block(plan):
             return self.block(plan, bare)
         match plan:
             case Union(branches):
@@ -538,11 +394,11 @@ class _Unparser:
 
     def block(self, plan: Plan, bare: bool) -> Lines:
         """Triple patterns and paths, in the braces that say where they are read."""
-        matchings = list(_matchings(plan))
-        reading = _reading(matchings[0])
+        matchings = list(matchings_of(plan))
+        reading = reading_of(matchings[0])
         lines = []
         for matching in matchings:
-            found = _matching(matching)
+            found = matching_of(matching)
             if isinstance(found, Path):
                 ends = self.write.term(found.subject), self.write.term(found.object)
                 lines.append(f"{ends[0]} {self.write.path(found.path)} {ends[1]} .")
@@ -562,10 +418,10 @@ class _Unparser:
     def group_window(self, matchings: list[Plan]) -> w.Window | None:
         """The window of a block's group, told by its patterns, or by a path that has no FROM's."""
         for matching in matchings:
-            reading = _reading(matching)
+            reading = reading_of(matching)
             if reading.group_window is not None:
                 return reading.group_window
-            if not isinstance(_matching(matching), Path):
+            if not isinstance(matching_of(matching), Path):
                 continue
             declared = self.sources.default if reading.default else self.sources.streams
             for name, window in reading.streams:
@@ -702,45 +558,12 @@ def _is_annotated(plan: Plan) -> bool:
 def _is_select(plan: Plan) -> bool:
     """Whether a plan is a subquery; DISTINCT is also the content of a window that holds a set."""
     kinds = shape.Slice | shape.Distinct | shape.Reduced | shape.Projection
-    return isinstance(plan, kinds) and not _is_block(plan)
+    return isinstance(plan, kinds) and not is_block(plan)
 
 
 def _marks_a_filter(plan: Plan, filters: list[Plan]) -> bool:
     """Whether a mark or a number belongs to the filter above it."""
     return bool(filters) and isinstance(plan, Mark | shape.Number)
-
-
-def _is_block(plan: Plan) -> bool:
-    """Whether a plan is what one block of triples gives: patterns, parted by paths, read alike."""
-    parts = _joined_parts(plan)
-    if not all(isinstance(part, BasicGraphPattern) or _is_matching(part) for part in parts):
-        return False
-    if len({_effective(matching) for part in parts for matching in _matchings(part)}) > 1:
-        return False
-    paths = [isinstance(part, Path) for part in parts]
-    return all(one or other for one, other in pairwise(paths))
-
-
-def _joined_parts(plan: Plan) -> list[Plan]:
-    parts: list[Plan] = []
-    while isinstance(plan, Join):
-        parts.append(plan.right)
-        plan = plan.left
-    return [plan, *reversed(parts)]
-
-
-def _effective(matching: Plan) -> tuple[object, ...]:
-    """What a matching reads, with a group's window counted as that of its streams."""
-    streams, graph, group_window = _reading(matching)
-    return tuple((name, group_window or window) for name, window in streams), graph
-
-
-def _matchings(plan: Plan) -> list[Plan]:
-    """The matchings of a block, in order."""
-    found: list[Plan] = []
-    for part in _joined_parts(plan):
-        found += part.matchings if isinstance(part, BasicGraphPattern) else [part]
-    return found
 
 
 def _block(head: str, lines: Lines) -> Lines:
