@@ -8,7 +8,6 @@ sources are merged below the patterns that read them.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from streamsparql.algebra.inputs import Inputs
@@ -28,7 +27,6 @@ class Stamped(NamedTuple):
     stamps: tuple[tuple[IRI, int], ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class AccessStream(Plan):
     """Reads a stream: an item stamped `t` holds over `[t, t+1)`. Section 3; Definition 1.
 
@@ -57,7 +55,6 @@ class AccessStream(Plan):
         return frozenset(Occurrence(triple, a, w) for triple, a, w in items if w <= t)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class AccessGraph(Plan):
     """Reads static graphs, merged into one set of triples that always hold. Section 3.
 
@@ -84,7 +81,6 @@ class AccessGraph(Plan):
         return frozenset(Occurrence(triple) for triple in self._triples(inputs))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Merge(Operator):
     """The union of sources below a pattern: multiplicities add. Sections 3 and 4."""
 

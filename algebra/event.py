@@ -8,7 +8,7 @@ such sets too, and `Detect` leads back to snapshots.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from streamsparql.algebra.filter import with_occurrence
@@ -25,7 +25,6 @@ MOST_ROUNDS = 1000
 """How often rules may feed each other at one instant before their closure counts as infinite."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class EventPair(Operator):
     """The base of the binary event operators, which are defined by `occur`."""
 
@@ -51,7 +50,6 @@ def together(one: Occurrence, two: Occurrence) -> bool:
     return one.end is not None and (one.start, one.end) == (two.start, two.end)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SeqJoin(EventPair):
     """`SEQ`: compatible pairs with `end1 < start2`, over `[start1, end2]`. Section 7."""
 
@@ -61,7 +59,6 @@ class SeqJoin(EventPair):
         return join_events(left, right, before)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class EqJoin(EventPair):
     """`EQUALS`: compatible pairs with the same occurrence. Section 7."""
 
@@ -71,7 +68,6 @@ class EqJoin(EventPair):
         return join_events(left, right, together)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SeqRightJoin(EventPair):
     """`OPTIONALSEQ`: `SEQ`, and each right solution that no left one comes before. Section 7."""
 
@@ -85,7 +81,6 @@ class SeqRightJoin(EventPair):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class EqLeftJoin(EventPair):
     """`EQUALSOPTIONAL`: `EQUALS`, and each left solution that has no such partner. Section 7."""
 
@@ -97,7 +92,6 @@ class EqLeftJoin(EventPair):
         return left_join_events(left, right, self.condition, inputs, together)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Detect(Plan):
     """From events to snapshots: a solution holds at the instant of its end, once. Section 7.
 
@@ -116,7 +110,6 @@ class Detect(Plan):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Closure(Plan):
     """Evaluates `input` over the Q-closure of a stream. Section 7; WWW 2011 section 4.2.
 

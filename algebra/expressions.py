@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from streamsparql.algebra.errors import ExpressionError
@@ -86,14 +85,12 @@ def value_or_none(expression: Expression, row: Row, run: Run) -> Term | None:
         return None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Constant(Expression):
     """A term as it stands."""
 
     term: Term
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Call(Expression):
     """An operator or a function applied to the values of its arguments.
 
@@ -129,7 +126,6 @@ class Call(Expression):
         return result
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Volatile(Expression):
     """RAND, UUID, STRUUID, BNODE: functions of the call's site and the row (SEMANTICS.md R16).
 
@@ -152,7 +148,6 @@ class Volatile(Expression):
         return VOLATILE[self.function].apply(run, seed, *values)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Or(Expression):
     """`||`: true if one is true, else an error if one is an error, else false."""
 
@@ -162,7 +157,6 @@ class Or(Expression):
         assert len(self.args) > 1, "|| joins two conditions or more"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class And(Expression):
     """`&&`: false if one is false, else an error if one is an error, else true."""
 
@@ -172,21 +166,18 @@ class And(Expression):
         assert len(self.args) > 1, "&& joins two conditions or more"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Not(Expression):
     """`!`."""
 
     arg: Expression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Bound(Expression):
     """BOUND."""
 
     variable: Variable
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class If(Expression):
     """IF."""
 
@@ -195,14 +186,12 @@ class If(Expression):
     otherwise: Expression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Coalesce(Expression):
     """COALESCE: the first argument that is no error."""
 
     args: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class In(Expression):
     """IN: a chain of `=` joined by `||`."""
 
@@ -210,7 +199,6 @@ class In(Expression):
     options: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Aggregate(Expression):
     """An aggregate; `argument` is None for `*`. It has a value on a group, not on a row."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from streamsparql.algebra.expressions import OCCURRENCE, holds
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
@@ -13,7 +11,6 @@ from streamsparql.algebra.terms import TRUE, Literal, boolean
 from streamsparql.algebra.values import date_time_literal, duration_literal
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Filter(Elementwise):
     """Keeps the rows for which the condition is true; an error is not true. Definition 8."""
 
@@ -31,7 +28,6 @@ class Filter(Elementwise):
         return frozenset(e for e in events[0] if event_passes(self.condition, e, inputs))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Mark(Operator):
     """Adds the hidden boolean of an EXISTS, so that any expression can use it. Section 4.
 
@@ -54,7 +50,6 @@ class Mark(Operator):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SemiJoin(Operator):
     """FILTER EXISTS: a filter that is just the mark. Section 4."""
 
@@ -71,7 +66,6 @@ class SemiJoin(Operator):
         return snapshots[0].where(lambda row: exists(self.pattern, row, t, inputs) == TRUE)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class AntiJoin(Operator):
     """FILTER NOT EXISTS: a filter that is just the mark, negated. Section 4."""
 

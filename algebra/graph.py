@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from streamsparql.algebra.access import Stamped
@@ -16,7 +15,6 @@ from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, Triple, boolean
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Graph(Plan):
     """`GRAPH name { .. }` over graphs that only the caller knows. Section 4, "Graphs".
 
@@ -55,7 +53,6 @@ class Graph(Plan):
             yield Solution({variable: name}), inputs.in_graph(variable, name)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Construct(Operator):
     """CONSTRUCT: the triples that the template makes of each row; a set. Section 4, R16.
 
@@ -113,7 +110,6 @@ def _instance(place: Term | Variable, row: Solution, number: int) -> Term | None
     return place
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Describe(Operator):
     """DESCRIBE: the concise bounded descriptions of resources. Section 4.
 
@@ -148,7 +144,6 @@ class Describe(Operator):
         return Snapshot.of(x for term in described for x in by_subject.get(term, ()))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Ask(Operator):
     """ASK: one boolean, whether there is a row. Section 4."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from streamsparql.algebra.aggregates import aggregate
 from streamsparql.algebra.errors import ExpressionError
@@ -17,7 +16,6 @@ from streamsparql.algebra.terms import TRUE, Term
 Entry = tuple[Solution, int]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Aggregation(Operator):
     """GROUP BY: one row per group, with the keys and the aggregates. Section 4.
 
@@ -48,7 +46,6 @@ class Aggregation(Operator):
         return key
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Annotate(Operator):
     """C-SPARQL's AGGREGATE: adds the group's value to each of its rows. Section 4; EDBT 2010, 3.1.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from streamsparql.algebra.expressions import holds
 from streamsparql.algebra.filter import event_passes, exists
@@ -13,7 +12,6 @@ from streamsparql.algebra.solutions import Expression, Solution, Variable, compa
 from streamsparql.algebra.streams import Snapshot
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Union(Operator):
     """All rows of all inputs: multiplicities add. Definition 9; section 4."""
 
@@ -31,7 +29,6 @@ class Union(Operator):
         return frozenset().union(*events)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Join(Operator):
     """`merge(mu1, mu2)` of each compatible pair. Definition 10; section 4."""
 
@@ -49,7 +46,6 @@ class Join(Operator):
         return join_events(left, right)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class LeftJoin(Operator):
     """OPTIONAL: the join where `condition` is true, and each left row that has no such partner.
 
@@ -102,7 +98,6 @@ class LeftJoin(Operator):
         return left_join_events(left, right, self.condition, inputs, known_in_time)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Minus(Operator):
     """Each left row that no compatible right row shares a bound variable with. Section 4."""
 

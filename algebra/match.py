@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -35,7 +34,6 @@ class Stamp(NamedTuple):
     stream: IRI | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TriplePatternMatching(Elementwise):
     """Turns the triples that match a pattern into solutions. Definition 7; section 4.
 
@@ -91,7 +89,6 @@ def match(pattern: TriplePattern, triple: Triple) -> Solution | None:
     return Solution(mu)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class BasicGraphPattern(Operator):
     """The join of its triple pattern matchings. Definition 11; section 4.
 

@@ -1,25 +1,87 @@
 """What plans, expressions and property paths have in common: frozen trees of nodes.
 
-A node is a frozen dataclass. Nodes compare by what they are made of, never by identity, and no
-operation here recurses, so that a tree may be as deep as the query that it was made from.
+A node class declares its fields as a dataclass does. Nodes compare by what they are made of, never
+by identity, and no operation here recurses, so that a tree may be as deep as the query that it was
+made from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from typing import Any, Self, TypeVar
+from dataclasses import FrozenInstanceError
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self, TypeVar, dataclass_transform
 
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+class _Keyword(NamedTuple):
+    default: Any
+
+
+def keyword(*, default: Any, kw_only: bool = True) -> Any:
+    """A field that is given by its name only. (`kw_only=True` is said for type checkers.)"""
+    return _Keyword(default)
+
+
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(keyword,))
 class Node:
-    """The base of all nodes: values in named fields, among them other nodes and tuples of them."""
+    """The base of all nodes: values in named fields, among them other nodes and tuples of them.
+
+    There are over a hundred kinds. `dataclass` compiles methods for each of them, half of the time
+    that a program waits for its first query; what nodes need of it is written once, here.
+
+    >>> class Pair(Node):
+    ...     left: int
+    ...     right: int = 2
+    >>> Pair(1), Pair(1) == Pair(1, right=2), Pair(1).replace(left=5)
+    (Pair(left=1, right=2), True, Pair(left=5, right=2))
+    """
+
+    field_names: ClassVar[tuple[str, ...]] = ()
+    defaults: ClassVar[dict[str, Any]] = {}
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Reads the fields that a class declares; those of its base stand before them."""
+        own = [name for name, kind in cls.__annotations__.items() if "ClassVar" not in str(kind)]
+        given = {name: vars(cls)[name] for name in own if name in vars(cls)}
+        named = {name: x.default for name, x in given.items() if isinstance(x, _Keyword)}
+        cls.defaults = {**cls.defaults, **given, **named}
+        cls.field_names = tuple(dict.fromkeys((*cls.field_names, *own)))
+        positional = (name for name in own if name not in named)
+        cls.__match_args__ = tuple(  # type: ignore[misc]  # mypy takes it for final
+            dict.fromkeys((*cls.__match_args__, *positional))
+        )
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        fields = self.__dict__
+        fields.update(self.defaults)
+        fields.update(zip(self.__match_args__, values, strict=False))
+        fields.update(named)
+        if len(fields) != len(self.field_names) or len(values) > len(self.__match_args__):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self.field_names)}")
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Checks what holds between the fields."""
+
+    def __setattr__(self, name: str, _: Any) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete {name}")
+
+    def replace(self, **changed: Any) -> Self:
+        """The same node with other values in some fields."""
+        return type(self)(**{**self.fields(), **changed})
+
+    def fields(self) -> dict[str, Any]:
+        """The fields by name, in the order of their definition."""
+        return {name: self.__dict__[name] for name in self.field_names}
 
     def members(self) -> tuple[Any, ...]:
-        """The values of the fields, in the order of their definition."""
-        return tuple(self.__dict__[name] for name in _field_names(type(self)))
+        """What makes up the node: the values of its fields, in the order of their definition."""
+        return tuple(self.__dict__[name] for name in self.field_names)
 
     def parts(self) -> tuple[Node, ...]:
         """The nodes directly inside this one, in the order of the fields."""
@@ -46,7 +108,7 @@ class Node:
                 return tuple(swapped) if plain else type(value)(*swapped)  # a NamedTuple
             return value
 
-        return type(self)(**{name: swap(self.__dict__[name]) for name in _field_names(type(self))})
+        return type(self)(**{name: swap(value) for name, value in self.fields().items()})
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first, in the order they are written."""
@@ -93,20 +155,13 @@ class Node:
     def __repr__(self) -> str:
         return self.fold(_representation)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the fields, not what was kept (another process hashes otherwise)."""
-        return {name: self.__dict__[name] for name in _field_names(type(self))}
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the fields, not what was kept: another process hashes otherwise."""
+        return _made, (type(self), self.fields())
 
 
-def _field_names(kind: Any) -> tuple[str, ...]:
-    """The names of a node class's fields, in the order of their definition."""
-    names = _NAMES.get(kind)
-    if names is None:
-        names = _NAMES[kind] = tuple(field.name for field in fields(kind))
-    return names
-
-
-_NAMES: dict[type[Any], tuple[str, ...]] = {}
+def _made(kind: type[Node], values: dict[str, Any]) -> Node:
+    return kind(**values)
 
 
 def _hash(node: Node, _: list[int]) -> int:
@@ -127,7 +182,7 @@ def _representation(node: Node, parts: list[str]) -> str:
             return f"{name}({items}{',' if len(value) == 1 else ''})"
         return repr(value) if isinstance(value, str | int | None) else str(value)
 
-    names = [name for name in _field_names(type(node)) if name != "span"]
+    names = [name for name in node.field_names if name != "span"]
     fields = (f"{name}={show(node.__dict__[name])}" for name in names)
     return f"{type(node).__name__}({', '.join(fields)})"
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 
 from streamsparql.algebra.access import Stamped
 from streamsparql.algebra.inputs import Inputs
@@ -22,26 +21,22 @@ from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Term, Triple
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class PathExpression(Node):
     """The base of property path expressions."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Link(PathExpression):
     """An IRI: a triple with that predicate."""
 
     predicate: IRI
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Inverse(PathExpression):
     """`^p`: the path from object to subject."""
 
     path: PathExpression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Sequence(PathExpression):
     """`p / q`."""
 
@@ -49,7 +44,6 @@ class Sequence(PathExpression):
     second: PathExpression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Alternative(PathExpression):
     """`p | q`."""
 
@@ -57,28 +51,24 @@ class Alternative(PathExpression):
     second: PathExpression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ZeroOrMore(PathExpression):
     """`p*`."""
 
     path: PathExpression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class OneOrMore(PathExpression):
     """`p+`."""
 
     path: PathExpression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ZeroOrOne(PathExpression):
     """`p?`."""
 
     path: PathExpression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class NegatedSet(PathExpression):
     """`!(p | ^q)`: a triple whose predicate is none of `forward`, or, backwards, of `backward`.
 
@@ -92,7 +82,6 @@ class NegatedSet(PathExpression):
         assert self.forward is not None or self.backward, "a set says something about a direction"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Path(Operator):
     """Pairs of nodes that a path connects. Section 4."""
 

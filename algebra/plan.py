@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from streamsparql.algebra.inputs import Inputs
@@ -43,7 +42,6 @@ class Occurrence(NamedTuple):
 Events = frozenset[Occurrence]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Plan(Node):
     """The base of all logical plan nodes."""
 
@@ -76,7 +74,6 @@ class Plan(Node):
         raise EngineError(f"a window cannot stand above {type(self).__name__}")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Operator(Plan, ABC):
     """A snapshot-reducible operator, defined by what it does to the snapshots of its operands."""
 
@@ -108,7 +105,6 @@ class Operator(Plan, ABC):
         return events
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Elementwise(Operator):
     """An operator that treats each item by itself, so that it has a meaning on streams too."""
 

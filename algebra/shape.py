@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
 
 from streamsparql.algebra.access import Stamped
@@ -17,7 +16,6 @@ from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import Term, integer
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Table(Operator):
     """VALUES: rows that always hold; None stands for UNDEF. Section 4."""
 
@@ -47,7 +45,6 @@ UNIT = Table((), ((),))
 """The table of one empty row: what an empty group means."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Extend(Elementwise):
     """BIND, and each `(expression AS ?v)`: an error leaves the variable unbound. Section 4."""
 
@@ -74,7 +71,6 @@ class Extend(Elementwise):
         return row if value is None else row.extend(self.variable, value)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Number(Operator):
     """Numbers equal rows in a hidden column, so that RAND and BNODE can tell them apart (R16).
 
@@ -94,7 +90,6 @@ class Number(Operator):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Projection(Elementwise):
     """Keeps some variables. Section 4."""
 
@@ -114,7 +109,6 @@ class Projection(Elementwise):
         return frozenset(e._replace(item=e.item.project(self.variables)) for e in events[0])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Distinct(Operator):
     """Each row once. Section 4. Rows that differ in stamps only are one, with the greatest."""
 
@@ -133,7 +127,6 @@ class Distinct(Operator):
         return events[0]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Reduced(Operator):
     """REDUCED permits to drop duplicates and does not ask for it: all rows stay. Section 4."""
 
@@ -148,7 +141,6 @@ class Reduced(Operator):
         return events[0]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class OrderBy(Operator):
     """The order in which a snapshot is read. Section 4, R8, R14.
 
@@ -173,7 +165,6 @@ class OrderBy(Operator):
         return Snapshot(rows, ordered=True)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Slice(Operator):
     """OFFSET and LIMIT: the rows whose rank is in the slice. Section 4, R8, R14.
 

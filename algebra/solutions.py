@@ -8,18 +8,15 @@ bound something (SEMANTICS.md section 8). They tell nothing about compatibility,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.terms import Literal, Term
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Expression(Node):
     """The base of expressions; `expressions` has the other kinds."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Variable(Expression):
     """A variable: a place in a pattern, a column of a solution, an expression that reads it.
 

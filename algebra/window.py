@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Literal
 
 from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.node import keyword
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY, Element, Snapshot
 
@@ -47,12 +47,11 @@ def ceil(x: int, d: int) -> int:
     return -(-x // d) * d
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Window(Plan, ABC):
     """The base of all windows. `name` is the slot's own name, where the query gives it one."""
 
     input: Plan
-    name: str | None = field(default=None, kw_only=True)
+    name: str | None = keyword(default=None, kw_only=True)
 
     @abstractmethod
     def content(self, elements: Elements, t: int) -> Elements:
@@ -68,11 +67,10 @@ class Window(Plan, ABC):
         return Snapshot.of(element.item for element in self.content(elements, t))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TimeWindow(Window):
     """A window that looks at stamps only. Grids are anchored at `origin`."""
 
-    origin: int = field(default=0, kw_only=True)
+    origin: int = keyword(default=0, kw_only=True)
 
     @abstractmethod
     def holds(self, t: int, stamp: int) -> bool:
@@ -96,7 +94,6 @@ class TimeWindow(Window):
         return [element for element in made if element.start < element.end]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SlidingDeltaWindow(TimeWindow):
     """Streaming SPARQL `WINDOW RANGE w SLIDE d`. Definition 3; SEMANTICS.md section 3, R1, R15.
 
@@ -121,7 +118,6 @@ class SlidingDeltaWindow(TimeWindow):
         return stamp, floor(stamp + self.width, self.slide)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class FixedWindow(TimeWindow):
     """Streaming SPARQL `WINDOW RANGE w FIXED`: a sliding delta window with d = w. Section 3."""
 
@@ -139,7 +135,6 @@ class FixedWindow(TimeWindow):
         return stamp, floor(stamp, self.width) + self.width
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SteppedWindow(TimeWindow):
     """A window that is refreshed at steps and frozen between them. Section 3, R3, R4.
 
@@ -177,7 +172,6 @@ class SteppedWindow(TimeWindow):
         return first, last + d
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class NowWindow(TimeWindow):
     """CQELS `[NOW]`: an element holds at its own instant only. Section 3."""
 
@@ -190,7 +184,6 @@ class NowWindow(TimeWindow):
         return stamp, stamp + 1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class UnboundedWindow(TimeWindow):
     """CQELS `[ALL]`: an element holds for ever. Section 3."""
 
@@ -203,7 +196,6 @@ class UnboundedWindow(TimeWindow):
         return stamp, INFINITY
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ElementWindow(Window):
     """A window that counts elements, in stream order (R2: ties keep the order they came in)."""
 
@@ -220,7 +212,6 @@ class ElementWindow(Window):
         return arrived[max(start, 0) : max(end, 0)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SlidingTupleWindow(ElementWindow):
     """Streaming SPARQL `WINDOW ELEMS c`. Definitions 4 and 5; SEMANTICS.md section 3, R2.
 
@@ -240,7 +231,6 @@ class SlidingTupleWindow(ElementWindow):
         return _until(elements, lambda k: (k, k + self.count))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SteppedTupleWindow(ElementWindow):
     """C-SPARQL `[RANGE TRIPLES n STEP m]`: the last n, refreshed by every m-th. Section 3."""
 

@@ -10,8 +10,6 @@ dialects take it: a HAVING that reads an alias of the SELECT list filters after 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
@@ -173,7 +171,7 @@ def _arguments_provided(
         calls = [
             call
             if call.argument is None
-            else replace(call, argument=fix_columns(call.argument, fixed))
+            else call.replace(argument=fix_columns(call.argument, fixed))
             for call in calls
         ]
     return plan, calls

@@ -8,7 +8,6 @@ keeps the writer's structure, with three exceptions that the grammar calls abbre
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from streamsparql.algebra import node
@@ -17,11 +16,10 @@ from streamsparql.errors import Span
 NOWHERE = Span(0, 0)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Node(node.Node):
     """The base of all syntax nodes."""
 
-    span: Span = NOWHERE
+    span: Span = node.keyword(default=NOWHERE, kw_only=True)
 
     def members(self) -> tuple[Any, ...]:
         """The values of the fields but the span: where a node stands is no part of what it is."""
@@ -37,14 +35,12 @@ class Node(node.Node):
 # -- terms and expressions -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Var(Node):
     """`?name` or `$name`."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Iri(Node):
     """`<value>`, or `prefix:value` where a prefix is given."""
 
@@ -52,7 +48,6 @@ class Iri(Node):
     prefix: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Lit(Node):
     """A literal; `datatype` is None for a plain string."""
 
@@ -61,14 +56,12 @@ class Lit(Node):
     language: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Blank(Node):
     """`_:label`; `[]`, `[ .. ]` and the cells of `( .. )` have labels no text can have."""
 
     label: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Operation(Node):
     """An operator or built-in call: `op` is `+`, `&&`, `u-`, `IN`, `STRLEN`, `GETDURATION`, .."""
 
@@ -76,7 +69,6 @@ class Operation(Node):
     args: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class FunctionCall(Node):
     """A call of a function by its IRI."""
 
@@ -85,7 +77,6 @@ class FunctionCall(Node):
     distinct: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class AggregateCall(Node):
     """`COUNT(DISTINCT ?x)`; `argument` is None for `COUNT(*)`."""
 
@@ -95,7 +86,6 @@ class AggregateCall(Node):
     separator: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Exists(Node):
     """`EXISTS { .. }`; `NOT EXISTS` is its negation."""
 
@@ -106,7 +96,6 @@ Expression = Var | Iri | Lit | Operation | FunctionCall | AggregateCall | Exists
 Constraint = Expression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class PathOperation(Node):
     """A property path that is more than an IRI: op is one of ``^ / | * + ? !``."""
 
@@ -121,7 +110,6 @@ GraphTerm = Var | Iri | Lit | Blank
 # -- windows ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Duration(Node):
     """A length of time in milliseconds; `unit` is the last one written, None for a bare number."""
 
@@ -129,12 +117,10 @@ class Duration(Node):
     unit: int | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowClause(Node):
     """The base of window clauses. What they mean is up to the dialect."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowSlide(WindowClause):
     """Streaming SPARQL: `WINDOW RANGE width SLIDE slide`; `slide` may be left out."""
 
@@ -142,21 +128,18 @@ class WindowSlide(WindowClause):
     slide: Duration | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowFixed(WindowClause):
     """Streaming SPARQL: `WINDOW RANGE width FIXED`."""
 
     width: Duration
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowElems(WindowClause):
     """Streaming SPARQL: `WINDOW ELEMS count`."""
 
     count: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowRange(WindowClause):
     """`[RANGE width STEP step]`, or `SLIDE` for `STEP`."""
 
@@ -165,7 +148,6 @@ class WindowRange(WindowClause):
     tumbling: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowRows(WindowClause):
     """`[RANGE TRIPLES count STEP step]`, `[TRIPLES n]`, `[ELEMENTS n]`, `[ROWS n]`."""
 
@@ -173,17 +155,14 @@ class WindowRows(WindowClause):
     step: int | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowNow(WindowClause):
     """`[NOW]`."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowAll(WindowClause):
     """`[ALL]`."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowInThePast(WindowClause):
     """SPARQLstream, a sixth language: `[NOW - 10 S SLIDE 1 S]`, `[FROM NOW-PT2H TO NOW-PT1H]`."""
 
@@ -191,7 +170,6 @@ class WindowInThePast(WindowClause):
 # -- patterns --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TriplePattern(Node):
     """One triple pattern; the predicate may be a property path."""
 
@@ -200,14 +178,12 @@ class TriplePattern(Node):
     object: GraphTerm
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TriplesBlock(Node):
     """Triple patterns in a row."""
 
     triples: tuple[TriplePattern, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Group(Node):
     """`{ elements WINDOW .. }`."""
 
@@ -215,7 +191,6 @@ class Group(Node):
     window: WindowClause | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class GroupOrUnion(Node):
     """`{..} UNION {..}`: two groups, or chains of them."""
 
@@ -223,7 +198,6 @@ class GroupOrUnion(Node):
     right: Operand
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Event(Node):
     """EP-SPARQL: `{..} SEQ {..}`; op is SEQ, EQUALS, OPTIONALSEQ or EQUALSOPTIONAL."""
 
@@ -235,21 +209,18 @@ class Event(Node):
 Operand = Group | GroupOrUnion | Event
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class OptionalPattern(Node):
     """`OPTIONAL { .. }`."""
 
     group: Group
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class MinusPattern(Node):
     """`MINUS { .. }`."""
 
     group: Group
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class GraphPattern(Node):
     """`GRAPH name { .. }`."""
 
@@ -257,7 +228,6 @@ class GraphPattern(Node):
     group: Group
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ServicePattern(Node):
     """`SERVICE name { .. }`."""
 
@@ -265,7 +235,6 @@ class ServicePattern(Node):
     group: Group
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class StreamPattern(Node):
     """CQELS: `STREAM name [window] { .. }`."""
 
@@ -274,7 +243,6 @@ class StreamPattern(Node):
     group: Group
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WindowPattern(Node):
     """RSP-QL: `WINDOW name { .. }`."""
 
@@ -282,14 +250,12 @@ class WindowPattern(Node):
     group: Group
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Filter(Node):
     """`FILTER condition`."""
 
     condition: Expression
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Bind(Node):
     """`BIND(expression AS variable)`."""
 
@@ -297,7 +263,6 @@ class Bind(Node):
     variable: Var
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class InlineData(Node):
     """`VALUES (variables) { rows }`; None stands for UNDEF."""
 
@@ -305,7 +270,6 @@ class InlineData(Node):
     rows: tuple[tuple[Iri | Lit | None, ...], ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SubSelect(Node):
     """`SELECT ..` inside a group."""
 
@@ -336,7 +300,6 @@ Element = (
 # -- the query -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Declaration(Node):
     """`BASE <iri>` (prefix None) or `PREFIX prefix: <iri>`."""
 
@@ -344,7 +307,6 @@ class Declaration(Node):
     iri: Iri
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Register(Node):
     """`REGISTER kind name COMPUTED EVERY every AS`."""
 
@@ -353,7 +315,6 @@ class Register(Node):
     every: Duration | None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Source(Node):
     """A `FROM` clause: a graph or a stream, default or named, with its window.
 
@@ -369,7 +330,6 @@ class Source(Node):
     slot: Var | Iri | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SelectItem(Node):
     """A variable, or `(expression AS variable)`."""
 
@@ -377,7 +337,6 @@ class SelectItem(Node):
     expression: Expression | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class BareAggregate(Node):
     """`max(?x)` in a SELECT list with no `AS` and brackets: seen in papers, never well formed."""
 
@@ -385,7 +344,6 @@ class BareAggregate(Node):
     variable: Var | None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Select(Node):
     """`SELECT modifier items`; no items stands for `*`."""
 
@@ -398,7 +356,6 @@ class Select(Node):
         return not self.items
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class AggregationPattern(Node):
     """C-SPARQL: `(?variable, FUNCTION(argument), {keys}) FILTER(..)`."""
 
@@ -408,7 +365,6 @@ class AggregationPattern(Node):
     filters: tuple[Filter, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class GroupKey(Node):
     """A `GROUP BY` condition: an expression, with a variable where `AS` gives one."""
 
@@ -416,7 +372,6 @@ class GroupKey(Node):
     variable: Var | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class OrderKey(Node):
     """An `ORDER BY` condition."""
 
@@ -424,7 +379,6 @@ class OrderKey(Node):
     descending: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Modifiers(Node):
     """Everything after WHERE, in the order it is written."""
 
@@ -436,28 +390,24 @@ class Modifiers(Node):
     offset: int | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SelectForm(Node):
     """What a SELECT query asks for."""
 
     select: Select
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ConstructForm(Node):
     """What a CONSTRUCT query makes."""
 
     template: tuple[TriplePattern, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class DescribeForm(Node):
     """What a DESCRIBE query describes; no targets stands for `*`."""
 
     targets: tuple[Var | Iri, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class AskForm(Node):
     """ASK."""
 
@@ -465,7 +415,6 @@ class AskForm(Node):
 Form = SelectForm | ConstructForm | DescribeForm | AskForm
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Query(Node):
     """A whole query."""
 

@@ -66,7 +66,7 @@ def syntax_box(query: s.Query) -> Box:
 
 def _piece(node: algebra.Node, parts: list[Piece]) -> Piece:
     assert isinstance(node, s.Node)
-    names = [name for name in node.__dataclass_fields__ if name != "span"]
+    names = [name for name in node.field_names if name != "span"]
     rest = iter(parts)
     fields = {name: _filled(getattr(node, name), rest) for name in names}
     below = tuple(box for part in parts for box in part.boxes)

@@ -46,7 +46,7 @@ def _readable(variable: Variable, iris: Writer) -> str:
         return f"timestamp({_stamped(variable.name[3:], iris)})"
     if variable in _FUNCTIONS:
         return _FUNCTIONS[variable]
-    if found := re.fullmatch(r"\.([a-z])(\d+)", variable.name):
+    if found := re.fullmatch(r"\.([a-z])(\d+.*)", variable.name):
         kind, number = found.groups()
         return f"_:b{number}" if kind == "b" else f"{_HIDDEN.get(kind, kind)}#{number}"
     return str(variable)
