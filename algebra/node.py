@@ -8,57 +8,47 @@ made from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import FrozenInstanceError
-from typing import Any, ClassVar, NamedTuple, NoReturn, Self, TypeVar, dataclass_transform
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform
 
 R = TypeVar("R")
 
 
-class _Keyword(NamedTuple):
-    default: Any
-
-
-def keyword(*, default: Any, kw_only: bool = True) -> Any:
-    """A field that is given by its name only. (`kw_only=True` is said for type checkers.)"""
-    return _Keyword(default)
-
-
-@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(keyword,))
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 class Node:
     """The base of all nodes: values in named fields, among them other nodes and tuples of them.
 
-    There are over a hundred kinds. `dataclass` compiles methods for each of them, half of the time
-    that a program waits for its first query; what nodes need of it is written once, here.
+    A class that derives from it is a frozen dataclass. There are over a hundred; the methods that
+    `dataclass` would compile for each are half of the time until a first query is compiled, so here
+    it only finds the fields, and the methods are written once.
 
     >>> class Pair(Node):
     ...     left: int
     ...     right: int = 2
-    >>> Pair(1), Pair(1) == Pair(1, right=2), Pair(1).replace(left=5)
-    (Pair(left=1, right=2), True, Pair(left=5, right=2))
+    >>> Pair(1), Pair(1) == Pair(1, right=2)
+    (Pair(left=1, right=2), True)
     """
 
     field_names: ClassVar[tuple[str, ...]] = ()
-    defaults: ClassVar[dict[str, Any]] = {}
+    _known: ClassVar[frozenset[str]] = frozenset()
+    _defaults: ClassVar[dict[str, Any]] = {}
     __match_args__: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        """Reads the fields that a class declares; those of its base stand before them."""
-        own = [name for name, kind in cls.__annotations__.items() if "ClassVar" not in str(kind)]
-        given = {name: vars(cls)[name] for name in own if name in vars(cls)}
-        named = {name: x.default for name, x in given.items() if isinstance(x, _Keyword)}
-        cls.defaults = {**cls.defaults, **given, **named}
-        cls.field_names = tuple(dict.fromkeys((*cls.field_names, *own)))
-        positional = (name for name in own if name not in named)
-        cls.__match_args__ = tuple(  # type: ignore[misc]  # mypy takes it for final
-            dict.fromkeys((*cls.__match_args__, *positional))
-        )
+        """Makes a dataclass of each class that derives from this one."""
+        made: Any = dataclass(init=False, repr=False, eq=False)(cls)
+        known = fields(made)
+        cls.field_names = tuple(field.name for field in known)
+        cls._known = frozenset(cls.field_names)
+        cls._defaults = {f.name: f.default for f in known if f.default is not MISSING}
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        fields = self.__dict__
-        fields.update(self.defaults)
-        fields.update(zip(self.__match_args__, values, strict=False))
-        fields.update(named)
-        if len(fields) != len(self.field_names) or len(values) > len(self.__match_args__):
+        own, names = self.__dict__, self.__match_args__
+        own.update(self._defaults)
+        own.update(zip(names, values, strict=False))
+        own.update(named)
+        twice = not named.keys().isdisjoint(names[: len(values)])
+        if own.keys() != self._known or len(values) > len(names) or twice:
             raise TypeError(f"{type(self).__name__} takes {', '.join(self.field_names)}")
         self.__post_init__()
 
@@ -70,14 +60,6 @@ class Node:
 
     def __delattr__(self, name: str) -> NoReturn:
         raise FrozenInstanceError(f"cannot delete {name}")
-
-    def replace(self, **changed: Any) -> Self:
-        """The same node with other values in some fields."""
-        return type(self)(**{**self.fields(), **changed})
-
-    def fields(self) -> dict[str, Any]:
-        """The fields by name, in the order of their definition."""
-        return {name: self.__dict__[name] for name in self.field_names}
 
     def members(self) -> tuple[Any, ...]:
         """What makes up the node: the values of its fields, in the order of their definition."""
@@ -108,7 +90,7 @@ class Node:
                 return tuple(swapped) if plain else type(value)(*swapped)  # a NamedTuple
             return value
 
-        return type(self)(**{name: swap(value) for name, value in self.fields().items()})
+        return type(self)(**{name: swap(self.__dict__[name]) for name in self.field_names})
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first, in the order they are written."""
@@ -157,7 +139,7 @@ class Node:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the fields, not what was kept: another process hashes otherwise."""
-        return _made, (type(self), self.fields())
+        return _made, (type(self), {name: self.__dict__[name] for name in self.field_names})
 
 
 def _made(kind: type[Node], values: dict[str, Any]) -> Node:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
+from dataclasses import field
 from typing import Literal
 
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.node import keyword
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY, Element, Snapshot
 
@@ -51,7 +51,7 @@ class Window(Plan, ABC):
     """The base of all windows. `name` is the slot's own name, where the query gives it one."""
 
     input: Plan
-    name: str | None = keyword(default=None, kw_only=True)
+    name: str | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def content(self, elements: Elements, t: int) -> Elements:
@@ -70,7 +70,7 @@ class Window(Plan, ABC):
 class TimeWindow(Window):
     """A window that looks at stamps only. Grids are anchored at `origin`."""
 
-    origin: int = keyword(default=0, kw_only=True)
+    origin: int = field(default=0, kw_only=True)
 
     @abstractmethod
     def holds(self, t: int, stamp: int) -> bool:

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -247,11 +248,11 @@ OPERATORS: list[list[Plan]] = [
     [
         ROWS,
         OTHER,
-        ROWS.replace(pattern=match.TriplePattern(X, P, Literal("y"))),
-        ROWS.replace(pattern=match.TriplePattern(X, P, IRI("y"))),
-        ROWS.replace(pattern=match.TriplePattern(X, P, Variable(".b0"))),
-        ROWS.replace(stamps=(match.Stamp(Variable(".t ?x")),)),
-        ROWS.replace(stamps=(match.Stamp(Variable(".t ?x"), P),)),
+        replace(ROWS, pattern=match.TriplePattern(X, P, Literal("y"))),
+        replace(ROWS, pattern=match.TriplePattern(X, P, IRI("y"))),
+        replace(ROWS, pattern=match.TriplePattern(X, P, Variable(".b0"))),
+        replace(ROWS, stamps=(match.Stamp(Variable(".t ?x")),)),
+        replace(ROWS, stamps=(match.Stamp(Variable(".t ?x"), P),)),
     ],
     [match.BasicGraphPattern((ROWS, OTHER)), match.BasicGraphPattern((OTHER, ROWS))],
     [
@@ -291,8 +292,8 @@ OPERATORS: list[list[Plan]] = [
         shape.Extend(X, TEST, ROWS),
         shape.Extend(Y, TEST, ROWS),
         shape.Extend(X, RAND, ROWS),
-        shape.Extend(X, RAND.replace(site=2), ROWS),
-        shape.Extend(X, RAND.replace(columns=(X, Y)), ROWS),
+        shape.Extend(X, replace(RAND, site=2), ROWS),
+        shape.Extend(X, replace(RAND, columns=(X, Y)), ROWS),
     ],
     [shape.Number(Variable(".n0"), ROWS), shape.Number(Variable(".n1"), ROWS)],
     [shape.Projection((X, Y), ROWS), shape.Projection((Y, X), ROWS), shape.Projection((), ROWS)],
@@ -313,7 +314,7 @@ OPERATORS: list[list[Plan]] = [
         group.Aggregation((X,), ((Y, COUNT),), ROWS),
         group.Aggregation((), ((Y, COUNT),), ROWS),
         group.Aggregation((X,), ((Y, SUM),), ROWS),
-        group.Aggregation((X,), ((Y, SUM.replace(distinct=True)),), ROWS),
+        group.Aggregation((X,), ((Y, replace(SUM, distinct=True)),), ROWS),
         group.Aggregation((X,), (), ROWS),
     ],
     [group.Annotate(Y, COUNT, (X,), ROWS), group.Annotate(Y, COUNT, (), ROWS)],

@@ -7,6 +7,7 @@ so one `CALLBACKS` table serves all parses.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from streamsparql.algebra.terms import RDF, XSD
@@ -109,13 +110,13 @@ class _Builder:
         query: s.Query = children[-1]
         declarations = sum((c for c in children[:-1] if type(c) is tuple), ())
         for register, operator in _all(children, _Registration):
-            query = query.replace(register=register, operator=operator or query.operator)
-        return query.replace(declarations=declarations, span=span)
+            query = replace(query, register=register, operator=operator or query.operator)
+        return replace(query, declarations=declarations, span=span)
 
     def query(self, span: Span, *children: Any) -> s.Query:
         query: s.Query = _first(children, s.Query)
         sources = (*_all(children, s.Source), *query.sources)
-        return query.replace(sources=sources, values=_first(children[1:], _Values).data)
+        return replace(query, sources=sources, values=_first(children[1:], _Values).data)
 
     def prologue(self, span: Span, *declarations: s.Declaration) -> tuple[s.Declaration, ...]:
         return declarations
@@ -160,7 +161,7 @@ class _Builder:
 
     def select_query(self, span: Span, select: _Selection, *children: Any) -> s.Query:
         form = s.SelectForm(select.select, span=select.select.span)
-        return self._form(span, form, children).replace(operator=select.operator)
+        return replace(self._form(span, form, children), operator=select.operator)
 
     def select_clause(self, span: Span, *children: Any) -> _Selection:
         words = [child for child in children if isinstance(child, str) and child != "*"]
@@ -204,7 +205,7 @@ class _Builder:
 
     def describe_query(self, span: Span, *children: Any) -> s.Query:
         form = s.DescribeForm(_all(children, s.Var | s.Iri), span=span)
-        return self._form(span, form, children).replace(operator=None)
+        return replace(self._form(span, form, children), operator=None)
 
     def ask_query(self, span: Span, *children: Any) -> s.Query:
         return self._form(span, s.AskForm(span=span), children)
@@ -222,14 +223,14 @@ class _Builder:
         return s.Source(name, named=False, kind="stream", window=window, span=span)
 
     def named_stream(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
-        return self.default_stream(span, name, *rest).replace(named=True)
+        return replace(self.default_stream(span, name, *rest), named=True)
 
     def default_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
         window, slot = _first(rest, s.WindowClause), _first(rest, s.Var)
         return s.Source(name, named=False, kind="bracket", window=window, slot=slot, span=span)
 
     def named_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
-        return self.default_bracket(span, name, *rest).replace(named=True)
+        return replace(self.default_bracket(span, name, *rest), named=True)
 
     def named_window(
         self, span: Span, slot: s.Iri, name: s.Iri, window: s.WindowClause
@@ -623,9 +624,9 @@ def _unsigned(product: s.Expression) -> tuple[str, s.Expression]:
     match product:
         case s.Operation(_, (left, right)):
             sign, unsigned = _unsigned(left)
-            return sign, product.replace(args=(unsigned, right))
+            return sign, replace(product, args=(unsigned, right))
         case s.Lit(lexical):
-            return lexical[0], product.replace(lexical=lexical[1:])
+            return lexical[0], replace(product, lexical=lexical[1:])
     raise AssertionError(product)  # the grammar puts a signed literal first
 
 

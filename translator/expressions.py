@@ -9,7 +9,7 @@ binds; a call of RAND, UUID or BNODE needs rows that are told apart. So a transl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from streamsparql.algebra import expressions as e
@@ -227,7 +227,7 @@ def fix_columns(expression: Expression, columns: tuple[Variable, ...]) -> Expres
 
     def fix(node: Node, parts: list[Node]) -> Node:
         node = node.with_parts(tuple(parts)) if parts else node
-        return node.replace(columns=columns) if isinstance(node, e.Volatile) else node
+        return replace(node, columns=columns) if isinstance(node, e.Volatile) else node
 
     fixed = expression.fold(fix)
     assert isinstance(fixed, Expression)

@@ -10,6 +10,8 @@ dialects take it: a HAVING that reads an alias of the SELECT list filters after 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
@@ -171,7 +173,7 @@ def _arguments_provided(
         calls = [
             call
             if call.argument is None
-            else call.replace(argument=fix_columns(call.argument, fixed))
+            else replace(call, argument=fix_columns(call.argument, fixed))
             for call in calls
         ]
     return plan, calls

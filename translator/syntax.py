@@ -8,6 +8,7 @@ keeps the writer's structure, with three exceptions that the grammar calls abbre
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Any, Literal
 
 from streamsparql.algebra import node
@@ -19,7 +20,7 @@ NOWHERE = Span(0, 0)
 class Node(node.Node):
     """The base of all syntax nodes."""
 
-    span: Span = node.keyword(default=NOWHERE, kw_only=True)
+    span: Span = field(default=NOWHERE, kw_only=True)
 
     def members(self) -> tuple[Any, ...]:
         """The values of the fields but the span: where a node stands is no part of what it is."""

@@ -7,6 +7,7 @@ what is equal is drawn once, and equal plans have equal pictures.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 
 from streamsparql.algebra.event import Closure
 from streamsparql.algebra.expressions import Volatile
@@ -66,10 +67,11 @@ def _inputs(plan: Plan, write: Writer) -> list[tuple[str, Plan]]:
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     """The parameters that do not have their default value, as they are."""
-    for name, value in plan.fields().items():
-        if (name, value) not in plan.defaults.items() and not _is_input(value):
+    for field in fields(plan):
+        value = getattr(plan, field.name)
+        if value != field.default and not _is_input(value):
             text = _items(value) if type(value) is tuple else exact(value)
-            yield name, visible(text)
+            yield field.name, visible(text)
     calls = [
         f"{node.function} {exact((node.site, *node.columns))}"
         for expression in plan.expressions
