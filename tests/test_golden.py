@@ -5,7 +5,6 @@ After a change that is meant, `python tests/test_golden.py` writes the plans ane
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -65,6 +64,5 @@ def test_a_query_becomes_its_golden_plan(case: Case) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     for file in sorted(GOLDEN.glob("*.txt")):
         write(file)

@@ -1,0 +1,31 @@
+# What a contributor needs. `make install` first.
+BIN := .venv/bin
+
+.PHONY: install test long lint golden bench clean
+
+install:
+	python3 -m venv .venv
+	$(BIN)/pip install -e '.[dev]'
+
+test:
+	$(BIN)/python -m pytest
+
+long:
+	$(BIN)/python -m pytest -m long
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p streamsparql
+	$(BIN)/python -m pytest tests/test_import_contract.py
+
+golden:
+	$(BIN)/python tests/test_golden.py
+	git diff --stat tests/golden
+
+bench:
+	$(BIN)/pip install --quiet '.[bench]'
+	$(BIN)/python benchmarks/compile_time.py
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
