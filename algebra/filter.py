@@ -28,7 +28,16 @@ class Filter(Elementwise):
         return frozenset(e for e in events[0] if event_passes(self.condition, e, inputs))
 
 
-class Mark(Operator):
+class _Asking(Operator):
+    """What asks a pattern, its second input, for each row by itself."""
+
+    @property
+    def operands(self) -> tuple[Plan, ...]:
+        """The rows; the pattern is none of what the law hands over."""
+        return self.inputs[:1]
+
+
+class Mark(_Asking):
     """Adds the hidden boolean of an EXISTS, so that any expression can use it. Section 4.
 
     `pattern` is evaluated for each row by itself, the row's bindings substituted.
@@ -38,11 +47,6 @@ class Mark(Operator):
     input: Plan
     pattern: Plan
 
-    @property
-    def operands(self) -> tuple[Plan, ...]:
-        """The rows to mark; the pattern is asked row by row."""
-        return (self.input,)
-
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.6, exists."""
         return snapshots[0].map(
@@ -50,32 +54,22 @@ class Mark(Operator):
         )
 
 
-class SemiJoin(Operator):
+class SemiJoin(_Asking):
     """FILTER EXISTS: a filter that is just the mark. Section 4."""
 
     input: Plan
     pattern: Plan
-
-    @property
-    def operands(self) -> tuple[Plan, ...]:
-        """The rows to filter; the pattern is asked row by row."""
-        return (self.input,)
 
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """The rows for which the pattern has a solution."""
         return snapshots[0].where(lambda row: exists(self.pattern, row, t, inputs) == TRUE)
 
 
-class AntiJoin(Operator):
+class AntiJoin(_Asking):
     """FILTER NOT EXISTS: a filter that is just the mark, negated. Section 4."""
 
     input: Plan
     pattern: Plan
-
-    @property
-    def operands(self) -> tuple[Plan, ...]:
-        """The rows to filter; the pattern is asked row by row."""
-        return (self.input,)
 
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """The rows for which the pattern has no solution."""
