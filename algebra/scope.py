@@ -1,7 +1,8 @@
 """The variables that a plan's rows bind: those they certainly bind, and those they possibly do.
 
-Both are in the order in which the plan, read from left to right, first binds them. Rules, lints and
-`SELECT *` ask for them.
+Both are in the order in which the plan, read from left to right, first binds them. What a SELECT
+shows is in scope above it even if nothing binds it (SPARQL 1.1, section 18.2.1), so it counts among
+the possible ones. Rules, lints and `SELECT *` ask for them.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             sure = isinstance(expression, Constant) or expression in inputs[0].certain
             return _all([inputs[0], Scope((variable,) * sure, (variable,))])
         case shape.Projection(variables):
-            kept = [[v for v in variables if v in below] for below in map(set, inputs[0])]
-            return Scope(*map(tuple, kept))
+            below = frozenset(inputs[0].certain)
+            return Scope(tuple(v for v in variables if v in below), variables)
         case group.Aggregation(keys, aggregates):
             counts = (v for v, call in aggregates if call.function == "COUNT")
             certain = (*(k for k in keys if k in inputs[0].certain), *counts)

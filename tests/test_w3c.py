@@ -155,6 +155,18 @@ def test_terms_of_the_data_are_compared_as_written_and_computed_ones_by_value() 
 
 def test_rows_come_in_the_order_that_the_query_asks_for() -> None:
     one, other = _decimals("1", "2"), _decimals("2", "1")
-    assert _difference("SELECT ?x { ?s ?p ?x } ORDER BY ?x LIMIT 9", one, other)
+    assert _difference("SELECT ?x { ?s ?p ?x } ORDER BY ?x LIMIT 9", other, one)
+    assert not _difference("SELECT ?x { ?s ?p ?x } ORDER BY ?x", one, other)  # a file in disorder
     assert not _difference("SELECT ?x { ?s ?p ?x } ORDER BY (?x * 0)", one, other)
     assert not _difference("SELECT ?x { ?s ?p ?x }", one, other)
+
+
+def test_what_a_select_shows_is_a_column_though_nothing_binds_it() -> None:
+    """SPARQL 1.1, section 18.2.1: it is in scope, and stands in the head of the results."""
+    inner = "{ SELECT ?x ?z { ?x ?p ?y } }"
+    assert streamsparql.compile("SELECT ?x ?z { ?x ?p ?y }").variables == ("x", "z")
+    assert streamsparql.compile(f"SELECT * {inner}").variables == ("x", "z")
+    assert streamsparql.compile("SELECT ?x ?z { ?x ?p ?y MINUS { ?z ?p ?y } }").variables == (
+        "x",
+        "z",
+    )
