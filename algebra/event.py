@@ -8,6 +8,7 @@ such sets too, and `Detect` leads back to snapshots.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -122,27 +123,31 @@ class Closure(Plan):
     input: Plan
 
     def events(self, t: int, inputs: Inputs) -> Events:
-        """Rules are applied to what is known at `t` until nothing new appears."""
+        """The closure at `t`, and what is known over it."""
         return self.input.events(t, self._closed(t, inputs))
 
     def _closed(self, t: int, inputs: Inputs) -> Inputs:
-        known = {item for item in inputs.streams[self.stream] if item.end <= t}
-        rounds_at: dict[int, int] = {}
-        while True:
-            made = {
-                Item(triple, start, end)
-                for rule in self.rules
-                for triple, start, end in rule.events(t, inputs)
-                if start is not None and end is not None
-            } - known
-            if not made:
-                return inputs
-            known |= made
-            instant = min(item.end for item in made)
-            rounds_at[instant] = rounds_at.get(instant, 0) + 1
-            if rounds_at[instant] > MOST_ROUNDS:
+        """Instant after instant: what rules make at one is there for good before the next."""
+        given = inputs.streams[self.stream]
+        known: set[Item] = set()
+        instants = {item.end for stream in inputs.streams.values() for item in stream}
+        for instant in sorted(x for x in instants if x <= t):
+            new = {item for item in given if item.end == instant}
+            for _ in range(MOST_ROUNDS):
+                known |= new
+                inputs = replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
+                new = set(self._made(instant, inputs)) - known
+                if not new:
+                    break
+            else:
                 raise EngineError(
                     f"the rules never come to an end at the instant {instant}: each round makes"
                     f" new triples, also after {MOST_ROUNDS} rounds"
                 )
-            inputs = replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
+        return replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
+
+    def _made(self, instant: int, inputs: Inputs) -> Iterator[Item]:
+        for rule in self.rules:
+            for triple, start, end in rule.events(instant, inputs):
+                if start is not None and end == instant:
+                    yield Item(triple, start, end)

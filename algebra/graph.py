@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamsparql.algebra.access import Stamped
+from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
-from streamsparql.algebra.solutions import Solution, Variable, compatible, merge
+from streamsparql.algebra.solutions import Solution, Variable, compatible, merge, numbered
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, Triple, boolean
 
@@ -65,20 +66,16 @@ class Construct(Operator):
 
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
         """SPARQL 1.1 section 16.2."""
-        made = {
-            triple: 1
-            for row, n in snapshots[0].entries
-            for k in range(1, n + 1)
-            for triple in instances(self.template, row, k)
-        }
+        rows = numbered(snapshots[0].entries)
+        made = {triple: 1 for row, k in rows for triple in instances(self.template, row, k)}
         return Snapshot(made.items())
 
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         """Triples that occur when their solution does."""
         return frozenset(
-            Occurrence(triple, start, end)
-            for row, start, end in events[0]
-            for triple in instances(self.template, row, 1)
+            Occurrence(triple, event.start, event.end)
+            for event in events[0]
+            for triple in instances(self.template, with_occurrence(event), 1)
         )
 
 
@@ -104,7 +101,7 @@ def _instance(place: Term | Variable, row: Solution, number: int) -> Term | None
     if isinstance(place, Variable):
         return row.get(place)
     if isinstance(place, BlankNode):
-        cells = sorted(f"{variable}={term}" for variable, term in row.items())
+        cells = sorted(f"{v}={term}" for v, term in row.items() if not v.stamp)
         text = "\n".join([place.label, str(number), *cells])
         return BlankNode("t" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:20])
     return place

@@ -11,7 +11,14 @@ from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.order import comparison_key, order_key
 from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
-from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible, merge
+from streamsparql.algebra.solutions import (
+    Expression,
+    Solution,
+    Variable,
+    compatible,
+    merge,
+    numbered,
+)
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import Term, integer
 
@@ -83,11 +90,8 @@ class Number(Operator):
 
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """Rows 1 to n for a row of multiplicity n."""
-        return Snapshot(
-            (row.extend(self.variable, integer(k)), 1)
-            for row, n in snapshots[0].entries
-            for k in range(1, n + 1)
-        )
+        rows = numbered(snapshots[0].entries)
+        return Snapshot((row.extend(self.variable, integer(k)), 1) for row, k in rows)
 
 
 class Projection(Elementwise):

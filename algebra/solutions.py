@@ -123,3 +123,26 @@ def latest(one: Term, other: Term) -> Term:
     assert isinstance(one, Literal)
     assert isinstance(other, Literal)
     return max(one, other, key=lambda stamp: int(stamp.lexical))
+
+
+def numbered(rows: Iterable[tuple[Solution, int]]) -> Iterator[tuple[Solution, int]]:
+    """Each row as often as it comes, with its number among those that are the same but for stamps.
+
+    It is what tells equal rows apart (R16). Where a stream repeats what it said, a row goes on with
+    another stamp; its number stays, as the earlier rows come first.
+
+    >>> x = Solution({Variable("x"): Literal("a")})
+    >>> [number for _, number in numbered([(x, 2)])]
+    [1, 2]
+    """
+    seen: dict[Solution, int] = {}
+    for row, n in sorted(rows, key=lambda entry: _stamps(entry[0])):
+        bare = row.project(v for v in row if not v.stamp)
+        for _ in range(n):
+            seen[bare] = seen.get(bare, 0) + 1
+            yield row, seen[bare]
+
+
+def _stamps(row: Solution) -> list[tuple[str, int]]:
+    held = ((v.name, term) for v, term in row.items() if v.stamp)
+    return sorted((name, int(x.lexical)) for name, x in held if isinstance(x, Literal))

@@ -24,6 +24,7 @@ from typing import Literal
 
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Solution, compatible
 from streamsparql.algebra.streams import INFINITY, Element, Snapshot
 
 Elements = list[Element[Hashable]]
@@ -62,9 +63,13 @@ class Window(Plan, ABC):
         """The stream with the intervals that the window gives; empty ones are dropped."""
 
     def at(self, t: int, inputs: Inputs) -> Snapshot[Hashable]:
-        """The window's content. EXISTS looks at windows from outside: the outer row stays out."""
+        """The window's content. EXISTS looks at it from outside: the outer row stays above."""
         elements = self.input.elements(inputs.without(*inputs.outer))
-        return Snapshot.of(element.item for element in self.content(elements, t))
+        return Snapshot.of(
+            item
+            for item, *_ in self.content(elements, t)
+            if not isinstance(item, Solution) or compatible(item, inputs.outer)
+        )
 
 
 class TimeWindow(Window):

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,17 +27,33 @@ FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and gives its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a pipe or a file gets UTF-8, as our files have it
+            utf8 = not stream.isatty() and "PYTHONIOENCODING" not in os.environ
+            stream.reconfigure(encoding="utf-8" if utf8 else None, errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status
     except StreamSparqlError as error:
         print(f"{options.name}: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
+    except OSError as error:
+        _discard_output()
+        print(f"standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _discard_output() -> None:
+    """What is still to be written goes nowhere, so that Python's own last flush does not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,7 +112,7 @@ def _explain(options: argparse.Namespace) -> int:
         except OSError as error:
             raise StreamSparqlError(f"cannot write {options.output}: {error.strerror}") from None
         return 0
-    terminal = sys.stdout.isatty()
+    terminal = sys.stdout is not None and sys.stdout.isatty()
     color = terminal and "NO_COLOR" not in os.environ
     width = os.get_terminal_size().columns if terminal else 100
     print(explain(query, options.stage, options.format, color=color, width=width))
@@ -110,13 +127,19 @@ def _check(options: argparse.Namespace) -> int:
             warnings = _compile(name, options).check()
         except StreamSparqlError as error:
             wrong = 1
-            print(f"{name}: {error}", file=sys.stderr)
+            print(f"{options.name}: {error}", file=sys.stderr)
         else:
             for warning in warnings:
-                print(f"{name}: {warning}")
+                print(f"{options.name}: {warning}")
             if not warnings:
-                print(f"{name}: fine")
+                print(f"{options.name}: fine")
     return wrong
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise StreamSparqlError("is closed")
+    return sys.stdin.buffer.read()
 
 
 def _compile(name: str, options: argparse.Namespace) -> Query:
@@ -124,7 +147,7 @@ def _compile(name: str, options: argparse.Namespace) -> Query:
 
     options.name = "standard input" if name == "-" else name
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+        text = (_standard_input() if name == "-" else Path(name).read_bytes()).decode("utf-8")
     except OSError as error:
         raise StreamSparqlError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

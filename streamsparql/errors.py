@@ -9,6 +9,7 @@ This module imports nothing, so that every layer can raise these errors.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple, Self
 
 
@@ -61,10 +62,31 @@ def snippet(text: str, span: Span) -> str:
     """
     line, column = position(text, span.start)
     start = span.start - column + 1
-    source = text[start:].splitlines()[0] if text[start:] else ""
-    pad = "".join("\t" if char == "\t" else " " for char in source[: column - 1])
-    width = max(1, min(span.end, start + len(source)) - span.start)
-    return f"{line:>4} | {source}\n     | {pad}{'^' * width}"
+    source = re.split(r"[\r\n]", text[start:], maxsplit=1)[0]
+    before, after = source[: column - 1], source[column - 1 :]
+    marked = after[: max(1, span.end - span.start)]
+    after = after[len(marked) :]
+    if len(source) > _LONGEST_LINE:
+        before = before if len(before) <= _BESIDE else f"…{before[-_BESIDE:]}"
+        marked = marked if len(marked) <= _LONGEST_LINE else f"{marked[:_LONGEST_LINE]}…"
+        after = after if len(after) <= _BESIDE else f"{after[:_BESIDE]}…"
+    pad = "".join("\t" if char == "\t" else " " * _columns(char) for char in before)
+    carets = "^" * max(1, sum(map(_columns, marked)))
+    seen = before + marked + after
+    shown = "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in seen)
+    return f"{line:>4} | {shown}\n     | {pad}{carets}"
+
+
+_LONGEST_LINE, _BESIDE = 160, 60
+
+
+def _columns(char: str) -> int:
+    """How many columns of a terminal a character takes."""
+    if char.isascii():
+        return 1
+    from unicodedata import combining, east_asian_width
+
+    return 0 if combining(char) else 1 + (east_asian_width(char) in "WF")
 
 
 class StreamSparqlError(Exception):

@@ -341,6 +341,11 @@ def missed_elements(visit: Visit) -> Iterator[Warning]:
                 "missed-elements",
                 f"the window moves by {step} ms and holds {width} ms: elements between are missed",
             )
+        case window.SteppedTupleWindow(count=count, step=step) if step > count:
+            yield visit.warn(
+                "missed-elements",
+                f"the window moves by {step} elements and holds {count}: those between are missed",
+            )
 
 
 LINTS: tuple[Callable[[Visit], Iterator[Warning]], ...] = (

@@ -124,3 +124,22 @@ def test_a_reader_that_has_gone_is_no_error(query):
         timeout=60,
     )
     assert done.stderr == ""
+
+
+def test_any_terminal_and_any_locale_will_do(query):
+    """The tree has characters that not every encoding has; a query is UTF-8 whatever the locale."""
+    done = run("explain", query, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    command = [sys.executable, "-m", "streamsparql", "check", "-"]
+    text = "SELECT ?é { ?é <p> 1 }".encode()
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
+    checked = subprocess.run(command, input=text, capture_output=True, cwd=ROOT, env=environment)
+    assert checked.stdout == b"standard input: fine\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_output_that_cannot_be_written_is_no_traceback(query):
+    command = [sys.executable, "-m", "streamsparql", "explain", query]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)

@@ -201,6 +201,25 @@ def test_a_group_window_counts_matches_and_that_of_from_counts_statements():
     assert plan(above).at(3, data) == rows({"o": "1"})
 
 
+def test_a_block_with_a_window_of_its_own_keeps_it():
+    text = "SELECT * { { STREAM <s> [NOW] { ?a <one> ?c } WINDOW ELEMS 5 } }"
+    assert reads(text, "one") == [NowWindow(NOTHING)]
+    text = rspql("RANGE 9 STEP 3").replace("?c }", "?c } WINDOW ELEMS 5").replace("?b", "<one>")
+    assert reads(text, "one") == [closed_left(9, 3)]
+
+
+def test_reports_fall_on_the_instants_at_which_windows_move():
+    """R4: a window of RSP-QL is reported at its close, which STEP need not divide."""
+    report = streamsparql.compile(rspql("RANGE PT10S STEP PT3S"), origin=5).report
+    assert (report.every, report.origin) == (3 * S, 1005)
+    two = (
+        "SELECT * FROM NAMED WINDOW <v> ON <s> [RANGE 10 STEP 4] "
+        "FROM NAMED WINDOW <w> ON <s> [RANGE 9 STEP 4] { WINDOW ?w { ?a ?b ?c } }"
+    )
+    report = streamsparql.compile(two).report
+    assert (report.every, report.origin) == (1, 0)
+
+
 # -- which dialect ---------------------------------------------------------------------------------
 
 
@@ -214,6 +233,11 @@ def test_a_group_window_counts_matches_and_that_of_from_counts_statements():
         (cqels("NOW"), "cqels"),
         ("SELECT * FROM NAMED <s> [NOW] AS ?w { GRAPH ?w { ?s ?p ?o } }", "cqels"),
         ("SELECT * { { ?a <p> ?b } SEQ { ?b <p> ?c } }", "epsparql"),
+        ("SELECT ISTREAM * FROM STREAM <s> [RANGE 10s STEP 5s] { ?s ?p ?o }", "csparql"),
+        ("SELECT ISTREAM * FROM STREAM <s> WINDOW RANGE 9 { ?s ?p ?o }", "streaming"),
+        ("REGISTER ISTREAM o AS SELECT * { STREAM <s> [NOW] { ?s ?p ?o } }", "cqels"),
+        ("SELECT ISTREAM * { ?s ?p ?o }", "rspql"),
+        ("SELECT ?s AS ?n FROM STREAM <s> [RANGE 10s STEP 5s] { ?s ?p ?o }", "csparql"),
         ("SELECT * { ?a <p> ?b FILTER(getDURATION() < 'PT1M') }", "epsparql"),
         (rspql("RANGE PT9S STEP PT3S"), "rspql"),
     ],

@@ -22,6 +22,8 @@ from streamsparql.errors import (
     snippet,
 )
 
+CS = "SELECT ?x FROM STREAM <s> [RANGE 9s STEP 1s] "
+RW = "SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT9S STEP PT1S] "
 # (text, error, line, column, what the message says, what the hint says)
 MISTAKES = [
     ("SELECT ?x {\n ?x a <b> .\n FILTRE(?x > 3)\n}", QuerySyntaxError, 3, 2, "FILTRE", "FILTER?"),
@@ -149,6 +151,57 @@ MISTAKES = [
         "no triple pattern binds",
         "",
     ),
+    (
+        "SELECT * { ?s ?p ?o FILTER contians(?o, 'a') }",
+        QuerySyntaxError,
+        1,
+        28,
+        "contians",
+        "CONTAINS?",
+    ),
+    ("SELECT * { ?s 'p' ?o }", QuerySyntaxError, 1, 15, "unexpected", ""),
+    ("SELECT * { ?s ?p ?o FILTER(?o == 3) }", QuerySyntaxError, 1, 32, "'='", "one ="),
+    ("SELECT * { ?s ?p ?o FILTER(?o > 3 AND ?o < 5) }", QuerySyntaxError, 1, 35, "AND", "&&"),
+    ("SELECT * { ?s ?p ?o SEQ { ?s ?p ?o } }", QuerySyntaxError, 1, 21, "SEQ", "in braces"),
+    (
+        "SELECT * FROM STREAM <s> WINDOW RANGE 5 S STEP 1 S {}",
+        QuerySyntaxError,
+        1,
+        43,
+        "STEP",
+        "SLIDE",
+    ),
+    (CS + "{ ?x <p> ?y } GROUP BY ?x HAVING(timestamp(?x) > 1)", QueryError, 1, 79, "known", "MAX"),
+    (
+        CS + "{ { SELECT ?x { ?x <p> ?y } } BIND(timestamp(?x) AS ?t) }",
+        QueryError,
+        1,
+        81,
+        "known",
+        "",
+    ),
+    (CS + "{ ?x <p> ?y FILTER(timestamp(?x, <r>) > 1) }", QueryError, 1, 79, "no stream <r>", ""),
+    (CS + "{ ?x <p> ?y } AGGREGATE { (?n, SUM(*), {?x}) }", QueryError, 1, 77, "SUM", "COUNT"),
+    ("SELECT * FROM STREAM <s> [RANGE TRIPLES 3 STEP 9] {}", QueryError, 1, 26, "miss", "at most"),
+    (RW + "{ GRAPH <w> { ?x ?y ?z } }", QueryError, 1, 70, "<w> is a window", "WINDOW <w>"),
+    (RW + "{ GRAPH <s> { ?x ?y ?z } }", QueryError, 1, 70, "its windows", "WINDOW <w>"),
+    ("REGISTER RSTREAM <o> AS SELECT ISTREAM * {}", QueryError, 1, 1, "and gives ISTREAM", "once"),
+    (
+        "SELECT * FROM <s> [NOW] AS ?w { GRAPH ?w {} }",
+        QueryError,
+        1,
+        15,
+        "?w names",
+        "FROM NAMED <s>",
+    ),
+    (
+        "SELECT * FROM NAMED <s> [NOW] AS ?v FROM NAMED <s> [ALL] AS ?w { STREAM <s> { ?x ?y ?z } }",
+        QueryError,
+        1,
+        73,
+        "several windows: ?v, ?w",
+        "GRAPH ?v",
+    ),
 ]
 
 
@@ -164,6 +217,17 @@ def test_a_mistake_is_shown_where_it_is(text, error, line, column, message, hint
     shown = str(found).splitlines()
     assert shown[0].startswith(f"line {line}, column {column}: ")
     assert shown[2].index("^") == len("     | ") + column - 1
+
+
+def test_the_line_is_shown_as_a_terminal_can():
+    """Wide characters take two columns, control characters none of their powers, long lines a cut."""
+    assert snippet("風車 ?x", Span(3, 5)).splitlines()[1].index("^") == len("     | ") + 5
+    assert "\x1b" not in snippet("a\x1b[2J ?x", Span(6, 8))
+    assert snippet("a\u2028b ?x", Span(4, 6)).endswith("    ^^")
+    long = snippet("?x " * 20_000, Span(30_000, 30_002))
+    assert len(long) < 300
+    source, carets = long.splitlines()
+    assert source[carets.index("^") :].startswith("?x")
 
 
 def test_what_was_expected_is_said_in_words():

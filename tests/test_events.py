@@ -10,12 +10,12 @@ import pytest
 from generate import Features, queries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import events, graph, plan, rows
+from plans import events, graph, plan, rows, triple
 
 from streamsparql.algebra.event import Detect
 from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs
-from streamsparql.algebra.terms import IRI, Triple
-from streamsparql.errors import EngineError
+from streamsparql.algebra.terms import IRI, BlankNode, Triple
+from streamsparql.errors import EngineError, UnsupportedFeature
 
 INSTANTS = range(30)
 
@@ -129,10 +129,48 @@ def test_paper_query_5_counts_and_sums():
     assert last == {"2", "30"}
 
 
-def test_rules_that_never_end_are_reported():
+def test_rules_that_never_end_are_reported(monkeypatch):
+    monkeypatch.setattr("streamsparql.algebra.event.MOST_ROUNDS", 40)
     text = "CONSTRUCT { ?y <next> _:new } { ?x <next> ?y }"
     with pytest.raises(EngineError, match="never come to an end at the instant 1"):
         detected(text, events(("a next b", 1)))
+
+
+def test_a_rule_makes_of_absence_what_is_settled_by_then():
+    """What stands left of SEQ has ended before, so its absence can be asked for, as query 5 does."""
+    text = """CONSTRUCT { ?x <first> ?y } {
+        { { ?x <first> ?before } OPTIONALSEQ { ?x <seen> ?y } }
+        FILTER(!BOUND(?before)) }"""
+    data = events(("a seen 1", 1), ("a seen 2", 2), ("b seen 3", 2), ("a seen 4", 4))
+    found = detected(text, data)
+    assert set(found[1]) == {triple("a first 1")}
+    assert set(found[2]) == {triple("b first 3")}
+    assert not found.get(4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CONSTRUCT { ?x <bad> 1 } { ?x <p> ?y OPTIONAL { ?x <bad> ?k } FILTER(!BOUND(?k)) }",
+        "CONSTRUCT { ?x <bad> 1 } { { ?x <p> ?y } EQUALSOPTIONAL { ?x ?any ?k } }",
+        "CONSTRUCT { ?x <go> 1 } { { ?x <p> ?y } SEQ { ?x <q> ?z } } HAVING(?y = 1)",
+        "CONSTRUCT { ?x <go> 1 } { { ?x <p> ?y } SEQ { ?x <q> ?z } } LIMIT 1",
+        "CONSTRUCT { ?x <go> 1 } { { ?x <p> ?y } SEQ { ?x <q> ?z } } VALUES ?x { <a> }",
+        "SELECT ?x { { ?x <p> ?y } SEQ { ?x <q> ?z } FILTER(timestamp(?x) > 3) }",
+    ],
+)
+def test_what_has_no_meaning_over_events_is_refused(text):
+    with pytest.raises(UnsupportedFeature) as caught:
+        plan(text, "epsparql")
+    assert "hint" in str(caught.value)
+
+
+def test_a_node_that_a_rule_makes_is_one_node_inside_and_outside():
+    text = "CONSTRUCT { ?x <n> _:b . ?z <got> ?w } { { ?x <p> ?y } UNION { ?z <n> ?w } }"
+    found = set(detected(text, events(("a p 1", 1)))[1])
+    assert {x.predicate for x in found} == {IRI("n"), IRI("got")}
+    (node,) = {x.object for x in found}
+    assert isinstance(node, BlankNode)
 
 
 EVENTS = Features(
@@ -160,7 +198,7 @@ def test_later_input_takes_nothing_back(text, items):
     pattern = next(node for node in plan(text, "epsparql").walk() if isinstance(node, Detect)).input
     data = events(*((text, t, t + length) for text, t, length in items))
     whole = pattern.events(100, data)
-    for t in range(13):
+    for t in range(data.start, 13):  # the horizon starts with the first item
         so_far = Inputs({DEFAULT_STREAM: [x for x in data.streams[DEFAULT_STREAM] if x.end <= t]})
         known = pattern.events(t, so_far)
         assert known == pattern.events(t, data)

@@ -394,7 +394,7 @@ def test_json_says_what_is_known_of_the_query() -> None:
         "variables": ["x", "y", "z"],
         "streams": ["http://iec.org/61400-25/root/td.rdf"],
         "graphs": [],
-        "report": {"kind": None, "every": 60_000, "name": None},
+        "report": {"kind": None, "every": 60_000, "origin": 0, "name": None},
         "prefixes": {"wtur": "http://iec.org/61400-25/root/ln-classes/WTUR#"},
     }
     window = found["logical"]["nodes"][4]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import X, Y, beside, graph, matching, plan, row, rows, stream, triple
+from plans import X, Y, beside, events, graph, matching, plan, row, rows, stream, triple
 
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.access import AccessGraph
@@ -274,3 +274,23 @@ def test_the_law_holds_by_construction_for_filters_of_unions(triples):
     both = Union((ROWS, matching("?x q ?y")))
     parts = [at(Filter(condition, branch), data) for branch in both.branches]
     assert at(Filter(condition, both), data) == parts[0] + parts[1]
+
+
+def test_rows_that_differ_in_what_nobody_sees_have_values_of_their_own():
+    """R16: a blank node of the pattern makes them two solutions."""
+    data = graph("a p 1", "a p 2")
+    (count,) = plan("SELECT (COUNT(DISTINCT UUID()) AS ?n) { ?x <p> [] }").at(0, data)
+    assert count == row(n="2")
+    nodes = [mu[Variable("b")] for mu in plan("SELECT (BNODE() AS ?b) { ?x <p> [] }").at(0, data)]
+    assert len(set(nodes)) == 2
+
+
+def test_exists_substitutes_above_a_window():
+    """Section 3: with the window in FROM or in the group, the answer is the same."""
+    data = events(("a p 1", 1), ("b q 2", 1), name="s")
+    window = "WINDOW RANGE 9 SLIDE 1"
+    texts = [
+        f"SELECT ?x FROM STREAM <s> {window} {{ ?x <p> ?y FILTER EXISTS {{ OPTIONAL {{ ?x <q> ?z }} }} }}",
+        f"SELECT ?x FROM STREAM <s> {window} {{ ?x <p> ?y FILTER EXISTS {{ OPTIONAL {{ ?x <q> ?z {window} }} }} }}",
+    ]
+    assert [plan(text).at(1, data) for text in texts] == [rows({"x": "a"})] * 2

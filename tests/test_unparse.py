@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import pytest
 from generate import Features, queries
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
+from streamsparql.errors import UnsupportedFeature
 from streamsparql.translator.translate import translate
 from streamsparql.translator.unparse import unparse
 
@@ -32,7 +33,11 @@ ALL = {
 
 
 def round_trip(text: str, dialect: str) -> None:
-    plan = translate(text, dialect).plan
+    try:
+        plan = translate(text, dialect).plan
+    except UnsupportedFeature as error:
+        assume("absence" not in str(error))  # a random rule may well contradict itself
+        raise
     assert translate(unparse(plan, dialect), dialect).plan == plan
 
 

@@ -110,6 +110,12 @@ class _Builder:
         query: s.Query = children[-1]
         declarations = sum((c for c in children[:-1] if type(c) is tuple), ())
         for register, operator in _all(children, _Registration):
+            if operator and query.operator and operator != query.operator:
+                raise QueryError(
+                    f"this is registered as {operator}, and gives {query.operator}",
+                    register.span,
+                    hint="say it once",
+                )
             query = replace(query, register=register, operator=operator or query.operator)
         return replace(query, declarations=declarations, span=span)
 
@@ -180,7 +186,12 @@ class _Builder:
             raise QueryError(
                 "AS names no variable", right.span, hint="write (expression AS ?variable)"
             )
-        return s.SelectItem(variable, expression, span=span)
+        return s.SelectItem(variable, expression, variable is left, span=span)
+
+    def select_without_brackets(
+        self, span: Span, left: s.Expression, right: s.Expression
+    ) -> s.SelectItem:
+        return replace(self.select_as(span, left, right), loose=True)
 
     def select_bare(
         self, span: Span, call: s.AggregateCall, variable: s.Var | None = None
@@ -295,7 +306,12 @@ class _Builder:
             total, unit = total + int(amount.text) * found, found
         return s.Duration(total, unit, span=span)
 
-    def xsd_duration(self, span: Span, value: Token | s.Lit, *_: s.Iri) -> s.Duration:
+    def xsd_duration(self, span: Span, value: Token | s.Lit, *kinds: s.Iri) -> s.Duration:
+        for kind in kinds:
+            if not kind.value.lower().endswith("duration"):
+                raise QueryError(
+                    "a length of time is an xsd:duration", kind.span, hint="write PT10S"
+                )
         text = value.text if isinstance(value, Token) else value.lexical
         found = re.fullmatch(
             r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,3})?)S)?)?", text
@@ -310,7 +326,8 @@ class _Builder:
                 hint="write for instance PT10S, PT1H30M or P1D; a month has no one length",
             )
         parts = [round(float(g) * 1000) if u == "S" else int(g) * _XSD_UNITS[u] for g, u in amounts]
-        return s.Duration(sum(parts), _XSD_UNITS[amounts[-1][1]], span=span)
+        unit = 1 if "." in text else _XSD_UNITS[amounts[-1][1]]
+        return s.Duration(sum(parts), unit, span=span)
 
     # -- WHERE and what follows
 
@@ -343,7 +360,7 @@ class _Builder:
         return s.AggregationPattern(variable, function, keys, filters, span=span)
 
     def aggregation(self, span: Span, name: Token, *rest: Any) -> s.AggregateCall:
-        if not rest and name.type != "COUNT":
+        if not _all(rest, s.Node) and name.type != "COUNT":
             raise QueryError(
                 f"{name.text} has nothing to work on",
                 span,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from streamsparql.algebra.access import AccessStream
 from streamsparql.algebra.event import EqJoin, EqLeftJoin, SeqJoin, SeqRightJoin
+from streamsparql.algebra.graph import Construct
+from streamsparql.algebra.join import LeftJoin
+from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.solutions import Expression
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import BlankNode, Term
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
@@ -67,3 +73,46 @@ def check_sub_select(clause: s.SubSelect, context: Context) -> None:
 
 def _has_aggregate(clause: s.SubSelect) -> bool:
     return any(isinstance(node, s.AggregateCall) for node in clause.select.walk())
+
+
+def check_rule(query: s.Query, rule: Construct) -> None:
+    """A CONSTRUCT rule feeds back what it makes, so nothing may be taken from that afterwards."""
+    after = query.modifiers
+    if after.group or after.having or after.limit is not None or after.offset or query.values:
+        raise UnsupportedFeature(
+            "what a rule makes becomes part of the stream, so nothing can be dropped after WHERE",
+            (after if query.values is None else query.values).span,
+            hint="put the condition into WHERE, as a FILTER or VALUES",
+        )
+    for absent in _absent_now(rule.input):
+        if any(all(map(_may_be_same, made, absent.pattern)) for made in rule.template):
+            asked = " ".join(map(str, absent.pattern))
+            raise UnsupportedFeature(
+                f"this rule makes what it asks the absence of: {asked}",
+                query.form.span,
+                hint="ask for what came before, with SEQ, or make triples with another predicate",
+            )
+
+
+def _absent_now(rule: Plan) -> Iterator[TriplePatternMatching]:
+    """The patterns that a rule may find absent at its own instant, when it is about to fire.
+
+    What stands left of a SEQ has ended before, and is settled by then.
+    """
+    pending = [(rule, False)]
+    while pending:
+        node, optional = pending.pop()
+        match node:
+            case TriplePatternMatching() if optional:
+                yield node
+            case SeqJoin(_, right) | SeqRightJoin(_, right):
+                pending.append((right, optional))
+            case LeftJoin(left, right) | EqLeftJoin(left, right):
+                pending += [(left, optional), (right, True)]
+            case _:
+                pending += [(below, optional) for below in node.inputs]
+
+
+def _may_be_same(made: Term | Variable, asked: Term | Variable) -> bool:
+    free = isinstance(made, Variable | BlankNode) or isinstance(asked, Variable)
+    return free or made == asked

@@ -15,17 +15,16 @@ from typing import NamedTuple
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.filter import Mark
 from streamsparql.algebra.functions import VOLATILE, cast_function
-from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Extend, Number
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import Literal
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
-from streamsparql.translator.dialects.detect import TIMESTAMP
+from streamsparql.translator.stamps import is_timestamp, stamp
 from streamsparql.translator.trampoline import Steps
 
 DEEPEST = 150
@@ -101,7 +100,7 @@ def _translate(node: s.Expression, needs: Needs, context: Context) -> Steps[Expr
             if call not in needs.groups.calls:
                 needs.groups.calls[call] = context.fresh("a")
             return needs.groups.calls[call]
-        case s.Operation("TIMESTAMP") | s.FunctionCall() if _is_timestamp(node, context):
+        case s.Operation("TIMESTAMP") | s.FunctionCall() if is_timestamp(node, context):
             return stamp(node, context)
     args = []
     for arg in node.args:
@@ -163,45 +162,6 @@ def _call_by_iri(
     return e.Call(iri, args)
 
 
-# -- stamps ----------------------------------------------------------------------------------------
-
-
-def _is_timestamp(node: s.Operation | s.FunctionCall, context: Context) -> bool:
-    if isinstance(node, s.FunctionCall):
-        return context.names.knows(node.function, TIMESTAMP)
-    return node.op == "TIMESTAMP"
-
-
-def find_stamps(query: s.Query, context: Context) -> list[tuple[Variable, s.Node]]:
-    """Registers all stamps that a query asks for: the patterns will have to bind them."""
-    return [
-        (stamp(node, context), node)
-        for node in query.walk()
-        if isinstance(node, s.Operation | s.FunctionCall) and _is_timestamp(node, context)
-    ]
-
-
-def stamp(node: s.Operation | s.FunctionCall, context: Context) -> Variable:
-    """The hidden variable of `timestamp(?x)`, `timestamp(?x, <stream>)`, `f:timestamp(s, p, o)`."""
-    match node.args:
-        case (s.Var(name),):
-            return context.stamps.of_variable(Variable(name), None)
-        case (s.Var(name), s.Iri() as stream):
-            return context.stamps.of_variable(Variable(name), context.names.iri(stream))
-        case (
-            (s.Var() | s.Iri() | s.Lit()) as subject,
-            (s.Var() | s.Iri()) as predicate,
-            (s.Var() | s.Iri() | s.Lit()) as value,
-        ):
-            terms = map(context.term, (subject, predicate, value))
-            return context.stamps.of_triple(TriplePattern(*terms))
-    raise QueryError(
-        "timestamp tells when a variable was bound, or when a triple came",
-        node.span,
-        hint="write timestamp(?x), timestamp(?x, <stream>) or f:timestamp(?s, ?p, ?o)",
-    )
-
-
 # -- volatile functions ----------------------------------------------------------------------------
 
 
@@ -210,16 +170,22 @@ def number_rows(
 ) -> tuple[Plan, tuple[Variable, ...]]:
     """The plan with its rows told apart, and the columns that tell them apart (R16).
 
+    Hidden columns count, a blank node of the pattern for instance; stamps are no part of a row.
+
     Rows of a chain of BINDs are numbered once, below it: BNODE("a") is one node for one solution.
     """
     if context.dialect.content == "events":
-        return plan, (*visible(plan), *e.OCCURRENCE.values())
+        return plan, tuple(dict.fromkeys((*_identity(plan), *e.OCCURRENCE.values())))
     below = plan
     while isinstance(below, Extend | Mark):
         below = below.input
     if isinstance(below, Number):
-        return plan, (*visible(below.input), below.variable)
-    return Number(number, plan), (*visible(plan), number)
+        return plan, (*_identity(below.input), below.variable)
+    return Number(number, plan), (*_identity(plan), number)
+
+
+def _identity(plan: Plan) -> tuple[Variable, ...]:
+    return tuple(variable for variable in scope(plan).possible if not variable.stamp)
 
 
 def fix_columns(expression: Expression, columns: tuple[Variable, ...]) -> Expression:

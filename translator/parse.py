@@ -135,6 +135,20 @@ def _quoted(text: str) -> str:
 
 # -- the mistakes that people make -----------------------------------------------------------------
 
+_ELSEWHERE = {  # a word of another language, what is expected in its place, what to write
+    "AND": ("&&", "write &&"),
+    "OR": ("||", "write ||"),
+    "LIKE": ("&&", "write CONTAINS(?x, 'a') or REGEX(?x, '^a')"),
+    "<>": ("&&", "write !="),
+    "=": ("VAR", "equality is written with one ="),
+    "STEP": ("SLIDE", "write SLIDE; STEP stands in brackets: [RANGE .. STEP ..]"),
+    "TUMBLING": ("FIXED", "write FIXED; TUMBLING stands in brackets: [RANGE .. TUMBLING]"),
+    "TRIPLES": ("ELEMS", "write ELEMS; TRIPLES stands in brackets: [RANGE TRIPLES ..]"),
+    **dict.fromkeys(
+        ("SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL"),
+        ("OPTIONAL", "what an event operator relates stands in braces: { .. } SEQ { .. }"),
+    ),
+}
 _UPDATE = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE COPY MOVE ADD".split())
 
 
@@ -144,10 +158,13 @@ def _hint(
     word = token.text.upper()
     if token.type == END:
         return _unclosed(table, text) if "RBRACE" in terminals else ""
-    if token.text[0] in "\"'":
+    if token.text[0] in "\"'" and not token.type:
         return "this string has no end on its line; a long string stands in three quotes"
-    if token.text[0] == "<" and terminals & _IRIS:
+    if token.text[0] == "<" and token.type != "IRIREF" and terminals & _IRIS:
         return "an IRI in < > has no spaces, quotes or braces in it, and must end with >"
+    instead, how = _ELSEWHERE.get(word, ("", ""))
+    if instead in terminals or f"'{instead}'" in expected:
+        return how
     if word in _UPDATE and "SELECT" in terminals:
         return "only queries are read here, no SPARQL Update"
     if word == "GRAPH" and "VAR" in terminals and "UNION" not in terminals:
@@ -155,8 +172,12 @@ def _hint(
     if word == "CONSTRUCT" and "OPTIONAL" in terminals:
         return "inside a query only SELECT can be nested"
     if token.type == "" and "XSD_DURATION" in terminals and word.startswith("P"):
-        return f"durations are in upper case, such as {word}"
+        if token.text != word and re.fullmatch(r"P(\d+D)?(T(\d+[HMS])+)?", word):
+            return f"durations are in upper case, such as {word}"
+        return "durations are written PT10S, PT1H30M or P7D"
     words = [name for name in expected if name.isupper() or name.endswith(" BY")]
+    if _CALLS & terminals:
+        words += [name for name, kinds in table.words.items() if _CALLS & terminals & {*kinds}]
     if word[:1].isalpha() and (close := difflib.get_close_matches(word, words, 1, 0.7)):
         return f"did you mean {close[0]}?"
     if token.type in _NODES and "DOT" in terminals and "SEMICOLON" in terminals:

@@ -82,11 +82,17 @@ class Scope:
         """The scope of a query's WHERE."""
         return cls(dataset, dataset.default, dataset.static, background=True)
 
-    def on_stream(self, stream: Stream, block: str = "") -> Scope:
-        """Inside a block that reads one stream only."""
-        if self.dataset.shares_static and not block:
+    def on_stream(self, stream: Stream) -> Scope:
+        """Inside GRAPH with a stream."""
+        if self.dataset.shares_static:
             return replace(self, streams=(stream,), graphs=self.dataset.static, background=True)
-        return replace(self, streams=(stream,), graphs=None, background=False, block=block)
+        return replace(self, streams=(stream,), graphs=None, background=False)
+
+    def on_slot(self, stream: Stream, block: str = "") -> Scope:
+        """Inside a block that asks for a window itself, by its name or by its clause: that wins."""
+        return replace(
+            self, streams=(stream,), graphs=None, background=False, window=None, block=block
+        )
 
     def on_graph(self, name: IRI | Variable) -> Scope:
         """Inside GRAPH with a static graph."""
@@ -100,6 +106,12 @@ class Scope:
         name, dataset = context.names.iri(node), self.dataset
         if name in dataset.named:
             return self.on_stream(dataset.named[name]), _nothing
+        if name in dataset.slots:
+            raise QueryError(
+                f"{name} is a window, and GRAPH reads graphs",
+                node.span,
+                hint=f"write WINDOW {name} {{ .. }}",
+            )
         if dataset.graphs is None and name not in dataset.streams:
             return self.on_graph(name), lambda plan: Graph(name, plan)
         if dataset.graphs is not None and name in dataset.graphs:
@@ -113,7 +125,7 @@ class Scope:
         self._no_block(node)
         variable = Variable(node.name)
         if variable in self.dataset.slots:
-            yield self.on_stream(self.dataset.slots[variable]), _nothing
+            yield self.on_slot(self.dataset.slots[variable]), _nothing
             return
         for stream in self.dataset.named.values():
             yield self.on_stream(stream), _binding(variable, stream.name)
@@ -144,7 +156,7 @@ class Scope:
                 hint=_known(name, [w for w in self.dataset.slots if isinstance(w, IRI)])
                 or f"declare it: FROM NAMED WINDOW {name} ON <stream> [RANGE .. STEP ..]",
             )
-        return self.on_stream(self.dataset.slots[name], "WINDOW")
+        return self.on_slot(self.dataset.slots[name], "WINDOW")
 
     def in_all_windows(self, node: s.Var) -> Iterator[tuple[Scope, Wrap]]:
         """RSP-QL: WINDOW ?w, over all windows that have a name."""
@@ -156,7 +168,7 @@ class Scope:
                 hint="declare one: FROM NAMED WINDOW <w> ON <stream> [RANGE .. STEP ..]",
             )
         for name, stream in slots.items():
-            yield self.on_stream(stream, "WINDOW"), _binding(Variable(node.name), name)
+            yield self.on_slot(stream, "WINDOW"), _binding(Variable(node.name), name)
 
     def in_stream(self, node: s.Iri, clause: s.StreamPattern, context: Context) -> Scope:
         """CQELS: STREAM <s> [window]; the window may also be that of a FROM clause."""
@@ -165,13 +177,20 @@ class Scope:
             stream = Stream(name, context.windowing(clause.window), clause)
         elif name in self.dataset.streams:
             stream = self.dataset.streams[name]
+            slots = [str(slot) for slot, x in self.dataset.slots.items() if x.name == name]
+            if len(slots) > 1:
+                raise QueryError(
+                    f"{name} has several windows: {', '.join(slots)}",
+                    clause.name.span,
+                    hint=f"read one of them: GRAPH {slots[0]} {{ .. }}",
+                )
         else:
             raise QueryError(
                 f"STREAM {name} has no window",
                 clause.name.span,
                 hint=f"write STREAM {name} [RANGE 10s] {{ .. }}, or [NOW], [ALL], [TRIPLES n]",
             )
-        return self.on_stream(stream, "STREAM")
+        return self.on_slot(stream, "STREAM")
 
 
 def _nothing(plan: Plan) -> Plan:
@@ -192,6 +211,14 @@ def _known(name: IRI, known: list[IRI]) -> str:
 
 
 def _not_named(name: IRI, node: s.Iri, dataset: Dataset) -> QueryError:
+    slots = [slot for slot, stream in dataset.slots.items() if stream.name == name]
+    if slots:
+        word = "WINDOW" if isinstance(slots[0], IRI) else "GRAPH"
+        return QueryError(
+            f"{name} is read through its windows here",
+            node.span,
+            hint=f"write {word} {slots[0]} {{ .. }}",
+        )
     if name in dataset.streams:
         return QueryError(
             f"{name} is a default stream, and GRAPH reads named ones",
@@ -285,7 +312,13 @@ def dataset(sources: tuple[s.Source, ...], context: Context) -> Dataset:
         slot = _slot(source, context)
         window = context.windowing(source.window, slot) if source.window else None
         stream = Stream(name, window, source)
-        if slot is not None and source.named:
+        if slot is not None and not source.named:
+            raise QueryError(
+                f"{slot} names a window that is part of the default graph already",
+                source.span,
+                hint=f"write FROM NAMED {name} [..] AS {slot}, or leave the AS out",
+            )
+        if slot is not None:
             _add(slots, slot, stream, source)
         elif source.named:
             _add(named, name, stream, source)

@@ -332,10 +332,11 @@ class Source(Node):
 
 
 class SelectItem(Node):
-    """A variable, or `(expression AS variable)`."""
+    """A variable, or `(expression AS variable)`; `loose`: as only EP-SPARQL writes it (R13)."""
 
     variable: Var
     expression: Expression | None = None
+    loose: bool = False
 
 
 class BareAggregate(Node):

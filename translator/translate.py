@@ -31,10 +31,11 @@ from streamsparql.translator.dialects import (
     dialect_named,
     foreign,
 )
-from streamsparql.translator.expressions import find_stamps
+from streamsparql.translator.events import check_rule
 from streamsparql.translator.names import Names
 from streamsparql.translator.parse import parse
 from streamsparql.translator.sources import Dataset, Scope, access, dataset
+from streamsparql.translator.stamps import check_stamps, find_stamps
 from streamsparql.translator.trampoline import Steps, run
 
 ReportKind = Literal["rstream", "istream", "dstream"]
@@ -51,12 +52,14 @@ class Report:
     """How a query says that its results are reported (SEMANTICS.md section 6).
 
     `kind` is None for rows with their validity. `every` is the period in milliseconds; None means
-    at every change. `name` is what the query is registered as.
+    at every change. The instants are `origin`, `origin + every` and so on. `name` is what the query
+    is registered as.
     """
 
     kind: ReportKind | None
     every: int | None
     name: str | None = None
+    origin: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
     asked = find_stamps(query, context)
     offered = dataset(query.sources, context)
     plan = run(_create_query_plan(query, Scope.of(offered), context))
-    _check_stamps(asked, context)
+    check_stamps(plan, query, asked, context)
     return Translation(
         text=text,
         syntax=query,
@@ -140,7 +143,7 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
         form=_form_name(query.form),
         plan=plan,
         dataset=offered,
-        report=_report(query, plan, chosen, names),
+        report=_report(query, plan, context),
         names=names,
         foreign=strangers,
         idle=tuple(context.idle.values()),
@@ -157,6 +160,7 @@ def _create_query_plan(query: s.Query, scope: Scope, context: Context) -> Steps[
     if context.dialect.content == "events":
         if isinstance(query.form, s.ConstructForm):
             rule = Construct(context.template(query.form.template), where)
+            check_rule(query, rule)
             plan = Closure(scope.streams[0].name, (rule,), where)
         plan = Detect(plan)
         if query.where is not None:
@@ -190,32 +194,39 @@ def _form_name(form: s.Form) -> FormName:
     return "ask"
 
 
-def _report(query: s.Query, plan: Plan, dialect: Dialect, names: Names) -> Report:
-    kind = _OPERATORS[query.operator] if query.operator else dialect.report
+def _report(query: s.Query, plan: Plan, context: Context) -> Report:
+    kind = _OPERATORS[query.operator] if query.operator else context.dialect.report
     register = query.register
-    every = None if dialect.name == "cqels" else slide(plan)
-    name = None
-    if register is not None:
-        if register.every is not None:
-            every = register.every.milliseconds
-            if every == 0:
-                raise QueryError("a query cannot be computed every 0 ms", register.every.span)
-        name = names.iri(register.name).value if isinstance(register.name, s.Iri) else register.name
-    return Report(kind, every, name)
+    every, origin = (None, 0) if context.dialect.name == "cqels" else moves(plan)
+    if register is None:
+        return Report(kind, every, origin=origin)
+    if register.every is not None:
+        kind, every = kind or "rstream", register.every.milliseconds
+        if every == 0:
+            raise QueryError("a query cannot be computed every 0 ms", register.every.span)
+        origin = context.origin % every
+    name = register.name
+    return Report(
+        kind, every, context.names.iri(name).value if isinstance(name, s.Iri) else name, origin
+    )
 
 
-def slide(plan: Plan) -> int | None:
-    """The period at which a plan's time windows move, in milliseconds; None where none moves."""
-    steps = []
+def moves(plan: Plan) -> tuple[int | None, int]:
+    """The coarsest grid that has all instants at which time windows move: its step and origin."""
+    grids: list[tuple[int, int]] = []
     for node in plan.walk():
         match node:
-            case w.SlidingDeltaWindow():
-                steps.append(node.slide)
-            case w.SteppedWindow():
-                steps.append(node.step)
-            case w.FixedWindow():
-                steps.append(node.width)
-    return gcd(*steps) if steps else None
+            case w.SlidingDeltaWindow(slide=step) | w.SteppedWindow(step=step, closed="right"):
+                grids.append((step, node.origin))
+            case w.SteppedWindow(step=step):  # [o, o + width) closes at its end (R4)
+                grids.append((step, node.origin + node.width))
+            case w.FixedWindow(width=step):
+                grids.append((step, node.origin))
+    if not grids:
+        return None, 0
+    first = grids[0][1]
+    every = gcd(*(step for step, _ in grids), *(origin - first for _, origin in grids))
+    return every, first % every
 
 
 def _stranger(stranger: Foreign, dialect: Dialect) -> QueryError:
@@ -225,14 +236,3 @@ def _stranger(stranger: Foreign, dialect: Dialect) -> QueryError:
         stranger.span,
         hint="without pedantic it is accepted",
     )
-
-
-def _check_stamps(asked: list[tuple[Variable, s.Node]], context: Context) -> None:
-    """A stamp that no triple pattern binds would be unbound in every row."""
-    for variable, node in asked:
-        if variable not in context.stamps.bound:
-            raise QueryError(
-                "no triple pattern binds what this timestamp is about",
-                node.span,
-                hint="f:timestamp(s, p, o) needs the pattern s p o in WHERE, word for word",
-            )

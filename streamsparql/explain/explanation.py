@@ -40,7 +40,12 @@ class Explanation:
             "variables": list(known.variables),
             "streams": [iri.value for iri in known.streams],
             "graphs": [iri.value for iri in known.graphs],
-            "report": {"kind": report.kind, "every": report.every, "name": report.name},
+            "report": {
+                "kind": report.kind,
+                "every": report.every,
+                "origin": report.origin,
+                "name": report.name,
+            },
             "prefixes": dict(sorted(known.names.prefixes.items())),
         }
 
@@ -65,4 +70,5 @@ def _report(report: Report) -> str:
     if report.kind is None:
         return f"rows with their validity{name}"
     often = f"every {duration(report.every)}" if report.every else "at every change"
+    often += f" from {duration(report.origin)}" if report.origin else ""
     return f"{report.kind.upper()} {often}{name}"

@@ -39,14 +39,12 @@ def _common(clause: s.WindowClause, slot: Slot) -> Windowing:
 
 def _csparql(clause: s.WindowClause, slot: Slot) -> Windowing:
     match clause:
+        case s.WindowRows(count, int() as every) if every > count:
+            raise _misses(clause)
         case s.WindowRange(width, step, tumbling):
             width, d = _with_unit(width), _with_unit(width if tumbling else _step(step, clause))
             if length(d) > length(width):
-                raise QueryError(
-                    "a STEP longer than the RANGE would miss triples",
-                    d.span,
-                    hint="STEP may be at most as long as RANGE",
-                )
+                raise _misses(d)
             return stepped(width, d, "right", slot)
     return _common(clause, slot)
 
@@ -67,6 +65,14 @@ def _rspql(clause: s.WindowClause, slot: Slot) -> Windowing:
         case s.WindowRange(width, step, tumbling):
             return stepped(width, width if tumbling else _step(step, clause), "left", slot)
     return _common(clause, slot)
+
+
+def _misses(node: s.Node) -> QueryError:
+    return QueryError(
+        "a STEP longer than the RANGE would miss triples",
+        node.span,
+        hint="STEP may be at most as long as RANGE",
+    )
 
 
 def _step(step: s.Duration | None, clause: s.WindowClause) -> s.Duration:

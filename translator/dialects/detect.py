@@ -33,28 +33,42 @@ def detect(query: s.Query, names: Names) -> str:
     >>> detect(query, Names(query.declarations, ""))
     'csparql'
     """
-    marks = {mark.dialects[0] for mark in _marks(query, names) if len(mark.dialects) == 1}
-    found = next((name for name in ORDER if name in marks), None)
-    if found is None and query.register is not None:
-        found = "csparql"  # REGISTER STREAM, and nothing that tells more
-    return found or "streaming"
+    for marks in (_of_body(query, names), _of_report(query)):
+        own = {mark.dialects[0] for mark in marks if len(mark.dialects) == 1}
+        if own:
+            return next(name for name in ORDER if name in own)
+    return "csparql" if query.register is not None else "streaming"  # REGISTER STREAM
 
 
 def foreign(query: s.Query, names: Names, dialect: Dialect) -> list[Foreign]:
     """The constructs of other dialects in a query."""
-    return [mark for mark in _marks(query, names) if dialect.name not in mark.dialects]
+    marks = (*_of_report(query), *_of_body(query, names), *_of_style(query))
+    return [mark for mark in marks if dialect.name not in mark.dialects]
 
 
-def _marks(query: s.Query, names: Names) -> Iterator[Foreign]:
+def _of_report(query: s.Query) -> Iterator[Foreign]:
+    """How results are reported: it tells the dialect only where no window or pattern does."""
     if query.register is not None:
         kind = query.register.kind
         owners = {"QUERY": ("csparql",), "STREAM": ("csparql", "rspql")}.get(kind, ("rspql",))
         yield Foreign(f"REGISTER {kind}", owners, query.register.span)
     if query.operator is not None:
         yield Foreign(query.operator, ("rspql",), query.span)
+
+
+def _of_body(query: s.Query, names: Names) -> Iterator[Foreign]:
     for node in query.walk():
         for construct, owners in _mark(node, names):
             yield Foreign(construct, owners, node.span)
+
+
+def _of_style(query: s.Query) -> Iterator[Foreign]:
+    """Ways of writing that do not tell the dialect: old queries of all have them."""
+    for node in query.walk():
+        if isinstance(node, s.SelectItem) and node.loose:
+            yield Foreign(
+                "AS without brackets, or with its variable first", ("epsparql",), node.span
+            )
 
 
 def _mark(node: s.Node, names: Names) -> Iterator[tuple[str, tuple[str, ...]]]:
