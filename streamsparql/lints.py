@@ -14,13 +14,14 @@ from streamsparql.algebra import event, filter, graph, group, join, shape, windo
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.errors import ExpressionError
 from streamsparql.algebra.functions import Run
-from streamsparql.algebra.match import BasicGraphPattern
+from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.operators import effective_boolean_value
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope, visible
-from streamsparql.algebra.solutions import EMPTY, Expression, Variable
+from streamsparql.algebra.solutions import EMPTY, Expression, Solution, Variable
 from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.algebra.values import date_time_literal, duration_literal
 from streamsparql.errors import Span, position, snippet
 from streamsparql.translator import syntax as s
 from streamsparql.translator.dialects import DIALECTS
@@ -151,8 +152,17 @@ def _joined(plan: Plan) -> list[Plan]:
 
 
 def _many(part: Plan) -> bool:
-    """Whether a part can have more than one row."""
-    return bool(scope(part).possible) and not (isinstance(part, shape.Table) and len(part.rows) < 2)
+    """Whether a part can have more than one row, and columns to be related by."""
+    while isinstance(part, shape.Projection | shape.Extend | shape.OrderBy | filter.Filter):
+        part = part.input
+    match part:
+        case shape.Table(_, rows):
+            return len(rows) > 1
+        case shape.Slice(limit=int() as limit):
+            return limit > 1
+        case group.Aggregation(()):
+            return False
+    return bool(scope(part).possible)
 
 
 def _unrelated(parts: list[Plan]) -> Plan | None:
@@ -205,10 +215,12 @@ def _free(expression: Expression) -> Iterator[Variable]:
 
 
 def _first_place(variable: Variable, visit: Visit) -> Span | None:
-    """Where a variable stands first."""
+    """Where a variable stands first, in the operator's part of the text if it does."""
     nodes = visit.translation.syntax.walk()
-    places = (node.span for node in nodes if isinstance(node, s.Var) and node.name == variable.name)
-    return next(places, visit.span)
+    places = [n.span for n in nodes if isinstance(n, s.Var) and n.name == variable.name]
+    part = visit.span or Span(0, 0)
+    inside = [place for place in places if part.start <= place.start < part.end]
+    return next(iter(inside or places), visit.span)
 
 
 def _did_you_mean(variable: Variable, visit: Visit) -> str:
@@ -226,6 +238,10 @@ def never_true(visit: Visit) -> Iterator[Warning]:
             yield visit.warn(
                 "never-true", "this filter is an error or false for every row, so none passes"
             )
+        case join.LeftJoin(_, _, Expression() as condition) if _never_true(condition, visit.bound):
+            yield visit.warn("never-true", "the filter of this OPTIONAL is never true")
+        case TriplePatternMatching(pattern) if isinstance(pattern.subject, Literal):
+            yield visit.warn("never-true", "no triple has a literal as its subject")
 
 
 def _never_true(condition: Expression, bound: frozenset[Variable]) -> bool:
@@ -234,18 +250,29 @@ def _never_true(condition: Expression, bound: frozenset[Variable]) -> bool:
             return any(_never_true(arg, bound) for arg in args)
         case e.Or(args):
             return all(_never_true(arg, bound) for arg in args)
-        case e.Constant():
-            return not _is_true(condition)
+        case e.In(_, ()):
+            return True
         case e.Bound(variable):
             return variable not in bound
         case e.Not(arg):
-            return _always_error(arg, bound) or _is_true(arg)
-    return _always_error(condition, bound)
+            return _always_error(arg, bound) or (_is_constant(arg) and _is_true(arg))
+    return _always_error(condition, bound) or (_is_constant(condition) and not _is_true(condition))
+
+
+def _is_constant(expression: Expression) -> bool:
+    """Whether it has one value, whatever the row and the run."""
+    varying = Variable | e.Volatile | e.Bound
+    return not any(isinstance(node, varying) or _is_now(node) for node in expression.walk())
+
+
+def _is_now(node: Node) -> bool:
+    return isinstance(node, e.Call) and node.function == "NOW"
 
 
 def _is_true(expression: Expression) -> bool:
+    value = e.value_or_none(expression, EMPTY, Run())
     try:
-        return isinstance(expression, e.Constant) and effective_boolean_value(expression.term)
+        return value is not None and effective_boolean_value(value)
     except ExpressionError:
         return False
 
@@ -265,7 +292,7 @@ def _always_error(expression: Expression, bound: frozenset[Variable]) -> bool:
                 return (
                     any(parts)
                     or any(_misfits(function, arg) for arg in args)
-                    or (all(isinstance(arg, e.Constant) for arg in args) and _fails(node))
+                    or (all(isinstance(arg, _KNOWN) for arg in args) and _fails(node))
                 )
             case e.In():
                 return parts[0]
@@ -285,8 +312,20 @@ def _misfits(function: str | IRI, arg: Expression) -> bool:
     return False
 
 
+_SAMPLES = Solution(
+    {
+        e.OCCURRENCE["GETSTARTTIME"]: date_time_literal(0),
+        e.OCCURRENCE["GETENDTIME"]: date_time_literal(1),
+        e.OCCURRENCE["GETDURATION"]: duration_literal(1),
+    }
+)
+_KNOWN = e.Constant | Variable
+
+
 def _fails(expression: Expression) -> bool:
-    return e.value_or_none(expression, EMPTY, Run()) is None
+    """Whether it is an error over constants, and occurrences of whatever length."""
+    free = set(_free(expression))
+    return free <= set(_SAMPLES) and e.value_or_none(expression, _SAMPLES, Run()) is None
 
 
 def unbounded_state(visit: Visit) -> Iterator[Warning]:
@@ -305,8 +344,9 @@ def unbounded_state(visit: Visit) -> Iterator[Warning]:
 
 
 def _relates(pattern: Plan) -> bool:
-    kinds = join.Join | join.LeftJoin | BasicGraphPattern | event.EventPair
-    return any(isinstance(node, kinds) for node in pattern.walk())
+    """Whether events of different instants meet; EQUALS relates those of one."""
+    apart = join.Join | join.LeftJoin | BasicGraphPattern | event.SeqJoin | event.SeqRightJoin
+    return any(isinstance(node, apart) for node in pattern.walk())
 
 
 def _bounded(pattern: Plan) -> bool:
@@ -327,9 +367,9 @@ def _is_duration_bound(condition: Expression) -> bool:
     duration = e.OCCURRENCE["GETDURATION"]
     match condition:
         case e.Call("<" | "<=", (Variable() as variable, e.Constant())):
-            return variable == duration
+            return variable == duration and not _fails(condition)
         case e.Call(">" | ">=", (e.Constant(), Variable() as variable)):
-            return variable == duration
+            return variable == duration and not _fails(condition)
     return False
 
 

@@ -29,6 +29,12 @@ DOUBTFUL = [
     ("SELECT ?x { ?x <p> ?y FILTER(?y < <a>) }", ("never-true", "FILTER(?y < <a>)")),
     ("SELECT ?x { ?x <p> ?y FILTER(1/0 = ?y) }", ("never-true", "FILTER(1/0 = ?y)")),
     ("SELECT ?x { ?x <p> ?y FILTER(false) }", ("never-true", "FILTER(false)")),
+    ("SELECT ?x { ?x <p> ?y FILTER(1 > 2) }", ("never-true", "FILTER(1 > 2)")),
+    ("SELECT ?x { ?x <p> ?y FILTER(?y IN ()) }", ("never-true", "FILTER(?y IN ())")),
+    ("SELECT ?x { ?x <p> ?y OPTIONAL { ?x <q> ?z FILTER(false) } }", ("never-true", "OPTIONAL { ?x <q> ?z FILTER(false) }")),
+    ("SELECT ?y { 'x' <p> ?y }", ("never-true", "'x' <p> ?y")),
+    ("SELECT ?x { { ?x <p> ?y } SEQ { ?x <p> ?z } FILTER(getDURATION() < 3600) }", ("never-true", "FILTER(getDURATION() < 3600)")),
+    ("SELECT ?x { { ?x <p> ?y } SEQ { ?x <p> ?z } FILTER(getDURATION() < 'PT1H') }", ("never-true", "FILTER(getDURATION() < 'PT1H')")),
     ("SELECT ?x { ?x <p> ?y FILTER(?y && !true) }", ("never-true", "FILTER(?y && !true)")),
     (f"SELECT ?x {W} {{ ?x <p> ?y WINDOW ELEMS 5 }}", ("unused-window", "WINDOW RANGE 10 S SLIDE 1 S")),
     ("SELECT ?x { ?x <p> ?y WINDOW ELEMS 5 }", ("unused-window", "WINDOW ELEMS 5")),
@@ -61,6 +67,9 @@ FINE = [
     "SELECT ?x { ?x <p> ?y FILTER(NOW() > ?y) }",  # no stream
     "SELECT ?x (BNODE() AS ?b) { ?x <p> ?y }",
     "SELECT ?s { { ?s ?p ?o } UNION { ?t ?p ?o } }",
+    "SELECT ?x ?n { ?x <p> 1 { SELECT (COUNT(*) AS ?n) { ?y <q> ?z } } }",
+    "SELECT ?x { { ?x <p> ?y } EQUALS { ?x <q> ?z } }",
+    "SELECT ?x { ?x <p> ?y FILTER(NOW() > '2020-01-01T00:00:00Z'^^<http://www.w3.org/2001/XMLSchema#dateTime>) }",
 ]
 
 
@@ -78,6 +87,12 @@ def test_a_construct_of_another_dialect_is_named():
     text = "SELECT ?x FROM STREAM <s> WINDOW ELEMS 5 { ?x <p> ?y } AGGREGATE { (?n, COUNT, {?x}) }"
     (warning,) = streamsparql.compile(text, dialect="streaming").check()
     assert str(warning).startswith("line 1, column 68: warning: AGGREGATE belongs to C-SPARQL")
+
+
+def test_a_variable_is_pointed_to_where_nothing_binds_it():
+    text = "SELECT ?x { ?x <p> ?y { ?x <q> ?z FILTER(?y > 1) } }"
+    (warning,) = (w for w in streamsparql.compile(text).check() if w.code == "never-bound")
+    assert warning.span.start == text.index("?y > 1")
 
 
 def test_a_typo_is_recognised():
