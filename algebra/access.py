@@ -39,7 +39,7 @@ class AccessStream(Plan):
     def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
         """The items in stream order."""
         return [
-            Element(self._read(triple, t), t, t + 1) for triple, _, t in inputs.streams[self.stream]
+            Element(self._read(triple, t), t, t + 1) for triple, _, t in inputs.stream(self.stream)
         ]
 
     def _read(self, triple: Triple, t: int) -> Triple | Stamped:
@@ -51,7 +51,7 @@ class AccessStream(Plan):
 
     def events(self, t: int, inputs: Inputs) -> Events:
         """The items that are known at `t`, each over its own occurrence. Section 7."""
-        items = inputs.streams[self.stream]
+        items = inputs.stream(self.stream)
         return frozenset(Occurrence(triple, a, w) for triple, a, w in items if w <= t)
 
 

@@ -128,7 +128,7 @@ class Closure(Plan):
 
     def _closed(self, t: int, inputs: Inputs) -> Inputs:
         """Instant after instant: what rules make at one is there for good before the next."""
-        given = inputs.streams[self.stream]
+        given = inputs.stream(self.stream)
         known: set[Item] = set()
         instants = {item.end for stream in inputs.streams.values() for item in stream}
         for instant in sorted(x for x in instants if x <= t):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.solutions import EMPTY, Solution, Variable
 from streamsparql.algebra.terms import IRI, Triple
+from streamsparql.errors import SourceError
 
 DEFAULT_STREAM = IRI("urn:streamsparql:default-stream")
 """The stream that an EP-SPARQL query reads, which has no name in its text."""
@@ -57,6 +58,13 @@ class Inputs:
     def start(self) -> int:
         """h0: the least timestamp over all stream elements, 0 when there is none."""
         return min((s[0].end for s in self.streams.values() if s), default=0)
+
+    def stream(self, name: IRI) -> Sequence[Item]:
+        """The items of a stream; a stream that is read must be given."""
+        if name not in self.streams:
+            given = ", ".join(map(str, self.streams)) or "none"
+            raise SourceError(f"no data is given for the stream {name}; given are: {given}")
+        return self.streams[name]
 
     def at_row(self, row: Solution) -> Inputs:
         """The same inputs, asked for one outer row."""

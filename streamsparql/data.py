@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.inputs import Inputs, Item
-from streamsparql.algebra.terms import IRI, Triple
+from streamsparql.algebra.terms import IRI, Literal, Triple
 from streamsparql.errors import SourceError
 from streamsparql.terms import term
 
@@ -44,12 +44,17 @@ def inputs(
 
 
 def _triple(entry: Any, source: str) -> Triple:
-    if len(entry) != 3:
+    if not isinstance(entry, Sequence) or len(entry) != 3:
         raise SourceError(f"{entry!r} is no triple")
-    return Triple(*(term(value, source) for value in entry))
+    triple = Triple(*(term(value, source) for value in entry))
+    if isinstance(triple.subject, Literal) or not isinstance(triple.predicate, IRI):
+        raise SourceError(f"{entry!r} is no triple: a subject is no literal, a predicate is an IRI")
+    return triple
 
 
 def _item(entry: Any, source: str) -> Item:
+    if not isinstance(entry, Sequence) or len(entry) < 2:
+        raise SourceError(f"{entry!r} is no item of a stream: give (s, p, o, t)")
     if len(entry) == 4:
         entry = (entry[:3], entry[3])
     triple, *times = entry

@@ -28,6 +28,10 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     >>> compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }").variables
     ('x',)
     """
+    given = {"text": (text, str), "dialect": (dialect, str), "origin": (origin, int)}
+    for name, (value, kind) in given.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is a {kind.__name__}, not {value!r:.40}")
     return Query(translate(text, dialect, base or "", origin, pedantic))
 
 

@@ -82,3 +82,37 @@ def test_rspql(text: str) -> None:
 @given(queries(ALL["streaming"]))
 def test_streaming_sparql_at_length(text: str) -> None:
     round_trip(text, "streaming")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        (
+            "csparql",
+            "SELECT * FROM STREAM <s> [RANGE 9s STEP 3s] { ?a <p> ?b GRAPH ?g { ?x ?p ?o } }",
+        ),
+        ("streaming", "SELECT * FROM NAMED STREAM <s> WINDOW ELEMS 1 { GRAPH ?g { ?x ?p ?o } }"),
+        (
+            "epsparql",
+            "SELECT * FROM NAMED STREAM <u> { { ?a <p> ?b } SEQ { GRAPH <u> { ?x ?p ?o } } }",
+        ),
+        ("cqels", "SELECT * FROM NAMED <s> [NOW] AS ?w { GRAPH ?w { ?x ?p ?o } }"),
+    ],
+)
+def test_sources_that_only_the_caller_knows(dialect: str, text: str) -> None:
+    round_trip(text, dialect)
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "why"),
+    [
+        ("SELECT * FROM STREAM <s> [RANGE 9s STEP 3s] { ?x ?p ?o }", "streaming", "SteppedWindow"),
+        ("SELECT * { STREAM <s> [NOW] { ?x ?p ?o } }", "csparql", "NowWindow"),
+        ("SELECT * FROM NAMED <s> [NOW] AS ?w { GRAPH ?w { ?x ?p ?o } }", "rspql", "such as ?w"),
+        ("SELECT * { { ?x <p> ?y } SEQ { ?x <q> ?y } }", "streaming", "SEQ"),
+    ],
+)
+def test_what_a_dialect_cannot_say_is_named(text: str, dialect: str, why: str) -> None:
+    with pytest.raises(UnsupportedFeature, match="has no") as caught:
+        unparse(translate(text).plan, dialect)
+    assert why in str(caught.value)

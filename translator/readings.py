@@ -111,7 +111,7 @@ class Sources:
     default: dict[IRI, w.Window | None]
     static: tuple[IRI, ...]
     named: tuple[IRI, ...]
-    streams: dict[IRI, w.Window]
+    streams: dict[IRI, w.Window | None]
     slots: dict[str, tuple[IRI, w.Window]]
 
     @classmethod
@@ -120,7 +120,7 @@ class Sources:
         default: dict[IRI, w.Window | None] = {}
         static: tuple[IRI, ...] = ()
         named: dict[IRI, None] = {}
-        streams: dict[IRI, w.Window] = {}
+        streams: dict[IRI, w.Window | None] = {}
         slots: dict[str, tuple[IRI, w.Window]] = {}
         # A path may have its window from a group, so patterns are heard first; and those that read
         # most streams, as they know the order of FROM.
@@ -138,6 +138,8 @@ class Sources:
                     slots[window.name] = (name, window)
                 elif window is not None and dialect.name in ("streaming", "csparql"):
                     streams.setdefault(name, window)
+                elif dialect.content == "events":
+                    streams.setdefault(name, None)
         return cls(default, static, tuple(named), streams, slots)
 
 

@@ -15,9 +15,9 @@ from streamsparql.algebra import window as w
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.group import Aggregation, Annotate
-from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import TriplePatternMatching
+from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
@@ -25,6 +25,7 @@ from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.errors import StreamSparqlError, UnsupportedFeature
 from streamsparql.translator.dialects import Dialect, dialect_named
 from streamsparql.translator.dialects.detect import TIMESTAMP
+from streamsparql.translator.from_clauses import from_clauses, native, window_clause
 from streamsparql.translator.readings import (
     Reading,
     Sources,
@@ -73,8 +74,12 @@ def _refused(dialect: Dialect, why: str) -> UnsupportedFeature:
 def _difference(plan: Plan, again: Plan) -> str:
     """The first operator at which two plans part."""
     for one, other in zip(plan.walk(), again.walk(), strict=False):
-        if type(one) is not type(other) or (not one.parts() and one != other):
-            return f"its {type(one).__name__} would be read as {type(other).__name__}"
+        kind = type(one).__name__
+        if type(one) is not type(other):
+            return f"its {kind} would be read as {type(other).__name__}"
+        for name, value, read in zip(one.field_names, one.members(), other.members(), strict=True):
+            if not isinstance(value, tuple | Node) and value != read:
+                return f"its {kind} has {name} {value}, which would be read as {read}"
     return f"its {type(plan).__name__} would be read with other parameters"
 
 
@@ -115,7 +120,7 @@ class _Unparser:
             case Describe(resources, rows):
                 terms = " ".join(self.write.term(resource) for resource in resources)
                 return (yield self.form([f"DESCRIBE {terms or '*'}"], rows))
-        return (yield self.select(plan, self.from_clauses()))
+        return (yield self.select(plan, from_clauses(self.sources, self.dialect)))
 
     def base(self, plan: Plan) -> Lines:
         """BASE, where a call of IRI() resolves against one."""
@@ -130,7 +135,7 @@ class _Unparser:
         """CONSTRUCT, DESCRIBE and ASK."""
         rows, tail = _without_slice(rows)
         body, values = yield self.rows(rows, {})
-        return [*head, *self.from_clauses(), *body, *tail, *values]
+        return [*head, *from_clauses(self.sources, self.dialect), *body, *tail, *values]
 
     def select(self, plan: Plan, clauses: Lines) -> Steps[Lines]:
         """A SELECT, of the query or a subquery."""
@@ -256,36 +261,6 @@ class _Unparser:
             aggregates[-1] = f"{aggregates[-1][:-2]} {' '.join(conditions)} }}"
         return [f"WHERE {group[0]}", *group[1:], *aggregates]
 
-    # -- FROM
-
-    def from_clauses(self) -> Lines:
-        sources = self.sources
-        lines = [f"FROM {name}" for name in sources.static]
-        lines += [f"FROM NAMED {name}" for name in sources.named]
-        for name, window in sources.default.items():
-            if name != DEFAULT_STREAM:
-                lines.append(f"FROM STREAM {name}{self.window(window)}")
-        for name, window in sources.streams.items():
-            if not (self.dialect.name == "csparql" and name in sources.default):
-                lines.append(f"FROM NAMED STREAM {name}{self.window(window)}")
-        for slot, (name, window) in sources.slots.items():
-            if self.dialect.name == "cqels":
-                lines.append(f"FROM NAMED {name}{self.window(window)} AS {slot}")
-            else:
-                lines.append(f"FROM NAMED WINDOW {slot} ON {name}{self.window(window)}")
-        return lines
-
-    def window(self, window: w.Window | None) -> str:
-        """A window clause behind a stream's name, with a space before it."""
-        if window is None:
-            return ""
-        text = _native(window) if self.dialect.name == "streaming" else _bracketed(window)
-        if text is None:
-            raise UnsupportedFeature(
-                f"{self.dialect.title} has no clause for a {type(window).__name__}"
-            )
-        return f" {text}"
-
     # -- groups
 
     def braces(self, plan: Plan) -> Steps[Lines]:
@@ -364,6 +339,10 @@ class _Unparser:
         if is_block(plan):
             return self.block(plan, bare)
         match plan:
+            case Union((*streams, Graph(Variable() as name, inner))) if all(
+                _is_named_stream(branch, name) for branch in streams
+            ):
+                return _block(f"GRAPH {name}", (yield self.group(inner)))
             case Union(branches):
                 lines: Lines = []
                 for branch in branches:
@@ -406,7 +385,7 @@ class _Unparser:
                 lines.append(f"{self.write.pattern(found.pattern)} .")
         window = self.group_window(matchings)
         if window is not None:
-            text = _native(window)
+            text = native(window)
             if text is None:
                 raise UnsupportedFeature(f"no group can have a {type(window).__name__}")
             lines.append(text)
@@ -445,7 +424,7 @@ class _Unparser:
             word = "GRAPH" if self.dialect.name == "cqels" else "WINDOW"
             return f"{word} {window.name}"
         if self.dialect.name == "cqels":
-            return f"STREAM {stream}{self.window(window)}"
+            return f"STREAM {stream}{window_clause(window, self.dialect)}"
         return f"GRAPH {stream}"
 
     def filter(self, node: Plan) -> Steps[Lines]:
@@ -499,34 +478,12 @@ _EVENT: dict[type[Plan], tuple[str, int | None]] = {
 }
 
 
-def _native(window: w.Window) -> str | None:
-    match window:
-        case w.SlidingDeltaWindow():
-            return f"WINDOW RANGE {window.width} MS SLIDE {window.slide} MS"
-        case w.FixedWindow():
-            return f"WINDOW RANGE {window.width} MS FIXED"
-        case w.SlidingTupleWindow():
-            return f"WINDOW ELEMS {window.count}"
-    return None
-
-
-def _bracketed(window: w.Window) -> str | None:
-    match window:
-        case w.SlidingDeltaWindow():
-            return f"[RANGE {window.width}ms SLIDE {window.slide}ms]"
-        case w.SteppedWindow():
-            return f"[RANGE {window.width}ms STEP {window.step}ms]"
-        case w.FixedWindow():
-            return f"[RANGE {window.width}ms TUMBLING]"
-        case w.SlidingTupleWindow():
-            return f"[RANGE TRIPLES {window.count}]"
-        case w.SteppedTupleWindow():
-            return f"[RANGE TRIPLES {window.count} STEP {window.step}]"
-        case w.NowWindow():
-            return "[NOW]"
-        case w.UnboundedWindow():
-            return "[ALL]"
-    return None
+def _is_named_stream(branch: Plan, name: Variable) -> bool:
+    """Whether it is GRAPH ?name at one stream, beside the graphs that only the caller knows."""
+    match branch:
+        case Join(shape.Table((variable,), ((IRI(),),)), _):
+            return variable == name
+    return False
 
 
 def _without_slice(plan: Plan) -> tuple[Plan, Lines]:
