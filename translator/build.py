@@ -10,9 +10,10 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from streamsparql.algebra.terms import RDF, XSD
+from streamsparql.algebra.terms import RDF
 from streamsparql.errors import QueryError, Span
 from streamsparql.translator import syntax as s
+from streamsparql.translator.build_terms import Terms, all_of
 from streamsparql.translator.lalr import Token
 
 _MILLISECONDS = {
@@ -33,21 +34,6 @@ _MILLISECONDS = {
     "week": 604_800_000,
 }
 _XSD_UNITS = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
-_ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S)
-
-
-def unescape(text: str) -> str:
-    r"""Resolves the escapes of strings, IRIs and local names: ``\n``, ``\u0041``, ``\-``.
-
-    >>> unescape(r"a\u0041\n\-") == "aA" + chr(10) + "-"
-    True
-    """
-    if "\\" not in text:
-        return text
-    return _ESCAPE.sub(
-        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _ESCAPED.get(m[3], m[3]), text
-    )
 
 
 class _Described(NamedTuple):
@@ -92,15 +78,7 @@ def _first(children: tuple[Any, ...], kind: Any) -> Any:
     return next((child for child in children if isinstance(child, kind)), None)
 
 
-def _all(children: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
-    return tuple(child for child in children if isinstance(child, kind))
-
-
-def _xsd(name: str, span: Span) -> s.Iri:
-    return s.Iri(XSD + name, span=span)
-
-
-class _Builder:
+class _Builder(Terms):
     # -- the query
 
     def start(self, span: Span, query: s.Query) -> s.Query:
@@ -109,7 +87,7 @@ class _Builder:
     def query_unit(self, span: Span, *children: Any) -> s.Query:
         query: s.Query = children[-1]
         declarations = sum((c for c in children[:-1] if type(c) is tuple), ())
-        for register, operator in _all(children, _Registration):
+        for register, operator in all_of(children, _Registration):
             if operator and query.operator and operator != query.operator:
                 raise QueryError(
                     f"this is registered as {operator}, and gives {query.operator}",
@@ -121,7 +99,7 @@ class _Builder:
 
     def query(self, span: Span, *children: Any) -> s.Query:
         query: s.Query = _first(children, s.Query)
-        sources = (*_all(children, s.Source), *query.sources)
+        sources = (*all_of(children, s.Source), *query.sources)
         return replace(query, sources=sources, values=_first(children[1:], _Values).data)
 
     def prologue(self, span: Span, *declarations: s.Declaration) -> tuple[s.Declaration, ...]:
@@ -158,7 +136,7 @@ class _Builder:
             register=None,
             operator=_first(children, str),
             form=form,
-            sources=_all(children, s.Source),
+            sources=all_of(children, s.Source),
             where=_first(children, s.Group),
             modifiers=_first(children, s.Modifiers),
             values=None,
@@ -175,7 +153,7 @@ class _Builder:
         modifier = next((word for word in words if not word.endswith("STREAM")), None)
         items = tuple(
             s.SelectItem(child, span=child.span) if isinstance(child, s.Var) else child
-            for child in _all(children, s.Node)
+            for child in all_of(children, s.Node)
         )
         return _Selection(s.Select(items, modifier, span=span), operator)
 
@@ -215,7 +193,7 @@ class _Builder:
         return self._form(span, form, (*children, s.Group(block, span=span)))
 
     def describe_query(self, span: Span, *children: Any) -> s.Query:
-        form = s.DescribeForm(_all(children, s.Var | s.Iri), span=span)
+        form = s.DescribeForm(all_of(children, s.Var | s.Iri), span=span)
         return replace(self._form(span, form, children), operator=None)
 
     def ask_query(self, span: Span, *children: Any) -> s.Query:
@@ -360,7 +338,7 @@ class _Builder:
         return s.AggregationPattern(variable, function, keys, filters, span=span)
 
     def aggregation(self, span: Span, name: Token, *rest: Any) -> s.AggregateCall:
-        if not _all(rest, s.Node) and name.type != "COUNT":
+        if not all_of(rest, s.Node) and name.type != "COUNT":
             raise QueryError(
                 f"{name.text} has nothing to work on",
                 span,
@@ -448,7 +426,7 @@ class _Builder:
 
     def inline_data_full(self, span: Span, *children: Any) -> s.InlineData:
         names = next((child for child in children if type(child) is tuple), ())
-        rows = _all(children, _Row)
+        rows = all_of(children, _Row)
         for row in rows:
             if len(row.values) != len(names):
                 raise QueryError(
@@ -522,129 +500,6 @@ class _Builder:
 
     def verb_a(self, span: Span) -> s.Iri:
         return s.Iri(RDF + "type", span=span)
-
-    # -- property paths
-
-    def path_alternative(self, span: Span, *paths: s.Path) -> s.PathOperation:
-        return s.PathOperation("|", paths, span=span)
-
-    def path_sequence(self, span: Span, *paths: s.Path) -> s.PathOperation:
-        return s.PathOperation("/", paths, span=span)
-
-    def path_modified(self, span: Span, path: s.Path, modifier: str) -> s.PathOperation:
-        return s.PathOperation(modifier, (path,), span=span)
-
-    def path_inverse(self, span: Span, path: s.Path) -> s.PathOperation:
-        return s.PathOperation("^", (path,), span=span)
-
-    def path_negated(self, span: Span, paths: tuple[s.Path, ...]) -> s.PathOperation:
-        return s.PathOperation("!", paths, span=span)
-
-    def path_negated_property_set(self, span: Span, *paths: s.Path) -> tuple[s.Path, ...]:
-        return paths
-
-    # -- expressions
-
-    def conditional_or_expression(self, span: Span, *args: s.Expression) -> s.Operation:
-        return s.Operation("||", args, span=span)
-
-    def conditional_and_expression(self, span: Span, *args: s.Expression) -> s.Operation:
-        return s.Operation("&&", args, span=span)
-
-    def binary(self, span: Span, left: s.Expression, op: str, right: s.Expression) -> s.Operation:
-        return s.Operation(op, (left, right), span=span)
-
-    def add_signed(self, span: Span, left: s.Expression, product: s.Expression) -> s.Operation:
-        """`?x -1` and `?x -1 * 2` are subtractions, although the lexer reads a negative number."""
-        sign, unsigned = _unsigned(product)
-        return s.Operation(sign, (left, unsigned), span=span)
-
-    def unary(self, span: Span, sign: str, operand: s.Expression) -> s.Operation:
-        return s.Operation("!" if sign == "!" else "u" + sign, (operand,), span=span)
-
-    def is_in(
-        self, span: Span, value: s.Expression, options: tuple[s.Expression, ...]
-    ) -> s.Operation:
-        return s.Operation("IN", (value, *options), span=span)
-
-    def is_not_in(
-        self, span: Span, value: s.Expression, options: tuple[s.Expression, ...]
-    ) -> s.Operation:
-        return s.Operation("NOT IN", (value, *options), span=span)
-
-    def args(self, span: Span, *children: Any) -> tuple[Any, ...]:
-        return children
-
-    def function_call(self, span: Span, function: s.Iri, args: tuple[Any, ...]) -> s.FunctionCall:
-        distinct = bool(args) and args[0] == "DISTINCT"
-        return s.FunctionCall(function, args[1:] if distinct else args, distinct, span=span)
-
-    def builtin(self, span: Span, name: Token, *args: Any) -> s.Operation:
-        return s.Operation(name.text.upper(), args, span=span)
-
-    def builtin_n(self, span: Span, name: Token, args: tuple[Any, ...]) -> s.Operation:
-        return s.Operation(name.text.upper(), args, span=span)
-
-    def exists(self, span: Span, group: s.Group) -> s.Exists:
-        return s.Exists(group, span=span)
-
-    def not_exists(self, span: Span, group: s.Group) -> s.Operation:
-        return s.Operation("!", (s.Exists(group, span=span),), span=span)
-
-    def aggregate(self, span: Span, name: Token, *rest: Any) -> s.AggregateCall:
-        nodes = _all(rest, s.Node)
-        return s.AggregateCall(
-            name.text.upper(),
-            nodes[0] if nodes else None,
-            distinct="DISTINCT" in rest,
-            separator=nodes[1].lexical if len(nodes) > 1 else None,
-            span=span,
-        )
-
-    # -- terms
-
-    def var(self, span: Span, token: Token) -> s.Var:
-        return s.Var(token.text[1:], span=span)
-
-    def iri(self, span: Span, token: Token) -> s.Iri:
-        if token.type == "IRIREF":
-            return s.Iri(unescape(token.text[1:-1]), span=span)
-        prefix, _, local = token.text.partition(":")
-        return s.Iri(unescape(local), prefix, span=span)
-
-    def blank_node(self, span: Span, token: Token) -> s.Blank:
-        label = f"[{span.start}" if token.type == "ANON" else token.text[2:]
-        return s.Blank(label, span=span)
-
-    def string(self, span: Span, token: Token) -> s.Lit:
-        quotes = 3 if token.type.startswith("STRING_LITERAL_LONG") else 1
-        return s.Lit(unescape(token.text[quotes:-quotes]), span=span)
-
-    def lang_literal(self, span: Span, string: s.Lit, tag: Token) -> s.Lit:
-        return s.Lit(string.lexical, language=tag.text[1:], span=span)
-
-    def typed_literal(self, span: Span, string: s.Lit, datatype: s.Iri) -> s.Lit:
-        return s.Lit(string.lexical, datatype, span=span)
-
-    def numeric_literal(self, span: Span, token: Token) -> s.Lit:
-        kind = token.type.partition("_")[0].lower()
-        return s.Lit(token.text, s.Iri(XSD + kind, span=span), span=span)
-
-    signed_literal = numeric_literal
-
-    def boolean_literal(self, span: Span, token: Token) -> s.Lit:
-        return s.Lit(token.text.lower(), s.Iri(XSD + "boolean", span=span), span=span)
-
-
-def _unsigned(product: s.Expression) -> tuple[str, s.Expression]:
-    """The sign of a product's first literal, and the product without it."""
-    match product:
-        case s.Operation(_, (left, right)):
-            sign, unsigned = _unsigned(left)
-            return sign, replace(product, args=(unsigned, right))
-        case s.Lit(lexical):
-            return lexical[0], replace(product, lexical=lexical[1:])
-    raise AssertionError(product)  # the grammar puts a signed literal first
 
 
 CALLBACKS = {name: getattr(_Builder(), name) for name in dir(_Builder) if not name.startswith("_")}
