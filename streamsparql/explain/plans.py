@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from typing import TypeGuard
 
 from streamsparql.algebra.event import Closure
-from streamsparql.algebra.expressions import Volatile
+from streamsparql.algebra.expressions import Call, Volatile
 from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
 from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.join import LeftJoin
+from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import PathExpression
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression
@@ -72,14 +74,22 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
         if value != field.default and not _is_input(value):
             text = _items(value) if type(value) is tuple else exact(value)
             yield field.name, visible(text)
+    inside = [node for expression in plan.expressions for node in expression.walk()]
     calls = [
         f"{node.function} {exact((node.site, *node.columns))}"
-        for expression in plan.expressions
-        for node in expression.walk()
+        for node in inside
         if isinstance(node, Volatile)
     ]
     if calls:
         yield "volatile", ", ".join(calls)
+    bases = [exact(node.args[1]) for node in inside if _has_base(node)]
+    if bases:
+        yield "base", ", ".join(bases)
+
+
+def _has_base(node: Node) -> TypeGuard[Call]:
+    """Whether it is IRI() with the query's BASE as its second argument, which titles leave out."""
+    return isinstance(node, Call) and node.function == "IRI" and len(node.args) > 1
 
 
 def _is_input(value: object) -> bool:
