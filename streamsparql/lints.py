@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from streamsparql.algebra import event, filter, graph, group, join, shape, window
 from streamsparql.algebra import expressions as e
@@ -312,20 +312,25 @@ def _misfits(function: str | IRI, arg: Expression) -> bool:
     return False
 
 
-_SAMPLES = Solution(
-    {
-        e.OCCURRENCE["GETSTARTTIME"]: date_time_literal(0),
-        e.OCCURRENCE["GETENDTIME"]: date_time_literal(1),
-        e.OCCURRENCE["GETDURATION"]: duration_literal(1),
-    }
-)
+@cache
+def _samples() -> Solution:
+    """An occurrence, to see what expressions make of any."""
+    return Solution(
+        {
+            e.OCCURRENCE["GETSTARTTIME"]: date_time_literal(0),
+            e.OCCURRENCE["GETENDTIME"]: date_time_literal(1),
+            e.OCCURRENCE["GETDURATION"]: duration_literal(1),
+        }
+    )
+
+
 _KNOWN = e.Constant | Variable
 
 
 def _fails(expression: Expression) -> bool:
     """Whether it is an error over constants, and occurrences of whatever length."""
     free = set(_free(expression))
-    return free <= set(_SAMPLES) and e.value_or_none(expression, _SAMPLES, Run()) is None
+    return free <= set(_samples()) and e.value_or_none(expression, _samples(), Run()) is None
 
 
 def unbounded_state(visit: Visit) -> Iterator[Warning]:

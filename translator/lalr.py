@@ -309,7 +309,20 @@ def _plain_table(texts: str) -> dict[str, Any]:
                 gotos[name] = target
         table["actions"].append(actions)
         table["gotos"].append(gotos)
-    return table | _plain_lexer(terminals)
+    plain: dict[str, Any] = _without_tokens(table | _plain_lexer(terminals))
+    return plain
+
+
+def _without_tokens(value: Any) -> Any:
+    """The same value; strings that are lark's tokens (in lark 1.1) become plain ones."""
+    match value:
+        case str():
+            return str(value)
+        case dict():
+            return {_without_tokens(key): _without_tokens(item) for key, item in value.items()}
+        case list() | tuple():
+            return type(value)(map(_without_tokens, value))
+    return value
 
 
 def _plain_rule(rule: dict[str, Any]) -> tuple[str, str, int, tuple[int, ...]]:
