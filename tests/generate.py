@@ -341,7 +341,7 @@ class Generator:
             f"[RANGE {width}ms {step} {self.number(1, width)}ms]",
             f"[RANGE {width}ms TUMBLING]",
             f"[RANGE TRIPLES {width}]",
-            f"[TRIPLES {width} STEP {self.number(1, 3)}]",
+            f"[TRIPLES {width} STEP {self.number(1, width)}]",
         ]
         if self.features.dialect == "cqels":
             kinds += ["[NOW]", "[ALL]", f"[RANGE {width}ms]"]
