@@ -27,9 +27,9 @@ class Aggregation(Operator):
     aggregates: tuple[tuple[Variable, Aggregate], ...]
     input: Plan
 
-    def within(self, inputs: Inputs) -> Inputs:
-        """Below here, variables of the aggregates' names in EXISTS' outer row are other ones."""
-        return inputs.without(*(variable for variable, _ in self.aggregates))
+    def lets_in(self, variable: Variable) -> bool:
+        """Below here, a variable of an aggregate's name is another one."""
+        return all(variable != made for made, _ in self.aggregates)
 
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5.1."""
@@ -57,9 +57,9 @@ class Annotate(Operator):
     keys: tuple[Variable, ...]
     input: Plan
 
-    def within(self, inputs: Inputs) -> Inputs:
-        """Below here, a variable of this name in EXISTS' outer row is another one."""
-        return inputs.without(self.variable)
+    def lets_in(self, variable: Variable) -> bool:
+        """Below here, a variable of this name is another one."""
+        return variable != self.variable
 
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """[[P AGG A]] = [[P]] join [[A]]."""

@@ -82,9 +82,13 @@ class Operator(Plan, ABC):
         """The inputs that `static` gets as snapshots."""
         return self.inputs
 
+    def lets_in(self, variable: Variable) -> bool:
+        """Whether a variable of EXISTS' outer row is the same one below here."""
+        return True
+
     def within(self, inputs: Inputs) -> Inputs:
         """What the operands are evaluated over."""
-        return inputs
+        return inputs.without(*(v for v in inputs.outer if not self.lets_in(v)))
 
     @abstractmethod
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:

@@ -7,12 +7,13 @@ the possible ones. Rules, lints and `SELECT *` ask for them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from streamsparql.algebra import event, filter, graph, group, join, match, path, shape
 from streamsparql.algebra.expressions import OCCURRENCE, Constant
 from streamsparql.algebra.node import Node
-from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.plan import Operator, Plan
 from streamsparql.algebra.solutions import Variable
 
 
@@ -41,6 +42,26 @@ def scope(plan: Plan) -> Scope:
 def visible(plan: Plan) -> tuple[Variable, ...]:
     """The possible variables that a query's writer has named."""
     return tuple(variable for variable in scope(plan).possible if not variable.hidden)
+
+
+def readable(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
+    """The variables that the expressions of an operator may find bound.
+
+    `outer` are those of the rows that EXISTS is asked for, where the operator is in its pattern.
+    """
+    return outer.union(v for below in plan.inputs for v in scope(below).possible)
+
+
+def below(plan: Plan, outer: frozenset[Variable]) -> Iterator[tuple[Plan, frozenset[Variable]]]:
+    """The inputs of an operator, each with the variables of an outer row that it can read."""
+    rows = plan.operands if isinstance(plan, Operator) else plan.inputs
+    for child in plan.inputs:
+        if not any(child is row for row in rows):
+            yield child, readable(plan, outer)  # the pattern of an EXISTS
+        elif outer and isinstance(plan, Operator):
+            yield child, frozenset(v for v in outer if plan.lets_in(v))
+        else:
+            yield child, outer
 
 
 def _scope(node: Node, parts: list[Scope]) -> Scope:

@@ -59,9 +59,9 @@ class Extend(Elementwise):
     expression: Expression
     input: Plan
 
-    def within(self, inputs: Inputs) -> Inputs:
-        """Below here, a variable of this name in EXISTS' outer row is another one."""
-        return inputs.without(self.variable)
+    def lets_in(self, variable: Variable) -> bool:
+        """Below here, a variable of this name is another one."""
+        return variable != self.variable
 
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5, Extend."""
@@ -100,9 +100,9 @@ class Projection(Elementwise):
     variables: tuple[Variable, ...]
     input: Plan
 
-    def within(self, inputs: Inputs) -> Inputs:
-        """A subquery's other variables are its own, also where EXISTS' outer row has such names."""
-        return inputs.without(*(v for v in inputs.outer if v not in self.variables))
+    def lets_in(self, variable: Variable) -> bool:
+        """A subquery's other variables are its own."""
+        return variable in self.variables
 
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5, Project; the order stays."""

@@ -18,7 +18,7 @@ from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.operators import effective_boolean_value
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import scope, visible
+from streamsparql.algebra.scope import below, readable, scope, visible
 from streamsparql.algebra.solutions import EMPTY, Expression, Solution, Variable
 from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.algebra.values import date_time_literal, duration_literal
@@ -75,8 +75,7 @@ class Visit:
     @cached_property
     def bound(self) -> frozenset[Variable]:
         """What expressions of this operator can find bound."""
-        below = (v for child in self.plan.inputs for v in scope(child).possible)
-        return self.outer.union(below)
+        return readable(self.plan, self.outer)
 
     def warn(self, code: str, message: str, hint: str = "") -> Warning:
         """A warning at this operator's place in the text."""
@@ -101,19 +100,8 @@ def _visits(translation: Translation) -> Iterator[Visit]:
         visit = replace(visit, span=span)
         yield visit
         joins = isinstance(visit.plan, BasicGraphPattern | join.Join)
-        rows = _rows(visit.plan)
-        for child in visit.plan.inputs:
-            asked = isinstance(visit.plan, _ASKING) and not any(child is row for row in rows)
-            outer = visit.bound if asked else visit.outer
+        for child, outer in below(visit.plan, visit.outer):
             pending.append(Visit(child, outer, span, joins, translation))
-
-
-_ASKING = filter.Mark | filter.SemiJoin | filter.AntiJoin | join.LeftJoin
-
-
-def _rows(plan: Plan) -> tuple[Plan, ...]:
-    """The inputs that give rows, in contrast to patterns that EXISTS asks for."""
-    return getattr(plan, "operands", plan.inputs)
 
 
 # -- lints of one operator -------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What all tests share: hypothesis' profiles, and test data that is not ours.
 
-`pytest --hypothesis-profile=find` looks for failures without shrinking them, which for whole
-queries can take minutes.
+Random tests draw the same examples each time. `pytest --hypothesis-profile=find` draws new ones, and
+does not shrink what fails, which for whole queries can take minutes.
 
 The data is read from the folder that STREAMSPARQL_TEST_DATA names, else from `../shared/data`
 beside the repository, and never copied into it. Without it the tests that need it skip, and say so.
@@ -17,7 +17,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import Phase, settings
 
-settings.register_profile("default", deadline=None)
+settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("find", deadline=None, phases=(Phase.explicit, Phase.generate))
 settings.load_profile("default")
 

@@ -36,7 +36,7 @@ class Features:
     volatile: bool = False
     reduced: bool = True
     alternatives: bool = True
-    minus_in_exists: bool = True
+    nested_minus: bool = True
     group_windows: bool = True
     aggregate_clauses: bool = True
     blank_nodes: bool = True
@@ -53,7 +53,7 @@ class Generator:
     features: Features
     new: int = 0
     blanks: int = 0
-    asked: int = 0  # how many EXISTS are around
+    asked: int = 0  # how many EXISTS and GRAPH ?g are around
     slots: list[str] = field(default_factory=list)
 
     # -- choices
@@ -181,7 +181,7 @@ class Generator:
 
     @property
     def may_minus(self) -> bool:
-        return self.features.minus and (self.features.minus_in_exists or not self.asked)
+        return self.features.minus and (self.features.nested_minus or not self.asked)
 
     def _triples(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         self.blanks += 1
@@ -206,7 +206,9 @@ class Generator:
 
     def _graph(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         name = self.pick([":g1", ":g2", "?g"])
+        self.asked += name == "?g"
         group, found = self.group(depth - 1)
+        self.asked -= name == "?g"
         return f"GRAPH {name} {group}", found | ({"?g"} if name == "?g" else set())
 
     def _event(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:

@@ -35,11 +35,12 @@ def ours(query: streamsparql.Query, data: Inputs, t: int = 0) -> object:
 # boolean value (section 17.2.2, plain literals); false < true is true (17.3.1); a path of length
 # zero is at home at a term of the query that the graph does not know (18.4, ZeroLengthPath);
 # a pair that both sides of p|q, or of !(p|^q), connect counts twice (18.4, AlternativePath); a MINUS
-# in an EXISTS looks at the variables of its own patterns (18.6, substitute), not at the outer row's.
+# in an EXISTS or a GRAPH ?g looks at the variables of its own patterns, not at the outer row's or ?g
+# (18.6, substitute and Graph).
 PLAIN = Features(
     booleans_compare=False,
     alternatives=False,
-    minus_in_exists=False,
+    nested_minus=False,
     reduced=False,  # may drop duplicates, or not
     forms=("select", "select", "ask"),
     named_graphs=True,

@@ -124,20 +124,26 @@ def set_left_join_in_hierarchy(
     """The left join of an OPTIONAL, with the filters of its group as condition."""
 
     def left_join(left: Plan) -> Plan:
-        nonlocal right
-        columns: tuple[Variable, ...] = ()
-        sites = [site for prepared in conditions for site in prepared.needs.sites]
-        if sites:
-            left, left_columns = number_rows(left, Variable(f".n{sites[0]} left"), context)
-            right, right_columns = number_rows(right, Variable(f".n{sites[0]} right"), context)
-            columns = tuple(dict.fromkeys((*left_columns, *right_columns)))
-        terms = tuple(
-            fix_columns(p.expression, columns) if columns else p.expression for p in conditions
-        )
+        ours, theirs, condition = _conditioned(left, right, conditions, context)
         marks = tuple(mark for prepared in conditions for mark in prepared.needs.marks)
-        return LeftJoin(left, right, _conjunction(terms), marks)
+        return LeftJoin(ours, theirs, condition, marks)
 
     return left_join
+
+
+def _conditioned(
+    left: Plan, right: Plan, conditions: list[Prepared], context: Context
+) -> tuple[Plan, Plan, Expression | None]:
+    """Both sides of an optional operator, and its condition about their merged rows."""
+    terms = [prepared.expression for prepared in conditions]
+    sites = [site for prepared in conditions for site in prepared.needs.sites]
+    if sites:
+        left, of_left = number_rows(left, Variable(f".n{sites[0]} left"), context)
+        right, of_right = number_rows(right, Variable(f".n{sites[0]} right"), context)
+        columns = tuple(dict.fromkeys((*of_left, *of_right)))
+        terms = [fix_columns(term, columns) for term in terms]
+    condition = e.And(tuple(terms)) if len(terms) > 1 else next(iter(terms), None)
+    return left, right, condition
 
 
 def create_union_hierarchy_over_all(subplans: Iterable[Any]) -> Plan:
@@ -194,8 +200,8 @@ def _create_event_plan(clause: s.Event, scope: Scope, context: Context) -> Steps
         else:
             plan = yield create_plan(side, scope, context)
         sides.append(plan)
-    condition = _conjunction(tuple(prepared.expression for prepared in conditions))
-    return events.event_operator(clause, sides[0], sides[1], condition)
+    left, right, condition = _conditioned(sides[0], sides[1], conditions, context)
+    return events.event_operator(clause, left, right, condition)
 
 
 def _create_path_plan(
@@ -232,12 +238,6 @@ def _optional_side(
     conditions = [x.condition for x in subplans if isinstance(x, Act) and x.condition is not None]
     others = [x for x in subplans if not (isinstance(x, Act) and x.condition is not None)]
     return create_join_hierarchy_over_all(others, context), conditions
-
-
-def _conjunction(conditions: tuple[Expression, ...]) -> Expression | None:
-    if len(conditions) < 2:
-        return conditions[0] if conditions else None
-    return e.And(conditions)
 
 
 def _sub_clauses(group: s.Group) -> list[s.Node]:

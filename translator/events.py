@@ -33,7 +33,7 @@ def check_event_operator(clause: s.Event, context: Context) -> None:
 def event_operator(clause: s.Event, left: Plan, right: Plan, condition: Expression | None) -> Plan:
     """The operator of an event pattern. `condition` comes from the filters of its optional side."""
     for operand, plan in ((clause.left, left), (clause.right, right)):
-        if not plan.fold(_occurs, keep="_occurs"):
+        if not occurs(plan):
             raise QueryError(
                 f"{clause.op} relates occurrences, and what is static never occurs",
                 operand.span,
@@ -51,8 +51,12 @@ def event_operator(clause: s.Event, left: Plan, right: Plan, condition: Expressi
     raise AssertionError(clause.op)
 
 
+def occurs(plan: Plan) -> bool:
+    """Whether a stream is read somewhere below, so that solutions have occurrences."""
+    return plan.fold(_occurs, keep="_occurs")
+
+
 def _occurs(node: Node, parts: list[bool]) -> bool:
-    """Whether a stream is read somewhere below."""
     return isinstance(node, AccessStream) or any(parts)
 
 

@@ -13,13 +13,14 @@ from streamsparql.algebra.event import Detect
 from streamsparql.algebra.expressions import OCCURRENCE, Volatile
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
-from streamsparql.algebra.plan import Operator, Plan
-from streamsparql.algebra.scope import scope
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.scope import below, readable
 from streamsparql.algebra.solutions import Variable
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
 from streamsparql.translator.dialects.detect import TIMESTAMP
+from streamsparql.translator.events import occurs
 
 _OCCURRENCES = frozenset(OCCURRENCE.values())
 
@@ -74,8 +75,9 @@ def check_stamps(
     streams = {node.stream for node in plan.walk() if isinstance(node, AccessStream)}
     for variable, node in asked:
         match node:
-            case s.Operation(_, (_, s.Iri() as iri)) if context.names.iri(iri) not in streams:
-                raise QueryError(f"no stream {context.names.iri(iri)} is read here", iri.span)
+            case s.Operation(args=(_, s.Iri() as iri)) | s.FunctionCall(args=(_, s.Iri() as iri)):
+                if context.names.iri(iri) not in streams:
+                    raise QueryError(f"no stream {context.names.iri(iri)} is read here", iri.span)
         if variable not in context.stamps.bound:
             raise QueryError(
                 "no triple pattern binds what this timestamp is about",
@@ -83,13 +85,15 @@ def check_stamps(
                 hint="f:timestamp(s, p, o) needs the pattern s p o in WHERE, word for word",
             )
     read = [*asked, *_occurrences(query)]
-    for variable in _read_out_of_scope(plan) if read else ():
-        places = [node for other, node in read if other == variable]
+    for part, variable in _read_out_of_scope(plan) if read else ():
+        places = [node.span for other, node in read if other == variable]
+        within = context.spans[id(part)][1] if id(part) in context.spans else query.span
+        inside = [place for place in places if within.start <= place.start < within.end]
         raise QueryError(
-            "what this asks for is not known here: a group of its own, a subquery or GROUP BY"
-            " stands between",
-            places[-1].span,
-            hint="ask inside, and pass it on: (MAX(timestamp(?x)) AS ?t), or BIND(.. AS ?t)",
+            "what this asks for is not known here: it belongs to the rows of another group, or of"
+            " WHERE below GROUP BY",
+            (inside or places)[-1],
+            hint="ask there, and pass it on: (MAX(timestamp(?x)) AS ?t), or BIND(.. AS ?t)",
         )
 
 
@@ -99,22 +103,20 @@ def _occurrences(query: s.Query) -> Iterator[tuple[Variable, s.Node]]:
             yield OCCURRENCE[node.op], node
 
 
-def _read_out_of_scope(plan: Plan) -> Iterator[Variable]:
+def _read_out_of_scope(plan: Plan) -> Iterator[tuple[Plan, Variable]]:
     """The stamps and occurrences that expressions read where no input has them."""
     pending: list[tuple[Plan, frozenset[Variable], bool]] = [(plan, frozenset(), False)]
     while pending:
         node, outer, events = pending.pop()
-        bound = outer.union(v for below in node.inputs for v in scope(below).possible)
+        known = readable(node, outer)
+        if events and any(map(occurs, node.inputs)):
+            known |= _OCCURRENCES
         if not isinstance(node, TriplePatternMatching):  # which binds them
             for variable in _free(node):
-                hidden = variable.stamp or (variable in _OCCURRENCES and not events)
-                if hidden and variable not in bound:
-                    yield variable
+                if (variable.stamp or variable in _OCCURRENCES) and variable not in known:
+                    yield node, variable
         events = events or isinstance(node, Detect)
-        rows = node.operands if isinstance(node, Operator) else node.inputs
-        for below in node.inputs:
-            asked = not any(below is row for row in rows)  # the pattern of an EXISTS
-            pending.append((below, bound if asked else outer, events))
+        pending += [(child, seen, events) for child, seen in below(node, outer)]
 
 
 def _free(plan: Plan) -> Iterator[Variable]:
