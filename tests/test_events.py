@@ -155,6 +155,7 @@ def test_a_rule_makes_of_absence_what_is_settled_by_then():
         "CONSTRUCT { ?x <bad> 1 } { { ?x <p> ?y } EQUALSOPTIONAL { ?x ?any ?k } }",
         "CONSTRUCT { ?x <go> 1 } { { ?x <p> ?y } SEQ { ?x <q> ?z } } HAVING(?y = 1)",
         "CONSTRUCT { ?x <go> 1 } { { ?x <p> ?y } SEQ { ?x <q> ?z } } LIMIT 1",
+        "CONSTRUCT { ?x <go> ?n } { ?x <p> ?y } AGGREGATE { (?n, COUNT, {?x}) }",
         "CONSTRUCT { ?x <go> 1 } { { ?x <p> ?y } SEQ { ?x <q> ?z } } VALUES ?x { <a> }",
         "SELECT ?x { { ?x <p> ?y } SEQ { ?x <q> ?z } FILTER(timestamp(?x) > 3) }",
     ],
@@ -163,6 +164,33 @@ def test_what_has_no_meaning_over_events_is_refused(text):
     with pytest.raises(UnsupportedFeature) as caught:
         plan(text, "epsparql")
     assert "hint" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CONSTRUCT { ?x <r> ?z } { ?x <p> ?z OPTIONAL { GRAPH <g> { ?x <r> ?k } } }",
+        "CONSTRUCT { <a> <r> <b> } { ?x <p> ?z OPTIONAL { ?z <r> ?z } }",
+        "CONSTRUCT { ?x <r> ?z } FROM STREAM <s> FROM NAMED STREAM <t> "
+        "{ ?x <p> ?z OPTIONAL { GRAPH <t> { ?x <r> ?k } } }",
+    ],
+)
+def test_a_rule_may_ask_for_what_it_cannot_make(text):
+    assert plan(text, "epsparql")
+
+
+def test_a_rule_that_does_not_read_what_it_feeds_needs_no_such_stream():
+    text = "CONSTRUCT { ?x <r> ?z } FROM NAMED STREAM <s> { GRAPH <s> { ?x <p> ?z } }"
+    found = plan(text, "epsparql").at(1, events(("a p b", 1), name="s"))
+    assert set(found) == {triple("a r b")}
+
+
+def test_each_optional_event_draws_for_itself():
+    """R16 in the conditions of event operators."""
+    text = "SELECT ?x ?z { { ?x <p> ?y } EQUALSOPTIONAL { ?x <q> ?z FILTER(RAND() < 0.5) } }"
+    items = [(f"s{i} {p} 1", 1) for i in range(40) for p in "pq"]
+    matched = sum(len(mu.domain) == 2 for mu in plan(text).at(1, events(*items)))
+    assert 5 < matched < 35
 
 
 def test_a_node_that_a_rule_makes_is_one_node_inside_and_outside():

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamsparql.algebra.access import AccessStream
-from streamsparql.algebra.event import EqJoin, EqLeftJoin, SeqJoin, SeqRightJoin
+from streamsparql.algebra.event import Closure, EqJoin, EqLeftJoin, SeqJoin, SeqRightJoin
 from streamsparql.algebra.graph import Construct
 from streamsparql.algebra.join import LeftJoin
-from streamsparql.algebra.match import TriplePatternMatching
+from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import BlankNode, Term
+from streamsparql.algebra.terms import IRI, BlankNode, Term
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
@@ -79,26 +79,42 @@ def _has_aggregate(clause: s.SubSelect) -> bool:
     return any(isinstance(node, s.AggregateCall) for node in clause.select.walk())
 
 
-def check_rule(query: s.Query, rule: Construct) -> None:
-    """A CONSTRUCT rule feeds back what it makes, so nothing may be taken from that afterwards."""
+def closed_under_rule(
+    where: Plan, template: tuple[TriplePattern, ...], stream: IRI, query: s.Query, context: Context
+) -> Plan:
+    """WHERE over the stream with all that the query, as a rule, makes of it.
+
+    It joins the first default stream; a WHERE that does not read that one needs no closure.
+    """
     after = query.modifiers
-    if after.group or after.having or after.limit is not None or after.offset or query.values:
+    dropped = (after.group, after.having, after.aggregates, after.limit, after.offset, query.values)
+    if any(part not in ((), None) for part in dropped):
         raise UnsupportedFeature(
-            "what a rule makes becomes part of the stream, so nothing can be dropped after WHERE",
+            "what a rule makes becomes part of the stream, so nothing can be changed after WHERE",
             (after if query.values is None else query.values).span,
             hint="put the condition into WHERE, as a FILTER or VALUES",
         )
-    for absent in _absent_now(rule.input):
-        if any(all(map(_may_be_same, made, absent.pattern)) for made in rule.template):
-            asked = " ".join(map(str, absent.pattern))
+    if not _reads(where, stream):
+        return where
+    for optional in _optional_now(where):
+        if not _reads(optional, stream):
+            continue
+        if any(_may_make(made, optional.pattern) for made in template):
+            _, span = context.spans.get(id(optional), (optional, query.form.span))
             raise UnsupportedFeature(
-                f"this rule makes what it asks the absence of: {asked}",
-                query.form.span,
+                "this is optional in a rule that makes such triples: whether it is there would"
+                " depend on itself",
+                span,
                 hint="ask for what came before, with SEQ, or make triples with another predicate",
             )
+    return Closure(stream, (Construct(template, where),), where)
 
 
-def _absent_now(rule: Plan) -> Iterator[TriplePatternMatching]:
+def _reads(plan: Plan, stream: IRI) -> bool:
+    return any(isinstance(node, AccessStream) and node.stream == stream for node in plan.walk())
+
+
+def _optional_now(rule: Plan) -> Iterator[TriplePatternMatching]:
     """The patterns that a rule may find absent at its own instant, when it is about to fire.
 
     What stands left of a SEQ has ended before, and is settled by then.
@@ -117,6 +133,13 @@ def _absent_now(rule: Plan) -> Iterator[TriplePatternMatching]:
                 pending += [(below, optional) for below in node.inputs]
 
 
-def _may_be_same(made: Term | Variable, asked: Term | Variable) -> bool:
-    free = isinstance(made, Variable | BlankNode) or isinstance(asked, Variable)
-    return free or made == asked
+def _may_make(made: TriplePattern, asked: TriplePattern) -> bool:
+    """Whether a template's triple can match a pattern, for some values of its variables."""
+    bound: dict[Variable, Term] = {}
+    for term, place in zip(made, asked, strict=True):
+        if isinstance(term, Variable | BlankNode):
+            continue
+        wanted = bound.setdefault(place, term) if isinstance(place, Variable) else place
+        if wanted != term:
+            return False
+    return True

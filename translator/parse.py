@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from streamsparql.errors import QueryError, QuerySyntaxError, Span
+from streamsparql.errors import QueryError, QuerySyntaxError, position
 from streamsparql.translator import lalr, syntax
 from streamsparql.translator.build import CALLBACKS
 from streamsparql.translator.lalr import END, ParseFailure, Table, Token
@@ -149,6 +149,7 @@ _ELSEWHERE = {  # a word of another language, what is expected in its place, wha
         ("OPTIONAL", "what an event operator relates stands in braces: { .. } SEQ { .. }"),
     ),
 }
+_CLOSED_STRING = re.compile(r"""(["'])(?:(?!\1)[^\n\r\\]|\\.)*\1""")
 _UPDATE = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE COPY MOVE ADD".split())
 
 
@@ -159,10 +160,14 @@ def _hint(
     if token.type == END:
         return _unclosed(table, text) if "RBRACE" in terminals else ""
     if token.text[0] in "\"'" and not token.type:
+        if _CLOSED_STRING.match(text, token.start):
+            return 'an escape in this string is none; \\t, \\n, \\" and \\u0041 are some'
         return "this string has no end on its line; a long string stands in three quotes"
     if token.text[0] == "<" and token.type != "IRIREF" and terminals & _IRIS:
         return "an IRI in < > has no spaces, quotes or braces in it, and must end with >"
     instead, how = _ELSEWHERE.get(word, ("", ""))
+    if word == "=" and text[token.start - 1 : token.start] != "=":
+        instead = ""
     if instead in terminals or f"'{instead}'" in expected:
         return how
     if word in _UPDATE and "SELECT" in terminals:
@@ -200,5 +205,5 @@ def _unclosed(table: Table, text: str) -> str:
         at = token.end
     if not opened:
         return ""
-    line, column = QuerySyntaxError("", Span(opened[-1], opened[-1]), text)._position or (0, 0)
+    line, column = position(text, opened[-1])
     return f"the {{ at line {line}, column {column} is never closed"

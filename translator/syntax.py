@@ -94,7 +94,6 @@ class Exists(Node):
 
 
 Expression = Var | Iri | Lit | Operation | FunctionCall | AggregateCall | Exists
-Constraint = Expression
 
 
 class PathOperation(Node):

@@ -9,7 +9,7 @@ from typing import Literal
 
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
-from streamsparql.algebra.event import Closure, Detect
+from streamsparql.algebra.event import Detect
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Plan
@@ -31,7 +31,7 @@ from streamsparql.translator.dialects import (
     dialect_named,
     foreign,
 )
-from streamsparql.translator.events import check_rule
+from streamsparql.translator.events import closed_under_rule
 from streamsparql.translator.names import Names
 from streamsparql.translator.parse import parse
 from streamsparql.translator.sources import Dataset, Scope, access, dataset
@@ -159,9 +159,8 @@ def _create_query_plan(query: s.Query, scope: Scope, context: Context) -> Steps[
     plan = where
     if context.dialect.content == "events":
         if isinstance(query.form, s.ConstructForm):
-            rule = Construct(context.template(query.form.template), where)
-            check_rule(query, rule)
-            plan = Closure(scope.streams[0].name, (rule,), where)
+            made = context.template(query.form.template)
+            plan = closed_under_rule(where, made, scope.streams[0].name, query, context)
         plan = Detect(plan)
         if query.where is not None:
             context.came_from(plan, query.where)

@@ -339,9 +339,9 @@ class _Unparser:
         if is_block(plan):
             return self.block(plan, bare)
         match plan:
-            case Union((*streams, Graph(Variable() as name, inner))) if all(
-                _is_named_stream(branch, name) for branch in streams
-            ):
+            case Union((*streams, Graph(Variable() as name, inner))) if [
+                _named_stream(branch, name) for branch in streams
+            ] == self.named_streams():
                 return _block(f"GRAPH {name}", (yield self.group(inner)))
             case Union(branches):
                 lines: Lines = []
@@ -358,6 +358,11 @@ class _Unparser:
             case _ if plan == shape.UNIT or isinstance(plan, _GROUPED):
                 return (yield self.braces(plan))
         raise UnsupportedFeature(f"no group can hold a {type(plan).__name__}")
+
+    def named_streams(self) -> list[IRI]:
+        """The streams that GRAPH ?g ranges over, in order."""
+        default = self.sources.default if self.dialect.name == "csparql" else {}
+        return list(dict.fromkeys((*default, *self.sources.streams)))
 
     def event(self, plan: ev.EventPair) -> Steps[Lines]:
         """`{ .. } SEQ { .. }`, with the condition among the filters of the optional side."""
@@ -478,12 +483,12 @@ _EVENT: dict[type[Plan], tuple[str, int | None]] = {
 }
 
 
-def _is_named_stream(branch: Plan, name: Variable) -> bool:
-    """Whether it is GRAPH ?name at one stream, beside the graphs that only the caller knows."""
+def _named_stream(branch: Plan, name: Variable) -> IRI | None:
+    """The stream at which a branch is GRAPH ?name, beside the graphs that only the caller knows."""
     match branch:
-        case Join(shape.Table((variable,), ((IRI(),),)), _):
-            return variable == name
-    return False
+        case Join(shape.Table((variable,), ((IRI() as stream,),)), _) if variable == name:
+            return stream
+    return None
 
 
 def _without_slice(plan: Plan) -> tuple[Plan, Lines]:
