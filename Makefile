@@ -13,11 +13,14 @@ test:
 long:
 	$(BIN)/python -m pytest -m long
 
-lint:
+lint: .venv/bin/ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p streamsparql
 	$(BIN)/python -m pytest tests/test_import_contract.py
+
+.venv/bin/ruff:
+	@echo 'ruff, mypy and import-linter come with: make install'; exit 1
 
 golden:
 	$(BIN)/python tests/test_golden.py

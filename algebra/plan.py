@@ -1,6 +1,6 @@
 """The base of all logical plan nodes, and how a plan executes its own meaning.
 
-Every operator of sections 4 and 5 of SEMANTICS.md obeys one law, snapshot reducibility:
+Every operator of section 4 of SEMANTICS.md obeys one law, snapshot reducibility:
 
     tau_t(op(S1 .. Sk)) = op_static(tau_t(S1) .. tau_t(Sk))
 

@@ -128,8 +128,8 @@ def latest(one: Term, other: Term) -> Term:
 def numbered(rows: Iterable[tuple[Solution, int]]) -> Iterator[tuple[Solution, int]]:
     """Each row as often as it comes, with its number among those that are the same but for stamps.
 
-    It is what tells equal rows apart (R16). Where a stream repeats what it said, a row goes on with
-    another stamp; its number stays, as the earlier rows come first.
+    It is what tells equal rows apart (R16). Stamps do not count: where a stream repeats itself, a
+    row goes on with another stamp, and is the first of its kind as before.
 
     >>> x = Solution({Variable("x"): Literal("a")})
     >>> [number for _, number in numbered([(x, 2)])]

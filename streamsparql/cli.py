@@ -29,8 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and gives its exit status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a pipe or a file gets UTF-8, as our files have it
-            utf8 = not stream.isatty() and "PYTHONIOENCODING" not in os.environ
-            stream.reconfigure(encoding="utf-8" if utf8 else None, errors="backslashreplace")
+            encoding = None if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)

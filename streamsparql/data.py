@@ -59,7 +59,10 @@ def _item(entry: Any, source: str) -> Item:
         entry = (entry[:3], entry[3])
     triple, *times = entry
     if not 1 <= len(times) <= 2 or not all(type(t) is int and t >= 0 for t in times):
-        raise SourceError(f"{entry!r} has no times: give whole milliseconds from 0 on")
+        raise SourceError(
+            f"{entry!r} is no item: give (s, p, o, t) or ((s, p, o), start, end), with times in"
+            " whole milliseconds from 0 on"
+        )
     if times[0] > times[-1]:
         raise SourceError(f"{entry!r} ends before it starts")
     return Item(_triple(triple, source), times[0], times[-1])

@@ -28,15 +28,20 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     >>> compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }").variables
     ('x',)
     """
-    given = {"text": (text, str), "dialect": (dialect, str), "origin": (origin, int)}
-    for name, (value, kind) in given.items():
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} is a {kind.__name__}, not {value!r:.40}")
+    _expect(str, text=text, dialect=dialect, base=base or "")
+    _expect(int, origin=origin)
+    _expect(bool, pedantic=pedantic)
     return Query(translate(text, dialect, base or "", origin, pedantic))
 
 
+def _expect(kind: type, **options: object) -> None:
+    for name, value in options.items():
+        if type(value) is not kind and (kind is not str or not isinstance(value, str)):
+            raise TypeError(f"{name} is a {kind.__name__}, not {value!r:.40}")
+
+
 class Query:
-    """What a query's text means, to be read, explained and run."""
+    """What a query's text means, to be read and explained."""
 
     def __init__(self, translation: Translation) -> None:
         self.translation = translation
