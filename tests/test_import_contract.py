@@ -50,6 +50,8 @@ def test_the_contract_is_kept(installed: Path) -> None:
         ("algebra/terms.py", "import streamsparql.translator.parse"),
         ("translator/parse.py", "import streamsparql.query"),
         ("algebra/window.py", "import numpy"),
+        ("physical/__init__.py", "import streamsparql.translator.parse"),
+        ("translator/parse.py", "import streamsparql.physical"),
         ("translator/text.py", "import rdflib"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINKS = {"algebra": "../algebra", "translator": "../translator"}
+LINKS = {name: f"../{name}" for name in ("algebra", "physical", "translator")}
 
 
 @pytest.fixture(scope="module")
