@@ -12,6 +12,7 @@ from functools import cache, cached_property
 
 from streamsparql.algebra import event, filter, graph, group, join, shape, window
 from streamsparql.algebra import expressions as e
+from streamsparql.algebra.access import AccessStream
 from streamsparql.algebra.errors import ExpressionError
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
@@ -407,6 +408,11 @@ def _of_query(translation: Translation) -> Iterator[Warning]:
             text,
             hint="a group's window wins over that of FROM; static graphs have none",
         )
+    read = {node.stream for node in translation.plan.walk() if isinstance(node, AccessStream)}
+    for stream in translation.dataset.streams.values():
+        if stream.window is None and stream.clause is not None and stream.name not in read:
+            message = f"no pattern reads the stream {stream.name}"
+            yield Warning("unused-stream", message, stream.clause.span, text)
     query = translation.syntax
     if query.register is not None and query.register.kind == "STREAM":
         if translation.dialect.name == "csparql" and translation.form in ("select", "ask"):

@@ -23,9 +23,26 @@ from streamsparql.errors import (
 )
 
 CS = "SELECT ?x FROM STREAM <s> [RANGE 9s STEP 1s] "
+AS_W = "SELECT * FROM NAMED <s> [NOW] AS ?w "
 RW = "SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT9S STEP PT1S] "
 # (text, error, line, column, what the message says, what the hint says)
 MISTAKES = [
+    (
+        AS_W + "{ GRAPH ?w { ?x ?y ?z } BIND(1 AS ?w) }",
+        QueryError,
+        1,
+        71,
+        "?w names a window",
+        "GRAPH ?w",
+    ),
+    (
+        AS_W + "{ GRAPH ?w { ?x ?y ?z } VALUES ?w { 1 } }",
+        QueryError,
+        1,
+        68,
+        "?w names a window",
+        "GRAPH ?w",
+    ),
     ("SELECT ?x {\n ?x a <b> .\n FILTRE(?x > 3)\n}", QuerySyntaxError, 3, 2, "FILTRE", "FILTER?"),
     ("SELECT ?x {\n ?x <p> ?y\n ?y <q> ?z }", QuerySyntaxError, 3, 2, "?y", "need a '.'"),
     ("SELECT ?x {\n ?x <p> ?y .\n", QuerySyntaxError, 2, 13, "ends too early", "line 1, column 11"),

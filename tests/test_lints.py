@@ -42,6 +42,7 @@ DOUBTFUL = [
         "SELECT ?x FROM NAMED WINDOW <w> ON <s> [RANGE 5 STEP 5] { ?x <p> ?y }",
         ("unused-window", "[RANGE 5 STEP 5]"),
     ),
+    ("SELECT ?x FROM STREAM <s> { GRAPH <g> { ?x <p> ?y } }", ("unused-stream", "STREAM <s>")),
     ("SELECT ?x { STREAM <s> [ALL] { ?x <p> ?y } }", ("unbounded-state", "STREAM <s> [ALL] { ?x <p> ?y }")),
     ("SELECT ?x { { ?x <p> ?y } SEQ { ?x <p> ?z } }", ("unbounded-state", "{ { ?x <p> ?y } SEQ { ?x <p> ?z } }")),
     (

@@ -97,6 +97,7 @@ class _Checker:
             if keys is not None and name not in keys:
                 raise _ungrouped(item.variable)
         else:
+            self.no_slot(item.variable)
             if name in scope or name in shown or (keys is not None and name in keys):
                 raise QueryError(
                     f"?{name} has a value already",
@@ -117,6 +118,7 @@ class _Checker:
         for key in modifiers.group:
             yield self.expression(key.expression)
             if key.variable is not None:
+                self.no_slot(key.variable)
                 if key.variable.name in scope or key.variable.name in keys:
                     raise QueryError(
                         f"?{key.variable.name} has a value already",
@@ -209,6 +211,7 @@ class _Checker:
                     hint="load the data and give it as graphs={iri: source}; ask for it with GRAPH",
                 )
             case s.Bind(expression, variable):
+                self.no_slot(variable)
                 yield self.expression(expression)
                 if variable.name in scope:
                     raise QueryError(
@@ -253,6 +256,7 @@ class _Checker:
     def inline_data(self, data: s.InlineData) -> Names:
         names: Names = {}
         for variable in data.variables:
+            self.no_slot(variable)
             if variable.name in names:
                 raise QueryError(f"?{variable.name} is listed twice", variable.span)
             names[variable.name] = None
