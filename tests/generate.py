@@ -37,6 +37,7 @@ class Features:
     reduced: bool = True
     alternatives: bool = True
     nested_minus: bool = True
+    bare_graphs: bool = True  # GRAPH ?g over a group that may have no triple pattern of its own
     group_windows: bool = True
     aggregate_clauses: bool = True
     blank_nodes: bool = True
@@ -209,6 +210,9 @@ class Generator:
         self.asked += name == "?g"
         group, found = self.group(depth - 1)
         self.asked -= name == "?g"
+        if name == "?g" and not self.features.bare_graphs:
+            first, more = self._triples(0, set())
+            group, found = f"{{ {first} {group[1:]}", found | more
         return f"GRAPH {name} {group}", found | ({"?g"} if name == "?g" else set())
 
     def _event(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:

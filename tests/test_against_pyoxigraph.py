@@ -36,11 +36,12 @@ def ours(query: streamsparql.Query, data: Inputs, t: int = 0) -> object:
 # zero is at home at a term of the query that the graph does not know (18.4, ZeroLengthPath);
 # a pair that both sides of p|q, or of !(p|^q), connect counts twice (18.4, AlternativePath); a MINUS
 # in an EXISTS or a GRAPH ?g looks at the variables of its own patterns, not at the outer row's or ?g
-# (18.6, substitute and Graph).
+# (18.6, substitute and Graph); GRAPH ?g binds ?g also where its group asks for no triple (18.6, Graph).
 PLAIN = Features(
     booleans_compare=False,
     alternatives=False,
     nested_minus=False,
+    bare_graphs=False,
     reduced=False,  # may drop duplicates, or not
     forms=("select", "select", "ask"),
     named_graphs=True,
