@@ -49,7 +49,7 @@ def readable(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
 
     `outer` are those of the rows that EXISTS is asked for, where the operator is in its pattern.
     """
-    return outer.union(v for below in plan.inputs for v in scope(below).possible)
+    return outer.union(v for child in plan.inputs for v in scope(child).possible)
 
 
 def below(plan: Plan, outer: frozenset[Variable]) -> Iterator[tuple[Plan, frozenset[Variable]]]:
@@ -95,8 +95,8 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             sure = isinstance(expression, Constant) or expression in inputs[0].certain
             return _all([inputs[0], Scope((variable,) * sure, (variable,))])
         case shape.Projection(variables):
-            below = frozenset(inputs[0].certain)
-            return Scope(tuple(v for v in variables if v in below), variables)
+            found = frozenset(inputs[0].certain)
+            return Scope(tuple(v for v in variables if v in found), variables)
         case group.Aggregation(keys, aggregates):
             counts = (v for v, call in aggregates if call.function == "COUNT")
             certain = (*(k for k in keys if k in inputs[0].certain), *counts)

@@ -185,6 +185,12 @@ def test_a_rule_that_does_not_read_what_it_feeds_needs_no_such_stream():
     assert set(found) == {triple("a r b")}
 
 
+def test_what_feeds_nothing_back_may_be_cut():
+    text = "CONSTRUCT { ?x <r> ?z } FROM NAMED STREAM <s> { GRAPH <s> { ?x <p> ?z } } LIMIT 1"
+    found = plan(text, "epsparql").at(1, events(("a p b", 1), ("a p c", 1), name="s"))
+    assert set(found) == {triple("a r b")}
+
+
 def test_each_optional_event_draws_for_itself():
     """R16 in the conditions of event operators."""
     text = "SELECT ?x ?z { { ?x <p> ?y } EQUALSOPTIONAL { ?x <q> ?z FILTER(RAND() < 0.5) } }"

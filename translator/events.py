@@ -86,6 +86,8 @@ def closed_under_rule(
 
     It joins the first default stream; a WHERE that does not read that one needs no closure.
     """
+    if not _reads(where, stream):
+        return where
     after = query.modifiers
     dropped = (after.group, after.having, after.aggregates, after.limit, after.offset, query.values)
     if any(part not in ((), None) for part in dropped):
@@ -94,8 +96,6 @@ def closed_under_rule(
             (after if query.values is None else query.values).span,
             hint="put the condition into WHERE, as a FILTER or VALUES",
         )
-    if not _reads(where, stream):
-        return where
     for optional in _optional_now(where):
         if not _reads(optional, stream):
             continue

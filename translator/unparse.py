@@ -44,6 +44,8 @@ Lines = list[str]
 def unparse(plan: Plan, dialect: str = "streaming") -> str:
     """A text of the dialect that compiles to this plan; `UnsupportedFeature` where there is none.
 
+    The origin of window grids is no part of a text: compile it with the `origin` that it had.
+
     >>> plan = translate("SELECT ?s { ?s a <T> OPTIONAL { ?s <p> ?o } }").plan
     >>> print(unparse(plan))
     SELECT ?s
