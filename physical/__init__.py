@@ -1,7 +1,7 @@
-"""How plans are computed: the room for the interval operators. The algebra's definitions run today.
+"""How plans are computed: interval operators over columnar batches.
 
-It may import the algebra, and neither the translator nor what users touch; the import contract in
-setup.cfg holds that.
+`lower` makes a physical plan of a logical one, `pipeline` runs it. It may import the algebra, and
+neither the translator nor what users touch; the import contract in setup.cfg holds that.
 """
 
 if __name__ == "physical":

@@ -1,0 +1,130 @@
+"""Batches: many rows at once, as columns of term ids with the intervals they hold over.
+
+A row is a solution mapping with its validity `[start, end)`. Its terms are ids of a
+`TermDictionary`; id 0 means that the variable is unbound. The columns are the plan's variables by
+name, hidden ones included; triples are rows with the three columns of `TRIPLE`. A batch is ordered
+by `start`. `count` says how often each row is there; None says once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Columns: TypeAlias = dict[str, IntArray]
+
+TRIPLE = (".s", ".p", ".o")
+"""The columns of a batch of triples."""
+
+UNBOUND = 0
+
+
+class Batch:
+    """Rows in columns, each over `[start, end)`; ordered by `start`.
+
+    >>> batch = Batch({"x": np.array([7, 8])}, np.array([0, 5]), np.array([9, 9]))
+    >>> len(batch), batch.where(batch.start > 0).columns["x"].tolist()
+    (2, [8])
+    """
+
+    __slots__ = ("columns", "count", "end", "start")
+
+    def __init__(
+        self, columns: Columns, start: IntArray, end: IntArray, count: IntArray | None = None
+    ) -> None:
+        self.columns = columns
+        self.start = start
+        self.end = end
+        self.count = count
+
+    @classmethod
+    def empty(cls, names: Iterable[str]) -> Batch:
+        """No rows, with these columns."""
+        return cls(dict.fromkeys(names, _NONE), _NONE, _NONE)
+
+    @classmethod
+    def concat(cls, batches: Sequence[Batch], names: Sequence[str] | None = None) -> Batch:
+        """All rows of batches that have the same columns, one batch after the other.
+
+        With `names`, the result has just these columns; those that a batch lacks are unbound.
+        """
+        if names is None:
+            names = list(batches[0].columns)
+        batches = [batch for batch in batches if len(batch)] or list(batches[:1])
+        if len(batches) == 1:
+            return batches[0].project(names) if batches else cls.empty(names)
+        count = None
+        if any(batch.count is not None for batch in batches):
+            count = np.concatenate([batch.counts() for batch in batches])
+        return cls(
+            {name: np.concatenate([batch.column(name) for batch in batches]) for name in names},
+            np.concatenate([batch.start for batch in batches]),
+            np.concatenate([batch.end for batch in batches]),
+            count,
+        )
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self)} rows of {', '.join(self.columns)})"
+
+    def column(self, name: str) -> IntArray:
+        """The ids of a variable; all unbound where the batch does not have it."""
+        found = self.columns.get(name)
+        return np.zeros(len(self), np.int64) if found is None else found
+
+    def counts(self) -> IntArray:
+        """How often each row is there, as an array."""
+        return np.ones(len(self), np.int64) if self.count is None else self.count
+
+    def project(self, names: Iterable[str]) -> Batch:
+        """The same rows with just these columns."""
+        return Batch({n: self.column(n) for n in names}, self.start, self.end, self.count)
+
+    def with_columns(self, columns: Mapping[str, IntArray]) -> Batch:
+        """The same rows with columns added or replaced."""
+        return Batch({**self.columns, **columns}, self.start, self.end, self.count)
+
+    def over(self, start: IntArray, end: IntArray) -> Batch:
+        """The same rows over other intervals."""
+        return Batch(self.columns, start, end, self.count)
+
+    def take(self, index: IntArray) -> Batch:
+        """The rows at these places, in that order."""
+        count = None if self.count is None else self.count[index]
+        columns = {name: column[index] for name, column in self.columns.items()}
+        return Batch(columns, self.start[index], self.end[index], count)
+
+    def where(self, mask: BoolArray) -> Batch:
+        """The rows where the mask is true, their order kept."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def part(self, first: int, after: int) -> Batch:
+        """The rows from place `first` to before `after`; nothing is copied."""
+        cut = slice(first, after)
+        count = None if self.count is None else self.count[cut]
+        columns = {name: column[cut] for name, column in self.columns.items()}
+        return Batch(columns, self.start[cut], self.end[cut], count)
+
+    def ordered(self) -> Batch:
+        """The rows by `start`, those of the same start in the order that they have."""
+        if len(self) < 2 or bool((self.start[1:] >= self.start[:-1]).all()):
+            return self
+        return self.take(np.argsort(self.start, kind="stable"))
+
+    def expanded(self) -> Batch:
+        """Each row as often as its count says, counted no more."""
+        if self.count is None:
+            return self
+        index = np.repeat(np.arange(len(self)), self.count)
+        return Batch(self.columns, self.start, self.end).take(index)
+
+
+_NONE: IntArray = np.empty(0, np.int64)
+_NONE.setflags(write=False)

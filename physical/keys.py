@@ -1,0 +1,50 @@
+"""One number for many: what rows are sorted, grouped and joined by.
+
+The key of a row is a function of some of its columns. Of one column it is the id itself. Of several
+it is a hash, so rows with the same key need not be the same: `same_rows` tells, and where two rows
+collide, another `salt` gives other keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsparql.physical.batch import BoolArray, IntArray
+
+_MULTIPLIERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+def row_keys(columns: Sequence[IntArray], rows: int, salt: int = 0) -> IntArray:
+    """A key for each of the rows; all the same where there is no column.
+
+    >>> one, two = np.array([1, 1, 2]), np.array([5, 5, 5])
+    >>> a, b, c = row_keys([one, two], 3).tolist()
+    >>> a == b, a == c
+    (True, False)
+    """
+    if not columns:
+        return np.zeros(rows, np.int64)
+    if len(columns) == 1 and not salt:
+        return columns[0]
+    key = np.full(rows, salt + 1, np.uint64)
+    for column in columns:
+        key = _mixed((key ^ _mixed(column.view(np.uint64))) * np.uint64(_MULTIPLIERS[0]))
+    return key.view(np.int64)
+
+
+def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64: each bit of the input moves half of the output's."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(_MULTIPLIERS[1])
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(_MULTIPLIERS[2])
+    return x ^ (x >> np.uint64(31))
+
+
+def same_rows(columns: Sequence[IntArray], one: IntArray, other: IntArray) -> BoolArray:
+    """Whether the rows at the places `one` and `other` agree in all columns, pair by pair."""
+    same = np.ones(len(one), np.bool_)
+    for column in columns:
+        same &= column[one] == column[other]
+    return same
