@@ -6,22 +6,14 @@ rdflib terms, or strings in N-Triples syntax; rdflib is imported only when one o
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.errors import SourceError
 
 if TYPE_CHECKING:
     from rdflib.term import Identifier
-
-_NTRIPLES = re.compile(
-    r"""<(?P<iri>[^<>"{}|^`\s]*)> | _:(?P<blank>\S+)
-      | "(?P<text>(?:[^"\\\n\r]|\\.)*)"(?:@(?P<tag>[A-Za-z0-9-]+)|\^\^<(?P<datatype>[^<>\s]*)>)?""",
-    re.X,
-)
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
-_ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def term(value: Any, source: str = "") -> Term:
@@ -46,26 +38,9 @@ def term(value: Any, source: str = "") -> Term:
         if value.language:
             return Literal(str(value), language=value.language)
         return Literal(str(value), datatype) if datatype else Literal(str(value))
-    if isinstance(value, str) and (found := _NTRIPLES.fullmatch(value)):
-        return _ntriples(found, source)
+    if isinstance(value, str) and (found := parse_term(value, source)) is not None:
+        return found
     raise SourceError(f"{value!r} is no RDF term: give rdflib's, or a string as in N-Triples")
-
-
-def _ntriples(found: re.Match[str], source: str) -> Term:
-    if found["iri"] is not None:
-        return IRI(_unescape(found["iri"]))
-    if found["blank"] is not None:
-        return BlankNode(source + found["blank"])
-    text = _unescape(found["text"])
-    if found["tag"]:
-        return Literal(text, language=found["tag"])
-    return Literal(text, IRI(_unescape(found["datatype"]))) if found["datatype"] else Literal(text)
-
-
-def _unescape(text: str) -> str:
-    return _ESCAPE.sub(
-        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _ESCAPED.get(m[3], m[3]), text
-    )
 
 
 def to_rdflib(value: Term) -> Identifier:
