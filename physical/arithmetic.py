@@ -1,0 +1,280 @@
+"""Numbers in columns: what `=`, `<` and arithmetic are on many of them at once.
+
+Each function here is a piece of `algebra.operators` on arrays, and gives exactly what that gives.
+Where arrays of doubles and of int64 cannot tell (two decimals that one double stands for, an
+integer of more than 64 bits, a literal that is no number), the answer is SLOW: the caller works
+those rows out one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsparql.physical.batch import UNBOUND, BoolArray, IntArray
+from streamsparql.physical.terms import DECIMAL, DOUBLE, FLOAT, INTEGER, LITERAL, TermDictionary
+
+Truth: TypeAlias = npt.NDArray[np.int8]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+Kinds: TypeAlias = npt.NDArray[np.int8]
+
+FALSE, TRUE, ERROR, SLOW = 0, 1, 2, 3
+"""The truth of a row: SPARQL's three values, and "not known by these means"."""
+
+NO_VALUE, UNKNOWN = -2, -1
+"""Kinds beside those of numbers: the row is an error; it has to be worked out by itself."""
+
+_EXACT = float(1 << 53)
+"""Up to here a double stands for one integer only."""
+
+_COMPARISONS: dict[str, Callable[..., BoolArray]] = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    ">": np.greater,
+    "<=": np.less_equal,
+    ">=": np.greater_equal,
+}
+COMPARED = frozenset(_COMPARISONS)
+CALCULATED = frozenset("+-*/")
+ROUNDED = frozenset({"u-", "u+", "ABS", "CEIL", "FLOOR", "ROUND"})
+
+
+class Operand:
+    """What an operator sees of one of its arguments: numbers by row, or one for all rows.
+
+    `values` are the doubles that the numbers round to, `kinds` their types. `ids` are the terms,
+    where the argument is not just calculated. `integers` are the exact values of xsd:integers, with
+    whether there is one.
+    """
+
+    __slots__ = ("_integers", "ids", "kinds", "terms", "values")
+
+    def __init__(
+        self,
+        terms: TermDictionary,
+        values: FloatArray,
+        kinds: Kinds,
+        ids: IntArray | None = None,
+        integers: tuple[IntArray, BoolArray] | None = None,
+    ) -> None:
+        self.terms, self.values, self.kinds, self.ids = terms, values, kinds, ids
+        self._integers = integers
+
+    @classmethod
+    def of(cls, terms: TermDictionary, ids: IntArray) -> Operand:
+        """The numbers among terms."""
+        found = terms.numbers(ids)
+        return cls(terms, found.values, found.kinds, ids)
+
+    @property
+    def integers(self) -> tuple[IntArray, BoolArray]:
+        """The exact values of integers that fit in 64 bits, and where they are."""
+        if self._integers is None:
+            if self.ids is None:
+                self._integers = np.zeros(len(self.kinds), np.int64), self.kinds == NO_VALUE - 1
+            else:
+                self._integers = self.terms.exact_integers(self.ids)
+        return self._integers
+
+    def take(self, index: IntArray) -> Operand:
+        """Some of the rows."""
+        if len(self.kinds) == 1:
+            return self
+        integers = self._integers
+        return Operand(
+            self.terms,
+            self.values[index],
+            self.kinds[index],
+            None if self.ids is None else self.ids[index],
+            None if integers is None else (integers[0][index], integers[1][index]),
+        )
+
+    def arguments(self) -> Kinds:
+        """The kinds for a strict operator on numbers: all that is none is NO_VALUE or UNKNOWN."""
+        if self.ids is None or self.kinds.all():
+            return self.kinds
+        literal = self.terms.sorts(self.ids) == LITERAL
+        others = np.where(literal, UNKNOWN, NO_VALUE).astype(np.int8)
+        return np.where(self.kinds > 0, self.kinds, others)
+
+
+# -- Comparisons --------------------------------------------------------------------------------
+
+
+def compared(symbol: str, a: Operand, b: Operand) -> Truth:
+    """`a symbol b` by row, of those in COMPARED."""
+    with np.errstate(invalid="ignore"):
+        truth = _COMPARISONS[symbol](a.values, b.values).view(np.int8)
+    low, high = np.minimum(a.kinds, b.kinds), np.maximum(a.kinds, b.kinds)
+    if not len(low) or (low.min() > 0 and high.min() == DOUBLE):
+        return truth
+    _compare_singles(truth, symbol, a, b, (low > 0) & (high == FLOAT))
+    doubtful = (low > 0) & (high <= DECIMAL) & (a.values == b.values)
+    _compare_exactly(truth, symbol, a, b, np.flatnonzero(doubtful))
+    others = np.flatnonzero(low <= 0)
+    if len(others):
+        truth[others] = _compare_others(symbol, a.take(others), b.take(others))
+    return truth
+
+
+def _compare_singles(truth: Truth, symbol: str, a: Operand, b: Operand, where: BoolArray) -> None:
+    index = np.flatnonzero(where)
+    if len(index):
+        one, other = _singles(a.take(index).values), _singles(b.take(index).values)
+        truth[index] = _COMPARISONS[symbol](one, other)
+
+
+def _singles(values: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float32).astype(np.float64)
+
+
+def _compare_exactly(truth: Truth, symbol: str, a: Operand, b: Operand, index: IntArray) -> None:
+    """Exact numbers that round to the same double. Those that do not are ordered as the doubles."""
+    if not len(index):
+        return
+    a, b = a.take(index), b.take(index)
+    small = (a.kinds == INTEGER) & (b.kinds == INTEGER) & (np.abs(a.values) < _EXACT)
+    if a.ids is not None and b.ids is not None:
+        small |= a.ids == b.ids
+    if small.all():
+        return
+    (one, one_fits), (other, other_fits) = a.integers, b.integers
+    exact = np.where(one_fits & other_fits, _COMPARISONS[symbol](one, other), SLOW)
+    truth[index] = np.where(small, truth[index], exact)
+
+
+def _compare_others(symbol: str, a: Operand, b: Operand) -> Truth:
+    """Rows of which at least one operand is not known to be a number."""
+    one, other = a.arguments(), b.arguments()
+    unbound = _unbound(a) | _unbound(b)
+    if symbol not in ("=", "!="):
+        no_value = (one == NO_VALUE) | (other == NO_VALUE)
+        return np.where(no_value, ERROR, SLOW).astype(np.int8)
+    same = np.zeros(len(unbound), np.bool_)
+    if a.ids is not None and b.ids is not None:
+        same = a.ids == b.ids
+    # A term that is no number equals itself; an IRI or a blank node equals nothing else. But what
+    # is calculated and not known may be an error.
+    resource = (one == NO_VALUE) | (other == NO_VALUE)
+    for operand, kinds in ((a, one), (b, other)):
+        if operand.ids is None:
+            resource &= kinds != UNKNOWN
+    equal = np.where(same, TRUE, np.where(resource, FALSE, SLOW))
+    if symbol == "!=":
+        equal = np.where(equal == SLOW, SLOW, 1 - equal)
+    return np.where(unbound, ERROR, equal).astype(np.int8)
+
+
+def _unbound(operand: Operand) -> BoolArray:
+    return operand.kinds == NO_VALUE if operand.ids is None else operand.ids == UNBOUND
+
+
+# -- Arithmetic ---------------------------------------------------------------------------------
+
+
+def calculated(symbol: str, a: Operand, b: Operand) -> Operand:
+    """`a symbol b` by row, of those in CALCULATED."""
+    values = _in_doubles(symbol, a.values, b.values)
+    one, other = a.arguments(), b.arguments()
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    if not len(low) or (low.min() > 0 and high.min() == DOUBLE):
+        return Operand(a.terms, values, high)
+    kinds = np.where(low > 0, high, low)
+    kinds[kinds == DECIMAL] = UNKNOWN
+    single = np.flatnonzero(kinds == FLOAT)
+    if len(single):
+        x, y = _singles(a.take(single).values), _singles(b.take(single).values)
+        values[single] = _singles(_in_doubles(symbol, x, y))
+    integers = None
+    if (kinds == INTEGER).any():
+        whole, exact = _in_integers(symbol, a, b)
+        exact &= kinds == INTEGER
+        kinds[(kinds == INTEGER) & ~exact] = UNKNOWN
+        values = np.where(exact, whole.astype(np.float64), values)
+        integers = whole, exact
+    return Operand(a.terms, values, kinds, None, integers)
+
+
+def _in_doubles(symbol: str, x: FloatArray, y: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        match symbol:
+            case "+":
+                return x + y
+            case "-":
+                return x - y
+            case "*":
+                return x * y
+        return x / y
+
+
+def _in_integers(symbol: str, a: Operand, b: Operand) -> tuple[IntArray, BoolArray]:
+    """Results in 64 bits, and where they are exact. A quotient of integers is a decimal."""
+    (x, x_fits), (y, y_fits) = a.integers, b.integers
+    fits = x_fits & y_fits
+    match symbol:
+        case "+":
+            result = x + y
+            return result, fits & (((x ^ result) & (y ^ result)) >= 0)
+        case "-":
+            result = x - y
+            return result, fits & (((x ^ y) & (x ^ result)) >= 0)
+        case "*":
+            large = np.abs(x.astype(np.float64) * y.astype(np.float64)) >= float(1 << 62)
+            return x * y, fits & ~large
+    return np.zeros(len(fits), np.int64), np.zeros(len(fits), np.bool_)
+
+
+def rounded(name: str, a: Operand) -> Operand:
+    """A function of one number, of those in ROUNDED: its type stays."""
+    kinds = a.arguments().copy()
+    values = a.values if name == "u+" else _ROUNDINGS[name](a.values)
+    kinds[kinds == DECIMAL] = UNKNOWN
+    integers = None
+    if (kinds == INTEGER).any():
+        whole, exact = a.integers
+        exact = exact & (kinds == INTEGER) & (whole != _LEAST)
+        if name == "u-":
+            whole = -whole
+        elif name == "ABS":
+            whole = np.abs(whole)
+        kinds[(kinds == INTEGER) & ~exact] = UNKNOWN
+        values = np.where(exact, whole.astype(np.float64), values)
+        integers = whole, exact
+    return Operand(a.terms, values, kinds, None, integers)
+
+
+def _half_up(values: FloatArray) -> FloatArray:
+    """fn:round, which keeps the sign of what it rounds to zero."""
+    below = np.floor(values)
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        return np.copysign(np.where(values - below >= 0.5, below + 1.0, below), values)
+
+
+_LEAST = np.iinfo(np.int64).min
+_ROUNDINGS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "u-": np.negative,
+    "ABS": np.abs,
+    "CEIL": np.ceil,
+    "FLOOR": np.floor,
+    "ROUND": _half_up,
+}
+
+
+def terms_of(operand: Operand) -> tuple[IntArray, BoolArray]:
+    """The ids of calculated numbers, and where they are not known by these means."""
+    kinds, terms = operand.kinds, operand.terms
+    if len(kinds) and kinds.min() == DOUBLE:
+        return terms.of_doubles(operand.values), np.zeros(len(kinds), np.bool_)
+    ids = np.zeros(len(kinds), np.int64)
+    doubles = np.flatnonzero(kinds == DOUBLE)
+    if len(doubles):
+        ids[doubles] = terms.of_doubles(operand.values[doubles])
+    integers = np.flatnonzero(kinds == INTEGER)
+    if len(integers):
+        ids[integers] = terms.of_integers(operand.integers[0][integers])
+    return ids, (kinds == UNKNOWN) | (kinds == FLOAT)

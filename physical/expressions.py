@@ -1,0 +1,529 @@
+"""Vectorised evaluation of expressions: over all rows of a batch at once.
+
+Equality, order, arithmetic and the logic of `||`, `&&` and `!` work on arrays. What they cannot
+tell, and every other function, is evaluated by `algebra.expressions.evaluate`: once per distinct
+binding of the variables that the sub-expression reads, with the results kept for later batches. So
+there is one semantics, and here are short cuts to it.
+
+    FILTER(?v > 22.5 && REGEX(?name, "^a"))
+
+        And                      three-valued, cheap parts first
+         |- Comparison           doubles and int64; what those cannot tell: one by one
+         `- OneByOne             for the rows that are left, per distinct ?name
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.expressions import (
+    And,
+    Bound,
+    Call,
+    Coalesce,
+    Constant,
+    If,
+    In,
+    Not,
+    Or,
+    evaluate,
+    value_or_none,
+)
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.operators import effective_boolean_value
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import IRI, BlankNode, Term
+from streamsparql.physical.arithmetic import (
+    CALCULATED,
+    COMPARED,
+    ERROR,
+    FALSE,
+    ROUNDED,
+    SLOW,
+    TRUE,
+    Operand,
+    Truth,
+    calculated,
+    compared,
+    rounded,
+    terms_of,
+)
+from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
+from streamsparql.physical.rows import Rows, distinct
+from streamsparql.physical.terms import DECIMAL, TermDictionary
+
+_MEMORY = 1 << 16
+"""How many results a sub-expression keeps for later batches."""
+
+
+Results = dict[tuple[int, ...], int]
+"""What a sub-expression comes to, by the ids of the variables that it reads."""
+Kept = list[Results]
+
+
+class Compiled:
+    """An expression, ready for batches.
+
+    >>> from streamsparql.algebra.terms import integer
+    >>> terms = TermDictionary()
+    >>> small = Call("<", (Variable("x"), Constant(integer(2))))
+    >>> ids = terms.of_integers(np.array([1, 2, 3]))
+    >>> batch = Batch({"x": ids}, np.zeros(3, np.int64), np.full(3, 9))
+    >>> compiled(small, terms, Run()).holds(batch).tolist()
+    [True, False, False]
+    """
+
+    def __init__(self, root: Evaluation, terms: TermDictionary, kept: Kept) -> None:
+        self._root, self._terms, self._kept = root, terms, kept
+
+    def holds(self, batch: Batch) -> BoolArray:
+        """Where the effective boolean value is true; an error is not."""
+        return self._root.truth(Rows(self._terms, batch)) == TRUE
+
+    def values(self, batch: Batch) -> IntArray:
+        """The values; 0, which is unbound, where there is an error."""
+        return self._root.ids(Rows(self._terms, batch))
+
+    def forget(self) -> None:
+        """Drops all ids that are kept, as the dictionary may give them to other terms now."""
+        for results in self._kept:
+            results.clear()
+
+
+def compiled(expression: Expression, terms: TermDictionary, run: Run) -> Compiled:
+    """Prepares an expression for batches whose terms are in `terms`."""
+    kept: Kept = []
+
+    def of(node: Node, parts: list[Evaluation | None]) -> Evaluation | None:
+        """None is for an expression that is the same on all rows; the largest such is evaluated."""
+        assert isinstance(node, Expression)
+        if not isinstance(node, Variable) and not any(parts):
+            return None
+        inner = [made or constant(part) for made, part in zip(parts, node.parts(), strict=True)]
+        return _evaluation(node, inner, OneByOne(node, run, kept))
+
+    def constant(node: Node) -> Evaluation:
+        assert isinstance(node, Expression)
+        return _Fixed(OneByOne(node, run, kept))
+
+    root = expression.fold(of) or constant(expression)
+    return Compiled(root, terms, kept)
+
+
+class Evaluation(ABC):
+    """A sub-expression on rows. Each kind gives its truth or its terms; the rest follows."""
+
+    dear = False
+    """Whether it works one by one, so that it pays to ask it about few rows."""
+
+    def __init__(self, slow: OneByOne) -> None:
+        self.slow = slow
+
+    def truth(self, rows: Rows) -> Truth:
+        """Its effective boolean value by row: FALSE, TRUE or ERROR."""
+        return self.slow.truth_of_terms(rows.terms, self.ids(rows))
+
+    @abstractmethod
+    def ids(self, rows: Rows) -> IntArray:
+        """Its value by row; 0 for an error."""
+
+    def operand(self, rows: Rows) -> Operand:
+        """Its value by row, as operators on numbers see it."""
+        return Operand.of(rows.terms, self.ids(rows))
+
+
+def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Evaluation:
+    match node:
+        case Variable(name):
+            return _Column(name, slow)
+        case Call(symbol, _) if symbol in COMPARED:
+            return _Comparison(str(symbol), inner[0], inner[1], slow)
+        case Call("SAMETERM", _):
+            return _SameTerm(inner[0], inner[1], slow)
+        case Call(symbol, _) if symbol in CALCULATED or symbol in ROUNDED:
+            return _Calculation(str(symbol), inner, slow)
+        case And() | Or():
+            return _Decision(inner, isinstance(node, Or), slow)
+        case Not():
+            return _Negation(inner[0], slow)
+        case Bound(Variable(name)):
+            return _IsBound(name, slow)
+        case If():
+            return _Choice(inner, slow)
+        case Coalesce():
+            return _First(inner, slow)
+        case In():
+            return _membership(node, inner, slow)
+    return slow
+
+
+# -- One by one ---------------------------------------------------------------------------------
+
+
+class OneByOne(Evaluation):
+    """What has no short cut: evaluated once per distinct binding of the variables that it reads."""
+
+    dear = True
+
+    def __init__(self, expression: Expression, run: Run, kept: Kept) -> None:
+        super().__init__(self)
+        self.expression, self._run, self._kept = expression, run, kept
+        self._variables: tuple[Variable, ...] | None = None
+        self._truths: Results = {}
+        self._values: Results = {}
+        kept += self._truths, self._values
+        self._judge: OneByOne | None = None
+
+    def like(self, expression: Expression) -> OneByOne:
+        """The same of another expression."""
+        return OneByOne(expression, self._run, self._kept)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables that the expression reads."""
+        if self._variables is None:
+            read = (node for node in self.expression.walk() if isinstance(node, Variable))
+            self._variables = tuple(dict.fromkeys(read))
+        return self._variables
+
+    def truth(self, rows: Rows) -> Truth:
+        """Its effective boolean value."""
+        return self._by_binding(rows, self._truths, self._truth).astype(np.int8)
+
+    def ids(self, rows: Rows) -> IntArray:
+        """Its value."""
+        return self._by_binding(rows, self._values, self._value)
+
+    def truth_of_terms(self, terms: TermDictionary, ids: IntArray) -> Truth:
+        """The effective boolean values of terms; ERROR for 0."""
+        found = terms.numbers(ids)
+        truth = ((found.values != 0) & (found.values == found.values)).astype(np.int8)
+        doubtful = (found.kinds == 0) | ((found.kinds == DECIMAL) & (truth == FALSE))
+        if not doubtful.any():
+            return truth
+        for value, code in zip(terms.of_booleans(np.array([False, True])), (FALSE, TRUE)):
+            known = ids == value
+            truth[known] = code
+            doubtful &= ~known
+        truth[ids == UNBOUND] = ERROR
+        index = np.flatnonzero(doubtful & (ids != UNBOUND))
+        if len(index):
+            self._judge = self._judge or self.like(Variable(""))
+            batch = Batch({"": ids[index]}, ids[index], ids[index])
+            truth[index] = self._judge.truth(Rows(terms, batch))
+        return truth
+
+    def _by_binding(
+        self,
+        rows: Rows,
+        known: Results,
+        work_out: Callable[[TermDictionary, tuple[int, ...]], int],
+    ) -> IntArray:
+        columns = [rows.ids(variable.name) for variable in self.variables]
+        if not columns:
+            return np.full(len(rows), self._result((), rows.terms, known, work_out), np.int64)
+        first, inverse = distinct(columns, len(rows))
+        bindings = zip(*(column[first].tolist() for column in columns), strict=True)
+        if len(known) > _MEMORY:
+            known.clear()
+        results = [self._result(binding, rows.terms, known, work_out) for binding in bindings]
+        return np.array(results, np.int64)[inverse]
+
+    @staticmethod
+    def _result(
+        binding: tuple[int, ...],
+        terms: TermDictionary,
+        known: Results,
+        work_out: Callable[[TermDictionary, tuple[int, ...]], int],
+    ) -> int:
+        result = known.get(binding)
+        if result is None:
+            result = known[binding] = work_out(terms, binding)
+        return result
+
+    def _row(self, terms: TermDictionary, binding: tuple[int, ...]) -> dict[Variable, Term]:
+        row = {}
+        for variable, id_ in zip(self.variables, binding, strict=True):
+            term = terms.term_of(id_)
+            if term is not None:
+                row[variable] = term
+        return row
+
+    def _truth(self, terms: TermDictionary, binding: tuple[int, ...]) -> int:
+        try:
+            value = evaluate(self.expression, self._row(terms, binding), self._run)
+            return int(effective_boolean_value(value))
+        except ExpressionError:
+            return ERROR
+
+    def _value(self, terms: TermDictionary, binding: tuple[int, ...]) -> int:
+        value = value_or_none(self.expression, self._row(terms, binding), self._run)
+        return UNBOUND if value is None else terms.id_of(value)
+
+
+# -- Leaves -------------------------------------------------------------------------------------
+
+
+class _Column(Evaluation):
+    """A variable."""
+
+    def __init__(self, name: str, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._name = name
+
+    def ids(self, rows: Rows) -> IntArray:
+        return rows.ids(self._name)
+
+    def operand(self, rows: Rows) -> Operand:
+        return rows.operand(self, super().operand)
+
+
+class _Fixed(Evaluation):
+    """The same on all rows: a constant, or what is made of constants."""
+
+    def __init__(self, slow: OneByOne) -> None:
+        super().__init__(slow)
+
+    @property
+    def resource(self) -> bool:
+        """Whether it is written as an IRI or a blank node."""
+        match self.slow.expression:
+            case Constant(IRI() | BlankNode()):
+                return True
+        return False
+
+    def truth(self, rows: Rows) -> Truth:
+        return self.slow.truth(rows)
+
+    def ids(self, rows: Rows) -> IntArray:
+        return self.slow.ids(rows)
+
+    def operand(self, rows: Rows) -> Operand:
+        """One for all rows."""
+        return rows.operand(self, self._one)
+
+    def _one(self, rows: Rows) -> Operand:
+        return Operand.of(rows.terms, self.slow.ids(rows)[:1])
+
+
+class _IsBound(Evaluation):
+    """BOUND."""
+
+    def __init__(self, name: str, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._name = name
+
+    def truth(self, rows: Rows) -> Truth:
+        return (rows.ids(self._name) != UNBOUND).view(np.int8)
+
+    def ids(self, rows: Rows) -> IntArray:
+        return _booleans(rows, self.truth(rows))
+
+
+def _booleans(rows: Rows, truth: Truth) -> IntArray:
+    """The xsd:booleans of truths; none for an error."""
+    ids = rows.terms.of_booleans(truth == TRUE)
+    return np.where(truth == ERROR, UNBOUND, ids) if (truth == ERROR).any() else ids
+
+
+# -- Operators ----------------------------------------------------------------------------------
+
+
+class _Condition(Evaluation):
+    """What is a boolean or an error."""
+
+    def ids(self, rows: Rows) -> IntArray:
+        return _booleans(rows, self.truth(rows))
+
+
+class _Comparison(_Condition):
+    """`=`, `<` and their like."""
+
+    def __init__(self, symbol: str, a: Evaluation, b: Evaluation, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._symbol, self._a, self._b = symbol, a, b
+        self.dear = a.dear or b.dear
+
+    def truth(self, rows: Rows) -> Truth:
+        truth = compared(self._symbol, self._a.operand(rows), self._b.operand(rows))
+        return _settled(truth, rows, self.slow)
+
+
+def _settled(truth: Truth, rows: Rows, slow: OneByOne) -> Truth:
+    """The truth with what was not known yet worked out."""
+    if not len(truth) or truth.max() < SLOW:
+        return truth
+    index = np.flatnonzero(truth == SLOW)
+    truth[index] = slow.truth(rows.take(index))
+    return truth
+
+
+class _SameTerm(_Condition):
+    """sameTerm: equal ids."""
+
+    def __init__(self, a: Evaluation, b: Evaluation, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._a, self._b = a, b
+        self.dear = a.dear or b.dear
+
+    def truth(self, rows: Rows) -> Truth:
+        one, other = self._a.ids(rows), self._b.ids(rows)
+        unbound = (one == UNBOUND) | (other == UNBOUND)
+        return np.where(unbound, ERROR, one == other).astype(np.int8)
+
+
+class _Calculation(Evaluation):
+    """Arithmetic on numbers."""
+
+    def __init__(self, symbol: str, args: Sequence[Evaluation], slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._symbol, self._args = symbol, args
+        self.dear = any(arg.dear for arg in args)
+
+    def operand(self, rows: Rows) -> Operand:
+        """Chains such as `?a + ?b + ..` may be long: no recursion to the left."""
+        chain = [self]
+        while isinstance(first := chain[-1]._args[0], _Calculation):
+            chain.append(first)
+        result = chain[-1]._args[0].operand(rows)
+        for link in reversed(chain):
+            if len(link._args) == 1:
+                result = rounded(link._symbol, result)
+            else:
+                result = calculated(link._symbol, result, link._args[1].operand(rows))
+        return result
+
+    def ids(self, rows: Rows) -> IntArray:
+        ids, unknown = terms_of(self.operand(rows))
+        index = np.flatnonzero(unknown)
+        if len(index):
+            ids[index] = self.slow.ids(rows.take(index))
+        return ids
+
+
+class _Decision(_Condition):
+    """`||` and `&&`: decided as soon as one part is true, or false."""
+
+    def __init__(self, args: Sequence[Evaluation], until: bool, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._args = sorted(args, key=lambda arg: arg.dear)
+        self._until = TRUE if until else FALSE
+        self.dear = any(arg.dear for arg in args)
+
+    def truth(self, rows: Rows) -> Truth:
+        result = np.full(len(rows), 1 - self._until, np.int8)
+        index, left = np.arange(len(rows)), rows
+        for arg in self._args:
+            truth = arg.truth(left)
+            result[index] = np.where(truth == 1 - self._until, result[index], truth)
+            open_ = truth != self._until
+            if not open_.all():
+                index = index[open_]
+                if not len(index):
+                    break
+                left = left.take(np.flatnonzero(open_))
+        return result
+
+
+class _Negation(_Condition):
+    """`!`."""
+
+    def __init__(self, arg: Evaluation, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._arg = arg
+        self.dear = arg.dear
+
+    def truth(self, rows: Rows) -> Truth:
+        return _NEGATED[self._arg.truth(rows)]
+
+
+_NEGATED: Truth = np.array([TRUE, FALSE, ERROR], np.int8)
+
+
+class _Choice(Evaluation):
+    """IF."""
+
+    def __init__(self, args: Sequence[Evaluation], slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._condition, *self._branches = args
+        self.dear = any(arg.dear for arg in args)
+
+    def ids(self, rows: Rows) -> IntArray:
+        truth = self._condition.truth(rows)
+        result = np.zeros(len(rows), np.int64)
+        for code, branch in zip((TRUE, FALSE), self._branches, strict=True):
+            index = np.flatnonzero(truth == code)
+            if len(index):
+                result[index] = branch.ids(rows.take(index))
+        return result
+
+
+class _First(Evaluation):
+    """COALESCE."""
+
+    def __init__(self, args: Sequence[Evaluation], slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._args = args
+        self.dear = any(arg.dear for arg in args)
+
+    def ids(self, rows: Rows) -> IntArray:
+        result = np.zeros(len(rows), np.int64)
+        index = np.arange(len(rows))
+        for arg in self._args:
+            result[index] = arg.ids(rows.take(index))
+            index = np.flatnonzero(result == UNBOUND)
+            if not len(index):
+                break
+        return result
+
+
+class _Shared(Evaluation):
+    """An argument that several operators read, worked out once for a batch."""
+
+    def __init__(self, arg: Evaluation) -> None:
+        super().__init__(arg.slow)
+        self._arg = arg
+        self.dear = arg.dear
+
+    def ids(self, rows: Rows) -> IntArray:
+        found = self.operand(rows).ids
+        return self._arg.ids(rows) if found is None else found
+
+    def operand(self, rows: Rows) -> Operand:
+        return rows.operand(self, self._arg.operand)
+
+
+class _Among(_Condition):
+    """IN, of IRIs and blank nodes: each equals itself only."""
+
+    def __init__(self, arg: Evaluation, options: Sequence[Evaluation], slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._arg, self._options = arg, options
+        self.dear = arg.dear
+
+    def truth(self, rows: Rows) -> Truth:
+        ids = self._arg.ids(rows)
+        truth = np.zeros(len(rows), np.int8)
+        if self._options:
+            sought = np.concatenate([option.ids(rows)[:1] for option in self._options])
+            truth[np.isin(ids, sought)] = TRUE
+        truth[ids == UNBOUND] = ERROR
+        return truth
+
+
+def _membership(node: In, inner: Sequence[Evaluation], slow: OneByOne) -> Evaluation:
+    """A chain of `=`, the IRIs and blank nodes among the options taken together."""
+    arg, *options = inner
+    resources = [o for o in options if isinstance(o, _Fixed) and o.resource]
+    shared = arg if isinstance(arg, _Fixed) else _Shared(arg)
+    parts: list[Evaluation] = [_Among(shared, resources, slow)]
+    for option, written in zip(options, node.options, strict=True):
+        if option not in resources:
+            one = slow.like(Call("=", (node.arg, written)))
+            parts.append(_Comparison("=", shared, option, one))
+    return _Decision(parts, True, slow)

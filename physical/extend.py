@@ -1,0 +1,55 @@
+"""BIND, and each `(expression AS ?v)`: adds a column of values (algebra.shape.Extend)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from streamsparql.algebra import shape as logical
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.physical.batch import UNBOUND, Batch
+from streamsparql.physical.expressions import compiled
+from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.terms import TermDictionary
+
+
+class Extend(Stateless):
+    """Binds a variable to the value of an expression.
+
+    Where that is an error, a row stays as it is. `text` is the expression as people are to read it.
+    """
+
+    implements: ClassVar[tuple[type[Plan], ...]] = (logical.Extend,)
+
+    def __init__(
+        self,
+        input_: Operator,
+        variable: Variable,
+        expression: Expression,
+        terms: TermDictionary,
+        run: Run,
+        text: str | None = None,
+    ) -> None:
+        super().__init__(tuple(dict.fromkeys((*input_.names, variable.name))), input_)
+        self._name = variable.name
+        self._compiled = compiled(expression, terms, run)
+        self._text = repr(expression) if text is None else text
+
+    def apply(self, batch: Batch) -> Batch:
+        """The rows with the values."""
+        values = self._compiled.values(batch)
+        before = batch.columns.get(self._name)
+        if before is not None:
+            values = np.where(values == UNBOUND, before, values)
+        return batch.with_columns({self._name: values})
+
+    def forget(self) -> None:
+        """Drops what is known of ids, before the dictionary gives them to other terms."""
+        self._compiled.forget()
+
+    def facts(self) -> str:
+        """The variable and the expression."""
+        return f"?{self._name} := {self._text}"
