@@ -1,0 +1,105 @@
+"""Kernels over arrays of intervals: pure functions, with no rows and no state.
+
+Operators say what they want in the words of SEMANTICS.md; here is how it is had without a loop over
+rows. Two tricks carry most of it. A *range* of places `[first, first + count)` per row stands for
+the pairs of that row, so that the number of pairs is known before any is made, and they can be made
+in blocks. A *composite* of a group's number and a time, `group * span + time`, turns "per group, in
+order of time" into plain order, for which numpy has fast primitives. Composites must fit int64 and
+INFINITY must not overflow them, so times are first made small: by their offset, else by their rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamsparql.physical.batch import BoolArray, IntArray
+
+BLOCK = 1 << 15
+"""How many pairs are made at a time: larger arrays leave the cache, smaller ones cost calls."""
+
+_LARGEST = 1 << 62
+
+
+def blocks(first: IntArray, count: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """The pairs (row, place) of the ranges `[first, first + count)`, in blocks.
+
+    >>> [(i.tolist(), j.tolist()) for i, j in blocks(np.array([5, 0]), np.array([2, 1]))]
+    [([0, 0, 1], [5, 6, 0])]
+    """
+    ends = np.cumsum(count)
+    total = int(ends[-1]) if len(ends) else 0
+    shift = first - ends + count
+    if 0 < total <= BLOCK:
+        row = np.repeat(np.arange(len(count)), count)
+        yield row, np.arange(total) + shift[row]
+        return
+    for at in range(0, total, BLOCK):
+        after = min(at + BLOCK, total)
+        a = int(np.searchsorted(ends, at, "right"))
+        b = int(np.searchsorted(ends, after, "left")) + 1
+        n = count[a:b].copy()
+        n[0] = ends[a] - at
+        n[-1] -= ends[b - 1] - after
+        row = np.repeat(np.arange(a, b), n)
+        yield row, np.arange(at, after) + shift[row]
+
+
+def firsts(group: IntArray) -> BoolArray:
+    """Where a value differs from the one before it.
+
+    >>> firsts(np.array([4, 4, 7])).tolist()
+    [True, False, True]
+    """
+    first = np.empty(len(group), np.bool_)
+    first[:1] = True
+    np.not_equal(group[1:], group[:-1], out=first[1:])
+    return first
+
+
+class Clock:
+    """Times as small numbers, in their order, so that composites with `groups` groups fit int64.
+
+    `span` is above each of the numbers. Times that it was not made from fall between: a time maps
+    to the number of the least known time that is not below it.
+
+    >>> clock = Clock(np.array([1000, 1500, INFINITY - 1]), groups=1 << 40)
+    >>> clock.number(np.array([0, 1000, 1001, INFINITY])).tolist(), clock.span
+    ([0, 0, 1, 3], 4)
+    """
+
+    def __init__(self, times: IntArray, groups: int) -> None:
+        self._zero = int(times.min()) if len(times) else 0
+        self._last = int(times.max()) - self._zero + 1 if len(times) else 0
+        self._known: IntArray | None = None
+        self.span = self._last + 1
+        if self.span * max(groups, 1) >= _LARGEST:
+            self._known = np.unique(times)
+            self.span = len(self._known) + 1
+
+    def number(self, times: IntArray) -> IntArray:
+        """The numbers of these times, clipped to `[0, span)`."""
+        if self._known is not None:
+            return np.searchsorted(self._known, times, "left").astype(np.int64)
+        return np.clip(times, self._zero, self._zero + self._last) - self._zero
+
+
+def running_max(group: IntArray, values: IntArray) -> IntArray:
+    """The greatest value so far within each group; `group` ascends from 0.
+
+    >>> running_max(np.array([0, 0, 1]), np.array([INFINITY, 3, 4])).tolist()[1:]
+    [9223372036854775807, 4]
+    """
+    if not len(values):
+        return values
+    groups = int(group[-1]) + 1
+    if groups == 1:
+        return np.maximum.accumulate(values)
+    low, high = int(values.min()), int(values.max())
+    if (high - low + 1) * groups < _LARGEST:
+        base = group * (high - low + 1) - low
+        return np.maximum.accumulate(values + base) - base
+    known, rank = np.unique(values, return_inverse=True)
+    base = group * len(known)
+    return known[np.maximum.accumulate(rank + base) - base]

@@ -1,0 +1,412 @@
+"""The sweep area: the elements of one input that can still meet a partner from the other.
+
+The paper's sweep area takes elements one by one; this one takes batches, and keeps them as a
+log-structured store does. An insert is a *run*. A run is merged with those that are not much
+longer than itself, so there are O(log n) of them and a row is moved O(log n) times; a single row
+goes to a short run that is searched as it stands. A longer run has, from when it is first asked, an
+index: its rows in the order of their keys. Dead rows are dropped when half of a run is dead, which is why runs
+are kept in the order of the instant at which that will be so.
+
+Two rows are compatible when each shared variable is equal in both or unbound in one of them. So the
+rows are parted by which of the shared variables they bind; where a part of the area meets a part of
+the probes, the key is what both bind, and with nothing bound in both, time alone decides. Keys of
+several columns are hashes, and what they find is verified.
+
+Which of the rows of a key overlap the probe in time? How many candidates there are is known before
+they are made. Few are made and filtered. Else those are left out that start after the probe ends,
+or so long before it that the longest validity of the run cannot reach it (with windows of one size
+that is exact). If that leaves many still, the pairs are found in two exact searches: rows that
+start within a probe, and probes that start within a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from sortedcontainers import SortedKeyList  # type: ignore[import-untyped]
+
+from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
+from streamsparql.physical.intervals import Clock, blocks, firsts
+from streamsparql.physical.keys import row_keys
+
+_SMALL = 256
+"""A run of up to so many rows is searched with no index by a few probes."""
+_BRUTE = 1 << 13
+"""So many comparisons cost less than building an index."""
+_FACTOR = 3
+"""A run is merged with one that is up to so many times as long."""
+_FEW = 256
+"""So many candidates in all are not worth a thought."""
+_WASTE = 4
+"""So many candidates per row are cheaper to make and throw away than to avoid."""
+
+
+class Pairs(NamedTuple):
+    """Row `probe[k]` of the batch that asked meets row `place[k]` of `rows`, for each k."""
+
+    probe: IntArray
+    rows: Batch
+    place: IntArray
+
+
+class SweepArea:
+    """Rows with the columns `names`, to be met over the variables `shared` with the other side.
+
+    With `exact`, an unbound variable is a value like others: it equals itself and nothing else.
+
+    >>> area = SweepArea(["x", "y"], ["x"])
+    >>> row = {"x": np.array([7]), "y": np.array([1])}
+    >>> area.insert(Batch(row, np.array([0]), np.array([10])))
+    >>> probes = Batch({"x": np.array([7, 8, 0, 7])}, np.array([1, 2, 3, 10]), np.full(4, 20))
+    >>> [pairs.probe.tolist() for pairs in area.query(probes)]
+    [[2], [0]]
+    >>> area.purge(10)
+    >>> len(area)
+    0
+    """
+
+    def __init__(self, names: Sequence[str], shared: Sequence[str], exact: bool = False) -> None:
+        self.names = tuple(names)
+        self.shared = tuple(shared)
+        self._exact = exact
+        self._parts: dict[int, SortedKeyList] = {}
+        self._purged = -1
+
+    def another(self) -> SweepArea:
+        """An empty area of the same kind."""
+        return SweepArea(self.names, self.shared, self._exact)
+
+    def __len__(self) -> int:
+        """How many rows are held, the dead that are still there included. O(runs)."""
+        return sum(len(run) for runs in self._parts.values() for run in runs)
+
+    def held(self) -> Iterator[IntArray]:
+        """The term ids of the rows. O(runs)."""
+        for runs in self._parts.values():
+            for run in runs:
+                yield from run.rows.columns.values()
+
+    def insert(self, batch: Batch) -> None:
+        """Puts rows in. Amortised O(log n) per row, with a small constant: rows are copied."""
+        for bound, places in self._by_bound(batch):
+            rows = batch if places is None else batch.take(places)
+            self._add(bound, _Run(rows.project(self.names)))
+
+    def _add(self, bound: int, run: _Run) -> None:
+        runs = self._parts.get(bound)
+        if runs is None:
+            runs = self._parts[bound] = SortedKeyList(key=_expiry)
+        while True:
+            near = next((other for other in runs if other.near(run)), None)
+            if near is None:
+                break
+            runs.remove(near)
+            run = near.followed_by(run)
+        runs.add(run)
+
+    def query(self, batch: Batch, sharing: bool = False) -> Iterator[Pairs]:
+        """The rows that are compatible with the batch's and overlap them, in blocks of pairs.
+
+        With `sharing`, only pairs that have a variable bound in both. Per probe O(log n) for each
+        run, plus what is found and at most a few times as many rows as there are.
+        """
+        if not self._parts or not len(batch):
+            return
+        for bound, places in self._by_bound(batch):
+            probes = batch if places is None else batch.take(places)
+            for mine, runs in self._parts.items():
+                both = mine & bound
+                if sharing and not both:
+                    continue
+                key = tuple(n for k, n in enumerate(self.shared) if both >> k & 1)
+                columns = [probes.column(name) for name in key]
+                keys = row_keys(columns, len(probes))
+                for run in runs:
+                    for i, j in run.meet(key, keys, probes.start, probes.end):
+                        if len(key) > 1:
+                            i, j = _verified(columns, run.rows, key, i, j)
+                        if len(i):
+                            yield Pairs(i if places is None else places[i], run.rows, j)
+
+    def purge(self, t: int) -> None:
+        """Drops the rows that end at `t` or before. Amortised O(1) per row; O(runs) to look.
+
+        A run is gone through only when half of its rows or more have ended, so the area holds at
+        most twice the rows that live.
+        """
+        if t <= self._purged:
+            return
+        self._purged = t
+        for bound, runs in list(self._parts.items()):
+            while runs and runs[0].expiry <= t:
+                run = runs.pop(0)
+                if run.last > t:
+                    self._add(bound, run.where(run.rows.end > t))
+            if not runs:
+                del self._parts[bound]
+
+    def extract(self, t: int) -> Batch:
+        """Drops the rows that end at `t` or before, and hands them back by start. O(n)."""
+        out = [Batch.empty(self.names)]
+        for bound, runs in list(self._parts.items()):
+            for run in [run for run in runs if run.rows.end.min() <= t]:
+                runs.remove(run)
+                ended = (run.rows.end <= t) & (run.rows.end > self._purged)
+                out.append(run.rows.where(ended))
+                if run.last > t:
+                    self._add(bound, run.where(run.rows.end > t))
+            if not runs:
+                del self._parts[bound]
+        self._purged = max(self._purged, t)
+        return Batch.concat(out).ordered()
+
+    def _by_bound(self, batch: Batch) -> Iterator[tuple[int, IntArray | None]]:
+        """Which of the shared variables are bound, as bits, and in which rows; None: in all."""
+        if not len(batch):
+            return
+        full = (1 << len(self.shared)) - 1
+        if self._exact:
+            yield full, None
+            return
+        is_bound = [batch.column(name) != UNBOUND for name in self.shared]
+        if all(column.all() for column in is_bound):
+            yield full, None
+            return
+        bits = np.zeros(len(batch), np.int64)
+        for k, column in enumerate(is_bound):
+            bits |= column.astype(np.int64) << k
+        known = np.unique(bits).tolist()
+        for bound in known:
+            yield bound, None if len(known) == 1 else np.flatnonzero(bits == bound)
+
+    def _check(self) -> None:
+        """Asserts what the area promises itself."""
+        for bound, runs in self._parts.items():
+            assert runs, "an empty part is dropped"
+            for run in runs:
+                run.check()
+                assert tuple(run.rows.columns) == self.names
+                assert list(self._by_bound(run.rows)) == [(bound, None)], "bound alike"
+                dead = int((run.rows.end <= self._purged).sum())
+                assert 2 * dead <= len(run), "half of a run lives"
+
+
+def _expiry(run: _Run) -> int:
+    return run.expiry
+
+
+def _verified(
+    columns: list[IntArray], rows: Batch, key: tuple[str, ...], i: IntArray, j: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The pairs that agree in the key's columns, not only in its hash."""
+    same = columns[0][i] == rows.columns[key[0]][j]
+    for column, name in zip(columns[1:], key[1:], strict=True):
+        same &= column[i] == rows.columns[name][j]
+    return (i, j) if same.all() else (i[same], j[same])
+
+
+class _Run:
+    """Rows that were put in at about the same time, and their indexes."""
+
+    def __init__(self, rows: Batch, indexes: dict[tuple[str, ...], _Index] | None = None) -> None:
+        self.rows = rows
+        self._indexes = indexes or {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def last(self) -> int:
+        """When all rows have ended."""
+        return int(self.rows.end.max())
+
+    @cached_property
+    def expiry(self) -> int:
+        """The first instant at which half of the rows or more have ended."""
+        half = (len(self) - 1) // 2
+        return int(np.partition(self.rows.end, half)[half])
+
+    def near(self, later: _Run) -> bool:
+        """Whether it is short enough to be merged with a run that comes later."""
+        return len(self) <= _FACTOR * len(later) or len(self) + len(later) <= _SMALL
+
+    def followed_by(self, later: _Run) -> _Run:
+        """One run of both."""
+        merged = {}
+        if len(self) + len(later) > _SMALL:
+            merged = {
+                key: index.followed_by(later.index(key), len(self))
+                for key, index in self._indexes.items()
+            }
+        return _Run(Batch.concat([self.rows, later.rows]), merged)
+
+    def where(self, mask: BoolArray) -> _Run:
+        """The rows where the mask is true."""
+        kept = {key: index.where(mask) for key, index in self._indexes.items()}
+        return _Run(self.rows.where(mask), kept)
+
+    def index(self, key: tuple[str, ...]) -> _Index:
+        """The index by these variables, made when first asked for."""
+        found = self._indexes.get(key)
+        if found is None:
+            keys = row_keys([self.rows.columns[name] for name in key], len(self))
+            found = self._indexes[key] = _Index.of(keys, self.rows.start, self.rows.end)
+        return found
+
+    def meet(
+        self, key: tuple[str, ...], keys: IntArray, start: IntArray, end: IntArray
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Pairs of a probe and a row with equal keys that overlap in time."""
+        if key not in self._indexes and len(self) <= _SMALL and len(self) * len(keys) <= _BRUTE:
+            rows = self.rows
+            equal = row_keys([rows.columns[n] for n in key], len(self)) == keys[:, None]
+            equal &= rows.start < end[:, None]
+            equal &= rows.end > start[:, None]
+            i, j = np.nonzero(equal)
+            yield i, j
+            return
+        yield from self.index(key).meet(keys, start, end)
+
+    def check(self) -> None:
+        """Asserts what a run promises."""
+        assert len(self)
+        assert (self.rows.start < self.rows.end).all(), "validities are not empty"
+        for key, index in self._indexes.items():
+            keys = row_keys([self.rows.columns[name] for name in key], len(self))
+            assert (keys[index.order] == index.keys).all()
+            assert (self.rows.start[index.order] == index.start).all()
+            assert (self.rows.end[index.order] == index.end).all()
+            assert (np.sort(index.order) == np.arange(len(self))).all(), "a permutation"
+            assert (index.keys[1:] >= index.keys[:-1]).all()
+
+
+class _Index:
+    """The rows of a run by key: `order` are their places, the other arrays are in that order."""
+
+    def __init__(self, keys: IntArray, order: IntArray, start: IntArray, end: IntArray) -> None:
+        self.keys = keys
+        self.order = order
+        self.start = start
+        self.end = end
+
+    @classmethod
+    def of(cls, keys: IntArray, start: IntArray, end: IntArray) -> _Index:
+        """The index of rows with these keys and intervals. O(n log n)."""
+        order = np.argsort(keys, kind="stable")
+        return cls(keys[order], order, start[order], end[order])
+
+    def followed_by(self, later: _Index, shift: int) -> _Index:
+        """The index of two runs in one, the later one's places moved. O(n): two runs are merged."""
+        keys = np.concatenate([self.keys, later.keys])
+        merge = np.argsort(keys, kind="stable")
+        return _Index(
+            keys[merge],
+            np.concatenate([self.order, later.order + shift])[merge],
+            np.concatenate([self.start, later.start])[merge],
+            np.concatenate([self.end, later.end])[merge],
+        )
+
+    def where(self, mask: BoolArray) -> _Index:
+        """The index when only some of the rows are kept."""
+        kept = mask[self.order]
+        places = np.cumsum(mask) - 1
+        return _Index(self.keys[kept], places[self.order[kept]], self.start[kept], self.end[kept])
+
+    @cached_property
+    def first(self) -> IntArray:
+        """Where each key begins, and the end of all."""
+        return np.append(np.flatnonzero(firsts(self.keys)), len(self.keys))
+
+    @cached_property
+    def known(self) -> IntArray:
+        """The distinct keys."""
+        return self.keys[self.first[:-1]]
+
+    @cached_property
+    def longest(self) -> int:
+        """The longest validity."""
+        return int((self.end - self.start).max())
+
+    @cached_property
+    def timed(self) -> _Timed:
+        """The same by key and start."""
+        return _Timed(self)
+
+    def meet(
+        self, keys: IntArray, start: IntArray, end: IntArray
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Pairs of a probe and a row with equal keys that overlap in time."""
+        group = np.minimum(np.searchsorted(self.known, keys), len(self.known) - 1)
+        low = self.first[group]
+        count = self.first[group + 1] - low
+        count[self.known[group] != keys] = 0
+        total = int(count.sum())
+        if total > _WASTE * len(keys) + _FEW:
+            hit = np.flatnonzero(count)
+            group, from_, to = group[hit], start[hit], end[hit]
+            low_hit, count_hit = self.timed.within(group, from_ - self.longest + 1, to)
+            if int(count_hit.sum()) > _WASTE * (len(keys) + len(self.keys)):
+                for i, j in self.timed.meet(group, from_, to):
+                    yield hit[i], self.order[j]
+                return
+            low[hit], count[hit] = low_hit, count_hit
+            yield from self._filtered(self.timed.place, low, count, start, end)
+        elif total:
+            yield from self._filtered(None, low, count, start, end)
+
+    def _filtered(
+        self,
+        place: IntArray | None,
+        low: IntArray,
+        count: IntArray,
+        start: IntArray,
+        end: IntArray,
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        for i, j in blocks(low, count):
+            if place is not None:
+                j = place[j]
+            meets = self.start[j] < end[i]
+            meets &= self.end[j] > start[i]
+            yield (i, self.order[j]) if meets.all() else (i[meets], self.order[j[meets]])
+
+
+class _Timed:
+    """The rows of an index by key and then by start, as composites."""
+
+    def __init__(self, index: _Index) -> None:
+        self._end = index.end
+        groups = len(index.known)
+        self._clock = Clock(index.start, groups)
+        group = np.repeat(np.arange(groups), np.diff(index.first))
+        composite = group * self._clock.span + self._clock.number(index.start)
+        self.place: IntArray | None = None
+        if not (composite[1:] >= composite[:-1]).all():
+            self.place = np.argsort(composite, kind="stable")
+            composite = composite[self.place]
+        self._composite = composite
+        self._group = group
+        self._start = index.start
+
+    def within(self, group: IntArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+        """The range of the rows of a group that start in `[low, high)`, for each of the groups."""
+        base = group * self._clock.span
+        first = np.searchsorted(self._composite, base + self._clock.number(low))
+        after = np.searchsorted(self._composite, base + self._clock.number(high))
+        return first, after - first
+
+    def meet(
+        self, group: IntArray, start: IntArray, end: IntArray
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Exactly the pairs that overlap: rows that start within a probe, then the reverse."""
+        for i, j in blocks(*self.within(group, start, end)):
+            yield i, j if self.place is None else self.place[j]
+        probes = _Index.of(group, start, end)
+        number = np.minimum(np.searchsorted(probes.known, self._group), len(probes.known) - 1)
+        asked = np.flatnonzero(probes.known[number] == self._group)
+        timed = probes.timed
+        ranges = timed.within(number[asked], self._start[asked] + 1, self._end[asked])
+        for i, j in blocks(*ranges):
+            yield probes.order[j if timed.place is None else timed.place[j]], asked[i]
