@@ -1,0 +1,161 @@
+"""The canonical form of rows as they come: level k holds where the multiplicity is k or more.
+
+Levels depend on `phi` alone, so what is held may itself be in canonical form. In most results no
+two equal rows overlap or adjoin, and the work is to see that quickly. A table counts the rows that
+are held, by a hash. A row that is alone in its bucket when it ends is given as it is; the others
+are taken out with all that share their bucket, and only these are sorted and swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from streamsparql.physical import keys
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.heap import Heap
+from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.pieces import coalesced
+from streamsparql.physical.slots import Slots
+
+LEVEL = ".level"
+"""The column that tells a row's level, from 1."""
+
+_KEY = ".key"
+_LEAST = 1 << 12
+_ROOM, _TOO_MUCH = 8, 512
+"""Buckets per row, at least and at most, where there are more than the least number of buckets."""
+
+
+class _ByEnd(Heap):
+    """Rows turned round: `start` is when they end, and `end` when they started."""
+
+    def extract(self, test: Callable[[Batch], BoolArray]) -> Batch:
+        """Takes out the rows that pass."""
+        found, kept = [self._nothing], []
+        for run in self._runs:
+            passes = test(run)
+            if passes.any():
+                found.append(run.where(passes))
+                run = run.where(~passes)
+            if len(run):
+                kept.append(run)
+        self._runs = kept
+        return Batch.concat(found)
+
+    def runs(self) -> Iterator[Batch]:
+        """The rows, in parts."""
+        return iter(self._runs)
+
+    def first_start(self) -> int:
+        """When the first of the rows started; INFINITY if there is none."""
+        return min((int(run.end.min()) for run in self._runs), default=INFINITY)
+
+
+class Canonical:
+    """Rows in canonical form, each given when no later row can change it.
+
+    `equal` names the columns in which rows are equal.
+
+    >>> canonical = Canonical(["x"], ["x"])
+    >>> twice = Batch({"x": np.array([7, 7])}, np.array([0, 4]), np.array([6, 10]))
+    >>> rows = canonical.take(twice, 9, False)
+    >>> rows.start.tolist(), rows.end.tolist(), len(canonical.rows)
+    ([4], [6], 1)
+    """
+
+    def __init__(self, names: Sequence[str], equal: Sequence[str]) -> None:
+        self._names, self._equal = tuple(names), tuple(equal)
+        self.rows = _ByEnd((*names, _KEY))
+        self._nothing = Batch.empty((*names, LEVEL))
+        self._table = np.empty(0, np.int32)
+        self._fit(1)
+
+    def take(self, batch: Batch, watermark: int, cut: bool) -> Batch:
+        """Takes rows in; gives those that are final, with their level, ordered by start.
+
+        A row is final when it ended before the watermark: what ends at the watermark itself, a row
+        that starts there may go on from. A cut makes final all that started before it.
+        """
+        cut = cut or watermark == INFINITY
+        self._fit(len(self.rows) + len(batch))
+        due = self.rows.release(INFINITY if cut else watermark - 1)
+        if len(batch):
+            came = self._turned(batch)
+            self._count(came, 1)
+            ended = np.ones(len(came), np.bool_) if cut else came.start < watermark
+            due = Batch.concat([due, came.where(ended)])
+            self.rows.push(came.where(~ended))
+        return self._final(due, watermark, cut) if len(due) else self._nothing
+
+    def held(self) -> Iterator[IntArray]:
+        """The term ids of the rows that are held."""
+        for run in self.rows.runs():
+            yield from (run.columns[name] for name in self._names)
+
+    def _turned(self, batch: Batch) -> Batch:
+        found = {name: batch.column(name) for name in self._names}
+        equal = [found[name] for name in self._equal]
+        found[_KEY] = keys.row_keys(equal, len(batch), 1)
+        return Batch(found, batch.end, batch.start, batch.count)
+
+    def _final(self, due: Batch, watermark: int, cut: bool) -> Batch:
+        alone = self._table[self._buckets(due.columns[_KEY])] == 1
+        single = due.where(alone)
+        self._count(single, -1)
+        parts = [single.with_columns({LEVEL: np.ones(len(single), np.int64)})]
+        if len(single) < len(due):
+            parts.append(self._levels(due.where(~alone)))
+        rows = Batch.concat(parts)
+        start, end = rows.end, rows.start
+        if cut:
+            now, later = start < watermark, end > watermark
+            final = rows.over(start, np.minimum(end, watermark)).where(now)
+            back = rows.over(end, np.maximum(start, watermark)).where(later)
+        else:
+            now = end < watermark
+            final, back = rows.over(start, end).where(now), rows.where(~now)
+        if len(back):
+            back = back.project((*self._names, _KEY))
+            self._count(back, 1)
+            self.rows.push(back)
+        return Batch(final.columns, final.start, final.end).project(self._nothing.columns).ordered()
+
+    def _levels(self, due: Batch) -> Batch:
+        """The levels of these rows and of all that may be equal to one of them."""
+        shared = np.zeros(len(self._table), np.bool_)
+        shared[self._buckets(due.columns[_KEY])] = True
+        more = self.rows.extract(lambda run: shared[self._buckets(run.columns[_KEY])])
+        due = Batch.concat([due, more])
+        self._count(due, -1)
+        equal = [due.columns[name] for name in self._equal]
+        slots = Slots(len(equal)).of(equal, len(due))
+        levels = coalesced(slots, due.end, due.start, due.count)
+        columns = {name: column[levels.row] for name, column in due.columns.items()}
+        return Batch({**columns, LEVEL: levels.level}, levels.end, levels.start)
+
+    # -- The table --
+
+    def _buckets(self, found: IntArray) -> IntArray:
+        return (found.view(np.uint64) >> self._shift).view(np.int64)
+
+    def _count(self, rows: Batch, by: int) -> None:
+        """Counts rows in or out; a row that is there twice is not alone."""
+        buckets = self._buckets(rows.columns[_KEY])
+        if rows.count is None:
+            times = np.full(len(rows), by, np.int32)
+        else:
+            times = (by * np.minimum(rows.count, 2)).astype(np.int32)
+        np.add.at(self._table, buckets, times)
+
+    def _fit(self, rows: int) -> None:
+        """Makes the table anew where it is too small for so many rows, or far too large."""
+        size = len(self._table)
+        if _ROOM * rows <= size and (size <= _LEAST or size <= _TOO_MUCH * rows):
+            return
+        bits = max(_LEAST, 2 * _ROOM * rows).bit_length() - 1
+        self._table = np.zeros(1 << bits, np.int32)
+        self._shift = np.uint64(64 - bits)
+        for run in self.rows.runs():
+            self._count(run, 1)
