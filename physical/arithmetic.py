@@ -164,10 +164,19 @@ def _compare_others(symbol: str, a: Operand, b: Operand) -> Truth:
     for operand, kinds in ((a, one), (b, other)):
         if operand.ids is None:
             resource &= kinds != UNKNOWN
-    equal = np.where(same, TRUE, np.where(resource, FALSE, SLOW))
+    differ = resource | (_valued(a) & _valued(b))
+    equal = np.where(same, TRUE, np.where(differ, FALSE, SLOW))
     if symbol == "!=":
         equal = np.where(equal == SLOW, SLOW, 1 - equal)
     return np.where(unbound, ERROR, equal).astype(np.int8)
+
+
+def _valued(operand: Operand) -> BoolArray:
+    """Where a number, a string or a canonical boolean is; two that are not both numbers differ."""
+    known = operand.kinds > 0
+    if operand.ids is None:
+        return known
+    return known | (operand.ids < 0) | operand.terms.plain_strings(operand.ids)
 
 
 def _unbound(operand: Operand) -> BoolArray:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -54,16 +55,27 @@ from streamsparql.physical.arithmetic import (
     terms_of,
 )
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
-from streamsparql.physical.rows import Rows, distinct
-from streamsparql.physical.terms import DECIMAL, TermDictionary
+from streamsparql.physical.results import Found, Results
+from streamsparql.physical.rows import Rows
+from streamsparql.physical.terms import BLANK, DECIMAL, IRI_NODE, LITERAL, TermDictionary
 
-_MEMORY = 1 << 16
-"""How many results a sub-expression keeps for later batches."""
-
-
-Results = dict[tuple[int, ...], int]
-"""What a sub-expression comes to, by the ids of the variables that it reads."""
 Kept = list[Results]
+"""What the sub-expressions of one expression keep."""
+Binding = tuple[Term | None, ...]
+"""The terms of the variables that a sub-expression reads; None for an unbound one."""
+
+
+class Expressed(Protocol):
+    """What operators ask of an expression."""
+
+    def holds(self, batch: Batch) -> BoolArray:
+        """Where it is true, as a condition."""
+
+    def values(self, batch: Batch) -> IntArray:
+        """Its values, 0 where it is an error."""
+
+    def forget(self) -> None:
+        """Drops what is kept by id: ids that nothing holds are given to other terms."""
 
 
 class Compiled:
@@ -83,7 +95,8 @@ class Compiled:
 
     def holds(self, batch: Batch) -> BoolArray:
         """Where the effective boolean value is true; an error is not."""
-        return self._root.truth(Rows(self._terms, batch)) == TRUE
+        holds: BoolArray = self._root.truth(Rows(self._terms, batch)) == TRUE
+        return holds
 
     def values(self, batch: Batch) -> IntArray:
         """The values; 0, which is unbound, where there is an error."""
@@ -147,6 +160,8 @@ def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Ev
             return _SameTerm(inner[0], inner[1], slow)
         case Call(symbol, _) if symbol in CALCULATED or symbol in ROUNDED:
             return _Calculation(str(symbol), inner, slow)
+        case Call(name, _) if name in _SORTS or name == "ISNUMERIC":
+            return _Test(str(name), inner[0], slow)
         case And() | Or():
             return _Decision(inner, isinstance(node, Or), slow)
         case Not():
@@ -174,8 +189,7 @@ class OneByOne(Evaluation):
         super().__init__(self)
         self.expression, self._run, self._kept = expression, run, kept
         self._variables: tuple[Variable, ...] | None = None
-        self._truths: Results = {}
-        self._values: Results = {}
+        self._truths, self._values = Results(np.int8), Results(np.int64)
         kept += self._truths, self._values
         self._judge: OneByOne | None = None
 
@@ -193,20 +207,26 @@ class OneByOne(Evaluation):
 
     def truth(self, rows: Rows) -> Truth:
         """Its effective boolean value."""
-        return self._by_binding(rows, self._truths, self._truth).astype(np.int8)
+        truth: Truth = self._by_binding(rows, self._truths, self._truth)
+        return truth
 
     def ids(self, rows: Rows) -> IntArray:
         """Its value."""
-        return self._by_binding(rows, self._values, self._value)
+
+        def value(binding: Binding) -> int:
+            found = value_or_none(self.expression, self._row(binding), self._run)
+            return UNBOUND if found is None else rows.terms.id_of(found)
+
+        return self._by_binding(rows, self._values, value)
 
     def truth_of_terms(self, terms: TermDictionary, ids: IntArray) -> Truth:
         """The effective boolean values of terms; ERROR for 0."""
         found = terms.numbers(ids)
-        truth = ((found.values != 0) & (found.values == found.values)).astype(np.int8)
+        truth = ((found.values != 0) & (found.values == found.values)).view(np.int8)
         doubtful = (found.kinds == 0) | ((found.kinds == DECIMAL) & (truth == FALSE))
         if not doubtful.any():
             return truth
-        for value, code in zip(terms.of_booleans(np.array([False, True])), (FALSE, TRUE)):
+        for value, code in zip(terms.of_booleans(_BOTH).tolist(), (FALSE, TRUE), strict=True):
             known = ids == value
             truth[known] = code
             doubtful &= ~known
@@ -218,52 +238,45 @@ class OneByOne(Evaluation):
             truth[index] = self._judge.truth(Rows(terms, batch))
         return truth
 
-    def _by_binding(
-        self,
-        rows: Rows,
-        known: Results,
-        work_out: Callable[[TermDictionary, tuple[int, ...]], int],
-    ) -> IntArray:
+    def _by_binding(self, rows: Rows, known: Results, one: Callable[[Binding], int]) -> Found:
+        if not self.variables:
+            return np.full(len(rows), self._constant(known, one))
         columns = [rows.ids(variable.name) for variable in self.variables]
-        if not columns:
-            return np.full(len(rows), self._result((), rows.terms, known, work_out), np.int64)
-        first, inverse = distinct(columns, len(rows))
-        bindings = zip(*(column[first].tolist() for column in columns), strict=True)
-        if len(known) > _MEMORY:
-            known.clear()
-        results = [self._result(binding, rows.terms, known, work_out) for binding in bindings]
-        return np.array(results, np.int64)[inverse]
 
-    @staticmethod
-    def _result(
-        binding: tuple[int, ...],
-        terms: TermDictionary,
-        known: Results,
-        work_out: Callable[[TermDictionary, tuple[int, ...]], int],
-    ) -> int:
-        result = known.get(binding)
-        if result is None:
-            result = known[binding] = work_out(terms, binding)
-        return result
+        def work_out(new: list[IntArray]) -> list[int]:
+            terms = [_terms_of(rows.terms, column) for column in new]
+            return [one(binding) for binding in zip(*terms, strict=True)]
 
-    def _row(self, terms: TermDictionary, binding: tuple[int, ...]) -> dict[Variable, Term]:
-        row = {}
-        for variable, id_ in zip(self.variables, binding, strict=True):
-            term = terms.term_of(id_)
-            if term is not None:
-                row[variable] = term
-        return row
+        return known.of(columns, work_out)
 
-    def _truth(self, terms: TermDictionary, binding: tuple[int, ...]) -> int:
+    def _constant(self, known: Results, one: Callable[[Binding], int]) -> int:
+        """Without variables, the result is that of "no term" as the only one."""
+        found: int = known.of([_NO_TERM], lambda _: [one(())])[0]
+        return found
+
+    def _row(self, binding: Binding) -> dict[Variable, Term]:
+        pairs = zip(self.variables, binding, strict=True)
+        return {variable: term for variable, term in pairs if term is not None}
+
+    def _truth(self, binding: Binding) -> int:
         try:
-            value = evaluate(self.expression, self._row(terms, binding), self._run)
+            value = evaluate(self.expression, self._row(binding), self._run)
             return int(effective_boolean_value(value))
         except ExpressionError:
             return ERROR
 
-    def _value(self, terms: TermDictionary, binding: tuple[int, ...]) -> int:
-        value = value_or_none(self.expression, self._row(terms, binding), self._run)
-        return UNBOUND if value is None else terms.id_of(value)
+
+_BOTH: BoolArray = np.array([False, True])
+_NO_TERM: IntArray = np.zeros(1, np.int64)
+
+
+def _terms_of(terms: TermDictionary, ids: IntArray) -> list[Term | None]:
+    """The terms of ids, each made once."""
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    if len(distinct) == len(ids):
+        return terms.terms_of(ids)
+    made = terms.terms_of(distinct)
+    return [made[place] for place in inverse.tolist()]
 
 
 # -- Leaves -------------------------------------------------------------------------------------
@@ -319,7 +332,8 @@ class _IsBound(Evaluation):
         self._name = name
 
     def truth(self, rows: Rows) -> Truth:
-        return (rows.ids(self._name) != UNBOUND).view(np.int8)
+        bound: BoolArray = rows.ids(self._name) != UNBOUND
+        return bound.view(np.int8)
 
     def ids(self, rows: Rows) -> IntArray:
         return _booleans(rows, self.truth(rows))
@@ -377,6 +391,24 @@ class _SameTerm(_Condition):
         return np.where(unbound, ERROR, one == other).astype(np.int8)
 
 
+_SORTS = {"ISIRI": IRI_NODE, "ISURI": IRI_NODE, "ISBLANK": BLANK, "ISLITERAL": LITERAL}
+
+
+class _Test(_Condition):
+    """isIRI and its like."""
+
+    def __init__(self, name: str, arg: Evaluation, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._name, self._arg = name, arg
+        self.dear = arg.dear
+
+    def truth(self, rows: Rows) -> Truth:
+        ids, terms = self._arg.ids(rows), rows.terms
+        sort = _SORTS.get(self._name)
+        holds = terms.numbers(ids).kinds > 0 if sort is None else terms.sorts(ids) == sort
+        return np.where(ids == UNBOUND, ERROR, holds).astype(np.int8)
+
+
 class _Calculation(Evaluation):
     """Arithmetic on numbers."""
 
@@ -417,16 +449,20 @@ class _Decision(_Condition):
 
     def truth(self, rows: Rows) -> Truth:
         result = np.full(len(rows), 1 - self._until, np.int8)
-        index, left = np.arange(len(rows)), rows
         for arg in self._args:
-            truth = arg.truth(left)
-            result[index] = np.where(truth == 1 - self._until, result[index], truth)
-            open_ = truth != self._until
-            if not open_.all():
-                index = index[open_]
-                if not len(index):
-                    break
-                left = left.take(np.flatnonzero(open_))
+            undecided = result != self._until
+            left = np.count_nonzero(undecided)
+            if not left:
+                break
+            # Picking rows out costs more than a cheap part does on all of them.
+            if left == len(rows) or (not arg.dear and 4 * left > len(rows)):
+                truth = arg.truth(rows)
+                better = undecided & (truth != 1 - self._until)
+                np.copyto(result, truth, where=better)
+            else:
+                index = np.flatnonzero(undecided)
+                truth = arg.truth(rows.take(index))
+                result[index] = np.where(truth == 1 - self._until, result[index], truth)
         return result
 
 

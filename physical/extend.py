@@ -7,36 +7,29 @@ from typing import ClassVar
 import numpy as np
 
 from streamsparql.algebra import shape as logical
-from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.physical.batch import UNBOUND, Batch
-from streamsparql.physical.expressions import compiled
+from streamsparql.physical.expressions import Expressed
 from streamsparql.physical.operator import Operator, Stateless
-from streamsparql.physical.terms import TermDictionary
 
 
 class Extend(Stateless):
-    """Binds a variable to the value of an expression.
-
-    Where that is an error, a row stays as it is. `text` is the expression as people are to read it.
-    """
+    """Binds a variable to the value of an expression. Where that is an error, a row stays as it is."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = (logical.Extend,)
 
     def __init__(
         self,
-        input_: Operator,
+        input: Operator,  # noqa: A002 -- the role
         variable: Variable,
         expression: Expression,
-        terms: TermDictionary,
-        run: Run,
-        text: str | None = None,
+        compiled: Expressed,
     ) -> None:
-        super().__init__(tuple(dict.fromkeys((*input_.names, variable.name))), input_)
+        super().__init__(tuple(dict.fromkeys((*input.names, variable.name))), input)
+        self.expression = expression
         self._name = variable.name
-        self._compiled = compiled(expression, terms, run)
-        self._text = repr(expression) if text is None else text
+        self._compiled = compiled
 
     def apply(self, batch: Batch) -> Batch:
         """The rows with the values."""
@@ -52,4 +45,4 @@ class Extend(Stateless):
 
     def facts(self) -> str:
         """The variable and the expression."""
-        return f"?{self._name} := {self._text}"
+        return f"?{self._name} := {self.expression!r}"

@@ -5,34 +5,27 @@ from __future__ import annotations
 from typing import ClassVar
 
 from streamsparql.algebra import filter as logical
-from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression
 from streamsparql.physical.batch import Batch
-from streamsparql.physical.expressions import compiled
+from streamsparql.physical.expressions import Expressed
 from streamsparql.physical.operator import Operator, Stateless
-from streamsparql.physical.terms import TermDictionary
 
 
 class Filter(Stateless):
-    """Keeps the rows for which the condition is true; an error is not true. Definition 8.
-
-    `text` is the condition as people are to read it.
-    """
+    """Keeps the rows for which the condition is true; an error is not true. Definition 8."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = (logical.Filter,)
 
     def __init__(
         self,
-        input_: Operator,
+        input: Operator,  # noqa: A002 -- the role
         condition: Expression,
-        terms: TermDictionary,
-        run: Run,
-        text: str | None = None,
+        compiled: Expressed,
     ) -> None:
-        super().__init__(input_.names, input_)
-        self._compiled = compiled(condition, terms, run)
-        self._text = repr(condition) if text is None else text
+        super().__init__(input.names, input)
+        self.condition = condition
+        self._compiled = compiled
 
     def apply(self, batch: Batch) -> Batch:
         """The rows that pass."""
@@ -44,4 +37,4 @@ class Filter(Stateless):
 
     def facts(self) -> str:
         """The condition."""
-        return self._text
+        return repr(self.condition)

@@ -6,13 +6,12 @@ often the expression names it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
 from streamsparql.physical.arithmetic import Operand
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.keys import row_keys, same_rows
 from streamsparql.physical.terms import TermDictionary
 
 
@@ -63,14 +62,3 @@ class Rows:
                 found = make(self)
             self._operands[of] = found
         return found
-
-
-def distinct(columns: Sequence[IntArray], rows: int) -> tuple[IntArray, IntArray]:
-    """The places of rows that differ from each other, and for each row which of them it equals."""
-    salt = 0
-    while True:
-        keys = row_keys(columns, rows, salt)
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        if len(columns) < 2 or same_rows(columns, first[inverse], np.arange(rows)).all():
-            return first, inverse
-        salt += 1

@@ -7,7 +7,7 @@ evaluation row by row; what the algebra gets wrong is not seen here, but in its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ from streamsparql.algebra.expressions import (
     value_or_none,
 )
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import IRI, Term, integer
+from streamsparql.algebra.terms import Term
 from streamsparql.algebra.values import literal_of
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.expressions import compiled
