@@ -11,6 +11,7 @@ INFINITY must not overflow them, so times are first made small: by their offset,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,8 +65,9 @@ class Clock:
     `span` is above each of the numbers. Times that it was not made from fall between: a time maps
     to the number of the least known time that is not below it.
 
-    >>> clock = Clock(np.array([1000, 1500, INFINITY - 1]), groups=1 << 40)
-    >>> clock.number(np.array([0, 1000, 1001, INFINITY])).tolist(), clock.span
+    >>> last = 2**63 - 1
+    >>> clock = Clock(np.array([1000, 1500, last - 1]), groups=1 << 40)
+    >>> clock.number(np.array([0, 1000, 1001, last])).tolist(), clock.span
     ([0, 0, 1, 3], 4)
     """
 
@@ -88,8 +90,8 @@ class Clock:
 def running_max(group: IntArray, values: IntArray) -> IntArray:
     """The greatest value so far within each group; `group` ascends from 0.
 
-    >>> running_max(np.array([0, 0, 1]), np.array([INFINITY, 3, 4])).tolist()[1:]
-    [9223372036854775807, 4]
+    >>> running_max(np.array([0, 0, 1]), np.array([9, 3, 4])).tolist()
+    [9, 9, 4]
     """
     if not len(values):
         return values
@@ -103,3 +105,48 @@ def running_max(group: IntArray, values: IntArray) -> IntArray:
     known, rank = np.unique(values, return_inverse=True)
     base = group * len(known)
     return known[np.maximum.accumulate(rank + base) - base]
+
+
+Spans = tuple[IntArray, IntArray, IntArray]
+"""Parts of rows: the place of each one's row, its start, its end."""
+
+
+class Parts(NamedTuple):
+    """What matches tell of rows: gaps, newly covered parts, and how far which rows are told."""
+
+    gaps: Spans
+    covered: Spans
+    place: IntArray
+    until: IntArray
+
+
+def told_by(place: IntArray, start: IntArray, end: IntArray, told: IntArray) -> Parts:
+    """Visits the matches of rows in the order of their start; `told` is per row how far it is told.
+
+    >>> parts = told_by(np.array([0, 0]), np.array([2, 5]), np.array([4, 9]), np.array([0]))
+    >>> [x.tolist() for x in parts.gaps], parts.until.tolist()
+    ([[0, 0], [0, 4], [2, 5]], [9])
+    """
+    before = told[place]
+    news = end > before
+    if not news.all():
+        place, start, end, before = place[news], start[news], end[news], before[news]
+    if len(place) > 1:
+        order = np.lexsort((start, place))
+        place, start, end, before = place[order], start[order], end[order], before[order]
+    first = firsts(place)
+    until = running_max(np.cumsum(first) - 1, end)
+    later = np.flatnonzero(~first)
+    before[later] = np.maximum(before[later], until[later - 1])
+    gap = start > before
+    reach = until > before
+    begin = np.maximum(start, before)
+    last = np.empty(len(place), np.bool_)
+    last[-1:] = True
+    last[:-1] = first[1:]
+    return Parts(
+        (place[gap], before[gap], start[gap]),
+        (place[reach], begin[reach], end[reach]),
+        place[last],
+        until[last],
+    )

@@ -4,8 +4,8 @@ The paper's sweep area takes elements one by one; this one takes batches, and ke
 log-structured store does. An insert is a *run*. A run is merged with those that are not much
 longer than itself, so there are O(log n) of them and a row is moved O(log n) times; a single row
 goes to a short run that is searched as it stands. A longer run has, from when it is first asked, an
-index: its rows in the order of their keys. Dead rows are dropped when half of a run is dead, which is why runs
-are kept in the order of the instant at which that will be so.
+index: its rows in the order of their keys. Dead rows are dropped when half of a run is dead, which
+is why runs are kept in the order of the instant at which that will be so.
 
 Two rows are compatible when each shared variable is equal in both or unbound in one of them. So the
 rows are parted by which of the shared variables they bind; where a part of the area meets a part of
