@@ -38,7 +38,7 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.operators import effective_boolean_value
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import IRI, BlankNode, Term
+from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.physical.arithmetic import (
     CALCULATED,
     COMPARED,
@@ -58,6 +58,7 @@ from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.results import Found, Results
 from streamsparql.physical.rows import Rows
 from streamsparql.physical.terms import BLANK, DECIMAL, IRI_NODE, LITERAL, TermDictionary
+from streamsparql.physical.thresholds import MIRRORED, against
 
 Kept = list[Results]
 """What the sub-expressions of one expression keep."""
@@ -303,12 +304,12 @@ class _Fixed(Evaluation):
         super().__init__(slow)
 
     @property
-    def resource(self) -> bool:
-        """Whether it is written as an IRI or a blank node."""
+    def term(self) -> Term | None:
+        """The term, where it is written as one."""
         match self.slow.expression:
-            case Constant(IRI() | BlankNode()):
-                return True
-        return False
+            case Constant(term):
+                return term
+        return None
 
     def truth(self, rows: Rows) -> Truth:
         return self.slow.truth(rows)
@@ -364,8 +365,20 @@ class _Comparison(_Condition):
         self.dear = a.dear or b.dear
 
     def truth(self, rows: Rows) -> Truth:
+        truth = self._by_threshold(rows)
+        if truth is not None:
+            return truth
         truth = compared(self._symbol, self._a.operand(rows), self._b.operand(rows))
         return _settled(truth, rows, self.slow)
+
+    def _by_threshold(self, rows: Rows) -> Truth | None:
+        """Of a column and a constant, if their ids tell."""
+        match self._a, self._b:
+            case _Column() as column, _Fixed(term=IRI() | BlankNode() | Literal() as term):
+                return against(self._symbol, column.ids(rows), term, rows.terms)
+            case _Fixed(term=IRI() | BlankNode() | Literal() as term), _Column() as column:
+                return against(MIRRORED[self._symbol], column.ids(rows), term, rows.terms)
+        return None
 
 
 def _settled(truth: Truth, rows: Rows, slow: OneByOne) -> Truth:
@@ -555,7 +568,9 @@ class _Among(_Condition):
 def _membership(node: In, inner: Sequence[Evaluation], slow: OneByOne) -> Evaluation:
     """A chain of `=`, the IRIs and blank nodes among the options taken together."""
     arg, *options = inner
-    resources = [o for o in options if isinstance(o, _Fixed) and o.resource]
+    resources = [
+        o for o in options if isinstance(o, _Fixed) and isinstance(o.term, IRI | BlankNode)
+    ]
     shared = arg if isinstance(arg, _Fixed) else _Shared(arg)
     parts: list[Evaluation] = [_Among(shared, resources, slow)]
     for option, written in zip(options, node.options, strict=True):

@@ -7,7 +7,9 @@ evaluation row by row; what the algebra gets wrong is not seen here, but in its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -29,8 +31,9 @@ from streamsparql.algebra.expressions import (
     holds,
     value_or_none,
 )
+from streamsparql.algebra.numeric import Number, Single
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import Term
+from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.values import literal_of
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.expressions import compiled
@@ -128,6 +131,33 @@ def test_many_more(expression: Expression, first: list[Row], second: list[Row]):
 
 @given(st.sampled_from(BINARY[:11]), st.lists(st.tuples(numbers, numbers), min_size=1, max_size=40))
 @settings(max_examples=200)
-def test_numbers_of_all_types_meet(symbol: str, pairs: list[tuple[object, object]]):
-    made = [{X: literal_of(x), Y: literal_of(y)} for x, y in pairs]  # type: ignore[arg-type]
+def test_numbers_of_all_types_meet(symbol: str, pairs: list[tuple[Number, Number]]):
+    made = [{X: literal_of(x), Y: literal_of(y)} for x, y in pairs]
     check(Call(symbol, (X, Y)), made)
+
+
+bounds = st.one_of(
+    st.sampled_from(
+        [0, 1, 1.0, 0.0, -0.0, math.nan, math.inf, -math.inf, 2.5, 2**53, 1e300, 1e-300]
+    ),
+    st.sampled_from(
+        [Decimal("2.5"), Decimal("0.0"), Decimal("1"), Single(2.5), Single(1), -1, -2.5]
+    ),
+    numbers,
+)
+doubles = st.sampled_from([0.0, -0.0, 1.0, 2.5, -2.5, 1e30, 0.1]) | st.floats()
+integers = st.integers(-3, 3) | st.sampled_from([2**53, 2**53 + 1, 10**18 - 1, 10**18, -(10**18)])
+
+
+@given(
+    st.sampled_from(BINARY[:6]),
+    bounds,
+    st.lists(doubles, min_size=1, max_size=20) | st.lists(integers, min_size=1, max_size=20),
+)
+@settings(max_examples=400)
+def test_a_column_of_one_type_meets_a_constant(symbol: str, bound: Number, column: list[Number]):
+    made = [{X: literal_of(number)} for number in column]
+    constant = Constant(literal_of(bound))
+    check(Call(symbol, (X, constant)), made)
+    check(Call(symbol, (constant, X)), made)
+    check(In(X, (constant, Constant(literal_of(1)), Constant(IRI("x:a")))), made)

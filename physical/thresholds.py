@@ -1,0 +1,114 @@
+"""Comparisons of a column with a constant, on the ids themselves.
+
+Inlined integers are in the order of their ids, and inlined doubles too (`numbers`); so `?v > 22.5`
+is one comparison of ids with that of the constant, and no number is looked at. Of IRIs, blank nodes
+and strings, the ids tell which are equal. What is not as simple has no short cut here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from streamsparql.algebra.numeric import Number, Single, double
+from streamsparql.algebra.terms import XSD_STRING, Literal, Term
+from streamsparql.algebra.values import value_of
+from streamsparql.physical.arithmetic import ERROR, Truth
+from streamsparql.physical.batch import UNBOUND, BoolArray, IntArray
+from streamsparql.physical.numbers import TAG_DOUBLE, TAG_INTEGER, double_ids, integer_ids
+from streamsparql.physical.terms import LITERAL, TermDictionary
+
+MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""What a comparison is with its sides swapped."""
+
+Threshold = tuple[Callable[[IntArray, int], BoolArray], int]
+
+
+def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Truth | None:
+    """`id symbol term` for each id; None where the ids alone do not tell.
+
+    >>> terms = TermDictionary()
+    >>> ids = terms.of_integers(np.array([1, 2, 3]))
+    >>> against(">", ids, terms.term_of(int(ids[1])), terms).tolist()
+    [0, 0, 1]
+    """
+    if not len(ids):
+        return np.zeros(0, np.int8)
+    least, most = int(ids.min()), int(ids.max())
+    if most < 0 and _tag(least) == _tag(most):
+        found = _threshold(symbol, term, _tag(least))
+        if found is not None:
+            compare, bound = found
+            return compare(ids, bound).view(np.int8)
+    if symbol in ("=", "!="):
+        return _equality(symbol, ids, term, terms, least, most)
+    return None
+
+
+def _tag(term_id: int) -> int:
+    return (term_id >> 61) & 3
+
+
+def _equality(
+    symbol: str, ids: IntArray, term: Term, terms: TermDictionary, least: int, most: int
+) -> Truth | None:
+    if type(term) is Literal:
+        if term.datatype != XSD_STRING:
+            return None
+        # A string differs from all that is no literal, from other strings, and from numbers and
+        # booleans in their canonical form.
+        known = terms.plain_strings(ids) | (ids < 0) | (terms.sorts(ids) != LITERAL)
+        if not known.all():
+            return None
+    sought = terms.id_of(term)
+    equal: BoolArray = ids == sought if symbol == "=" else ids != sought
+    truth = equal.view(np.int8)
+    if least <= UNBOUND <= most:
+        truth[ids == UNBOUND] = ERROR
+    return truth
+
+
+@lru_cache(maxsize=1 << 10)
+def _threshold(symbol: str, term: Term, tag: int) -> Threshold | None:
+    """How ids with a tag compare with a number, and with which id."""
+    value = value_of(term)
+    if isinstance(value, bool) or not isinstance(value, Number):
+        return None
+    if tag == TAG_DOUBLE:
+        bound = _double_bound(symbol, double(value))
+    elif tag == TAG_INTEGER:
+        bound = _integer_bound(symbol, value)
+    else:
+        return None
+    return None if bound == UNBOUND else (_COMPARE[symbol], bound)
+
+
+_COMPARE: dict[str, Callable[[IntArray, int], BoolArray]] = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    ">": np.greater,
+    "<=": np.less_equal,
+    ">=": np.greater_equal,
+}
+
+
+def _double_bound(symbol: str, number: float) -> int:
+    if number == 0:  # there are two, and they are equal
+        if symbol in ("=", "!="):
+            return UNBOUND
+        number = -0.0 if symbol in ("<", ">=") else 0.0
+    return int(double_ids(np.array([number]))[0])
+
+
+def _integer_bound(symbol: str, number: Number) -> int:
+    """Beside integers, of a comparison with a number that need not be one."""
+    if isinstance(number, float) and (isinstance(number, Single) or not abs(number) < 1 << 53):
+        return UNBOUND  # integers are rounded before they are compared
+    below, above = math.floor(number), math.ceil(number)
+    if max(abs(below), abs(above)) >= 1 << 62 or (symbol in ("=", "!=") and below != above):
+        return UNBOUND
+    return int(integer_ids(np.array([above if symbol in ("<", ">=") else below]))[0])
