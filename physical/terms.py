@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from streamsparql.algebra.ntriples import parse_term, unescape
 from streamsparql.algebra.numeric import EXACT, Number, Single, double
 from streamsparql.algebra.order import order_key
-from streamsparql.algebra.terms import IRI, XSD, XSD_STRING, BlankNode, Literal, Term
+from streamsparql.algebra.terms import IRI, XSD_STRING, BlankNode, Literal, Term
 from streamsparql.algebra.values import literal_of, value_of
 from streamsparql.physical import numbers as inlined
 from streamsparql.physical.batch import BoolArray, IntArray
@@ -39,6 +39,7 @@ from streamsparql.physical.numbers import (
     FloatArray,
     KindArray,
     Numbers,
+    bools_of,
 )
 
 __all__ = [
@@ -67,14 +68,21 @@ _NOT_EXACT = -(1 << 63)
 _SMALL = 128  # below so many texts a loop is faster than Arrow
 _MILLION = 10**6
 
-_NUMBER_ENDS = {name: f'"^^<{XSD}{name}>' for name in ("double", "integer", "decimal", "boolean")}
 _STRING_END = f'"^^{XSD_STRING}'
 # Characters that no IRI may hold as they are: those that str(term) escapes, and white space.
 _NO_IRI = (
     r'\x00-\x20<>"{}|^`\\\x{85}\x{a0}\x{1680}'
     r"\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 )
+# The texts that are just what str(term) writes: for Arrow, and for re with what a literal says.
 _CLEAN = rf'^(?:<[^{_NO_IRI}]*>|"[^"\\\x00-\x1f]*"(?:@[a-z0-9-]+|\^\^<[^{_NO_IRI}]+>)?)$'
+
+_CLEAN_ONE = re.compile(
+    r"""<[^\x00-\x20<>"{}|^`\\\s]*>
+      | "([^"\\\x00-\x1f]*)"(?:@[a-z0-9-]+|\^\^<(?:http://www\.w3\.org/2001/XMLSchema\#([A-Za-z]*)>
+      |[^\x00-\x20<>"{}|^`\\\s]+>))?""",
+    re.X,
+)
 
 
 class TermDictionary:
@@ -138,7 +146,7 @@ class TermDictionary:
             found = inlined.literal_id(term) if type(term) is Literal else 0
             if not found:
                 text = str(term)
-                found = self._known.get(text, 0) or self._enter(text, _form_of(text))
+                found = self._known.get(text, 0) or self._enter(text, _form(term, text))
         if keep and found > 0:
             self._kept[found] = True
         return found
@@ -158,17 +166,11 @@ class TermDictionary:
             return np.concatenate(parts) if parts else np.empty(0, np.int64)
         if not isinstance(texts, pa.Array):
             return self._encode_list(texts, source)
-        if not pa.types.is_dictionary(texts.type):
-            if len(texts) < _SMALL:
-                return self._encode_list(texts.to_pylist(), source)
-            texts = texts.dictionary_encode()
-        ids = self._encode_distinct(texts.dictionary.cast(pa.string()), source)
-        codes = texts.indices
-        if codes.null_count:
-            codes = codes.fill_null(len(ids))
-            ids = np.append(ids, 0)
-        found: IntArray = ids[codes.to_numpy()]
-        return found
+        if pa.types.is_dictionary(texts.type):
+            return _spread(self._encode_distinct(_strings(texts.dictionary), source), texts)
+        if len(texts) < _SMALL:
+            return self._encode_list(texts.to_pylist(), source)
+        return self._encode_array(_strings(texts), source)
 
     def _encode_list(self, texts: Sequence[str | None], source: str) -> IntArray:
         ids = np.fromiter(map(self._known.get, texts, repeat(0)), np.int64, len(texts))  # type: ignore[arg-type]
@@ -182,56 +184,43 @@ class TermDictionary:
         """The ids of texts that are not known as they stand."""
         if len(texts) >= _SMALL:
             try:
-                encoded = pa.array(texts, pa.string()).dictionary_encode()
-            except UnicodeEncodeError:  # half of a surrogate pair
+                return self._encode_array(pa.array(texts, pa.string()), source)
+            except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 lacks
                 pass
-            else:
-                return self.encode(encoded, source)
         return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
 
-    def _read(self, text: str | None, source: str) -> int:
-        """The id of a text, in whatever way it is written."""
-        if text is None:
-            return 0
-        found = self._known.get(text, 0) or self._spelled.get(text, 0)
-        if found or (term := parse_term(text, source)) is None:
-            return found
-        found = self.id_of(term)
-        if type(term) is not BlankNode and (found < 0 or self._texts[found] != text):
-            if len(self._spelled) >= 1 << 16:
-                self._spelled.clear()
-            self._spelled[text] = found
-        return found
+    def _encode_array(self, texts: pa.Array, source: str) -> IntArray:
+        """The ids of an Arrow array of strings: numbers by their digits, others once each."""
+        ids = _inlined(texts)
+        rest = np.flatnonzero(ids == 0)
+        if len(rest):
+            others = texts if len(rest) == len(texts) else texts.take(pa.array(rest))
+            encoded = others.dictionary_encode()
+            ids[rest] = _spread(self._encode_others(encoded.dictionary, source), encoded)
+        return ids
 
     def _encode_distinct(self, texts: pa.Array, source: str) -> IntArray:
         """The ids of texts that are all different."""
-        ids = np.zeros(len(texts), np.int64)
-        literal = pc.starts_with(texts, '"')
-        if literal.true_count:
-            for name, end in _NUMBER_ENDS.items():
-                of_type = pc.and_(literal, pc.ends_with(texts, end))
-                if of_type.true_count:
-                    places = np.flatnonzero(_bools(of_type))
-                    found = texts if len(places) == len(texts) else texts.take(pa.array(places))
-                    lexical = pc.binary_slice(found.view(pa.binary()), 1, -len(end))
-                    ids[places] = inlined.lexical_ids(lexical.view(pa.string()), name)
+        ids = _inlined(texts)
         rest = np.flatnonzero(ids == 0)
-        if not len(rest):
-            return ids
-        found = texts if len(rest) == len(texts) else texts.take(pa.array(rest))
-        strings = found.to_pylist()
-        known = np.fromiter(map(self._known.get, strings, repeat(0)), np.int64, len(strings))
-        missed = np.flatnonzero(known == 0)
-        if len(missed):
-            new = found if len(missed) == len(known) else found.take(pa.array(missed))
-            known[missed] = self._enter_distinct(new, [strings[i] for i in missed.tolist()], source)
-        ids[rest] = known
+        if len(rest):
+            others = texts if len(rest) == len(texts) else texts.take(pa.array(rest))
+            ids[rest] = self._encode_others(others, source)
         return ids
 
-    def _enter_distinct(self, texts: pa.Array, strings: list[str], source: str) -> IntArray:
-        """The ids of texts that are all different and new."""
+    def _encode_others(self, texts: pa.Array, source: str) -> IntArray:
+        """The ids of texts that are all different, none of them that of an inlined literal."""
+        strings = texts.to_pylist()
+        ids = np.fromiter(map(self._known.get, strings, repeat(0)), np.int64, len(strings))
+        missed = np.flatnonzero(ids == 0)
+        if len(missed):
+            new = texts if len(missed) == len(ids) else texts.take(pa.array(missed))
+            ids[missed] = self._encode_unknown(new, [strings[i] for i in missed.tolist()], source)
+        return ids
+
+    def _encode_unknown(self, texts: pa.Array, strings: list[str], source: str) -> IntArray:
         clean = pc.match_substring_regex(texts, _CLEAN)
-        clean = _bools(pc.and_not(clean, pc.ends_with(texts, _STRING_END)))
+        clean = bools_of(pc.and_not(clean, pc.ends_with(texts, _STRING_END)).fill_null(False))
         ids = np.zeros(len(strings), np.int64)
         places = np.flatnonzero(clean)
         if len(places):
@@ -241,9 +230,36 @@ class TermDictionary:
             ids[i] = self._read(strings[i], source)
         return ids
 
+    def _read(self, text: str | None, source: str) -> int:
+        """The id of one text, in whatever way it is written."""
+        if text is None:
+            return 0
+        found = self._known.get(text, 0) or self._spelled.get(text, 0)
+        if found:
+            return found
+        if plain := _CLEAN_ONE.fullmatch(text):
+            lexical, name = plain.groups()
+            found = inlined.lexical_id(lexical, name) if name else 0
+            if name != "string" and not found:
+                return self._enter(text, _form_of(text))
+        if not found:
+            term = parse_term(text, source)
+            if term is None or type(term) is BlankNode:
+                return 0 if term is None else self.id_of(term)
+            found = self.id_of(term)
+        if len(self._spelled) >= 1 << 16:
+            self._spelled.clear()
+        self._spelled[text] = found
+        return found
+
     def _enter(self, text: str, form: int) -> int:
         """A new entry."""
-        (found,) = self._places(1).tolist()
+        if len(self._free):
+            found, self._free = int(self._free[-1]), self._free[:-1]
+        else:
+            found, self._after = self._after, self._after + 1
+            if found == len(self._forms):
+                self._grow(2 * found)
         self._texts[found] = text
         self._forms[found] = form
         self._kinds[found] = _UNKNOWN if form == _TYPED else NO_NUMBER
@@ -251,7 +267,7 @@ class TermDictionary:
             self._blanks[text[2:]] = found
         else:
             self._known[text] = found
-        return int(found)
+        return found
 
     def _enter_all(self, texts: list[str]) -> IntArray:
         """New entries, none of them a blank node."""
@@ -345,7 +361,7 @@ class TermDictionary:
     def exact_integers(self, ids: IntArray) -> tuple[IntArray, BoolArray]:
         """The values of integers, and where a term is an integer that fits."""
         inline = ids < 0
-        integer = inline & (inlined.tags(ids) == 0)
+        integer = inline & (inlined.tags(ids) == inlined.TAG_INTEGER)
         values = np.where(integer, inlined.integer_values(ids), 0)
         if not inline.all():
             entries = np.where(inline, 0, ids)
@@ -361,9 +377,9 @@ class TermDictionary:
         values, fits = self.exact_integers(ids)
         fits &= np.abs(values) <= (1 << 53) // _MILLION
         values = np.where(fits, values * _MILLION, 0)
-        inline = (ids < 0) & (inlined.tags(ids) == 2)
+        inline = (ids < 0) & (inlined.tags(ids) == inlined.TAG_DECIMAL)
         if inline.any():
-            mantissa, scale = inlined.decimal_parts(ids[inline])
+            mantissa, scale = inlined.scaled_parts(ids[inline])
             factor = 10 ** np.maximum(6 - scale, 0)
             good = (scale <= 6) & (np.abs(mantissa) <= (1 << 53) // factor)
             values[inline] = np.where(good, mantissa * factor, 0)
@@ -446,7 +462,7 @@ class TermDictionary:
     def _in_order(self, ids: IntArray) -> bool:
         """Whether inlined ids are all integers, or all doubles."""
         tags = inlined.tags(ids)
-        return bool(tags[0] < 2 and (tags == tags[0]).all())
+        return bool(tags[0] <= inlined.TAG_DOUBLE and (tags == tags[0]).all())
 
     # -- Recycling --------------------------------------------------------------------------
 
@@ -499,6 +515,12 @@ def _form_of(text: str) -> int:
     return _FORMS.get(text[0]) or _ENDS.get(text[-1], _TAGGED)
 
 
+def _form(term: Term, text: str) -> int:
+    """The form of a term whose language tag may hold any character."""
+    tagged = type(term) is Literal and term.language is not None
+    return _TAGGED if tagged else _form_of(text)
+
+
 def _term_of_text(text: str) -> Term:
     """The term that `str` wrote, whatever characters it holds."""
     if text[0] == "<":
@@ -517,16 +539,43 @@ def _exact(value: Number) -> int:
     """An integer as it is, a decimal in millionths, where that can be relied on."""
     if isinstance(value, int):
         return value if abs(value) < 1 << 63 else _NOT_EXACT
-    if isinstance(value, Decimal) and abs(value) < 1 << 53:
+    if isinstance(value, Decimal) and value.copy_abs() < 1 << 53:
         scaled = EXACT.scaleb(value, 6)
-        if scaled == int(scaled) and abs(scaled) < 1 << 53:
+        if scaled.copy_abs() < 1 << 53 and scaled == int(scaled):
             return int(scaled)
     return _NOT_EXACT
 
 
-def _bools(array: pa.Array) -> BoolArray:
-    found: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return found.astype(np.bool_)
+def _inlined(texts: pa.Array) -> IntArray:
+    """The ids of texts of literals that are inlined; 0 for others."""
+    ids = np.zeros(len(texts), np.int64)
+    literal = pc.starts_with(texts, '"').fill_null(False)
+    left = literal.true_count
+    for name, end in inlined.ENDS.items():
+        if not left:
+            break
+        places = np.flatnonzero(
+            bools_of(pc.and_(literal, pc.ends_with(texts, end)).fill_null(False))
+        )
+        left -= len(places)
+        if len(places):
+            found = texts if len(places) == len(texts) else texts.take(pa.array(places))
+            ids[places] = inlined.text_ids(found, name)
+    return ids
+
+
+def _spread(ids: IntArray, encoded: pa.DictionaryArray) -> IntArray:
+    """The ids of the distinct texts, put where each of them is; 0 for null."""
+    codes = encoded.indices
+    if codes.null_count:
+        codes = codes.cast(pa.int64()).fill_null(len(ids))
+        ids = np.append(ids, 0)
+    found: IntArray = ids[codes.to_numpy()]
+    return found
+
+
+def _strings(texts: pa.Array) -> pa.Array:
+    return texts if texts.type == pa.string() else texts.cast(pa.string())
 
 
 def _arrow(texts: npt.NDArray[np.object_]) -> pa.Array:
