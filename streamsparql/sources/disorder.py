@@ -1,0 +1,294 @@
+"""Disorder: items that come out of order are put in order, late ones are handed out, with reasons.
+
+A stream's *time* is the greatest stamp that was let in, its *watermark* trails that by `max_delay`.
+An item stamped below the watermark is late (SEMANTICS.md section 10); the others are held until
+the watermark, or that of all streams together, has come to them.
+
+**The guard.** By that rule alone one bogus stamp in the future (a sensor that thinks it is 2099)
+would make everything after it late. So an item that leaps ahead of the stream's time by more than
+`max_delay + leap` is held aside, and the next item decides. Let `u` be the item held aside:
+
+- The next item `v` is near `u`, or after it (`v >= u - max_delay - leap`): the gap was real. `u` is
+  let in, then `v` by the usual rule.
+- `v` goes on below, within reach of the stream's time: two against one, `u` is rejected.
+- `v` leaps, too, but is far below `u`: it is held aside as well, and what agrees with the one or
+  with the other decides. Only so many are held aside; beyond that the highest is rejected.
+- A late `v` says nothing of `u`.
+
+Before the first item there is no time yet, so the first is held aside and the second decides, too:
+a stream may *begin* with a bogus stamp. When the input ends, or `advance` says that time has come
+so far, what is still aside is let in, from the lowest up.
+
+**Nothing is lost by default.** Where a stream keeps its bound, each item has `v >= u - max_delay`
+for all `u` before it, so each confirms what is held aside: no `leap`, however small, rejects
+anything. Where it does not, either `u` or what comes after it must be given up. The default leap of
+a day is longer than delays are that a `max_delay` forgot. `leap=None` switches the guard off.
+
+What an item's fate is depends on the order of the items and not on how they are cut into chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamsparql.errors import SourceError
+from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
+from streamsparql.physical.heap import Heap
+from streamsparql.physical.operator import INFINITY
+from streamsparql.sources.chunk import Chunk, Reject
+
+LEAP = 86_400_000
+"""A day, in milliseconds."""
+
+SINCE = ".since"
+"""The column of releases of events: when each began, in milliseconds."""
+
+_MOST_ASIDE = 16
+_FEW = 8  # items, or leaps in a chunk, that are looked at one by one
+
+
+@dataclass(slots=True)
+class _Aside:
+    """An item that leapt ahead; its row, and what to say of it, once its chunk has gone."""
+
+    stamp: int
+    place: int
+    row: Batch | None = None
+    position: int = 0
+    item: object = None
+
+
+class Sorter:
+    """Puts the items of one stream in order.
+
+    >>> from streamsparql.physical.terms import TermDictionary
+    >>> from streamsparql.sources import read_stream
+    >>> items = [("<a>", "<p>", "<b>", t) for t in (10, 30, 25, 12)]
+    >>> sorter = Sorter("s", max_delay=10)
+    >>> for chunk in read_stream(items, "s", TermDictionary()):
+    ...     sorter.push(chunk)
+    >>> sorter.watermark, sorter.release(20).start.tolist(), sorter.rejects[0].reason
+    (20, [10], 'late by 8 ms')
+    """
+
+    def __init__(
+        self,
+        name: str,
+        max_delay: int = 0,
+        strict: bool = False,
+        leap: int | None = LEAP,
+        events: bool = False,
+    ) -> None:
+        self.name = name
+        self.max_delay = max_delay
+        self.strict = strict
+        self.events = events
+        """Whether releases have the column SINCE."""
+        self.rejects: list[Reject] = []
+        """What was rejected, late items among them, in the order in which that was known."""
+        self.late = 0
+        """How many of them were late."""
+        self.seen = -1
+        """The stream's time: the greatest stamp that was let in."""
+        self.least = INFINITY
+        """The least stamp that was let in."""
+        self._reach = None if leap is None else max_delay + leap
+        self._floor = 0
+        self._aside: list[_Aside] = []  # each below those before it
+        self._heap = Heap(TRIPLE)
+
+    @property
+    def watermark(self) -> int:
+        """No item below it will be let in any more; it never falls."""
+        return max(self._floor, self.seen - self.max_delay)
+
+    def __len__(self) -> int:
+        """How many rows are held."""
+        return len(self._heap) + sum(aside.row is not None for aside in self._aside)
+
+    def held(self) -> Iterator[IntArray]:
+        """The term ids of the rows that are held."""
+        yield from self._heap.held()
+        for aside in self._aside:
+            if aside.row is not None:
+                yield from aside.row.columns.values()
+
+    def release(self, until: int) -> Batch:
+        """The rows stamped `until` or before, by stamp, those of one stamp as they came.
+
+        Each holds over `[stamp, stamp + 1)`, as the access to a stream has it. `until` must be no
+        more than the watermark, lest the next release start before this one ended.
+        """
+        batch = self._heap.release(until)
+        released = batch.over(batch.start, batch.start + 1)
+        return released.with_columns({SINCE: batch.end}) if self.events else released
+
+    def advance(self, t: int) -> None:
+        """Nothing stamped before `t` will come any more; INFINITY: the input has ended."""
+        self._floor = max(self._floor, t)
+        while self._aside and self._aside[-1].stamp <= t + (self._reach or 0):
+            self._let_in(self._aside.pop())
+
+    def push(self, chunk: Chunk) -> None:
+        """Takes in items in the order in which they came."""
+        for reject in chunk.rejects:
+            self._reject(reject)
+        if len(chunk.stamps):
+            _Pass(self, chunk).run()
+
+    def _let_in(self, aside: _Aside) -> None:
+        """Lets in an item of an earlier chunk."""
+        self.seen, self.least = max(self.seen, aside.stamp), min(self.least, aside.stamp)
+        if aside.row is not None:
+            self._heap.push(aside.row)
+
+    def _reject(self, reject: Reject) -> None:
+        if self.strict:
+            raise SourceError(str(reject))
+        self.rejects.append(reject)
+
+
+class _Pass:
+    """One chunk on its way through a sorter: which of its items are let in."""
+
+    def __init__(self, sorter: Sorter, chunk: Chunk) -> None:
+        self._sorter = sorter
+        self._chunk = chunk
+        self._stamps = chunk.stamps
+        self._let: BoolArray = np.zeros(len(chunk.stamps), np.bool_)
+
+    def run(self) -> None:
+        """Decides on each item, and hands the rows of those let in to the heap."""
+        k, leaps, sorter = 0, 0, self._sorter
+        while k < len(self._stamps):
+            rest = len(self._stamps) - k
+            unclear = sorter._aside or (sorter._reach is not None and self._time() < 0)
+            if unclear or rest <= _FEW or leaps > _FEW:
+                self._one(k)
+                k += 1
+            else:
+                k = self._many(k)
+                leaps += 1
+        for aside in sorter._aside:
+            if aside.place >= 0:
+                aside.position = int(self._chunk.positions[aside.place])
+                aside.item = self._chunk.original(aside.place)
+                aside.row = self._row(aside.place)
+                aside.place = -1
+        self._hand_over()
+
+    def _time(self) -> int:
+        """The stream's time, as far as it is known."""
+        return max(self._sorter.seen, self._sorter._floor or -1)
+
+    # -- By arrays ----------------------------------------------------------------------------
+
+    def _many(self, first: int) -> int:
+        """Decides on the items from `first` on, up to where one leaps; gives the place after."""
+        sorter, stamps = self._sorter, self._stamps[first:]
+        time = np.maximum.accumulate(stamps)
+        np.maximum(time, self._time(), out=time)
+        earlier = np.concatenate([[self._time()], time[:-1]])
+        fine = stamps >= np.maximum(earlier - sorter.max_delay, sorter._floor)
+        after = len(stamps)
+        if sorter._reach is not None:
+            leaps = np.flatnonzero(time - earlier > sorter._reach)
+            if len(leaps) and not fine.all():
+                after = int(leaps[0])
+            elif len(leaps) and leaps[-1] == after - 1:
+                after -= 1  # where all are within their bound, the next item confirms each leap
+        for k in np.flatnonzero(~fine[:after]).tolist():
+            bound = max(int(earlier[k]) - sorter.max_delay, sorter._floor)
+            self._late(first + k, bound)
+        if after:
+            self._let[first : first + after] = fine[:after]
+            let = stamps[:after][fine[:after]]
+            sorter.seen = max(sorter.seen, int(let.max(initial=-1)))
+            sorter.least = min(sorter.least, int(let.min(initial=INFINITY)))
+        if after < len(stamps):
+            self._one(first + after)
+            after += 1
+        return first + after
+
+    # -- One by one -----------------------------------------------------------------------------
+
+    def _one(self, k: int) -> None:
+        """Decides on one item, and on those held aside: the rules at the head of this file."""
+        sorter, stamp = self._sorter, int(self._stamps[k])
+        if stamp < sorter.watermark:
+            self._late(k, sorter.watermark)
+            return
+        reach = sorter._reach
+        leaps = reach is not None and (self._time() < 0 or stamp > self._time() + reach)
+        if reach is not None and sorter._aside:
+            if stamp >= sorter._aside[-1].stamp - reach:
+                while sorter._aside and sorter._aside[-1].stamp <= stamp + reach:
+                    self._let_in(sorter._aside.pop())
+                self._give_up(len(sorter._aside))
+                self._one(k)
+                return
+            self._give_up(int(len(sorter._aside) == _MOST_ASIDE) if leaps else len(sorter._aside))
+        aside = _Aside(stamp, k)
+        if leaps:
+            sorter._aside.append(aside)
+        else:
+            self._let_in(aside)
+
+    def _let_in(self, aside: _Aside) -> None:
+        self._sorter._let_in(aside)
+        if aside.place >= 0:
+            self._let[aside.place] = True
+
+    def _give_up(self, count: int) -> None:
+        """Rejects the highest of those held aside."""
+        given_up = self._sorter._aside[:count]
+        del self._sorter._aside[:count]
+        for aside in given_up:
+            reason = f"ahead of all that came next: the timestamp {aside.stamp} is taken for wrong"
+            if aside.place >= 0:
+                self._reject(aside.place, reason)
+            elif aside.row is not None:
+                name = self._sorter.name
+                self._sorter._reject(Reject(name, aside.position, reason, aside.item))
+
+    def _late(self, k: int, bound: int) -> None:
+        if self._reject(k, f"late by {bound - int(self._stamps[k])} ms"):
+            self._sorter.late += 1
+
+    def _reject(self, k: int, reason: str) -> bool:
+        """Rejects an item of this chunk, if there is still a row of it."""
+        if self._row_at(k) is None:
+            return False
+        chunk = self._chunk
+        position, item = int(chunk.positions[k]), chunk.original(k)
+        self._sorter._reject(Reject(self._sorter.name, position, reason, item))
+        return True
+
+    # -- Rows -----------------------------------------------------------------------------------
+
+    def _row_at(self, k: int) -> int | None:
+        """Which row the item at a place is; None where it has none."""
+        kept = self._chunk.kept
+        if kept is None:
+            return k
+        row = int(np.searchsorted(kept, k))
+        return row if row < len(kept) and kept[row] == k else None
+
+    def _row(self, k: int) -> Batch | None:
+        row = self._row_at(k)
+        return None if row is None else self._rows().part(row, row + 1).take(np.zeros(1, np.int64))
+
+    def _rows(self) -> Batch:
+        """The rows of the chunk; `end` has the starts of events until they are released."""
+        chunk = self._chunk
+        columns = dict(zip(TRIPLE, (chunk.s, chunk.p, chunk.o), strict=True))
+        end = chunk.end
+        return Batch(columns, end, end if chunk.since is None else chunk.since)
+
+    def _hand_over(self) -> None:
+        kept = self._chunk.kept
+        let = self._let if kept is None else self._let[kept]
+        self._sorter._heap.push(self._rows().where(let))

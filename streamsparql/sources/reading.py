@@ -1,0 +1,186 @@
+"""From texts and stamps to chunks: what all sources have in common.
+
+A source brings columns of texts in N-Triples syntax. The predicates are encoded first: where no
+pattern of the query can match one, the item is dropped before its subject and object are looked at,
+which is most of the speed of a selective query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from streamsparql.algebra.terms import IRI, BlankNode, Literal
+from streamsparql.errors import SourceError
+from streamsparql.physical.batch import IntArray
+from streamsparql.physical.terms import IRI_NODE, LITERAL, UNBOUND, TermDictionary
+from streamsparql.sources.chunk import Chunk, Reject, Wanted
+from streamsparql.sources.stamps import Stamps
+from streamsparql.terms import term
+
+Texts: TypeAlias = Sequence[str] | pa.Array
+"""A column of texts in N-Triples syntax; in an Arrow array null is no term."""
+
+_NO_TERM = "the {} is no RDF term: write <iri>, _:label or a literal as in N-Triples"
+NO_TIME = "there is no timestamp"
+
+
+class Reading:
+    """One source on its way into the engine: its name, where its terms go, what is wanted of it."""
+
+    def __init__(
+        self,
+        name: str,
+        terms: TermDictionary,
+        scope: str = "",
+        wanted: Wanted | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.name = name
+        self.terms = terms
+        self.scope = scope
+        """What sets its blank nodes apart from those of other sources."""
+        self.wanted = wanted
+        self.strict = strict
+
+    def chunk(
+        self,
+        triples: tuple[Texts, Texts, Texts],
+        stamps: Stamps,
+        positions: IntArray,
+        original: Callable[[int], object],
+        since: Stamps | None = None,
+        rejects: Sequence[Reject] = (),
+    ) -> Chunk:
+        """The chunk of items given as columns; `rejects` came among them and are in no column."""
+        when, untimed = stamps
+        if since is not None:
+            when, untimed = _ordered(since, stamps)
+        ids, kept, untrue = self._triples(triples, untimed)
+        reasons = {**untrue, **untimed}
+        found = [Reject(self.name, int(positions[k]), reasons[k], original(k)) for k in reasons]
+        rejected = self.checked([*rejects, *found])
+        begun = None if since is None else since[0] if kept is None else since[0][kept]
+        items = len(when) + len(rejects)
+        if untimed:
+            timed = when >= 0
+            kept = np.arange(len(when)) if kept is None else kept
+            kept = (np.cumsum(timed) - 1)[kept]
+            places = np.flatnonzero(timed)
+            when, positions = when[places], positions[places]
+            return Chunk(
+                *ids, begun, when, kept, positions, items, rejected, lambda k: original(places[k])
+            )
+        return Chunk(*ids, begun, when, kept, positions, items, rejected, original)
+
+    def _triples(
+        self, triples: tuple[Texts, Texts, Texts], untimed: dict[int, str]
+    ) -> tuple[tuple[IntArray, IntArray, IntArray], IntArray | None, dict[int, str]]:
+        """The ids of the triples that are wanted and true, their places, and what is wrong else."""
+        s, p, o = triples
+        ids = self.encode(p)
+        iris = self.terms.sorts(ids) == IRI_NODE
+        why = {} if iris.all() else {int(k): _of_predicate(ids[k]) for k in np.flatnonzero(~iris)}
+        take = iris if self.wanted is None else iris & self.wanted.mask(ids)
+        if untimed:
+            take[list(untimed)] = False
+        kept = None if take.all() else np.flatnonzero(take)
+        if kept is not None:
+            s, o, ids = _take(s, kept), _take(o, kept), ids[kept]
+        subjects, objects = self.encode(s), self.encode(o)
+        sorts = self.terms.sorts(subjects)
+        good = (sorts != UNBOUND) & (sorts != LITERAL) & (objects != UNBOUND)
+        if not good.all():
+            places = np.arange(len(good)) if kept is None else kept
+            for k in np.flatnonzero(~good):
+                why[int(places[k])] = _of_others(int(sorts[k]))
+            kept = places[good]
+            subjects, ids, objects = subjects[good], ids[good], objects[good]
+        return (subjects, ids, objects), kept, why
+
+    def encode(self, texts: Texts) -> IntArray:
+        """The ids of terms; 0 for what is none."""
+        if isinstance(texts, pa.Array) and not isinstance(texts, pa.DictionaryArray):
+            texts = texts.cast(pa.string())
+        return self.terms.encode(texts, self.scope)
+
+    def reject(self, position: int, reason: str, item: object) -> Reject:
+        """What is said of an item that cannot be taken."""
+        return Reject(self.name, position, reason, item)
+
+    def checked(self, rejects: list[Reject]) -> list[Reject]:
+        """The rejects in the order of the source. When reading strictly the first is an error."""
+        rejects.sort(key=lambda reject: reject.position)
+        if self.strict and rejects:
+            raise SourceError(str(rejects[0]))
+        return rejects
+
+
+def _ordered(since: Stamps, stamps: Stamps) -> Stamps:
+    """The stamps of events, which have a start, and end no sooner than they start."""
+    begun, ended = since[0], stamps[0]
+    why = {**stamps[1], **since[1]}
+    for k in np.flatnonzero((begun > ended) & (ended >= 0)):
+        why[int(k)] = "the event ends before it starts"
+    if why:
+        ended = ended.copy()
+        ended[list(why)] = -1
+    return ended, why
+
+
+def _of_predicate(identifier: int) -> str:
+    if identifier == UNBOUND:
+        return _NO_TERM.format("predicate")
+    return "the predicate is no IRI"
+
+
+def _of_others(sort: int) -> str:
+    if sort == LITERAL:
+        return "the subject is a literal"
+    return _NO_TERM.format("subject" if sort == UNBOUND else "object")
+
+
+def _take(texts: Texts, places: IntArray) -> Texts:
+    if isinstance(texts, pa.Array):
+        return texts.take(pa.array(places))
+    return [texts[k] for k in places.tolist()]
+
+
+def text_of(value: Any) -> str:
+    """A term of any library in N-Triples syntax; "" for what is no term.
+
+    >>> text_of(IRI("http://example.org/a")), text_of("<b>"), text_of(None)
+    ('<http://example.org/a>', '<b>', '')
+    """
+    if isinstance(value, IRI | BlankNode | Literal):
+        return str(value)
+    library = type(value).__module__.partition(".")[0]
+    if library == "rdflib":
+        try:
+            return str(term(value))
+        except SourceError:
+            return ""
+    if isinstance(value, str):
+        return str(value)
+    return str(value) if library == "pyoxigraph" else ""
+
+
+def texts_of(values: Sequence[Any]) -> list[str]:
+    """Terms of any libraries in N-Triples syntax; each distinct one is written once."""
+    if set(map(type, values)) == {str}:
+        return list(values)
+    memo: dict[tuple[type, Any], str] = {}
+    found = []
+    for value in values:
+        try:
+            key = type(value), value
+            text = memo.get(key)
+            if text is None:
+                text = memo[key] = text_of(value)
+        except TypeError:  # not hashable, so no term of anyone
+            text = ""
+        found.append(text)
+    return found

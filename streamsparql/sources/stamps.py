@@ -1,0 +1,264 @@
+"""Timestamps: from what sources have to milliseconds since the epoch.
+
+A timestamp is a whole number of milliseconds, a datetime (with no time zone: UTC), or a text: those
+two as an RDF literal, as plain digits, as an ISO date and time. A graph name whose last segment is
+a number, `<http://example.org/t/1600000000000>`, is one too: N-Quads allows no literal as a graph
+name, so a file that other tools can read has to write its stamps like that.
+
+`stamp_of` is the definition. Columns are read by arrays where their entries are of one form, and by
+`stamp_of` where they are not, so that what an item means never hangs on its neighbours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.ntriples import parse_term
+from streamsparql.algebra.terms import IRI, XSD, Literal
+from streamsparql.algebra.values import milliseconds_of, value_of
+from streamsparql.errors import SourceError
+from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.terms import term
+
+LATEST = 2**62
+"""Stamps stay below this, so that a window's length can be added to one."""
+
+Stamps = tuple[IntArray, dict[int, str]]
+"""Stamps, -1 where there is none, and why there is none at those places."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_DATE_TIME = IRI(XSD + "dateTime")
+_DIGITS = re.compile(r"[+-]?[0-9]{1,19}")
+_DAY = re.compile(r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
+_NUMBERED = re.compile(r"<[^<>\s]*/([0-9]{1,19})>")
+
+
+def stamp_of(value: Any) -> int:
+    """The milliseconds that a timestamp stands for; ValueError says why there are none.
+
+    >>> stamp_of("1970-01-01T00:00:01Z"), stamp_of(datetime(1970, 1, 1, 0, 0, 2))
+    (1000, 2000)
+    >>> stamp_of('"7"^^<http://www.w3.org/2001/XMLSchema#integer>'), stamp_of("<http://x.org/t/8>")
+    (7, 8)
+    """
+    stamp = _milliseconds(value)
+    if stamp < 0:
+        raise ValueError(f"the timestamp {value} is before 1970, where time starts")
+    if stamp >= LATEST:
+        raise ValueError(f"the timestamp {value} is beyond the end of time")
+    return stamp
+
+
+def _milliseconds(value: Any) -> int:
+    if value is None or value is np.ma.masked or value == "" or value != value:
+        raise ValueError("there is no timestamp")
+    if isinstance(value, str) and type(value).__module__.partition(".")[0] != "rdflib":
+        return _of_text(value)
+    if isinstance(value, datetime):
+        zoned = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return (zoned - _EPOCH) // _MILLISECOND
+    if isinstance(value, np.datetime64):
+        return int(value.astype("datetime64[ms]").astype(np.int64))
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return int(value)
+    try:
+        return _of_text(str(term(value)))
+    except SourceError:
+        raise ValueError(f"{value!r} is no timestamp") from None
+
+
+def _of_text(text: str) -> int:
+    text = text.strip()
+    if _DIGITS.fullmatch(text):
+        return int(text)
+    if found := _NUMBERED.fullmatch(text):
+        return int(found[1])
+    literal = parse_term(text) if text.startswith('"') else Literal(_iso(text), _DATE_TIME)
+    if isinstance(literal, Literal):
+        value = value_of(literal)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        try:
+            return milliseconds_of(literal)
+        except ExpressionError:
+            pass
+    raise ValueError(f"{text} is no timestamp")
+
+
+def _iso(text: str) -> str:
+    """What people write for a dateTime: a day alone, a blank between day and time."""
+    if _DAY.fullmatch(text):
+        return f"{text}T00:00:00"
+    return text.replace(" ", "T", 1) if _DAY.match(text) else text
+
+
+# -- Of many ------------------------------------------------------------------------------------
+
+
+def of_values(values: Sequence[Any]) -> Stamps:
+    """The stamps of Python values.
+
+    >>> stamps, why = of_values([5, -1, "x"])
+    >>> stamps.tolist(), why[2]
+    ([5, -1, -1], 'x is no timestamp')
+    """
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        try:
+            return _checked(np.array(values, np.int64), values)
+        except OverflowError:
+            pass
+    elif kinds == {str}:
+        try:
+            return of_column(pa.array(values, pa.string()))
+        except UnicodeError:
+            pass
+    return _one_by_one(np.full(len(values), -1, np.int64), values, range(len(values)))
+
+
+def of_column(column: pa.Array) -> Stamps:
+    """The stamps of an Arrow column of numbers, times or texts."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _of_texts(column.cast(pa.string()))
+    if pa.types.is_floating(kind):
+        return _of_floats(column)
+    if pa.types.is_date(kind):
+        kind = pa.timestamp("ms")
+        column = column.cast(kind)
+    if pa.types.is_timestamp(kind):
+        return _of_times(column, kind.unit)
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return _checked(_numpy(column.cast(pa.int64()), -1), column)
+    values = column.to_pylist()
+    return _one_by_one(np.full(len(values), -1, np.int64), values, range(len(values)))
+
+
+def _numpy(column: pa.Array, missing: int) -> IntArray:
+    column = pc.fill_null(column, missing) if column.null_count else column
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _checked(stamps: IntArray, values: Sequence[Any] | pa.Array) -> Stamps:
+    """Whole numbers are stamps as they are; those out of range are told why not."""
+    bad = (stamps < 0) | (stamps >= LATEST)
+    return _one_by_one(stamps, values, np.flatnonzero(bad)) if bad.any() else (stamps, {})
+
+
+def _one_by_one(
+    stamps: IntArray, values: Sequence[Any] | pa.Array, places: Iterable[int] | IntArray
+) -> Stamps:
+    """The stamps at some places, by their definition."""
+    why = {}
+    if not stamps.flags.writeable:
+        stamps = stamps.copy()
+    for k in map(int, places):
+        value = values[k].as_py() if isinstance(values, pa.Array) else values[k]
+        try:
+            stamps[k] = stamp_of(value)
+        except ValueError as error:
+            stamps[k] = -1
+            why[k] = str(error)
+    return stamps, why
+
+
+def _of_floats(column: pa.Array) -> Stamps:
+    values: npt.NDArray[np.float64] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    whole = (values >= 0) & (values < 2.0**53) & (np.floor(values) == values)
+    stamps = np.where(whole, values, -1).astype(np.int64)
+    return _one_by_one(stamps, column, np.flatnonzero(~whole))
+
+
+def _of_times(column: pa.Array, unit: str) -> Stamps:
+    """Times of any unit, rounded down to milliseconds; what has no time has no text either."""
+    raw = _numpy(column.cast(pa.timestamp(unit)).cast(pa.int64()), -1)
+    stamps = raw * 1000 if unit == "s" else raw // {"ms": 1, "us": 1000, "ns": 1_000_000}[unit]
+    bad = (raw < 0) | (raw >= LATEST // 1000 if unit == "s" else raw < 0)
+    stamps[bad] = -1
+    none = column.is_null().to_numpy(zero_copy_only=False)
+    reasons = ("the timestamp is out of range", "there is no timestamp")
+    return stamps, {int(k): reasons[int(none[k])] for k in np.flatnonzero(bad)}
+
+
+# -- Texts of one form ----------------------------------------------------------------------------
+
+_FORMS = re.compile(r'(?P<open>"|<[^<>\s]*/|)(?P<core>[0-9][^"<>]*)(?P<close>"\^\^<[^<>\s]*>|>|)')
+_TYPES = {
+    "": True,
+    f'"^^<{XSD}integer>': True,
+    f'"^^<{XSD}long>': True,
+    f'"^^<{XSD}dateTime>': False,
+    f'"^^<{XSD}dateTimeStamp>': False,
+    ">": True,
+}
+"""How texts end that are read by arrays, and whether what they hold may be a number."""
+_NUMBER = r"^[0-9]{1,18}$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
+
+
+def _of_texts(column: pa.Array) -> Stamps:
+    """Takes the form of the first text to be that of all, and reads the others one by one."""
+    none = np.full(len(column), -1, np.int64)
+    found = _FORMS.fullmatch(column[0].as_py() or "") if len(column) else None
+    if found is None or found["close"] not in _TYPES:
+        return _one_by_one(none, column, range(len(column)))
+    before, after = found["open"], found["close"]
+    if (before == "") != (after == "") or (before[:1] == "<") != (after == ">"):
+        return _one_by_one(none, column, range(len(column)))
+    alike = None
+    if before:
+        alike = pc.and_(pc.starts_with(column, before), pc.ends_with(column, after))
+        column, texts = pc.utf8_slice_codeunits(column, len(before), -len(after)), column
+    else:
+        texts = column
+    number = found["core"].isdigit() and _TYPES[after]
+    if not number and (after in (">", f'"^^<{XSD}integer>', f'"^^<{XSD}long>')):
+        return _one_by_one(none, texts, range(len(texts)))
+    fits = pc.match_substring_regex(column, _NUMBER if number else _TIME)
+    good = _mask(fits if alike is None else pc.and_(fits, alike))
+    stamps = _read(column, good, number)
+    if stamps is None:
+        return _one_by_one(none, texts, range(len(texts)))
+    return _one_by_one(stamps, texts, np.flatnonzero(~good)) if not good.all() else (stamps, {})
+
+
+def _mask(column: pa.Array) -> BoolArray:
+    return np.asarray(pc.fill_null(column, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _read(column: pa.Array, good: BoolArray, number: bool) -> IntArray | None:
+    """The stamps where `good`, -1 elsewhere; None where a day is none, such as a 30th of February.
+
+    A dateTime that is well formed lies in four-digit years, and one before 1970 is refused by its
+    definition.
+    """
+    every = bool(good.all())
+    cores = column if every else column.filter(pa.array(good))
+    try:
+        if number:
+            values = _numpy(cores.cast(pa.int64()), -1)
+        else:
+            values = _numpy(cores.cast(pa.timestamp("us", "UTC")).cast(pa.int64()), -1) // 1000
+    except pa.ArrowInvalid:
+        return None
+    if (values < 0).any():
+        return None
+    if every:
+        return values
+    stamps = np.full(len(column), -1, np.int64)
+    stamps[good] = values
+    return stamps

@@ -1,0 +1,135 @@
+"""Tables: Arrow and what speaks its protocol (pandas, Polars, DuckDB), and Parquet.
+
+The columns are `subject, predicate, object` or `s, p, o`, with `timestamp` or `t`, for events
+`start` and `end`; others are not read. Terms are written as in N-Triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsparql.errors import SourceError
+from streamsparql.physical.batch import IntArray
+from streamsparql.sources.chunk import Chunk, Reject
+from streamsparql.sources.lines import decoded
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.stamps import Stamps, of_column
+
+_ROLES = {
+    "s": ("subject", "s"),
+    "p": ("predicate", "p"),
+    "o": ("object", "o"),
+    "t": ("timestamp", "t"),
+    "start": ("start",),
+    "end": ("end",),
+}
+_NAMES = {name: role for role, names in _ROLES.items() for name in names}
+_GIVE = "give subject, predicate, object and timestamp (or s, p, o, t; for events start and end)"
+
+
+def roles(names: Sequence[str], reading: Reading, timed: bool) -> dict[str, str]:
+    """Which column plays which part; an error where one is missing."""
+    found: dict[str, str] = {}
+    for name in names:
+        role = _NAMES.get(name.strip().lstrip("?").lower())
+        if role is not None and found.setdefault(role, name) != name:
+            raise SourceError(f"{reading.name}: two columns for one: {found[role]}, {name}")
+    stamped = "t" in found or {"start", "end"} <= found.keys()
+    if not {"s", "p", "o"} <= found.keys() or (timed and not stamped):
+        raise SourceError(f"{reading.name} has the columns {', '.join(names)}: {_GIVE}")
+    used = ("s", "p", "o") + (() if not timed else ("t",) if "t" in found else ("start", "end"))
+    return {role: found[role] for role in used}
+
+
+def arrow_batches(source: Any) -> Iterator[pa.RecordBatch] | None:
+    """The record batches of what speaks Arrow's protocol; None where the source does not."""
+    if isinstance(source, pa.RecordBatch):
+        return iter([source])
+    if hasattr(source, "__arrow_c_stream__"):
+        reader: Iterator[pa.RecordBatch] = iter(pa.RecordBatchReader.from_stream(source))
+        return reader
+    if type(source).__module__.partition(".")[0] == "pandas":
+        batches: list[pa.RecordBatch] = pa.Table.from_pandas(
+            source, preserve_index=False
+        ).to_batches()
+        return iter(batches)
+    return None
+
+
+def chunks_of_batches(
+    batches: Iterable[pa.RecordBatch], reading: Reading, size: int, timed: bool
+) -> Iterator[Chunk]:
+    """The rows of record batches in chunks of at most that size."""
+    first = 1
+    for batch in batches:
+        for at in range(0, batch.num_rows, size):
+            part = batch.slice(at, size)
+            positions = np.arange(first, first + part.num_rows)
+            yield chunk_of_batch(part, reading, positions, timed)
+            first += part.num_rows
+
+
+def chunk_of_batch(
+    batch: pa.RecordBatch,
+    reading: Reading,
+    positions: IntArray,
+    timed: bool,
+    rejects: Sequence[Reject] = (),
+) -> Chunk:
+    """The rows of one record batch."""
+    part = roles(batch.schema.names, reading, timed)
+    s, p, o = (_texts(batch, part[role], reading) for role in "spo")
+    since: Stamps | None = None
+    if not timed:
+        stamps: Stamps = np.zeros(len(positions), np.int64), {}
+    elif "t" in part:
+        stamps = _stamps(batch, part["t"], reading)
+    else:
+        since, stamps = (_stamps(batch, part[role], reading) for role in ("start", "end"))
+    columns = [batch.column(name) for name in part.values()]
+
+    def original(k: int) -> object:
+        return tuple(column[k].as_py() for column in columns)
+
+    return reading.chunk((s, p, o), stamps, positions, original, since, rejects)
+
+
+def _texts(batch: pa.RecordBatch, name: str, reading: Reading) -> pa.Array:
+    column = batch.column(name)
+    kind = column.type
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_null(value):
+        return pa.nulls(len(column), pa.string())
+    text = pa.types.is_string(value) or pa.types.is_large_string(value)
+    if not (text or pa.types.is_string_view(value) or pa.types.is_binary(value)):
+        raise SourceError(f"{reading.name}: the column {name} holds {kind}, not terms as text")
+    if pa.types.is_dictionary(kind):
+        return column if text else column.dictionary_decode().cast(pa.string())
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([decoded(value or b"\xff") for value in column.to_pylist()], pa.string())
+
+
+def _stamps(batch: pa.RecordBatch, name: str, reading: Reading) -> Stamps:
+    column = batch.column(name)
+    binary = pa.types.is_binary(column.type)
+    return of_column(_texts(batch, name, reading) if binary else column)
+
+
+def parquet_batches(file: Any, reading: Reading, size: int, timed: bool) -> Iterator[Any]:
+    """The record batches of a Parquet file, of the columns that are needed and no others."""
+    import pyarrow.parquet as parquet
+
+    try:
+        names = parquet.ParquetFile(file).schema_arrow.names
+        part = roles(names, reading, timed)
+        again = [part["s"], part["p"]]
+        opened = parquet.ParquetFile(file, read_dictionary=again)
+        yield from opened.iter_batches(size, columns=list(part.values()))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(f"{reading.name} is no Parquet file that can be read: {error}") from error
