@@ -10,7 +10,7 @@ INFINITY must not overflow them, so times are first made small: by their offset,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +57,18 @@ def firsts(group: IntArray) -> BoolArray:
     first[:1] = True
     np.not_equal(group[1:], group[:-1], out=first[1:])
     return first
+
+
+def lasts(first: BoolArray) -> BoolArray:
+    """Where a group ends, of where one begins.
+
+    >>> lasts(np.array([True, False, True])).tolist()
+    [False, True, True]
+    """
+    last = np.empty(len(first), np.bool_)
+    last[-1:] = True
+    last[:-1] = first[1:]
+    return last
 
 
 class Clock:
@@ -141,12 +153,38 @@ def told_by(place: IntArray, start: IntArray, end: IntArray, told: IntArray) -> 
     gap = start > before
     reach = until > before
     begin = np.maximum(start, before)
-    last = np.empty(len(place), np.bool_)
-    last[-1:] = True
-    last[:-1] = first[1:]
+    last = lasts(first)
     return Parts(
         (place[gap], before[gap], start[gap]),
         (place[reach], begin[reach], end[reach]),
         place[last],
         until[last],
     )
+
+
+def newly_covered(spans: Spans, known: Sequence[Spans]) -> Spans:
+    """Where spans of a group hold and none of the known does: disjoint, none adjoining another.
+
+    >>> spans = np.array([0, 0]), np.array([0, 4]), np.array([5, 9])
+    >>> known = np.array([0]), np.array([2]), np.array([3])
+    >>> [x.tolist() for x in newly_covered(spans, [known])]
+    [[0, 0], [0, 3], [2, 9]]
+    """
+    many = len(spans[0])
+    place = np.concatenate([spans[0], *(k[0] for k in known)])
+    start = np.concatenate([spans[1], *(k[1] for k in known)])
+    end = np.concatenate([spans[2], *(k[2] for k in known)])
+    group, time = np.concatenate([place, place]), np.concatenate([start, end])
+    change = np.ones(len(time), np.int64)
+    change[len(place) :] = -1
+    is_span = np.zeros(len(time), np.bool_)
+    is_span[:many] = is_span[len(place) : len(place) + many] = True
+    order = np.lexsort((time, group))
+    group, time, change, is_span = group[order], time[order], change[order], is_span[order]
+    holding = np.cumsum(np.where(is_span, change, 0))[:-1]
+    covered = np.cumsum(np.where(is_span, 0, change))[:-1]
+    new = np.flatnonzero((holding > 0) & (covered == 0) & (time[:-1] < time[1:]))
+    group, start, end = group[new], time[new], time[new + 1]
+    begins = firsts(group)
+    begins[1:] |= start[1:] != end[:-1]
+    return group[begins], start[begins], end[lasts(begins)]

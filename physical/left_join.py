@@ -22,9 +22,9 @@ A step, when rows have come of both sides, and their watermarks are Wl and Wr:
 3. Every match that starts before Wr is known by now: one that is still to come has a right row that
    is still to come. So the coverage tells the gaps up to Wr (see coverage.py), onto the heap.
 4. Areas drop what ends by the other side's watermark, and the coverage what ends by Wr.
-5. The heap releases what starts up to the *release bound*, the least of Wl, Wr and the starts of the
-   open gaps: a gap that begins before Wr and whose end is not known yet will be a result that starts
-   there.
+5. The heap releases what starts up to the *release bound*, the least of Wl, Wr and the starts of
+   the open gaps: a gap that begins before Wr and whose end is not known yet will be a result that
+   starts there.
 
 An example: the left row e, the right rows p and q, with Wr after each step.
 
