@@ -100,11 +100,19 @@ def instances(template: tuple[TriplePattern, ...], row: Solution, number: int) -
 def _instance(place: Term | Variable, row: Solution, number: int) -> Term | None:
     if isinstance(place, Variable):
         return row.get(place)
-    if isinstance(place, BlankNode):
-        cells = sorted(f"{v}={term}" for v, term in row.items() if not v.stamp)
-        text = "\n".join([place.label, str(number), *cells])
-        return BlankNode("t" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:20])
-    return place
+    return blank_node(place, row, number) if isinstance(place, BlankNode) else place
+
+
+def blank_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
+    """What a blank node of a template stands for: a node of this row, and of this one of its equals.
+
+    >>> one, two = (blank_node(BlankNode("b"), Solution(), number) for number in (1, 2))
+    >>> one == two
+    False
+    """
+    cells = sorted(f"{v}={term}" for v, term in row.items() if not v.stamp)
+    text = "\n".join([place.label, str(number), *cells])
+    return BlankNode("t" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:20])
 
 
 class Describe(Operator):

@@ -48,3 +48,21 @@ def same_rows(columns: Sequence[IntArray], one: IntArray, other: IntArray) -> Bo
     for column in columns:
         same &= column[one] == column[other]
     return same
+
+
+def grouped(columns: Sequence[IntArray], rows: int) -> tuple[IntArray, IntArray]:
+    """An order of rows in which equal ones stand together, and where in it each group begins.
+
+    Equal rows keep their order.
+
+    >>> order, first = grouped([np.array([7, 5, 7])], 3)
+    >>> order.tolist(), first.tolist()
+    ([1, 0, 2], [0, 1])
+    """
+    keys = row_keys(columns, rows)
+    order = np.argsort(keys, kind="stable")
+    same = same_rows(columns, order[1:], order[:-1])
+    if len(columns) > 1 and not same[keys[order[1:]] == keys[order[:-1]]].all():
+        order = np.lexsort(columns)  # the hashes of two rows are the same
+        same = same_rows(columns, order[1:], order[:-1])
+    return order, np.flatnonzero(np.append(True, ~same)[:rows])

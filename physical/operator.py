@@ -61,6 +61,9 @@ class Operator(ABC):
         """The term ids that the state refers to: they must not be recycled."""
         return iter(())
 
+    def forget(self) -> None:
+        """Drops what is remembered about terms by id alone: ids that nothing holds get reused."""
+
     def nothing(self) -> Batch:
         """No rows of this operator's columns."""
         return Batch.empty(self.names)

@@ -34,7 +34,7 @@ def inputs(
             IRI(str(name)): [_item(entry, f"s{k}.") for entry in source]
             for k, (name, source) in enumerate((streams or {}).items())
         },
-        graph=frozenset(_triple(entry, "") for entry in graph),
+        graph=frozenset(_triple(entry, "d.") for entry in graph),
         graphs={
             IRI(str(name)): frozenset(_triple(entry, f"g{k}.") for entry in source)
             for k, (name, source) in enumerate((graphs or {}).items())

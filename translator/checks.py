@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from streamsparql.algebra.trampoline import Steps, run
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
-from streamsparql.translator.trampoline import Steps, run
 
 Names = dict[str, None]
 """An ordered set of variable names."""

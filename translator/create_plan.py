@@ -33,6 +33,7 @@ from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.trampoline import Steps
 from streamsparql.errors import UnsupportedFeature
 from streamsparql.translator import events, modifiers
 from streamsparql.translator import syntax as s
@@ -40,7 +41,6 @@ from streamsparql.translator.context import Context
 from streamsparql.translator.expressions import Exists, Prepared, fix_columns, number_rows, prepare
 from streamsparql.translator.paths import PathPattern, patterns
 from streamsparql.translator.sources import Scope, access, matching
-from streamsparql.translator.trampoline import Steps
 
 
 class Act(NamedTuple):

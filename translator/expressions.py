@@ -21,11 +21,11 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Extend, Number
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import Literal
+from streamsparql.algebra.trampoline import Steps
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
 from streamsparql.translator.stamps import is_timestamp, stamp
-from streamsparql.translator.trampoline import Steps
 
 DEEPEST = 150
 """How deep an expression may nest: evaluation recurses, and Python's stack is what it is."""

@@ -20,6 +20,7 @@ from streamsparql.algebra.join import Join
 from streamsparql.algebra.plan import Plan, columns
 from streamsparql.algebra.scope import visible
 from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.trampoline import Steps
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
 from streamsparql.translator.expressions import (
@@ -32,7 +33,6 @@ from streamsparql.translator.expressions import (
     prepare,
     prepare_aggregate,
 )
-from streamsparql.translator.trampoline import Steps
 
 
 def select(

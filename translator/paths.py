@@ -13,9 +13,9 @@ from streamsparql.algebra import path
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term
+from streamsparql.algebra.trampoline import Steps, run
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
-from streamsparql.translator.trampoline import Steps, run
 
 
 class PathPattern(NamedTuple):

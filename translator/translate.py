@@ -17,6 +17,7 @@ from streamsparql.algebra.scope import visible
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
+from streamsparql.algebra.trampoline import Steps, run
 from streamsparql.errors import QueryError, Span, UnsupportedFeature
 from streamsparql.translator import modifiers
 from streamsparql.translator import syntax as s
@@ -36,7 +37,6 @@ from streamsparql.translator.names import Names
 from streamsparql.translator.parse import parse
 from streamsparql.translator.sources import Dataset, Scope, access, dataset
 from streamsparql.translator.stamps import check_stamps, find_stamps
-from streamsparql.translator.trampoline import Steps, run
 
 ReportKind = Literal["rstream", "istream", "dstream"]
 _OPERATORS: dict[str, ReportKind] = {

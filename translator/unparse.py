@@ -22,6 +22,7 @@ from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.algebra.trampoline import Steps, run
 from streamsparql.errors import StreamSparqlError, UnsupportedFeature
 from streamsparql.translator.dialects import Dialect, dialect_named
 from streamsparql.translator.dialects.detect import TIMESTAMP
@@ -35,7 +36,6 @@ from streamsparql.translator.readings import (
     reading_of,
 )
 from streamsparql.translator.text import Writer
-from streamsparql.translator.trampoline import Steps, run
 from streamsparql.translator.translate import translate
 
 Lines = list[str]

@@ -1,0 +1,71 @@
+"""Where rows come into a plan: streams, static graphs and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from streamsparql.algebra import access, shape
+from streamsparql.physical.batch import TRIPLE, Batch, IntArray
+from streamsparql.physical.operator import INFINITY, Operator, Step
+
+
+class StreamAccess(Operator):
+    """Hands on the items of a stream, over `[t, t+1)`, that the pipeline offers for a step."""
+
+    implements = (access.AccessStream,)
+
+    def __init__(self, stream: str, stamp: str | None = None) -> None:
+        super().__init__((*TRIPLE, stamp) if stamp else TRIPLE)
+        self.stream = stream
+        self.stamp = stamp
+        """The hidden column of the items' own stamps, where the query asks for them."""
+        self._offered = self.nothing()
+        self._watermark = 0
+
+    def offer(self, batch: Batch, watermark: int) -> None:
+        """What the next step gives."""
+        self._offered, self._watermark = batch, watermark
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """The items offered."""
+        batch, self._offered = self._offered, self.nothing()
+        return batch, self._watermark
+
+    def facts(self) -> str:
+        """The stream."""
+        return f"<{self.stream}>"
+
+
+class Rows(Operator):
+    """Rows that are all there from the beginning: a static graph, VALUES. They come at once."""
+
+    implements = (access.AccessGraph, shape.Table)
+    state = "none: the rows are given once, in the first step"
+
+    def __init__(self, batch: Batch, what: str = "") -> None:
+        super().__init__(tuple(batch.columns))
+        self.rows = batch
+        self._what = what
+        self._given = False
+
+    @classmethod
+    def always(cls, columns: dict[str, IntArray], rows: int, what: str = "") -> Rows:
+        """Rows that hold over all time."""
+        start, end = np.zeros(rows, np.int64), np.full(rows, INFINITY, np.int64)
+        return cls(Batch(columns, start, end), what)
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """All rows at first, then nothing more."""
+        given, self._given = self._given, True
+        return (self.nothing() if given else self.rows), INFINITY
+
+    def held(self) -> Iterator[IntArray]:
+        """The rows' terms, until they are given."""
+        if not self._given:
+            yield from self.rows.columns.values()
+
+    def facts(self) -> str:
+        """What the rows are, and how many."""
+        return f"{self._what}{' · ' if self._what else ''}{len(self.rows)} rows"

@@ -1,0 +1,284 @@
+"""From logical plans to physical ones: which operators compute a plan, over which data.
+
+`lower` goes through a logical plan bottom up. Equal subplans become one operator, whose rows all
+who read them share. What is static and needs nothing but its own rows is worked out here, once; a
+pattern over a stream and the background graph becomes a union of the two, and where the graph has
+nothing to match, there is no union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from streamsparql.algebra.align import Align
+
+from streamsparql.algebra import access, event, match, shape
+from streamsparql.algebra import path as p
+from streamsparql.algebra import window as w
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import IRI, Term
+from streamsparql.algebra.trampoline import Steps
+from streamsparql.algebra.trampoline import run as run_steps
+from streamsparql.errors import EngineError, UnsupportedFeature
+from streamsparql.physical.access import Rows
+from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.expressions import Expressed, compiled
+from streamsparql.physical.lower_exists import CARRIED, Outer, Sighted, at_leaf
+from streamsparql.physical.lower_operators import OPERATORS
+from streamsparql.physical.lower_path import FROM, TO, Ends, ways
+from streamsparql.physical.match import Bound, Columns, Equal, TriplePatternMatching
+from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.order import Ranking
+from streamsparql.physical.shape import Projection
+from streamsparql.physical.terms import TermDictionary
+from streamsparql.physical.union import Union
+from streamsparql.physical.window import (
+    AlignToReports,
+    SteppedTupleWindow,
+    TimeWindow,
+    TupleWindow,
+)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The static graphs of a run, as batches of triples: the default one and the named ones."""
+
+    default: Batch = field(default_factory=lambda: Batch.empty(TRIPLE))
+    named: Mapping[IRI, Batch] = field(default_factory=dict)
+
+
+class Lowered(NamedTuple):
+    """An operator, and how its rows are ordered where they are."""
+
+    operator: Operator
+    ranking: Ranking | None = None
+
+    @property
+    def plain(self) -> Operator:
+        """The operator without the columns that only order its rows."""
+        if self.ranking is None:
+            return self.operator
+        kept = [n for n in self.operator.names if n not in self.ranking.columns]
+        return Projection(self.operator, kept)
+
+
+class At(NamedTuple):
+    """Where in a query a plan stands: under which outer rows, in which `GRAPH ?g`."""
+
+    outer: Outer | None = None
+    graphs: tuple[tuple[Variable, IRI], ...] = ()
+
+    def below_names_of(self, *variables: Variable) -> At:
+        """The place below an operator that makes these variables: they are others there."""
+        return self if self.outer is None else self._replace(outer=self.outer.without(variables))
+
+
+HERE = At()
+
+
+def lower(plan: Plan, terms: TermDictionary, run: Run, catalog: Catalog) -> Lowered:
+    """The physical plan of a logical one.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> type(lower(UNIT, TermDictionary(), Run(), Catalog()).operator).__name__
+    'Rows'
+    """
+    return run_steps(Lowering(terms, run, catalog).plan(plan, HERE))
+
+
+class Lowering:
+    """What stays the same while a plan is lowered."""
+
+    def __init__(self, terms: TermDictionary, run: Run, catalog: Catalog) -> None:
+        self.terms, self.run, self.catalog = terms, run, catalog
+        self._done: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
+        self._made = 0
+
+    def plan(self, node: Plan, at: At) -> Steps[Lowered]:
+        """The operators of a plan; those of an equal plan at an equal place are the same."""
+        if at.outer is not None:
+            return (yield self._node(node, at))
+        key = (node, at.graphs)
+        if key not in self._done:
+            self._done[key] = yield self._node(node, at)
+        return self._done[key]
+
+    def rows(self, node: Plan, at: At) -> Steps[Operator]:
+        """The operators of a plan whose order is of no interest."""
+        lowered = yield self.plan(node, at)
+        return lowered.plain
+
+    def _node(self, node: Plan, at: At) -> Steps[Lowered]:
+        if isinstance(node, event.EventPair | event.Detect | event.Closure):
+            raise UnsupportedFeature(
+                f"no engine runs EP-SPARQL's event operators ({type(node).__name__})",
+                hint="evaluate the query's definition: query.logical.at(t, inputs)",
+            )
+        if isinstance(node, p.Path):
+            return Lowered((yield self._path(node, at)))
+        leaf = self._leaf(node)
+        if leaf is None:
+            return (yield OPERATORS[type(node)](self, node, at))
+        made = yield leaf(node, at)
+        return Lowered(made if at.outer is None else at_leaf(made, at.outer, self.terms))
+
+    def _leaf(self, node: Plan) -> Callable[..., Steps[Operator]] | None:
+        match node:
+            case match.TriplePatternMatching():
+                return self._matching
+            case w.Window() | Align():
+                return self._window
+            case shape.Table():
+                return self._table
+        return None
+
+    # -- leaves: where variables get their values
+
+    def _matching(self, node: match.TriplePatternMatching, at: At) -> Steps[Operator]:
+        sources = node.input.sources if isinstance(node.input, access.Merge) else (node.input,)
+        found: list[Operator] = []
+        for source in sources:
+            data = yield self._data(source, at)
+            matching = TriplePatternMatching(data, node.pattern, self.terms, node.stamps)
+            found.append(self.fold(matching))
+        return self.union(found)
+
+    def _data(self, node: Plan, at: At) -> Steps[Operator]:
+        """What triple patterns read: they look at no outer row."""
+        lowered = yield self.plan(node, At(graphs=at.graphs))
+        return lowered.plain
+
+    def _window(self, node: w.Window | Align, at: At) -> Steps[Operator]:
+        data = yield self._data(node.input, at)
+        match node:
+            case Align():
+                return AlignToReports(data, node)
+            case w.TimeWindow():
+                return TimeWindow(data, node)
+            case w.SlidingTupleWindow():
+                return TupleWindow(data, node)
+            case w.SteppedTupleWindow():
+                return SteppedTupleWindow(data, node)
+        raise EngineError(f"there is no operator for {type(node).__name__}")
+
+    def _table(self, node: shape.Table, at: At) -> Steps[Operator]:
+        yield from ()
+        ids = [[self.id(term) for term in row] for row in node.rows]
+        table = np.array(ids, np.int64).reshape(len(ids), len(node.variables))
+        columns = {v.name: table[:, k].copy() for k, v in enumerate(node.variables)}
+        return Rows.always(columns, len(ids), "VALUES" if columns else "one empty row")
+
+    def _path(self, node: p.Path, at: At) -> Steps[Operator]:
+        data = yield self._data(node.input, at)
+        if data.names != TRIPLE:
+            data = Projection(data, TRIPLE)
+        places = ((node.subject, FROM), (node.object, TO))
+        fixed = [self._term_row(end, name) for end, name in places if not isinstance(end, Variable)]
+        if at.outer is None:
+            return self._connected(node, (yield ways(node.path, data, _ends(fixed), self.terms)))
+        found = []
+        for known in _subsets([n for n in ("subject", "object") if self._seen(node, n, at.outer)]):
+            outer, rows = self._knowing(node, known, at.outer)
+            pairs = yield ways(node.path, data, _ends([*fixed, *rows]), self.terms)
+            found.append(at_leaf(self._connected(node, pairs), outer, self.terms))
+        return self.union(found)
+
+    def _seen(self, node: p.Path, place: str, outer: Outer) -> bool:
+        end = getattr(node, place)
+        return isinstance(end, Variable) and bool(outer.seen([end.name]))
+
+    def _knowing(
+        self, node: p.Path, known: frozenset[str], outer: Outer
+    ) -> tuple[Outer, list[Operator]]:
+        """The outer rows that bind just these ends, and the ends, where ways of length zero are."""
+        bound = {}
+        for place in ("subject", "object"):
+            if self._seen(node, place, outer):
+                bound[outer.bindings[getattr(node, place).name]] = place in known
+        rows = Bound(outer.rows, bound)
+        names = {"subject": FROM, "object": TO}
+        ends = {names[place]: outer.bindings[getattr(node, place).name] for place in sorted(known)}
+        return outer._replace(rows=rows), [Columns(rows, {n: c}) for n, c in ends.items()]
+
+    def _term_row(self, term: Term, name: str) -> Operator:
+        return Rows.always({name: np.array([self.id(term)], np.int64)}, 1)
+
+    def _connected(self, node: p.Path, pairs: Operator) -> Operator:
+        """The pairs of a path as solutions of its ends."""
+        columns: dict[str, str] = {}
+        equal: list[tuple[str, str | int]] = []
+        for end, name in ((node.subject, FROM), (node.object, TO)):
+            if not isinstance(end, Variable):
+                equal.append((name, self.id(end)))
+            elif end.name in columns:
+                equal.append((columns[end.name], name))
+            else:
+                columns[end.name] = name
+        found = Equal(pairs, equal) if equal else pairs
+        return Columns(found, columns)
+
+    # -- what all of them need
+
+    def made(self, operator: Operator, ranking: Ranking | None = None) -> Lowered:
+        """An operator, or its rows where they are known."""
+        return Lowered(self.fold(operator), ranking)
+
+    def over(self, rows: Lowered, operator: Operator) -> Lowered:
+        """An operator that keeps the order of the rows that it works on."""
+        return rows._replace(operator=self.fold(operator))
+
+    def fold(self, operator: Operator) -> Operator:
+        """The operator, or its rows where they are known: static data is worked out once."""
+        if isinstance(operator, Stateless) and isinstance(operator.inputs[0], Rows):
+            rows = operator.inputs[0].rows
+            made = operator.apply(rows) if len(rows) else operator.nothing()
+            return Rows(made.project(operator.names), operator.facts())
+        return operator
+
+    def union(self, branches: Sequence[Operator]) -> Operator:
+        """The union of the branches that can have rows."""
+        if len(branches) == 1:
+            return branches[0]
+        names = {name for each in branches for name in each.names}
+        alive = [each for each in branches if not (isinstance(each, Rows) and not len(each.rows))]
+        if len(alive) == 1 and set(alive[0].names) == names:
+            return alive[0]
+        return Union(*branches)
+
+    def compiled(self, expression: Expression, at: At) -> Expressed:
+        """An expression, which sees the outer row of its place too."""
+        made = compiled(expression, self.terms, self.run)
+        if at.outer is None:
+            return made
+        names = {v.name for v in expression.walk() if isinstance(v, Variable)}
+        seen = at.outer.seen(sorted(names))
+        return Sighted(made, seen) if seen else made
+
+    def id(self, term: Term | None) -> int:
+        """The id of a term that stands in the query, 0 of none."""
+        return 0 if term is None else self.terms.id_of(term, keep=True)
+
+    def new(self, kind: str) -> str:
+        """The name of a carried column that no other has."""
+        self._made += 1
+        return f"{CARRIED}{kind} {self._made}"
+
+
+def _ends(rows: Sequence[Operator]) -> Ends:
+    return Ends(
+        tuple(each for each in rows if each.names == (FROM,)),
+        tuple(each for each in rows if each.names == (TO,)),
+    )
+
+
+def _subsets(names: Sequence[str]) -> list[frozenset[str]]:
+    found = [frozenset[str]()]
+    for name in names:
+        found += [each | {name} for each in found]
+    return found

@@ -1,0 +1,200 @@
+"""From triples to solutions: triple patterns, and the columns of one batch under other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from streamsparql.algebra import match
+from streamsparql.algebra.solutions import Variable
+from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
+from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.terms import TermDictionary
+
+
+class TriplePatternMatching(Stateless):
+    """Keeps the triples that match a pattern, as solutions of its variables (Definition 7)."""
+
+    implements = (match.TriplePatternMatching,)
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        pattern: match.TriplePattern,
+        terms: TermDictionary,
+        stamps: tuple[match.Stamp, ...] = (),
+    ) -> None:
+        self.pattern = pattern
+        self._constants: list[tuple[str, int]] = []
+        self._repeated: list[tuple[str, str]] = []
+        self._places: dict[str, str] = {}
+        for column, place in zip(TRIPLE, pattern, strict=True):
+            if not isinstance(place, Variable):
+                self._constants.append((column, terms.id_of(place, keep=True)))
+            elif place.name in self._places:
+                self._repeated.append((self._places[place.name], column))
+            else:
+                self._places[place.name] = column
+        self._constants.sort(key=lambda constant: constant[0] != ".p")
+        self._stamps = {s.variable.name: _stamp_columns(s, input.names) for s in stamps}
+        self._terms = terms
+        super().__init__((*self._places, *self._stamps), input)
+
+    def apply(self, batch: Batch) -> Batch:
+        """The matching rows."""
+        mask = self._matches(batch)
+        if mask is not None:
+            batch = batch.where(mask)
+        columns = {name: batch.columns[column] for name, column in self._places.items()}
+        for name, found in self._stamps.items():
+            columns[name] = latest(self._terms, [batch.columns[c] for c in found], len(batch))
+        return Batch(columns, batch.start, batch.end, batch.count)
+
+    def _matches(self, batch: Batch) -> BoolArray | None:
+        mask: BoolArray | None = None
+        for column, constant in self._constants:
+            found = batch.columns[column] == constant
+            mask = found if mask is None else mask & found
+        for one, other in self._repeated:
+            found = batch.columns[one] == batch.columns[other]
+            mask = found if mask is None else mask & found
+        return mask
+
+    def constants(self) -> list[tuple[str, int]]:
+        """Columns with the terms that they must have."""
+        return self._constants
+
+    def facts(self) -> str:
+        """The pattern."""
+        return " ".join(map(str, self.pattern))
+
+
+def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
+    """Which stamps of a triple count: those of all streams, or of one."""
+    if stamp.stream is not None:
+        own = stamp_column(stamp.stream.value)
+        return [own] if own in names else []
+    return [name for name in names if name.startswith(STAMP)]
+
+
+STAMP = ".t of "
+
+
+def stamp_column(stream: str) -> str:
+    """The hidden column of a triple's stamp on a stream.
+
+    >>> stamp_column("s")
+    '.t of s'
+    """
+    return STAMP + stream
+
+
+def latest(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray:
+    """Of several stamps of each row the greatest; unbound ones do not count."""
+    if not stamps:
+        return np.zeros(rows, np.int64)
+    found = stamps[0]
+    for stamp in stamps[1:]:
+        later = terms.integers_of(stamp) > terms.integers_of(found)
+        take = (found == 0) | (later & (stamp != 0))
+        found = np.where(take, stamp, found)
+    return found
+
+
+class Columns(Stateless):
+    """Columns under other names; a name may be given twice. Rows stay as they are."""
+
+    def __init__(self, input: Operator, columns: Mapping[str, str]) -> None:  # noqa: A002
+        super().__init__(tuple(columns), input)
+        self.columns = dict(columns)
+
+    def apply(self, batch: Batch) -> Batch:
+        """The same arrays."""
+        columns = {new: batch.columns[old] for new, old in self.columns.items()}
+        return Batch(columns, batch.start, batch.end, batch.count)
+
+    def facts(self) -> str:
+        """The names that change."""
+        return ", ".join(f"{old} as {new}" for new, old in self.columns.items() if new != old)
+
+
+class Constants(Stateless):
+    """Adds columns that have the same term in all rows."""
+
+    def __init__(self, input: Operator, constants: Mapping[str, int]) -> None:  # noqa: A002
+        kept = (name for name in input.names if name not in constants)
+        super().__init__((*kept, *constants), input)
+        self.constants = dict(constants)
+
+    def apply(self, batch: Batch) -> Batch:
+        """The rows with the constants."""
+        full = {n: np.full(len(batch), term, np.int64) for n, term in self.constants.items()}
+        return batch.with_columns(full)
+
+
+class Equal(Stateless):
+    """Keeps the rows in which two columns, or a column and a constant, have the same term.
+
+    With `or_unbound` a row passes also where one of the two is unbound: compatibility.
+    """
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        pairs: list[tuple[str, str | int]],
+        or_unbound: bool = False,
+    ) -> None:
+        super().__init__(input.names, input)
+        self.pairs = pairs
+        self.or_unbound = or_unbound
+
+    def apply(self, batch: Batch) -> Batch:
+        """The rows that agree."""
+        mask = np.ones(len(batch), np.bool_)
+        for name, other in self.pairs:
+            one = batch.columns[name]
+            two = batch.columns[other] if isinstance(other, str) else np.int64(other)
+            agree = one == two
+            if self.or_unbound:
+                agree |= (one == 0) | (two == 0)
+            mask &= agree
+        return batch.where(mask)
+
+    def constants(self) -> list[tuple[str, int]]:
+        """Columns with the terms that they must have."""
+        if self.or_unbound:
+            return []
+        return [(name, other) for name, other in self.pairs if isinstance(other, int)]
+
+    def facts(self) -> str:
+        """The pairs."""
+        return ", ".join(f"{one} = {other}" for one, other in self.pairs)
+
+
+class Bound(Stateless):
+    """Keeps the rows in which some columns are bound and others are not."""
+
+    def __init__(self, input: Operator, bound: Mapping[str, bool]) -> None:  # noqa: A002
+        super().__init__(input.names, input)
+        self.bound = dict(bound)
+
+    def apply(self, batch: Batch) -> Batch:
+        """The rows that are so."""
+        mask = np.ones(len(batch), np.bool_)
+        for name, wanted in self.bound.items():
+            mask &= (batch.columns[name] != 0) == wanted
+        return batch.where(mask)
+
+
+class NotAmong(Stateless):
+    """Keeps the rows whose column has none of some terms: a negated property set."""
+
+    def __init__(self, input: Operator, column: str, excluded: list[int]) -> None:  # noqa: A002
+        super().__init__(input.names, input)
+        self.column = column
+        self._excluded = np.array(excluded, np.int64)
+
+    def apply(self, batch: Batch) -> Batch:
+        """The rows with other terms."""
+        return batch.where(~np.isin(batch.columns[self.column], self._excluded))

@@ -1,0 +1,52 @@
+"""What gives rows their shape: projection, and rows that tell themselves apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamsparql.algebra import shape
+from streamsparql.physical.batch import Batch
+from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.terms import TermDictionary
+
+
+class Projection(Stateless):
+    """Keeps some columns; those that the input lacks are unbound."""
+
+    implements = (shape.Projection,)
+
+    def __init__(self, input: Operator, names: Sequence[str]) -> None:  # noqa: A002 -- the role
+        super().__init__(names, input)
+
+    def apply(self, batch: Batch) -> Batch:
+        """The same rows, narrower."""
+        return batch.project(self.names)
+
+    def facts(self) -> str:
+        """The columns that a reader knows."""
+        return " ".join(f"?{name}" for name in self.names if not name.startswith("."))
+
+
+class Tag(Stateless):
+    """Gives each row a number of its own, in a hidden column, so that it can be found again.
+
+    EXISTS and the conditions of OPTIONAL are worked out beside the rows that ask, and joined back
+    to them by this number. It never reaches a result.
+    """
+
+    state = "a counter"
+
+    def __init__(self, input: Operator, column: str, terms: TermDictionary) -> None:  # noqa: A002
+        super().__init__((*input.names, column), input)
+        self.column = column
+        self._terms = terms
+        self._next = 1
+
+    def apply(self, batch: Batch) -> Batch:
+        """The rows, numbered on; a row that counts for several is told apart too."""
+        batch = batch.expanded()
+        first, self._next = self._next, self._next + len(batch)
+        numbers = np.arange(first, self._next, dtype=np.int64)
+        return batch.with_columns({self.column: self._terms.of_integers(numbers)})

@@ -1,0 +1,42 @@
+"""The union of streams of rows: an ordered merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from streamsparql.algebra import access, join
+from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.heap import Heap
+from streamsparql.physical.operator import Operator, Step
+
+
+class Union(Operator):
+    """All rows of all inputs; a column that an input lacks is unbound there (Definition 9)."""
+
+    implements = (join.Union, access.Merge)
+    state = "rows of an input that is ahead of another"
+
+    def __init__(self, *inputs: Operator) -> None:
+        super().__init__(tuple(dict.fromkeys(n for each in inputs for n in each.names)), *inputs)
+        self._ahead = Heap(self.names)
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """The rows that nothing can come before, in order."""
+        watermark = min(watermarks)
+        came = [batch for batch in batches if len(batch)]
+        if not came and not len(self._ahead):
+            return self.nothing(), watermark
+        if came:
+            rows = Batch.concat(came, self.names).ordered()
+            if not len(self._ahead) and rows.start[-1] <= watermark:
+                return rows, watermark
+            self._ahead.push(rows)
+        return self._ahead.release(watermark), watermark
+
+    def size(self) -> int:
+        """The rows ahead."""
+        return len(self._ahead)
+
+    def held(self) -> Iterator[IntArray]:
+        """Their terms."""
+        return self._ahead.held()

@@ -1,0 +1,250 @@
+"""Windows: the intervals that the elements of a stream get (SEMANTICS.md section 3).
+
+A time window looks at nothing but the stamp: an element comes and goes on with its interval. An
+element window looks at the element's rank: it waits for the elements that let one in and push it
+out, and keeps those that are still to be pushed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from streamsparql.algebra.align import Align
+
+from streamsparql.algebra import window as w
+from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.keys import grouped
+from streamsparql.physical.operator import INFINITY, Operator, Step
+
+
+class TimeWindow(Operator):
+    """A window on stamps; what it gives an element is what the logical node says."""
+
+    implements = (
+        w.SlidingDeltaWindow,
+        w.FixedWindow,
+        w.SteppedWindow,
+        w.NowWindow,
+        w.UnboundedWindow,
+    )
+
+    def __init__(self, input: Operator, window: w.TimeWindow) -> None:  # noqa: A002 -- the role
+        super().__init__(input.names, input)
+        self.window = window
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """The elements over their new intervals; those that would never hold are dropped."""
+        (batch,), (watermark,) = batches, watermarks
+        if watermark != INFINITY:
+            watermark = int(self._first(np.array([watermark]))[0])
+        if not len(batch):
+            return self.nothing(), watermark
+        start, end = self._first(batch.start), self._end(batch.start)
+        return batch.over(start, end).where(start < end), watermark
+
+    def _first(self, stamp: IntArray) -> IntArray:
+        """The first instant of an element; it never falls when stamps grow."""
+        match self.window:
+            case w.SteppedWindow(step=d, closed="right", origin=origin):
+                return ceil(stamp - origin, d) + origin
+            case w.SteppedWindow(width=width, step=d, origin=origin):
+                phase = width % d + origin
+                return ceil(stamp + 1 - phase, d) + phase
+        return stamp
+
+    def _end(self, stamp: IntArray) -> IntArray:
+        origin = self.window.origin
+        match self.window:
+            case w.SlidingDeltaWindow(width=width, slide=d):
+                return floor(stamp - origin + width, d) + origin
+            case w.FixedWindow(width=width):
+                return floor(stamp - origin, width) + width + origin
+            case w.SteppedWindow(width=width, step=d, closed="right"):
+                return ceil(stamp - origin + width, d) + origin
+            case w.SteppedWindow(width=width, step=d):
+                phase = width % d + origin
+                return floor(stamp + width - phase, d) + phase + d
+            case w.NowWindow():
+                return stamp + 1
+        return np.full(len(stamp), INFINITY, np.int64)
+
+    def facts(self) -> str:
+        """The kind of window and its sizes."""
+        return window_facts(self.window)
+
+
+def floor(x: IntArray, d: int) -> IntArray:
+    """The greatest multiples of `d` that are not above.
+
+    >>> floor(np.array([17, -1]), 5).tolist()
+    [15, -5]
+    """
+    return x - x % d
+
+
+def ceil(x: IntArray, d: int) -> IntArray:
+    """The least multiples of `d` that are not below.
+
+    >>> ceil(np.array([17, 15]), 5).tolist()
+    [20, 15]
+    """
+    return x + -x % d
+
+
+class ElementWindow(Operator):
+    """A window on ranks: an element holds from the stamp of one rank to that of another."""
+
+    state = "the elements that nothing has pushed out of the window: as many as it holds"
+
+    def __init__(self, input: Operator, window: w.ElementWindow) -> None:  # noqa: A002
+        super().__init__(input.names, input)
+        self.window = window
+        self._waiting = self.nothing()
+        """Elements whose end is to come, by rank, over `[stamp, given up to)`."""
+        self._rank = 0
+        """The rank, from 0, of the first of them."""
+
+    @abstractmethod
+    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
+        """Which ranks let an element in and push it out."""
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """What is pushed out by now; at a cut also what holds, up to the watermark."""
+        (batch,), (watermark,) = batches, watermarks
+        if not len(batch) and not cut and watermark != INFINITY:
+            return self.nothing(), self._bound(watermark)
+        batch = batch.expanded()
+        rows = Batch.concat([self._waiting, batch.over(batch.start, batch.start)], self.names)
+        start, end = self._intervals(rows.start)
+        since = np.maximum(start, rows.end)
+        done = int(np.searchsorted(end, INFINITY, "left")) if watermark != INFINITY else len(rows)
+        out = [rows.part(0, done).over(since[:done], end[:done])]
+        self._rank += done
+        rest = rows.part(done, len(rows))
+        if cut and len(rest):
+            held = np.minimum(end[done:], watermark)
+            out.append(rest.over(since[done:], held))
+            given_to = np.where(start[done:] < watermark, watermark, rest.end)
+            rest = rest.over(rest.start, given_to)
+        self._waiting = rest
+        given = Batch.concat(out, self.names)
+        return given.where(given.start < given.end).ordered(), self._bound(watermark)
+
+    def _intervals(self, stamps: IntArray) -> tuple[IntArray, IntArray]:
+        """From when to when the waiting elements hold, INFINITY where it is not known."""
+        padded = np.append(stamps, INFINITY)
+        ranks = self.ranks(np.arange(self._rank, self._rank + len(stamps)))
+        first, after = (padded[np.minimum(r - self._rank, len(stamps))] for r in ranks)
+        return first, after
+
+    def _bound(self, watermark: int) -> int:
+        """No element that is waiting can start before this."""
+        if watermark == INFINITY or not len(self._waiting):
+            return watermark
+        start, _ = self._intervals(self._waiting.start)
+        return min(watermark, int(np.maximum(start, self._waiting.end)[0]))
+
+    def size(self) -> int:
+        """The elements that wait."""
+        return len(self._waiting)
+
+    def held(self) -> Iterator[IntArray]:
+        """Their terms."""
+        return iter(self._waiting.columns.values())
+
+    def facts(self) -> str:
+        """The kind of window and its sizes."""
+        return window_facts(self.window)
+
+
+class TupleWindow(ElementWindow):
+    """The last `count` elements: the k-th holds until the (k + count)-th comes."""
+
+    implements = (w.SlidingTupleWindow,)
+
+    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
+        """Its own, and that of the one which is `count` later."""
+        return rank, rank + self.window.count
+
+
+class SteppedTupleWindow(ElementWindow):
+    """The last `count` elements as of the last `step`-th one."""
+
+    implements = (w.SteppedTupleWindow,)
+    window: w.SteppedTupleWindow
+
+    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
+        """Those of the steps that see it first and no more."""
+        m, n = self.window.step, self.window.count
+        return ceil(rank + 1, m) - 1, ceil(rank + 1 + n, m) - 1
+
+
+class AlignToReports(Operator):
+    """Aligns intervals to the grid of the reports (SEMANTICS.md section 6).
+
+    All that happens between two reports falls together, and where it pays (`collapse`) equal rows
+    become one with a count.
+    """
+
+    implements = (Align,)
+
+    def __init__(self, input: Operator, node: Align) -> None:  # noqa: A002
+        super().__init__(input.names, input)
+        self.node = node
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """The rows that some report sees."""
+        (batch,), (watermark,) = batches, watermarks
+        if watermark != INFINITY:
+            watermark = int(self._first(np.array([watermark]))[0])
+        if not len(batch):
+            return self.nothing(), watermark
+        start, end = self._first(batch.start), self._end(batch.end)
+        end[batch.end == INFINITY] = INFINITY
+        aligned = batch.over(start, end).where(start < end)
+        return (collapsed(aligned) if self.node.collapse else aligned), watermark
+
+    def _first(self, start: IntArray) -> IntArray:
+        node = self.node
+        return ceil(start - node.origin + int(node.closing), node.period) + node.origin
+
+    def _end(self, end: IntArray) -> IntArray:
+        node = self.node
+        if node.closing:
+            return floor(end - node.origin, node.period) + node.period + node.origin
+        ends: IntArray = np.minimum(end, INFINITY - node.period)
+        return ceil(ends - node.origin, node.period) + node.origin
+
+    def facts(self) -> str:
+        """The grid."""
+        return f"every {self.node.period} ms" + (", equal rows counted" * self.node.collapse)
+
+
+def collapsed(batch: Batch) -> Batch:
+    """The same rows, those that are equal over the same interval as one with a count.
+
+    >>> same = Batch({"x": np.array([7, 7])}, np.array([0, 0]), np.array([5, 5]))
+    >>> collapsed(same).count.tolist()
+    [2]
+    """
+    columns = [*batch.columns.values(), batch.start, batch.end]
+    order, first = grouped(columns, len(batch))
+    if len(first) == len(batch):
+        return batch
+    counts = np.add.reduceat(batch.counts()[order], first)
+    merged = batch.take(order[first])
+    return Batch(merged.columns, merged.start, merged.end, counts).ordered()
+
+
+def window_facts(window: w.Window) -> str:
+    """A window's kind and sizes, as plans show them."""
+    sizes = (f"{name} {value}" for name, value in _sizes(window) if value)
+    return f"{type(window).__name__} {' '.join(sizes)}".strip()
+
+
+def _sizes(window: w.Window) -> Iterator[tuple[str, object]]:
+    for name in ("width", "count", "slide", "step", "closed", "origin"):
+        if name in window.field_names:
+            yield name, getattr(window, name)

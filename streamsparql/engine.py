@@ -1,0 +1,289 @@
+"""The embedded engine: one run of a query, in this process.
+
+An `Execution` is a plan over data: it reads the static graphs, lowers the plan over them, and then
+takes in what the streams bring, round by round, and gives what is known. `Query.run` pulls a whole
+history through one; `Query.open` keeps one open and pushes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streamsparql.algebra.access import AccessGraph
+from streamsparql.algebra.align import align, closing
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.graph import Graph
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import IRI
+from streamsparql.algebra.values import date_time_literal
+from streamsparql.errors import EngineError, SourceError
+from streamsparql.physical.access import StreamAccess
+from streamsparql.physical.batch import TRIPLE, Batch, IntArray
+from streamsparql.physical.distinct import Coalesce
+from streamsparql.physical.lower import Catalog, lower
+from streamsparql.physical.lower_operators import ANSWER
+from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.order import Ranking
+from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
+from streamsparql.physical.report import Clip, Kind, Reports
+from streamsparql.physical.shape import Projection
+from streamsparql.physical.terms import TermDictionary
+from streamsparql.sources import Chunk, Reject, Wanted, read_graph, read_stream
+from streamsparql.sources.clock import Round, interleave
+from streamsparql.sources.disorder import LEAP, Sorter
+
+if TYPE_CHECKING:
+    from streamsparql.query import Query
+
+CUT_AFTER = 65_536
+"""After so many items, what operators hold open is cut: it bounds what waits for an end."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a caller gives beside the query: data, the horizon, how strict to be with input."""
+
+    streams: Mapping[str, Any] = field(default_factory=dict)
+    graph: Any = None
+    graphs: Mapping[str, Any] = field(default_factory=dict)
+    start: int | None = None
+    end: int | None = None
+    strict: bool = False
+    max_delay: int = 0
+    leap: int | None = LEAP
+    started: int = field(default_factory=lambda: int(time.time() * 1000))
+    """What NOW() is, in milliseconds."""
+
+
+class Reporting(NamedTuple):
+    """Which reports are wanted, and whether they show the snapshot before their instant (R15)."""
+
+    kind: Kind
+    every: int | None
+    origin: int
+    closing: bool
+
+
+def reporting(query: Query, kind: str | None, every: int | None) -> Reporting:
+    """What a query reports, where the caller does not say else."""
+    chosen = kind or query.report.kind or "rstream"
+    if chosen not in ("rstream", "istream", "dstream"):
+        raise EngineError(f"a report is rstream, istream or dstream, not {chosen!r}")
+    if every is not None and every <= 0:
+        raise EngineError(f"a report comes every so many milliseconds, not every {every}")
+    period = query.report.every if every is None else every
+    origin = query.report.origin if every is None else query.report.origin % every
+    closes = period is not None and bool(closing(query.logical))
+    return Reporting(chosen, period, origin, closes)  # type: ignore[arg-type]
+
+
+class Execution:
+    """One run: what came is pushed through the pipeline, what is known comes out.
+
+    `beside` is another run of the same query over the same data, whose dictionary and graphs this
+    one shares.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        given: Given,
+        *,
+        report: Reporting | None = None,
+        eager: bool = False,
+        beside: Execution | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.query, self.given, self.eager = query, given, eager
+        self._beside = beside
+        self.terms = TermDictionary() if beside is None else beside.terms
+        self.rejects: list[Reject] = []
+        plan = query.optimized if query.optimize else query.logical
+        lag = 0
+        if report is not None and report.every is not None and closing(plan) is not None:
+            plan = align(plan, report.every, report.origin, report.closing)
+            lag, report = int(report.closing), report._replace(closing=False)
+        self.catalog = self._catalog() if beside is None else beside.catalog
+        lowered = lower(plan, self.terms, Run(date_time_literal(given.started)), self.catalog)
+        self.names = shown_columns(query)
+        self.ranking: Ranking | None = lowered.ranking
+        hidden = () if self.ranking is None else self.ranking.columns
+        rows = Projection(lowered.operator, (*self.names, *hidden))
+        self._lag = lag
+        begin = None if given.start is None else given.start + lag
+        self._clip = Clip(rows, begin, INFINITY if given.end is None else given.end + lag)
+        self.reports = None if report is None else reports(report, self._clip)
+        self.sink: Operator = self.reports or Coalesce(self._clip)
+        self.pipeline = Pipeline(self.sink, self.terms, observer)
+        accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
+        self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
+        self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
+        self.sorters = {
+            name: Sorter(f"<{name}>", given.max_delay, given.strict, given.leap)
+            for name in self.streams
+        }
+        self.parts: list[Batch] = []
+        """What was given and is still held by somebody."""
+        self._since_cut = 0
+        self._scopes = [*given.streams, *(s for s in self.streams if s not in given.streams)]
+
+    # -- data
+
+    def _catalog(self) -> Catalog:
+        """The static graphs, read and indexed once."""
+        given = self.given
+        sources = {**given.graphs}
+        sources.update((name, None) for name in self.query.graphs if name not in sources)
+        named: dict[IRI, Batch] = {}
+        for k, (name, source) in enumerate(sources.items()):
+            source = _file_of(name) if source is None else source
+            named[IRI(name)] = self._graph(source, f"<{name}>", f"g{k}.")
+        default = Batch.empty(TRIPLE)
+        if given.graph is not None:
+            default = self._graph(given.graph, "the default graph", "d.")
+        return Catalog(default, named)
+
+    def _graph(self, source: Any, name: str, scope: str) -> Batch:
+        batch, rejects = read_graph(source, name, self.terms, scope=scope, strict=self.given.strict)
+        self.rejects += rejects
+        for ids in batch.columns.values():
+            self.terms.keep(ids)
+        return batch
+
+    def reader(self, stream: str, source: Any) -> Iterator[Chunk]:
+        """The chunks of a source of a stream; what the query cannot match is left out."""
+        found = wanted_predicates(self.sink).get(stream, frozenset())
+        return read_stream(
+            source,
+            f"<{stream}>",
+            self.terms,
+            scope=f"s{self._scopes.index(stream)}.",
+            wanted=None if found is None else Wanted(found),
+            strict=self.given.strict,
+        )
+
+    # -- rounds
+
+    def replay(self) -> Iterator[Batch]:
+        """Reads all streams to their end; gives, and keeps, rows as they become known."""
+        readers = {name: self.reader(name, self.given.streams[name]) for name in self.streams}
+        rounds = interleave(readers, self.sorters) if readers else iter([Round({}, INFINITY)])
+        for batches, watermark in rounds:
+            rows = self.round(batches, watermark)
+            if len(rows):
+                self.parts.append(rows)
+            yield rows
+
+    def round(self, batches: Mapping[str, Batch], watermark: int) -> Batch:
+        """What is known once these items came and the time of all streams is `watermark`."""
+        self._begin(watermark)
+        self._since_cut += sum(map(len, batches.values()))
+        cut = self.eager or self.reports is not None or self._since_cut >= CUT_AFTER
+        if cut:
+            self._since_cut = 0
+        if self.reports is not None:
+            self.reports.last = max(self.reports.last, self.last_stamp + self._lag)
+        offered = {name: self._stamped(name, batch) for name, batch in batches.items()}
+        rows, _ = self.pipeline.step(offered, dict.fromkeys(self.streams, watermark), cut)
+        if self.terms.due():
+            self.pipeline.recycle([*rows.columns.values(), *self._held()])
+        return rows
+
+    @property
+    def last_stamp(self) -> int:
+        """The greatest stamp of all items."""
+        return max((sorter.seen for sorter in self.sorters.values()), default=-1)
+
+    @property
+    def begin(self) -> int | None:
+        """Where the horizon begins, once that is known."""
+        return None if self._clip.begin is None else self._clip.begin - self._lag
+
+    def late(self) -> list[Reject]:
+        """What was rejected: late items, and what could not be read."""
+        return [*self.rejects, *(r for s in self.sorters.values() for r in s.rejects)]
+
+    def _held(self) -> Iterator[IntArray]:
+        """The ids that are in use outside the pipeline."""
+        for sorter in self.sorters.values():
+            yield from sorter.held()
+        for batch in self.parts:
+            yield from batch.columns.values()
+        if self._beside is not None:
+            yield from self._beside._held()
+            for operator in self._beside.pipeline.operators:
+                yield from operator.held()
+
+    def _begin(self, watermark: int) -> None:
+        """The horizon begins with the first item of all, when none can come before it."""
+        if self._clip.begin is None:
+            least = min((s.least for s in self.sorters.values()), default=INFINITY)
+            if least <= watermark:
+                self._clip.begin = (0 if least == INFINITY else least) + self._lag
+        if self.reports is not None and self.reports.begin is None:
+            self.reports.begin = self._clip.begin
+
+    def _stamped(self, name: str, batch: Batch) -> Batch:
+        """Where the query asks for timestamps, items carry theirs."""
+        column = self._stamps.get(name)
+        if column is None:
+            return batch
+        return batch.with_columns({column: self.terms.of_integers(batch.start)})
+
+
+def reports(wanted: Reporting, rows: Operator, end: int = INFINITY) -> Reports:
+    """The operator that makes these reports of rows."""
+    made = Reports(rows, wanted.kind, wanted.every, wanted.origin, wanted.closing)
+    made.end = rows.end if isinstance(rows, Clip) else end
+    return made
+
+
+def shown_columns(query: Query) -> tuple[str, ...]:
+    """The columns of a query's result: its variables, a triple's places, or the answer of ASK."""
+    if query.form == "select":
+        return query.variables
+    return (ANSWER,) if query.form == "ask" else TRIPLE
+
+
+def check_given(query: Query, streams: Any, graphs: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """The streams by name; a stream or graph that is missing or not asked for is an error."""
+    named = _by_name(query, streams)
+    for name in query.streams:
+        if name not in named:
+            known = ", ".join(f"<{other}>" for other in named) or "none"
+            raise SourceError(f"the query reads the stream <{name}>; given are: {known}")
+    for name in named:
+        if name not in query.streams:
+            raise SourceError(f"the query does not read the stream <{name}>, which is given")
+    any_graph = any(
+        isinstance(node, Graph)
+        or (isinstance(node, AccessGraph) and any(isinstance(g, Variable) for g in node.graphs))
+        for node in query.logical.walk()
+    )
+    for graph in graphs or {}:
+        if str(graph) not in query.graphs and not any_graph:
+            raise SourceError(f"the query does not read the graph <{graph}>, which is given")
+    return named
+
+
+def _by_name(query: Query, streams: Any) -> dict[str, Any]:
+    if streams is None:
+        return {}
+    if isinstance(streams, Mapping):
+        return {str(name): source for name, source in streams.items()}
+    if len(query.streams) != 1:
+        names = ", ".join(f"<{name}>" for name in query.streams) or "no stream"
+        raise SourceError(f"give the streams by name: the query reads {names}")
+    return {query.streams[0]: streams}
+
+
+def _file_of(name: str) -> Path:
+    """The file that an IRI names, for a graph that nobody gave."""
+    path = Path(name.removeprefix("file://"))
+    if not path.is_file():
+        raise SourceError(f"the query reads the graph <{name}>: give it, or put a file there")
+    return path

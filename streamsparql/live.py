@@ -1,0 +1,220 @@
+"""A query that stays open: push in, results out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from streamsparql.engine import Execution, Given, reporting
+from streamsparql.errors import EngineError
+from streamsparql.physical.batch import Batch
+from streamsparql.physical.operator import INFINITY
+from streamsparql.results import Shape, by_instant
+from streamsparql.sources import Reject
+from streamsparql.sources.clock import Clock
+
+if TYPE_CHECKING:
+    from streamsparql.query import Query
+
+BUFFER = 8192
+"""So many pushed items are taken in together, unless somebody asks for results before."""
+
+
+class OperatorStats(NamedTuple):
+    """What an operator did so far, and what it holds."""
+
+    operator: str
+    facts: str
+    rows_in: int
+    rows_out: int
+    state: int
+
+
+class Stats(NamedTuple):
+    """A look at a live query: how far it is, what it holds, what it could not take."""
+
+    items: int
+    """Items that the query used; those that no pattern can match are not among them."""
+    late: int
+    watermark: int
+    terms: int
+    """Terms that the dictionary holds."""
+    operators: tuple[OperatorStats, ...]
+    """Those that read streams first, the sink last."""
+
+    @property
+    def state(self) -> int:
+        """Rows held by all operators."""
+        return sum(each.state for each in self.operators)
+
+
+class Live:
+    """A continuous query. It can be used in a `with` statement, which closes it.
+
+    >>> import streamsparql
+    >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+    >>> with streamsparql.compile(text).open() as live:
+    ...     live.push("s", ("<a>", "<p>", '"1"'), 3)
+    ...     live.advance(50)
+    ...     live.rows()
+    [Row(o="1"[3, 10))]
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        given: Given,
+        *,
+        idle: int | None = None,
+        emit: str = "final",
+        report: str | None = None,
+        every: int | None = None,
+        on_row: Callable[[Any], object] | None = None,
+    ) -> None:
+        if emit not in ("final", "eager"):
+            raise EngineError(f"rows are emitted final or eager, not {emit!r}")
+        wanted = None if report is None and every is None else reporting(query, report, every)
+        self._run = Execution(query, given, report=wanted, eager=emit == "eager")
+        self._shape = Shape(query, self._run)
+        self._clock = Clock(self._run.streams, idle)
+        self._buffers: dict[str, list[Any]] = {name: [] for name in self._run.streams}
+        self._pushed = 0
+        self._items = 0
+        self._watermark = -1
+        self._on_row = on_row
+        self._ready: list[Any] = []
+        self._closed = False
+
+    # -- in
+
+    def push(self, stream: str, triple: Any, t: int | None = None, *times: int) -> None:
+        """An item of a stream: a triple and its timestamp, or the start and end of an event."""
+        buffer = self._buffer(stream)
+        buffer.append((triple, t, *times))
+        self._pushed += 1
+        if self._pushed >= BUFFER or self._on_row is not None:
+            self._take_in()
+
+    def push_many(self, stream: str, source: Any) -> None:
+        """All items of a source, in the order in which they are given."""
+        name = str(stream)
+        self._buffer(name)
+        self._flush()
+        for chunk in self._run.reader(name, source):
+            self._run.sorters[name].push(chunk)
+            self._clock.advance(name, self._run.sorters[name].watermark)
+            self._round()
+
+    def advance(self, t: int, stream: str | None = None) -> None:
+        """Nothing older than `t` will come: on this stream, or on any."""
+        if stream is not None:
+            self._buffer(stream)
+        self._flush()
+        for name in self._buffers if stream is None else [str(stream)]:
+            self._run.sorters[name].advance(t)
+            self._clock.advance(name, t)
+        self._round()
+
+    def close(self) -> None:
+        """The end of all streams: what the last windows hold is given out, and nothing is lost."""
+        if self._closed:
+            return
+        self.advance(INFINITY)
+        if not self._buffers:
+            self._give(self._run.round({}, INFINITY))
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- out
+
+    def rows(self) -> list[Any]:
+        """What became known since the last call.
+
+        Rows with their validity: "final", those that have ended, in canonical form, and "eager",
+        all that holds, cut at the watermark. In order of start within a call. Where reports were
+        asked for: pairs of an instant and the rows of that report.
+        """
+        if not self._closed:
+            self._take_in()
+        ready, self._ready = self._ready, []
+        return ready
+
+    @property
+    def late(self) -> list[Reject]:
+        """What was not taken: late items, and what could not be read, with reasons."""
+        return self._run.late()
+
+    @property
+    def watermark(self) -> int:
+        """All that happened before this instant is known; -1 at first."""
+        return self._watermark
+
+    def stats(self) -> Stats:
+        """Rows in and out and state per operator, the watermark, how much was late."""
+        if not self._closed:
+            self._take_in()
+        state = self._run.pipeline.state()
+        operators = tuple(
+            OperatorStats(type(o).__name__, o.facts(), counts.rows_in, counts.rows_out, state[o])
+            for o, counts in self._run.pipeline.counts.items()
+        )
+        return Stats(self._items, len(self.late), self._watermark, len(self._run.terms), operators)
+
+    # -- inside
+
+    def _buffer(self, stream: str) -> list[Any]:
+        if self._closed:
+            raise EngineError("the query is closed")
+        found = self._buffers.get(str(stream))
+        if found is None:
+            names = ", ".join(f"<{name}>" for name in self._buffers) or "none"
+            raise EngineError(f"the query does not read the stream <{stream}>; it reads: {names}")
+        return found
+
+    def _flush(self) -> None:
+        """What was pushed item by item goes where it is put in order."""
+        if not self._pushed:
+            return
+        self._pushed = 0
+        for name, buffer in self._buffers.items():
+            if not buffer:
+                continue
+            for chunk in self._run.reader(name, buffer):
+                self._run.sorters[name].push(chunk)
+            self._buffers[name] = []
+            self._clock.advance(name, self._run.sorters[name].watermark)
+
+    def _take_in(self) -> None:
+        self._flush()
+        self._round()
+
+    def _round(self) -> None:
+        watermark = self._clock.watermark()
+        batches = {name: sorter.release(watermark) for name, sorter in self._run.sorters.items()}
+        came = sum(map(len, batches.values()))
+        if not came and watermark == self._watermark:
+            return
+        self._items += came
+        self._watermark = watermark
+        self._give(self._run.round(batches, watermark))
+
+    def _give(self, batch: Batch) -> None:
+        if self._run.reports is not None:
+            made: Iterator[Any] = by_instant(self._shape, batch, self._run.reports.due())
+        else:
+            made = iter(self._shape.rows(batch.ordered()))
+        for each in made:
+            self._ready.append(each)
+            if self._on_row is not None:
+                self._on_row(each)

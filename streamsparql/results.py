@@ -1,0 +1,263 @@
+"""What a run gives: rows with their validity, snapshots, reports (SEMANTICS.md section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsparql.engine import Execution, Given, reporting, reports
+from streamsparql.physical.access import Rows as Always
+from streamsparql.physical.batch import Batch
+from streamsparql.physical.distinct import Coalesce
+from streamsparql.physical.heap import Heap
+from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.order import sort_keys
+from streamsparql.sources import Reject
+from streamsparql.terms import to_rdflib
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import rdflib
+    from rdflib.term import Identifier
+
+    from streamsparql.query import Query
+
+TRIPLE_NAMES = ("subject", "predicate", "object")
+
+
+class Row(Mapping[str, Any]):
+    """A row of a result and when it holds, `[start, end)` in milliseconds.
+
+    `row["x"]` is an rdflib term, None where `?x` is unbound. CONSTRUCT and DESCRIBE give rows with
+    `subject`, `predicate` and `object`, ASK one with `answer`, which is True or False.
+    """
+
+    __slots__ = ("_index", "_values", "end", "start")
+
+    def __init__(
+        self, index: Mapping[str, int], values: tuple[Any, ...], start: int, end: int
+    ) -> None:
+        self._index, self._values = index, values
+        self.start, self.end = start, end
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[self._index[name.removeprefix("?")]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Row):
+            return (self.start, self.end) == (other.start, other.end) and dict(self) == dict(other)
+        return isinstance(other, Mapping) and dict(self) == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def asdict(self) -> dict[str, Any]:
+        """The variables with their terms."""
+        return dict(self)
+
+    def __repr__(self) -> str:
+        cells = ", ".join(
+            f"{name}={getattr(value, 'n3', value.__repr__)()}" for name, value in self.items()
+        )
+        end = "…" if self.end == INFINITY else self.end
+        return f"Row({cells}{', ' if cells else ''}[{self.start}, {end}))"
+
+
+class Shape:
+    """How the columns of a run's batches become what users see."""
+
+    def __init__(self, query: Query, run: Execution) -> None:
+        self.form = query.form
+        self.terms, self.ranking = run.terms, run.ranking
+        self.names = {"select": query.variables, "ask": ("answer",)}.get(query.form, TRIPLE_NAMES)
+        self._index = {name: k for k, name in enumerate(self.names)}
+
+    def rows(self, batch: Batch) -> list[Row]:
+        """The rows with rdflib's terms."""
+        columns = [self._values(ids) for ids in list(batch.columns.values())[: len(self.names)]]
+        cells: Any = zip(*columns, strict=True) if columns else [()] * len(batch)
+        times = zip(batch.start.tolist(), batch.end.tolist(), strict=True)
+        return [
+            Row(self._index, values, start, end)
+            for values, (start, end) in zip(cells, times, strict=True)
+        ]
+
+    def _values(self, ids: Any) -> list[Any]:
+        distinct, places = np.unique(ids, return_inverse=True)
+        terms = self.terms.terms_of(distinct)
+        if self.form == "ask":
+            found: list[Any] = [
+                term is not None and str(term).startswith('"true"') for term in terms
+            ]
+        else:
+            found = [None if term is None else to_rdflib(term) for term in terms]
+        return [found[place] for place in places.tolist()]
+
+    def snapshot(self, batch: Batch) -> Any:
+        """A snapshot's rows as users get them: a list of dicts, a graph, a boolean."""
+        if self.ranking is not None and len(batch):
+            keys = sort_keys(self.ranking, batch, self.terms)
+            order = sorted(range(len(batch)), key=keys.__getitem__)
+            batch = batch.take(np.array(order, np.int64))
+        rows = self.rows(batch)
+        if self.form == "ask":
+            return bool(rows and rows[0]["answer"])
+        if self.form == "select":
+            return [row.asdict() for row in rows]
+        return _graph(rows)
+
+    def table(self, batch: Batch, **times: Any) -> pa.Table:
+        """A batch as Arrow: dictionary-encoded terms in N-Triples syntax, and columns of times."""
+        columns = list(batch.columns.values())[: len(self.names)]
+        made: dict[str, Any] = {}
+        for name, ids in zip(self.names, columns, strict=True):
+            made[name] = self.terms.dictionary(ids)
+        return pa.table({**made, **times})
+
+
+def _graph(rows: Sequence[Row]) -> rdflib.Graph:
+    import rdflib
+
+    made = rdflib.Graph()
+    for row in rows:
+        triple: tuple[Identifier, Identifier, Identifier] = (
+            row["subject"],
+            row["predicate"],
+            row["object"],
+        )
+        made.add(triple)
+    return made
+
+
+class Result:
+    """The result of a query over a whole history. Nothing is computed before it is asked for.
+
+    Iterating gives rows in the canonical form, by start: the k-th row of equal ones holds where
+    their multiplicity is k or more.
+    """
+
+    def __init__(self, query: Query, given: Given, replayable: bool) -> None:
+        self._query, self._given = query, given
+        self._replayable = replayable
+        self._run = Execution(query, given)
+        self._shape = Shape(query, self._run)
+        self._source = self._run.replay()
+        self._started = False
+
+    # -- rows
+
+    def __iter__(self) -> Iterator[Row]:
+        if self._started or self._run.ranking is not None:
+            yield from self._shape.rows(self._canonical())
+            return
+        self._started = True
+        ready = Heap(self._run.sink.names)
+        for batch in self._source:
+            ready.push(batch)
+            yield from self._shape.rows(ready.release(self._run.pipeline.watermark))
+
+    def snapshot(self, t: int) -> Any:
+        """What holds at the instant `t`.
+
+        SELECT: a list of dicts, a bag, in the order of ORDER BY. ASK: a bool. CONSTRUCT and
+        DESCRIBE: an rdflib graph.
+        """
+        rows = self._all()
+        return self._shape.snapshot(rows.where((rows.start <= t) & (t < rows.end)))
+
+    def to_arrow(self, report: str | None = None, every: int | None = None) -> pa.Table:
+        """The rows as an Arrow table: a column per variable, with terms in N-Triples syntax.
+
+        The columns are dictionary-encoded. `start` and `end` tell when a row holds; of a report's
+        rows, where one is asked for, `instant` tells which report they are in.
+        """
+        if report is None and every is None:
+            rows = self._canonical()
+            return self._shape.table(rows, start=rows.start, end=rows.end)
+        shape, rows, _ = self._reported(report, every)
+        return shape.table(rows, instant=rows.start)
+
+    def to_pandas(self, report: str | None = None, every: int | None = None) -> pd.DataFrame:
+        """The same as a pandas frame of strings and integers."""
+        table = self.to_arrow(report, every)
+        names = self._shape.names
+        plain = [table[n].cast(pa.string()) if n in names else table[n] for n in table.column_names]
+        frame: pd.DataFrame = pa.table(plain, names=table.column_names).to_pandas()
+        return frame
+
+    @property
+    def late(self) -> list[Reject]:
+        """What is not part of the result: late items, and what could not be read, with reasons."""
+        if not self._started:
+            self._all()
+        return self._run.late()
+
+    # -- reports
+
+    def report(
+        self, kind: str | None = None, every: int | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Pairs of a report's instant and its rows: "rstream", "istream" or "dstream".
+
+        The kind and the period are those that the query asks for, where they are not given; a query
+        that asks for no kind gives whole snapshots. Rows come as `snapshot` gives them.
+        """
+        shape, rows, instants = self._reported(kind, every)
+        return by_instant(shape, rows, instants)
+
+    def _reported(self, kind: str | None, every: int | None) -> tuple[Shape, Batch, list[int]]:
+        """The rows of all reports, and when these are.
+
+        Where nothing was computed before, the reports get a run of their own, over intervals that
+        are aligned to them; else they are made of the rows.
+        """
+        wanted = reporting(self._query, kind, every)
+        if wanted.every is not None and not self._started and self._replayable:
+            run = Execution(self._query, self._given, report=wanted, beside=self._run)
+            parts = [batch for batch in run.replay() if len(batch)]
+            assert run.reports is not None
+            rows = Batch.concat(parts, run.sink.names)
+            return Shape(self._query, run), rows, run.reports.due()
+        rows = self._all()
+        end = INFINITY if self._given.end is None else self._given.end
+        made = reports(wanted, Always(rows), end)
+        made.begin, made.last = self._run.begin, self._run.last_stamp
+        shown, _ = made.step([rows], [INFINITY], True)
+        return self._shape, shown, made.due()
+
+    # -- what was computed
+
+    def _all(self) -> Batch:
+        """All rows, in canonical form by what a reader and ORDER BY see."""
+        self._started = True
+        for _ in self._source:
+            pass
+        parts = self._run.parts
+        if len(parts) != 1:
+            parts[:] = [Batch.concat(parts, self._run.sink.names).ordered()]
+        return parts[0]
+
+    def _canonical(self) -> Batch:
+        """All rows, in canonical form by what a reader sees."""
+        rows = self._all()
+        if self._run.ranking is None:
+            return rows.ordered()
+        shown = rows.project(self._run.names)
+        merged, _ = Coalesce(Always(shown)).step([shown], [INFINITY], False)
+        return merged.ordered()
+
+
+def by_instant(shape: Shape, rows: Batch, instants: list[int]) -> Iterator[tuple[int, Any]]:
+    """The rows of each report, as users get them."""
+    first = np.searchsorted(rows.start, instants, "left").tolist()
+    after = np.searchsorted(rows.start, instants, "right").tolist()
+    for instant, low, high in zip(instants, first, after, strict=True):
+        yield instant, shape.snapshot(rows.part(low, high))
