@@ -259,6 +259,12 @@ def check_given(query: Query, streams: Any, graphs: Mapping[Any, Any] | None) ->
     for name in named:
         if name not in query.streams:
             raise SourceError(f"the query does not read the stream <{name}>, which is given")
+    check_graphs(query, graphs)
+    return named
+
+
+def check_graphs(query: Query, graphs: Mapping[Any, Any] | None) -> None:
+    """A graph that is given is one that the query reads."""
     any_graph = any(
         isinstance(node, Graph)
         or (isinstance(node, AccessGraph) and any(isinstance(g, Variable) for g in node.graphs))
@@ -267,7 +273,6 @@ def check_given(query: Query, streams: Any, graphs: Mapping[Any, Any] | None) ->
     for graph in graphs or {}:
         if str(graph) not in query.graphs and not any_graph:
             raise SourceError(f"the query does not read the graph <{graph}>, which is given")
-    return named
 
 
 def _by_name(query: Query, streams: Any) -> dict[str, Any]:

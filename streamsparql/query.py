@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra.plan import Plan
+from streamsparql.errors import EngineError
 from streamsparql.lints import Warning, lint
 from streamsparql.translator.translate import Report, Translation, translate
+
+if TYPE_CHECKING:
+    from streamsparql.live import Live
+    from streamsparql.results import Result
+
+LEAP = 86_400_000
+"""A day in milliseconds: how far ahead of its stream an item is believed without another."""
 
 
 def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
@@ -93,6 +103,82 @@ class Query:
     def logical(self) -> Plan:
         """The logical plan, whose `at(t, inputs)` is the query's definition."""
         return self.translation.plan
+
+    def run(
+        self,
+        streams: Any = None,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        engine: str = "embedded",
+        start: int | None = None,
+        end: int | None = None,
+        strict: bool = False,
+        max_delay: int = 0,
+        leap: int | None = LEAP,
+    ) -> Result:
+        """Runs the query over a whole history. Nothing is read before the result is used.
+
+        `streams` are sources by the streams' IRIs, or one source where the query reads one stream;
+        `graph` is the static default graph, `graphs` the named ones; docs/sources.md says what a
+        source is. `start` and `end` are the horizon, in milliseconds: the part of time that results
+        are given for. Items may be out of order by up to `max_delay` milliseconds; later ones are
+        in `result.late`, as is what cannot be read. An item that is ahead of its stream by more
+        than `leap` is believed when another one is. With `strict` either is an error.
+
+        >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
+        >>> for row in query.run([("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12)]):
+        ...     print(row["o"], row.start, row.end)
+        1 3 10
+        2 12 20
+        """
+        from streamsparql.engine import Given, check_given
+        from streamsparql.results import Result, replayable
+
+        if engine != "embedded":
+            raise EngineError(f"the engine is called embedded, not {engine!r}")
+        named = check_given(self, streams, graphs)
+        given = Given(named, graph, graphs or {}, start, end, strict, max_delay, leap)
+        return Result(self, given, replayable(given))
+
+    def open(
+        self,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        strict: bool = False,
+        max_delay: int = 0,
+        leap: int | None = LEAP,
+        idle: int | None = None,
+        emit: str = "final",
+        report: str | None = None,
+        every: int | None = None,
+        on_row: Callable[[Any], object] | None = None,
+    ) -> Live:
+        """Opens the query for pushing: see `Live`.
+
+        `emit` is final, for rows that have ended, or eager, for all that holds, cut at each call of
+        `rows`. With `report` (rstream, istream or dstream) or `every` there are reports instead of
+        rows. A stream that is silent for `idle` milliseconds of the others' time holds them back no
+        longer. `on_row` is called with each row, or report, as soon as it is known. The other
+        arguments are those of `run`.
+
+        >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
+        >>> live = query.open(report="rstream")
+        >>> live.push("s", ("<a>", "<p>", '"1"'), 3)
+        >>> live.push("s", ("<a>", "<p>", '"2"'), 12)
+        >>> [(instant, len(rows)) for instant, rows in live.rows()]
+        [(10, 1)]
+        >>> live.close()
+        """
+        from streamsparql.engine import Given, check_graphs
+        from streamsparql.live import Live
+
+        check_graphs(self, graphs)
+        given = Given({}, graph, graphs or {}, start, end, strict, max_delay, leap)
+        return Live(self, given, idle=idle, emit=emit, report=report, every=every, on_row=on_row)
 
     def explain(
         self,

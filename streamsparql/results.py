@@ -261,3 +261,9 @@ def by_instant(shape: Shape, rows: Batch, instants: list[int]) -> Iterator[tuple
     after = np.searchsorted(rows.start, instants, "right").tolist()
     for instant, low, high in zip(instants, first, after, strict=True):
         yield instant, shape.snapshot(rows.part(low, high))
+
+
+def replayable(given: Given) -> bool:
+    """Whether all sources can be read once more: they are no iterators and no open files."""
+    sources = [*given.streams.values(), *given.graphs.values(), given.graph]
+    return not any(isinstance(source, Iterator) or hasattr(source, "read") for source in sources)
