@@ -3,9 +3,9 @@
 The paper's sweep area takes elements one by one; this one takes batches, and keeps them as a
 log-structured store does. An insert is a *run*. A run is merged with those that are not much
 longer than itself, so there are O(log n) of them and a row is moved O(log n) times; a single row
-goes to a short run that is searched as it stands. A longer run has, from when it is first asked, an
-index: its rows in the order of their keys. Dead rows are dropped when half of a run is dead, which
-is why runs are kept in the order of the instant at which that will be so.
+goes to a short run that is searched as it stands. A longer run has, from when it is first asked, an index: its
+rows in buckets by the hash of their keys. Dead rows are dropped when half of a run is dead, which is
+why runs are kept in the order of the instant at which that will be so.
 
 Two rows are compatible when each shared variable is equal in both or unbound in one of them. So the
 rows are parted by which of the shared variables they bind; where a part of the area meets a part of
@@ -29,7 +29,7 @@ import numpy as np
 from sortedcontainers import SortedKeyList  # type: ignore[import-untyped]
 
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
-from streamsparql.physical.intervals import Clock, blocks, firsts
+from streamsparql.physical.intervals import Clock, blocks
 from streamsparql.physical.keys import row_keys
 
 _SMALL = 256
@@ -40,8 +40,9 @@ _FACTOR = 3
 """A run is merged with one that is up to so many times as long."""
 _FEW = 256
 """So many candidates in all are not worth a thought."""
-_WASTE = 4
+_WASTE = 12
 """So many candidates per row are cheaper to make and throw away than to avoid."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Pairs(NamedTuple):
@@ -211,9 +212,9 @@ def _verified(
 class _Run:
     """Rows that were put in at about the same time, and their indexes."""
 
-    def __init__(self, rows: Batch, indexes: dict[tuple[str, ...], _Index] | None = None) -> None:
+    def __init__(self, rows: Batch) -> None:
         self.rows = rows
-        self._indexes = indexes or {}
+        self._indexes: dict[tuple[str, ...], _Index] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -235,25 +236,18 @@ class _Run:
 
     def followed_by(self, later: _Run) -> _Run:
         """One run of both."""
-        merged = {}
-        if len(self) + len(later) > _SMALL:
-            merged = {
-                key: index.followed_by(later.index(key), len(self))
-                for key, index in self._indexes.items()
-            }
-        return _Run(Batch.concat([self.rows, later.rows]), merged)
+        return _Run(Batch.concat([self.rows, later.rows]))
 
     def where(self, mask: BoolArray) -> _Run:
         """The rows where the mask is true."""
-        kept = {key: index.where(mask) for key, index in self._indexes.items()}
-        return _Run(self.rows.where(mask), kept)
+        return _Run(self.rows.where(mask))
 
     def index(self, key: tuple[str, ...]) -> _Index:
         """The index by these variables, made when first asked for."""
         found = self._indexes.get(key)
         if found is None:
             keys = row_keys([self.rows.columns[name] for name in key], len(self))
-            found = self._indexes[key] = _Index.of(keys, self.rows.start, self.rows.end)
+            found = self._indexes[key] = _Index(keys, self.rows.start, self.rows.end)
         return found
 
     def meet(
@@ -280,133 +274,105 @@ class _Run:
             assert (self.rows.start[index.order] == index.start).all()
             assert (self.rows.end[index.order] == index.end).all()
             assert (np.sort(index.order) == np.arange(len(self))).all(), "a permutation"
-            assert (index.keys[1:] >= index.keys[:-1]).all()
+            assert index.first[-1] == len(self)
 
 
 class _Index:
-    """The rows of a run by key: `order` are their places, the other arrays are in that order."""
+    """The rows of a run in buckets by the hash of their keys: probing takes no search.
 
-    def __init__(self, keys: IntArray, order: IntArray, start: IntArray, end: IntArray) -> None:
-        self.keys = keys
-        self.order = order
-        self.start = start
-        self.end = end
+    The arrays are in the order of the buckets, rows of a bucket in the order of the run; `order`
+    has their places. A bucket may hold more than one key, so what it gives is compared. There are
+    two to four times as many buckets as rows.
+    """
 
-    @classmethod
-    def of(cls, keys: IntArray, start: IntArray, end: IntArray) -> _Index:
-        """The index of rows with these keys and intervals. O(n log n)."""
-        order = np.argsort(keys, kind="stable")
-        return cls(keys[order], order, start[order], end[order])
+    def __init__(self, keys: IntArray, start: IntArray, end: IntArray) -> None:
+        self._bits = np.uint64(max(len(keys).bit_length() + 1, 2))
+        bucket = self._bucket(keys)
+        self.order = _radix_order(bucket, int(self._bits))
+        self.keys, self.start, self.end = keys[self.order], start[self.order], end[self.order]
+        self.first = np.zeros((1 << int(self._bits)) + 1, np.int64)
+        np.cumsum(np.bincount(bucket, minlength=len(self.first) - 1), out=self.first[1:])
 
-    def followed_by(self, later: _Index, shift: int) -> _Index:
-        """The index of two runs in one, the later one's places moved. O(n): two runs are merged."""
-        keys = np.concatenate([self.keys, later.keys])
-        merge = np.argsort(keys, kind="stable")
-        return _Index(
-            keys[merge],
-            np.concatenate([self.order, later.order + shift])[merge],
-            np.concatenate([self.start, later.start])[merge],
-            np.concatenate([self.end, later.end])[merge],
-        )
-
-    def where(self, mask: BoolArray) -> _Index:
-        """The index when only some of the rows are kept."""
-        kept = mask[self.order]
-        places = np.cumsum(mask) - 1
-        return _Index(self.keys[kept], places[self.order[kept]], self.start[kept], self.end[kept])
+    def _bucket(self, keys: IntArray) -> IntArray:
+        return ((keys.view(np.uint64) * _GOLDEN) >> (np.uint64(64) - self._bits)).view(np.int64)
 
     @cached_property
-    def first(self) -> IntArray:
-        """Where each key begins, and the end of all."""
-        return np.append(np.flatnonzero(firsts(self.keys)), len(self.keys))
-
-    @cached_property
-    def known(self) -> IntArray:
-        """The distinct keys."""
-        return self.keys[self.first[:-1]]
-
-    @cached_property
-    def longest(self) -> int:
+    def _longest(self) -> int:
         """The longest validity."""
         return int((self.end - self.start).max())
 
     @cached_property
-    def timed(self) -> _Timed:
-        """The same by key and start."""
-        return _Timed(self)
+    def _timed(self) -> _Timed:
+        """The same by start within the buckets."""
+        return _Timed(self.first, self.start, self.end)
 
     def meet(
         self, keys: IntArray, start: IntArray, end: IntArray
     ) -> Iterator[tuple[IntArray, IntArray]]:
         """Pairs of a probe and a row with equal keys that overlap in time."""
-        group = np.minimum(np.searchsorted(self.known, keys), len(self.known) - 1)
-        low = self.first[group]
-        count = self.first[group + 1] - low
-        count[self.known[group] != keys] = 0
+        bucket = self._bucket(keys)
+        low = self.first[bucket]
+        count = self.first[bucket + 1] - low
         total = int(count.sum())
+        if not total:
+            return
+        ranges, timed = blocks(low, count), None
         if total > _WASTE * len(keys) + _FEW:
-            hit = np.flatnonzero(count)
-            group, from_, to = group[hit], start[hit], end[hit]
-            low_hit, count_hit = self.timed.within(group, from_ - self.longest + 1, to)
-            if int(count_hit.sum()) > _WASTE * (len(keys) + len(self.keys)):
-                for i, j in self.timed.meet(group, from_, to):
-                    yield hit[i], self.order[j]
-                return
-            low[hit], count[hit] = low_hit, count_hit
-            yield from self._filtered(self.timed.place, low, count, start, end)
-        elif total:
-            yield from self._filtered(None, low, count, start, end)
-
-    def _filtered(
-        self,
-        place: IntArray | None,
-        low: IntArray,
-        count: IntArray,
-        start: IntArray,
-        end: IntArray,
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        for i, j in blocks(low, count):
-            if place is not None:
-                j = place[j]
-            meets = self.start[j] < end[i]
+            timed = self._timed
+            low, count = timed.within(bucket, start - self._longest + 1, end)
+            if int(count.sum()) > _WASTE * (len(keys) + len(self.keys)):
+                ranges, timed = timed.meet(bucket, start, end), None
+            else:
+                ranges = blocks(low, count)
+        for i, j in ranges:
+            if timed is not None and timed.place is not None:
+                j = timed.place[j]
+            meets = self.keys[j] == keys[i]
+            meets &= self.start[j] < end[i]
             meets &= self.end[j] > start[i]
             yield (i, self.order[j]) if meets.all() else (i[meets], self.order[j[meets]])
 
 
-class _Timed:
-    """The rows of an index by key and then by start, as composites."""
+def _radix_order(numbers: IntArray, bits: int) -> IntArray:
+    """A stable order by numbers of so many bits; numpy sorts 16 bits at a time by radix."""
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if bits > 16:
+        high = (numbers >> 16).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order
 
-    def __init__(self, index: _Index) -> None:
-        self._end = index.end
-        groups = len(index.known)
-        self._clock = Clock(index.start, groups)
-        group = np.repeat(np.arange(groups), np.diff(index.first))
-        composite = group * self._clock.span + self._clock.number(index.start)
+
+class _Timed:
+    """The rows of an index by bucket and then by start, as composites."""
+
+    def __init__(self, first: IntArray, start: IntArray, end: IntArray) -> None:
+        self._clock = Clock(start, len(first))
+        self._bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
+        self._start, self._end = start, end
+        composite = self._bucket * self._clock.span + self._clock.number(start)
         self.place: IntArray | None = None
         if not (composite[1:] >= composite[:-1]).all():
             self.place = np.argsort(composite, kind="stable")
             composite = composite[self.place]
         self._composite = composite
-        self._group = group
-        self._start = index.start
 
-    def within(self, group: IntArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-        """The range of the rows of a group that start in `[low, high)`, for each of the groups."""
-        base = group * self._clock.span
+    def within(self, bucket: IntArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+        """The range of the rows of each bucket that start in `[low, high)`."""
+        base = bucket * self._clock.span
         first = np.searchsorted(self._composite, base + self._clock.number(low))
         after = np.searchsorted(self._composite, base + self._clock.number(high))
         return first, after - first
 
     def meet(
-        self, group: IntArray, start: IntArray, end: IntArray
+        self, bucket: IntArray, start: IntArray, end: IntArray
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Exactly the pairs that overlap: rows that start within a probe, then the reverse."""
-        for i, j in blocks(*self.within(group, start, end)):
+        """Exactly the pairs of a bucket that overlap: those of `within`, then the reverse."""
+        for i, j in blocks(*self.within(bucket, start, end)):
             yield i, j if self.place is None else self.place[j]
-        probes = _Index.of(group, start, end)
-        number = np.minimum(np.searchsorted(probes.known, self._group), len(probes.known) - 1)
-        asked = np.flatnonzero(probes.known[number] == self._group)
-        timed = probes.timed
-        ranges = timed.within(number[asked], self._start[asked] + 1, self._end[asked])
-        for i, j in blocks(*ranges):
-            yield probes.order[j if timed.place is None else timed.place[j]], asked[i]
+        order = np.argsort(bucket, kind="stable")
+        first = np.searchsorted(bucket[order], np.arange(int(bucket.max()) + 2))
+        probes = _Timed(first, start[order], end[order])
+        asked = np.flatnonzero(self._bucket < len(first) - 1)
+        ranges = probes.within(self._bucket[asked], self._start[asked] + 1, self._end[asked])
+        for j, i in blocks(*ranges):
+            yield order[i if probes.place is None else probes.place[i]], asked[j]
