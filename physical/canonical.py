@@ -8,13 +8,13 @@ are taken out with all that share their bucket, and only these are sorted and sw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from streamsparql.physical import keys
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.heap import Heap
+from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.elements import ByEnd
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.pieces import coalesced
 from streamsparql.physical.slots import Slots
@@ -26,31 +26,6 @@ _KEY = ".key"
 _LEAST = 1 << 12
 _ROOM, _TOO_MUCH = 8, 512
 """Buckets per row, at least and at most, where there are more than the least number of buckets."""
-
-
-class _ByEnd(Heap):
-    """Rows turned round: `start` is when they end, and `end` when they started."""
-
-    def extract(self, test: Callable[[Batch], BoolArray]) -> Batch:
-        """Takes out the rows that pass."""
-        found, kept = [self._nothing], []
-        for run in self._runs:
-            passes = test(run)
-            if passes.any():
-                found.append(run.where(passes))
-                run = run.where(~passes)
-            if len(run):
-                kept.append(run)
-        self._runs = kept
-        return Batch.concat(found)
-
-    def runs(self) -> Iterator[Batch]:
-        """The rows, in parts."""
-        return iter(self._runs)
-
-    def first_start(self) -> int:
-        """When the first of the rows started; INFINITY if there is none."""
-        return min((int(run.end.min()) for run in self._runs), default=INFINITY)
 
 
 class Canonical:
@@ -67,7 +42,7 @@ class Canonical:
 
     def __init__(self, names: Sequence[str], equal: Sequence[str]) -> None:
         self._names, self._equal = tuple(names), tuple(equal)
-        self.rows = _ByEnd((*names, _KEY))
+        self.rows = ByEnd((*names, _KEY))
         self._nothing = Batch.empty((*names, LEVEL))
         self._table = np.empty(0, np.int32)
         self._fit(1)

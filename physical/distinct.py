@@ -10,19 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from streamsparql.algebra import shape
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.canonical import LEVEL, Canonical
+from streamsparql.physical.elements import Unions
 from streamsparql.physical.heap import Heap
-from streamsparql.physical.intervals import firsts, running_max
-from streamsparql.physical.operator import INFINITY, Operator, Step
-from streamsparql.physical.slots import Slots, grown, order_by
+from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.terms import TermDictionary
-
-NEVER = -INFINITY
-"""What is covered until then is not covered."""
 
 
 class Distinct(Operator):
@@ -33,53 +27,23 @@ class Distinct(Operator):
 
     def __init__(self, input: Operator, columns: Sequence[str]) -> None:  # noqa: A002 -- the role
         super().__init__(columns, input)
-        self._coming, self._ready = Heap(self.names), Heap(self.names)
-        self._slots = Slots(len(self.names))
-        self._covered = np.full(self._slots.capacity, NEVER)
-        self._watermark = NEVER
+        self._coming = Heap(self.names)
+        self._unions = Unions(self.names)
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """What is newly covered, as far as no earlier start can come."""
+        (watermark,) = watermarks
         self._coming.push(batches[0].project(self.names))
-        (self._watermark,) = watermarks
-        batch = self._coming.release(self._watermark)
-        if len(batch):
-            self._ready.push(self._newly_covered(batch))
-        if len(self._slots):
-            self._slots.keep(self._covered > self._watermark)
-        return self._ready.release(self._watermark), self._watermark
-
-    def _newly_covered(self, batch: Batch) -> Batch:
-        slots = self._slots.of(list(batch.columns.values()), len(batch))
-        capacity = self._slots.capacity
-        if len(self._covered) < capacity:
-            self._covered = grown(self._covered, capacity, NEVER)
-        order = order_by(slots, capacity)
-        slots, start, end = slots[order], batch.start[order], batch.end[order]
-        covered = self._covered[slots]
-        first = firsts(slots)
-        if first.all():
-            self._covered[slots] = np.maximum(covered, end)
-        else:
-            until = running_max(np.cumsum(first) - 1, end)
-            last = np.append(first[1:], True)
-            self._covered[slots[last]] = np.maximum(covered, until)[last]
-            covered[1:] = np.where(first[1:], covered[1:], np.maximum(covered[1:], until[:-1]))
-        new = end > covered
-        order = order[new]
-        pieces = Batch(batch.columns, batch.start, batch.end).take(order)
-        return pieces.over(np.maximum(start, covered)[new], pieces.end).ordered()
+        return self._unions.take(self._coming.release(watermark), watermark), watermark
 
     def size(self) -> int:
         """Rows that hold, and those that are still to start."""
-        live = int(np.count_nonzero(self._covered > self._watermark))
-        return live + len(self._coming) + len(self._ready)
+        return len(self._coming) + len(self._unions)
 
     def held(self) -> Iterator[IntArray]:
         """The ids of those rows."""
-        yield from self._slots.held(self._covered > self._watermark)
         yield from self._coming.held()
-        yield from self._ready.held()
+        yield from self._unions.held()
 
 
 class Coalesce(Operator):
@@ -98,7 +62,7 @@ class Coalesce(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """What ended before the watermark; with a cut, all that holds before it."""
         rows = self._rows.take(batches[0], watermarks[0], cut)
-        return rows.project(self.names), watermarks[0]
+        return rows.project(self.names), min(watermarks[0], self._rows.rows.first_start())
 
     def size(self) -> int:
         """Rows that are held."""

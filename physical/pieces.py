@@ -14,7 +14,7 @@ import numpy as np
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.intervals import Clock, firsts
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.slots import order_by
+from streamsparql.physical.slots import grown, order_by
 
 
 class Levels(NamedTuple):
@@ -68,3 +68,80 @@ def _paired(some: IntArray, group: IntArray, times: IntArray, depth: IntArray) -
     back = np.argsort(times[opens], kind="stable")
     opens, closes = opens[back], closes[back]
     return Levels(some[group[point[opens]]], times[opens], times[closes], level[opens] + 1)
+
+
+class Sweep:
+    """The change points of some slots, in order of slot and time, made of unordered events.
+
+    >>> sweep = Sweep(np.array([1, 0, 1]), np.array([5, 6, 7]), 2)
+    >>> sweep.slots.tolist(), sweep.times.tolist()
+    ([0, 1, 1], [6, 5, 7])
+    >>> state = np.array([[0, 10]])
+    >>> sweep.after(state, np.array([[1, 2, 3]])).tolist(), state.tolist()
+    ([[2, 11, 14]], [[2, 14]])
+    """
+
+    def __init__(self, slots: IntArray, times: IntArray, capacity: int) -> None:
+        self.events, self.capacity = len(slots), capacity
+        self._clock = Clock(times, capacity)
+        point = slots * self._clock.span + self._clock.number(times)
+        order = np.argsort(point)
+        point = point[order]
+        last = np.append(np.flatnonzero(point[1:] != point[:-1]), len(point) - 1)
+        self._order, self._last, self._points = order, last, point[last]
+        some = order[last]
+        self.slots, self.times = slots[some], times[some]
+        self.first = firsts(self.slots)
+        """Which points are the first of their slot."""
+        self._group = np.cumsum(self.first) - 1
+        self.final = np.append(np.flatnonzero(self.first)[1:], len(some)) - 1
+        """The places of the last points of the slots."""
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def after(self, state: IntArray, deltas: IntArray) -> IntArray:
+        """The sums after each point, from the state by slot and what each event adds.
+
+        The state becomes what it is after the last points. Both have a row per quantity.
+        """
+        assert state.shape[1] >= self.capacity
+        sums = np.cumsum(np.take(deltas, self._order, axis=1), axis=1)[:, self._last]
+        before = np.zeros((len(sums), len(self.final)), np.int64)
+        before[:, 1:] = sums[:, self.final[:-1]]
+        sums -= before[:, self._group]
+        sums += state[:, self.slots]
+        state[:, self.slots[self.final]] = sums[:, self.final]
+        return sums
+
+    def ranges(self, slots: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+        """For each row of a slot the points in `[start, end)`: the first, and the one after."""
+        base = slots * self._clock.span
+        return (
+            self._points.searchsorted(base + self._clock.number(start)),
+            self._points.searchsorted(base + self._clock.number(end)),
+        )
+
+
+class Tally:
+    """A number per slot that events add to; it costs nothing until one of them does.
+
+    >>> tally = Tally()
+    >>> tally.after(Sweep(np.array([3]), np.array([0]), 4), np.array([7])).tolist(), tally.used
+    ([7], True)
+    """
+
+    def __init__(self) -> None:
+        self._state = np.zeros((1, 0), np.int64)
+        self.used = False
+        """Whether any event has added to it."""
+
+    def after(self, sweep: Sweep, deltas: IntArray) -> IntArray:
+        """The numbers after each point."""
+        if not self.used:
+            if not deltas.any():
+                return np.zeros(len(sweep), np.int64)
+            self.used = True
+        if self._state.shape[1] < sweep.capacity:
+            self._state = grown(self._state, sweep.capacity, 0)
+        return sweep.after(self._state, deltas[np.newaxis])[0]

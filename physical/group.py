@@ -1,0 +1,193 @@
+"""GROUP BY and AGGREGATE: a sweep over change points per group (SEMANTICS.md section 5).
+
+Each element is two events: its start adds it to its group, its end takes it away. In a step the
+events before the watermark are put in order of group and time; between two change points of a group
+its values stand. COUNT, SUM and AVG are running sums over the events, exact ones (sums.py), so a
+step costs what changes in it. MIN, MAX and SAMPLE look at the elements that the changing groups
+hold. What is neither, as GROUP_CONCAT or a sum of numbers that are too large, is worked out by
+`algebra.aggregates` from the bag of each piece.
+
+A value is a row when the next one is known, or when it is cut. So the watermark trails behind the
+oldest value that still stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from streamsparql.algebra import group
+from streamsparql.algebra.functions import Run
+from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.heap import Heap
+from streamsparql.physical.intervals import firsts
+from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.pieces import Sweep
+from streamsparql.physical.slots import Slots, grown
+from streamsparql.physical.terms import TermDictionary
+
+__all__ = ["Aggregation", "Call"]
+
+
+class Aggregation(Operator):
+    """One row per group and piece of time over which its values stand.
+
+    With no keys there is one group from the instant `begin` on, also while it is empty.
+    """
+
+    implements = (group.Aggregation,)
+    state = "the elements that hold; per group its sums, its values and since when they stand"
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        keys: Sequence[str],
+        calls: Sequence[Call],
+        terms: TermDictionary,
+        run: Run | None = None,
+        begin: int = 0,
+    ) -> None:
+        super().__init__((*keys, *(call.variable for call in calls)), input)
+        self.keys, self.calls, self._begin = tuple(keys), tuple(calls), begin
+        self._slots = Slots(len(self.keys))
+        self._lanes = [Lane(_arguments(calls), False, terms)]
+        self._values = [
+            (self._lane_of(call, terms), VALUES[call.function](call, terms)) for call in calls
+        ]
+        read = (name for lane in self._lanes for name in lane.columns if name != SLOT)
+        self._coming_names = tuple(dict.fromkeys((*keys, *read)))
+        self._coming = Heap(self._coming_names)
+        self._none = Batch.empty((*self._coming_names, SLOT))
+        self._ready = Heap(self.names)
+        self._since = np.full(self._slots.capacity, INFINITY)
+        self._standing = np.zeros((len(calls), self._slots.capacity), np.int64)
+        if self._always():
+            self._slots.of([], 1)
+            self._since[0] = begin
+            self._standing[:, 0] = [value_of(call, [], terms) for call in calls]
+
+    def _always(self) -> bool:
+        """Whether there is a group while there is no row."""
+        return not self.keys
+
+    def _lane_of(self, call: Call, terms: TermDictionary) -> int:
+        """The place of the lane that a call reads."""
+        if not _apart(call):
+            return 0
+        visible = (name for name in self.inputs[0].names if not name.startswith("."))
+        columns = tuple(visible) if call.argument is None else (call.argument,)
+        for place, lane in enumerate(self._lanes[1:], 1):
+            if lane.columns == (SLOT, *columns):
+                return place
+        self._lanes.append(Lane(columns, True, terms))
+        return len(self._lanes) - 1
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """The values whose time is over; with a cut, those that stand up to the watermark too."""
+        (watermark,) = watermarks
+        self._coming.push(batches[0].project(self._coming_names))
+        new = self._coming.release(watermark - 1)
+        self._advance(new, watermark)
+        bound = min(watermark, int(self._since.min()))
+        if bound < watermark and (cut or watermark == INFINITY):
+            self._cut(watermark)
+            bound = watermark
+        if watermark == INFINITY:
+            for lane in self._lanes:
+                lane.ended()
+        return self._ready.release(bound), bound
+
+    def _advance(self, new: Batch, watermark: int) -> None:
+        """Takes in what happens before the watermark."""
+        if len(new):
+            slots = self._slots.of([new.columns[key] for key in self.keys], len(new))
+            self._grow()
+            new = new.with_columns({SLOT: slots})
+        else:
+            new = self._none
+        events = [lane.take(new, watermark) for lane in self._lanes]
+        parts = [batch for pair in events for batch in pair if len(batch)]
+        if not parts:
+            return
+        slots = np.concatenate([batch.columns[SLOT] for batch in parts])
+        times = np.concatenate([batch.start for batch in parts])
+        if self._always():
+            times = np.maximum(times, self._begin)
+        sweep = Sweep(slots, times, self._slots.capacity)
+        flows, at = [], 0
+        for lane, pair in zip(self._lanes, events, strict=True):
+            flows.append(Flow(lane, pair, sweep, at))
+            at += len(pair[0]) + len(pair[1])
+        values = [value.after(flows[place]) for place, value in self._values]
+        exists = np.ones(len(sweep), np.bool_) if self._always() else flows[0].rows > 0
+        self._emit(sweep, exists, values)
+        if self.keys:
+            self._slots.keep(self._since < INFINITY)
+
+    def _emit(self, sweep: Sweep, exists: BoolArray, values: list[IntArray]) -> None:
+        """Puts out the values that the points end, and keeps those that stand after the last."""
+        first, slots = sweep.first, sweep.slots
+        opened = slots[first]
+        existed = np.empty(len(sweep), np.bool_)
+        existed[1:], existed[first] = exists[:-1], self._since[opened] < INFINITY
+        changed = exists != existed
+        before = []
+        for value, standing in zip(values, self._standing, strict=True):
+            earlier = np.empty(len(sweep), np.int64)
+            earlier[1:], earlier[first] = value[:-1], standing[opened]
+            before.append(earlier)
+            changed |= exists & (value != earlier)
+        points = np.flatnonzero(changed)
+        slots, times = slots[points], sweep.times[points]
+        first = firsts(slots)
+        since = np.empty(len(points), np.int64)
+        since[1:], since[first] = times[:-1], self._since[slots[first]]
+        over = existed[points] & (since < times)
+        self._put(slots[over], since[over], times[over], [each[points][over] for each in before])
+        last = np.append(first[1:], True)[: len(points)]
+        final, slots = points[last], slots[last]
+        self._since[slots] = np.where(exists[final], times[last], INFINITY)
+        for value, standing in zip(values, self._standing, strict=True):
+            standing[slots] = value[final]
+
+    def _cut(self, watermark: int) -> None:
+        """Puts out what stands, up to the watermark."""
+        slots = np.flatnonzero(self._since < watermark)
+        end = np.full(len(slots), watermark)
+        self._put(slots, self._since[slots], end, [ids[slots] for ids in self._standing])
+        self._since[slots] = watermark
+
+    def _put(self, slots: IntArray, start: IntArray, end: IntArray, values: list[IntArray]) -> None:
+        columns = [*(key[slots] for key in self._slots.columns), *values]
+        self._ready.push(Batch(dict(zip(self.names, columns, strict=True)), start, end))
+
+    def _grow(self) -> None:
+        capacity = self._slots.capacity
+        if len(self._since) < capacity:
+            self._since = grown(self._since, capacity, INFINITY)
+            self._standing = grown(self._standing, capacity, 0)
+
+    def size(self) -> int:
+        """Elements that hold, and rows that wait."""
+        return len(self._coming) + len(self._ready) + sum(map(len, self._lanes))
+
+    def held(self) -> Iterator[IntArray]:
+        """The ids of those, of the groups, and of the values that stand."""
+        yield from self._coming.held()
+        yield from self._ready.held()
+        yield from self._slots.held(self._since < INFINITY)
+        yield from self._standing[:, self._since < INFINITY]
+        for lane in self._lanes:
+            yield from lane.held()
+
+
+def _apart(call: Call) -> bool:
+    """Whether DISTINCT makes a difference."""
+    return call.distinct and call.function not in ("MIN", "MAX", "SAMPLE")
+
+
+def _arguments(calls: Sequence[Call]) -> tuple[str, ...]:
+    """The columns that are read of all rows."""
+    return tuple(dict.fromkeys(c.argument for c in calls if c.argument and not _apart(c)))

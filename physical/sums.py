@@ -1,0 +1,141 @@
+"""Exact sums of numbers that come and go: SUM and AVG without drift (SEMANTICS.md section 5).
+
+A sum over a window must be what a fresh evaluation of the window gives, however long the stream
+has been. Doubles are dyadic fractions, so their exact sum is an integer, scaled by a power of two.
+It is held in *limbs* of 32 bits, each in an int64: adding and subtracting is plain integer
+arithmetic limb by limb, no carry is needed for 2**31 summands, and the order does not matter. Only
+what is read is rounded, once. Integers are the same with an exponent of 0; decimals are counted in
+millionths.
+
+The limbs span the range of exponents that the numbers have needed so far: a few for common data, 66
+at most.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.pieces import Sweep
+from streamsparql.physical.slots import grown
+
+FloatArray = npt.NDArray[np.float64]
+
+MOST = 1 << 53
+"""Summands are integers up to here, times a power of two."""
+
+_BITS = 32
+_MASK = (1 << _BITS) - 1
+_TOP = 62  # bits of a rounded sum's integer: more than a double has, and one that tells the rest
+
+
+class Limbs:
+    """Exact numbers: row `i` of `limbs` counts multiples of 2**(`base` + 32 * i).
+
+    >>> Limbs(0, np.array([[-1], [1]])).integers()[0].tolist()
+    [4294967295]
+    """
+
+    def __init__(self, base: int, limbs: IntArray) -> None:
+        self._base = base
+        signed = _carried(limbs)
+        self._negative = signed[-1] < 0
+        self._limbs = _carried(np.where(self._negative, -limbs, limbs))
+
+    def integers(self) -> tuple[IntArray, BoolArray]:
+        """The numbers, which must be integers, and where they fit."""
+        fits = np.ones(self._limbs.shape[1], np.bool_)
+        values = np.zeros(len(fits), np.int64)
+        for i, limb in enumerate(self._limbs):
+            exponent = self._base + _BITS * i
+            if exponent in (0, _BITS):
+                fits &= limb < 1 << (_BITS - 1 if exponent else _BITS)
+                values += (limb & _MASK) << exponent
+            elif exponent > 0:
+                fits &= limb == 0
+        return np.where(self._negative, -values, values), fits
+
+    def doubles(self) -> FloatArray:
+        """The nearest doubles, ties to even, as IEEE 754 rounds."""
+        size = self._limbs.shape[1]
+        limbs = np.concatenate([np.zeros((3, size), np.int64), self._limbs])
+        some = limbs != 0
+        top = len(limbs) - 1 - np.argmax(some[::-1], axis=0)
+        top[~some.any(axis=0)] = 3
+        here = np.arange(size)
+        one, two, three = limbs[top, here], limbs[top - 1, here], limbs[top - 2, here]
+        rest = np.cumsum(some, axis=0)[top - 3, here] > 0
+        bits = np.frexp(one.astype(np.float64))[1].astype(np.int64)
+        shift = _TOP - _BITS - bits
+        value = (one << (_TOP - bits)) + np.where(
+            shift >= 0, two << np.maximum(shift, 0), two >> np.maximum(-shift, 0)
+        )
+        rest |= (two & ((1 << np.maximum(-shift, 0)) - 1)) != 0
+        low = np.minimum(_BITS - shift, _BITS)
+        value += np.where(shift > 0, three >> low, 0)
+        rest |= (three & ((1 << low) - 1)) != 0
+        value |= rest
+        exponent = self._base + _BITS * (top - 3) + bits - _TOP
+        with np.errstate(over="ignore", under="ignore"):
+            found = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
+        return np.where(self._negative, -found, found)
+
+
+def _carried(limbs: IntArray) -> IntArray:
+    """The same numbers with all limbs but a new top one in [0, 2**32)."""
+    carried = np.empty((len(limbs) + 1, limbs.shape[1]), np.int64)
+    carry = np.zeros(limbs.shape[1], np.int64)
+    for i, limb in enumerate(limbs):
+        total = limb + carry
+        np.bitwise_and(total, _MASK, out=carried[i])
+        carry = total >> _BITS
+    carried[-1] = carry
+    return carried
+
+
+def parts(values: FloatArray) -> tuple[IntArray, IntArray]:
+    """Mantissas and exponents of finite doubles, which are mantissa * 2**exponent.
+
+    >>> [array.tolist() for array in parts(np.array([1.5, 0.0]))]
+    [[6755399441055744, 0], [-52, 0]]
+    """
+    fraction, exponent = np.frexp(values)
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)
+    return mantissa, np.where(mantissa == 0, 0, exponent.astype(np.int64) - 53)
+
+
+class ExactSums:
+    """A sum per slot, of numbers that are mantissa * 2**exponent."""
+
+    def __init__(self) -> None:
+        self._base = 0
+        self._state = np.zeros((0, 0), np.int64)
+
+    def after(self, sweep: Sweep, mantissa: IntArray, exponent: IntArray, count: IntArray) -> Limbs:
+        """The sums after each point of a sweep, each event of which adds `count` times a number."""
+        if self._state.shape[1] < sweep.capacity:
+            self._state = grown(self._state, sweep.capacity, 0)
+        size = np.abs(mantissa)
+        if len(size):
+            self._reach(int(exponent.min()), exponent, size)
+        deltas = np.empty((len(self._state), len(size)), np.int64)
+        signed = np.where(mantissa < 0, -count, count)
+        for i in range(len(deltas)):
+            shift = exponent - (self._base + _BITS * i)
+            left = size << np.clip(shift, 0, 63)
+            limb = np.where(shift < 0, size >> np.clip(-shift, 0, 63), left) & _MASK
+            np.multiply(limb, signed, out=deltas[i])
+        return Limbs(self._base, sweep.after(self._state, deltas))
+
+    def _reach(self, low: int, exponent: IntArray, size: IntArray) -> None:
+        """Makes the limbs reach all bits of these numbers."""
+        above = np.frexp(size.astype(np.float64))[1] + exponent
+        high = int(above.max())
+        below = max(0, -((low - self._base) // _BITS))
+        more = max(0, -((self._base + _BITS * len(self._state) - high) // _BITS))
+        if below or more:
+            width = self._state.shape[1]
+            new = (np.zeros((rows, width), np.int64) for rows in (below, more))
+            self._state = np.concatenate([next(new), self._state, next(new)])
+            self._base -= _BITS * below

@@ -1,0 +1,109 @@
+"""Aggregation and Annotate against their definitions, in any cut of the input into steps.
+
+The operators read arguments as columns, so that the algebra's expressions are plain variables here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from steps import Bag, Case, agrees, cases, drive, rows_over
+
+from streamsparql.algebra import group, shape
+from streamsparql.algebra.expressions import Aggregate
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.plan import Operator
+from streamsparql.algebra.solutions import Solution, Variable
+from streamsparql.algebra.streams import Snapshot
+from streamsparql.physical.group import Aggregation, Call
+from streamsparql.physical.terms import TermDictionary
+
+XSD = "^^<http://www.w3.org/2001/XMLSchema#"
+TERMS = TermDictionary()
+
+
+def ids(*texts: str) -> list[int]:
+    """The ids of terms in N-Triples, of which `1:integer` stands for `"1"^^xsd:integer`."""
+    written = (
+        text
+        if text[0] in '<"_'
+        else '"{}"{}{}>'.format(*text.split(":")[:1], XSD, text.split(":")[1])
+        for text in texts
+    )
+    return TERMS.encode(list(written)).tolist()
+
+
+KEYS = [0, *ids("<a>", "<b>")]
+DOUBLES = ids(
+    "0.1:double", "0.2:double", "1e300:double", "-1e300:double", "3:double", "-0.0:double"
+)
+WHOLE = ids("1:integer", "2:integer", "-7:integer", "9007199254740993:integer", "2:byte")
+DECIMALS = ids("0.1:decimal", "2.50:decimal", "-3:decimal", "0.00000001:decimal")
+ODD = [
+    0,
+    *ids("0.1:float", "INF:double", "NaN:double", '"x"', "<x>", "123456789012345678901:integer"),
+]
+VALUES = {
+    "doubles": DOUBLES,
+    "whole": WHOLE,
+    "exact": WHOLE + DECIMALS,
+    "all": DOUBLES + WHOLE + DECIMALS + ODD,
+}
+FUNCTIONS = ["COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"]
+NAMES = ["k", "x", ".y"]
+
+
+def rows(kind: str) -> st.SearchStrategy:
+    value = st.sampled_from(VALUES[kind])
+    return rows_over([st.sampled_from(KEYS), value, value])
+
+
+def defined(node: Operator, names: list[str]) -> Callable[[Bag], Bag]:
+    """What a node of the algebra makes of a bag of rows."""
+
+    def of(bag: Bag) -> Bag:
+        solutions = (
+            ({Variable(n): TERMS.term_of(i) for n, i in zip(NAMES, row, strict=True) if i}, times)
+            for row, times in bag.items()
+        )
+        given = Snapshot((Solution(found), times) for found, times in solutions)
+        out: Bag = Counter()
+        for solution, times in node.static(0, Inputs(), given).entries:
+            row = (solution.get(Variable(n)) for n in names)
+            out[tuple(TERMS.id_of(term) if term else 0 for term in row)] += times
+        return out
+
+    return of
+
+
+def logical(calls: list[Call]) -> tuple:
+    return tuple((Variable(call.variable), expression(call)) for call in calls)
+
+
+def expression(call: Call) -> Aggregate:
+    argument = Variable(call.argument) if call.argument else None
+    return Aggregate(call.function, argument, call.distinct, call.separator)
+
+
+def check(keys_: list[str], calls: list[Call], case: Case, closing: bool = False) -> None:
+    node = group.Aggregation(tuple(map(Variable, keys_)), logical(calls), shape.UNIT)
+    out = drive(
+        lambda source: Aggregation(source, keys_, calls, TERMS), [NAMES], case, closing=closing
+    )
+    agrees(out, case, defined(node, [*keys_, *(call.variable for call in calls)]))
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("distinct", [False, True])
+def test_each_aggregate(function: str, kind: str, distinct: bool) -> None:
+    @given(cases(rows(kind)), st.sampled_from([["k"], []]), st.booleans())
+    @settings(max_examples=40)
+    def test(case: Case, keys_: list[str], closing: bool) -> None:
+        check(keys_, [Call("v", function, "x", distinct)], case, closing)
+
+    test()
