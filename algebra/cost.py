@@ -1,0 +1,184 @@
+"""Cardinalities: how many rows a plan's snapshots are expected to hold.
+
+An estimate chooses between plans that mean the same, so it need not be right, only better than
+nothing. It starts from what windows hold (a stream's rate times the window's length, or the number
+of elements that it counts) and the size of graphs; takes from each triple pattern what its bound
+places leave; and for joins divides by the number of values that the shared variables have, as
+relational systems do (Selinger et al., SIGMOD 1979). What has been observed, rates, sizes and the
+share of each predicate, replaces the defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from streamsparql.algebra import filter, graph, group, join, match, path, shape
+from streamsparql.algebra import window as w
+from streamsparql.algebra.access import AccessGraph, AccessStream
+from streamsparql.algebra.expressions import Call
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.conditions import conjuncts
+from streamsparql.algebra.scope import scope
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import IRI
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is known about the data; a stream, a graph or a predicate that is missing is guessed.
+
+    `rates` are elements per millisecond, `sizes` the triples of static graphs (the name None is the
+    background graph), `predicates` the share of each predicate among all triples.
+    """
+
+    rates: Mapping[IRI, float] = field(default_factory=dict)
+    sizes: Mapping[IRI | None, int] = field(default_factory=dict)
+    predicates: Mapping[IRI, float] = field(default_factory=dict)
+    rate: float = 1.0
+    size: int = 10_000
+
+
+_FOR_EVER = 86_400_000
+"""The milliseconds that a window without an end is taken to have seen: a day."""
+_SUBJECT, _PREDICATE, _OBJECT = 0.01, 0.1, 0.1
+_PER_SUBJECT, _PER_OBJECT, _PREDICATES = 3.0, 4.0, 10.0
+_EQUAL, _OTHER = 0.1, 0.33
+
+
+class Costs:
+    """Estimates of one set of statistics; what was estimated once is remembered."""
+
+    def __init__(self, statistics: Statistics | None = None) -> None:
+        self.statistics = statistics or Statistics()
+        self._rows: dict[int, tuple[Plan, float]] = {}
+
+    def rows(self, plan: Plan) -> float:
+        """The expected number of rows, or triples, that hold at an instant.
+
+        >>> from streamsparql.algebra.rules.sketch import streamed, triples
+        >>> costs = Costs(Statistics(sizes={None: 500}, rates={IRI("s"): 40}))
+        >>> costs.rows(triples("?x p ?y")), costs.rows(streamed("?x p ?y"))
+        (50.0, 40.0)
+        """
+        pending = [(plan, False)]
+        while pending:
+            node, ready = pending.pop()
+            if id(node) in self._rows:
+                continue
+            inputs = node.inputs
+            if ready or not inputs:
+                below = [self._rows[id(one)][1] for one in inputs]
+                self._rows[id(node)] = (node, self._estimate(node, below))
+            else:
+                pending.append((node, True))
+                pending.extend((one, False) for one in inputs)
+        return self._rows[id(plan)][1]
+
+    def values(self, plan: Plan, variable: Variable) -> float:
+        """How many values a variable is expected to have among the rows of a plan.
+
+        >>> from streamsparql.algebra.rules.sketch import triples
+        >>> plan = triples("?x p ?y")
+        >>> Costs().values(plan, Variable("x")) > Costs().values(plan, Variable("y"))
+        True
+        """
+        rows = max(self.rows(plan), 1.0)
+        while len(plan.inputs) == 1 and not isinstance(plan, match.TriplePatternMatching):
+            plan = plan.inputs[0]
+        if not isinstance(plan, match.TriplePatternMatching):
+            return rows
+        subject, predicate, _ = plan.pattern
+        if variable == subject:
+            return rows if isinstance(predicate, IRI) else max(rows / _PER_SUBJECT, 1.0)
+        if variable == predicate:
+            return min(rows, _PREDICATES)
+        return max(rows / _PER_OBJECT, 1.0)
+
+    def _estimate(self, plan: Plan, below: list[float]) -> float:
+        match plan:
+            case AccessStream(stream):
+                return self.statistics.rates.get(stream, self.statistics.rate)
+            case AccessGraph(graphs, background):
+                return float(sum(map(self._size, _names(graphs, background))))
+            case w.ElementWindow(count=count):
+                return min(float(count), below[0] * _FOR_EVER)
+            case w.TimeWindow():
+                return below[0] * _length(plan)
+            case match.TriplePatternMatching(pattern):
+                return below[0] * self._share(pattern)
+            case path.Path(subject, _, value):
+                ends = sum(not isinstance(end, Variable) for end in (subject, value))
+                return below[0] * _OBJECT**ends
+            case filter.Filter(condition):
+                return below[0] * prod(map(_passing, conjuncts(condition)))
+            case join.Join() | match.BasicGraphPattern():
+                return self._joined(plan.inputs, below)
+            case join.LeftJoin(left, right):
+                return max(below[0], self._joined((left, right), below[:2]))
+        return _shaped(plan, below)
+
+    def _size(self, name: IRI | None) -> int:
+        return self.statistics.sizes.get(name, self.statistics.size)
+
+    def _share(self, pattern: match.TriplePattern) -> float:
+        subject, predicate, value = pattern
+        share = 1.0
+        if isinstance(predicate, IRI):
+            share = self.statistics.predicates.get(predicate, _PREDICATE)
+        if not isinstance(subject, Variable):
+            share *= _SUBJECT
+        if not isinstance(value, Variable):
+            share *= _OBJECT
+        places = [place for place in pattern if isinstance(place, Variable)]
+        return share * _EQUAL ** (len(places) - len(set(places)))
+
+    def _joined(self, sides: Iterable[Plan], below: list[float]) -> float:
+        rows = 1.0
+        seen: dict[Variable, float] = {}
+        for side, its_rows in zip(sides, below, strict=True):
+            rows *= its_rows
+            for variable in scope(side).possible:
+                values = self.values(side, variable)
+                if variable in seen:
+                    rows /= max(values, seen[variable])
+                    values = min(values, seen[variable])
+                seen[variable] = values
+        return rows
+
+
+def _names(graphs: tuple[IRI | Variable, ...], background: bool) -> Iterator[IRI | None]:
+    yield from (name if isinstance(name, IRI) else None for name in graphs)
+    if background:
+        yield None
+
+
+def _length(window: w.TimeWindow) -> int:
+    match window:
+        case w.SlidingDeltaWindow(width=width) | w.FixedWindow(width=width):
+            return width
+        case w.SteppedWindow(width=width):
+            return width
+    return 1 if isinstance(window, w.NowWindow) else _FOR_EVER
+
+
+def _passing(condition: Expression) -> float:
+    return _EQUAL if isinstance(condition, Call) and condition.function == "=" else _OTHER
+
+
+def _shaped(plan: Plan, below: list[float]) -> float:
+    match plan:
+        case shape.Table(_, rows):
+            return float(len(rows))
+        case join.Minus() | filter.SemiJoin() | filter.AntiJoin():
+            return below[0] / 2
+        case shape.Slice(_, limit):
+            return below[0] if limit is None else min(below[0], float(limit))
+        case group.Aggregation(keys):
+            return max(below[0] / 10, 1.0) if keys else 1.0
+        case filter.Mark() | graph.Describe():
+            return below[0]
+        case graph.Ask():
+            return 1.0
+    return sum(below)

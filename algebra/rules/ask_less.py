@@ -1,0 +1,44 @@
+"""To know whether there is a row, one need not know what is in it, or how often it is there.
+
+Law: `Ask(op(P)) = Ask(P)` where `op` has a row exactly if P has one: projections, BIND, marks,
+DISTINCT, orders, numbers, annotations. `SemiJoin(R, op(P)) = SemiJoin(R, P)`, and the same for
+AntiJoin and Mark, where `op` is DISTINCT or an order.
+Source: SPARQL 1.1, sections 16.3 and 18.6.
+
+Side condition: an EXISTS asks for a row that agrees with the outer one, so there only what leaves
+rows as they are may go. It holds in the pattern of an EXISTS.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.graph import Ask
+    >>> from streamsparql.algebra.shape import Distinct, Projection
+    >>> print(sketch(ask_less(Ask(Distinct(Projection((expression("?x"),), triples("?x p ?y")))))))
+    Ask(?x p ?y)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
+from streamsparql.algebra.graph import Ask
+from streamsparql.algebra.group import Annotate
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.shape import Distinct, Extend, Number, OrderBy, Projection, Reduced
+
+_LEAVES_ROWS = (Distinct, OrderBy, Reduced)
+_LEAVES_SOME = (*_LEAVES_ROWS, Projection, Extend, Mark, Number, Annotate)
+
+
+def ask_less(plan: Plan) -> Plan | None:
+    """The question, asked of less."""
+    if isinstance(plan, Ask):
+        below = _below(plan.input, _LEAVES_SOME)
+        return None if below is plan.input else Ask(below)
+    if not isinstance(plan, SemiJoin | AntiJoin | Mark):
+        return None
+    below = _below(plan.pattern, _LEAVES_ROWS)
+    return None if below is plan.pattern else plan.with_inputs(plan.input, below)
+
+
+def _below(plan: Plan, kinds: tuple[type[Plan], ...]) -> Plan:
+    while isinstance(plan, kinds):
+        plan = plan.inputs[0]
+    return plan

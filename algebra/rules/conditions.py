@@ -1,0 +1,69 @@
+"""What the rules take conditions apart with, and put them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from streamsparql.algebra.expressions import And
+from streamsparql.algebra.filter import Filter
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Expression, Variable
+
+Variables = frozenset[Variable]
+_NONE: Variables = frozenset()
+
+
+def read(expression: Expression) -> Variables:
+    """The variables that an expression reads; those that make up a row's identity are among them.
+
+    >>> from streamsparql.algebra.expressions import Bound, Call
+    >>> sorted(map(str, read(Call("=", (Variable("x"), Bound(Variable("y")))))))
+    ['?x', '?y']
+    """
+    return expression.fold(_read, keep="_variables")
+
+
+def _read(node: Node, parts: list[Variables]) -> Variables:
+    if isinstance(node, Variable):
+        return frozenset((node,))
+    return parts[0] if len(parts) == 1 else _NONE.union(*parts)
+
+
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """The conditions that must all be true for this one to be: what `&&` joins, at any depth."""
+    pending = [condition]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, And):
+            pending.extend(reversed(found.args))
+        else:
+            yield found
+
+
+def conjunction(conditions: Iterable[Expression]) -> Expression | None:
+    """The condition that is true where all of these are, None if there are none."""
+    distinct = tuple(dict.fromkeys(conditions))
+    return And(distinct) if len(distinct) > 1 else next(iter(distinct), None)
+
+
+def filtered(conditions: Iterable[Expression], plan: Plan) -> Plan:
+    """The rows of a plan for which all conditions are true."""
+    condition = conjunction(conditions)
+    return plan if condition is None else Filter(condition, plan)
+
+
+def parted(
+    plan: Filter, can_go: Variables | None, stays: Variables = _NONE
+) -> tuple[list[Expression], list[Expression]]:
+    """The filter's conjuncts that may go further down, and those that stay.
+
+    Those go that read nothing but `can_go` (None: anything) and nothing of `stays`.
+    """
+    going: list[Expression] = []
+    staying: list[Expression] = []
+    for one in conjuncts(plan.condition):
+        variables = read(one)
+        goes = (can_go is None or variables <= can_go) and not variables & stays
+        (going if goes else staying).append(one)
+    return going, staying

@@ -1,0 +1,60 @@
+"""A condition that is the same for all rows is no filter.
+
+Law: `Filter(true, P) = P`; `Filter(c, P)` is empty where `c` is false or an error for every row;
+`LeftJoin(P, Q, true) = LeftJoin(P, Q)`; `LeftJoin(P, Q, c) = P` where `c` is never true.
+Source: SPARQL 1.1, section 17.2 (an error does not pass) and 18.5 (LeftJoin).
+
+Side condition: the constant is one of the conjuncts; `fold_constants` says what is constant. A
+conjunct that is always an error is never true, whatever the others are. It holds in the pattern of
+an EXISTS, since no row is looked at.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> plan = Filter(equal("1", "2"), triples("?x p ?y"))
+    >>> print(sketch(plan), "->", sketch(decide_filters(plan)))
+    Filter(1 = 2, ?x p ?y) -> Table(?x ?y: no rows)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.expressions import Or
+from streamsparql.algebra.filter import Filter
+from streamsparql.algebra.join import LeftJoin
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.conditions import conjunction, conjuncts
+from streamsparql.algebra.rules.fold_constants import is_constant, truth
+from streamsparql.algebra.rules.properties import nothing
+from streamsparql.algebra.solutions import Expression
+
+
+def decide_filters(plan: Plan) -> Plan | None:
+    """The filter or the left join without the conditions that are constant."""
+    if not isinstance(plan, Filter | LeftJoin) or plan.condition is None:
+        return None
+    kept: list[Expression] = []
+    changed = False
+    for one in conjuncts(plan.condition):
+        simpler = _without_what_is_never_true(one)
+        changed |= simpler is not one
+        if not is_constant(simpler):
+            kept.append(simpler)
+        elif truth(simpler):
+            changed = True
+        else:
+            return nothing(plan) if isinstance(plan, Filter) else plan.left
+    if not changed:
+        return None
+    condition = conjunction(kept)
+    if isinstance(plan, LeftJoin):
+        marks = () if condition is None else plan.marks
+        return LeftJoin(plan.left, plan.right, condition, marks)
+    return plan.input if condition is None else Filter(condition, plan.input)
+
+
+def _without_what_is_never_true(condition: Expression) -> Expression:
+    """`false || x` passes where x does; so does `error || x`."""
+    if not isinstance(condition, Or):
+        return condition
+    kept = [arg for arg in condition.args if not is_constant(arg) or truth(arg)]
+    if len(kept) == len(condition.args) or not kept:
+        return condition
+    return Or(tuple(kept)) if len(kept) > 1 else kept[0]

@@ -1,0 +1,56 @@
+"""What has no duplicates, or loses them above, need not be made distinct.
+
+Law: `Distinct(P) = P` where P is a set; `Distinct(op(.. Distinct(P) ..)) = Distinct(op(.. P ..))`
+where `op` is a projection or a union, or several of them.
+Source: SPARQL 1.1, section 18.5; a Distinct keeps every live row, so the fewer the better.
+
+Side condition: "is a set" is what `properties.is_set` says: tables without duplicates, groups, the
+matches of a pattern over a set of triples and their joins, rows of a set that keep what tells them
+apart. Stamps are the same either way, as the greatest of the greatest is the greatest. It holds in
+the pattern of an EXISTS.
+
+A Distinct is not pushed into unions or joins, though `Distinct(P union Q)` equals
+`Distinct(Distinct(P) union Distinct(Q))`: here that is more state and not less.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import Distinct, Projection
+    >>> x = expression("?x")
+    >>> plan = Distinct(Projection((x,), Distinct(triples("?x p ?y"))))
+    >>> print(sketch(drop_distinct(plan)))
+    Distinct(Projection(?x, ?x p ?y))
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.join import Union
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import is_set
+from streamsparql.algebra.shape import Distinct, Projection
+
+
+def drop_distinct(plan: Plan) -> Plan | None:
+    """The plan without its Distinct, or without one below that this one makes needless."""
+    if not isinstance(plan, Distinct):
+        return None
+    if is_set(plan.input):
+        return plan.input
+    below = _bared(plan.input)
+    return None if below is plan.input else Distinct(below)
+
+
+def _bared(plan: Plan) -> Plan:
+    """The plan without the Distinct at its top, below a chain of projections and a union."""
+    chain: list[Projection] = []
+    while isinstance(plan, Projection):
+        chain.append(plan)
+        plan = plan.input
+    bare = plan
+    if isinstance(plan, Distinct):
+        bare = plan.input
+    elif isinstance(plan, Union) and any(isinstance(one, Distinct) for one in plan.branches):
+        bare = Union(tuple(x.input if isinstance(x, Distinct) else x for x in plan.branches))
+    if bare is plan:
+        return chain[0] if chain else plan
+    for one in reversed(chain):
+        bare = Projection(one.variables, bare)
+    return bare

@@ -1,0 +1,53 @@
+"""An order that nobody reads is not made.
+
+Law: `op(.. OrderBy(P) ..) = op(.. P ..)` where `op` looks at its input as at a multiset: joins,
+unions, groupings, CONSTRUCT, ASK, DESCRIBE, and the patterns of EXISTS.
+Source: SPARQL 1.1, section 15: the order of a subquery without LIMIT means nothing to who reads it.
+
+Side condition: between `op` and the OrderBy there are only operators that hand on the order; never
+a Slice, which reads it. The order at the top of a SELECT stays. It holds in the pattern of an
+EXISTS.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import OrderBy
+    >>> y = expression("?y")
+    >>> plan = Join(OrderBy(((y, False),), (y,), triples("?x p ?y")), triples("?x q ?z"))
+    >>> print(sketch(drop_order(plan)))
+    Join(?x p ?y, ?x q ?z)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
+from streamsparql.algebra.graph import Describe
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import keeps_order
+from streamsparql.algebra.shape import OrderBy
+
+
+def drop_order(plan: Plan) -> Plan | None:
+    """The operator over inputs in no order."""
+    inputs = plan.inputs
+    first = 0
+    if isinstance(plan, Mark | SemiJoin | AntiJoin):
+        first = 1  # the rows go on as they come, the pattern is only asked
+    elif isinstance(plan, Describe):
+        inputs = inputs[:1]
+    bare = [_unordered(one) if k >= first else one for k, one in enumerate(inputs)]
+    if all(one is other for one, other in zip(bare, inputs, strict=True)):
+        return None
+    return plan.with_inputs(*bare, *plan.inputs[len(bare) :])
+
+
+def _unordered(plan: Plan) -> Plan:
+    chain: list[Plan] = []
+    below = plan
+    while keeps_order(below):
+        chain.append(below)
+        below = below.inputs[0]
+    if not isinstance(below, OrderBy):
+        return plan
+    below = below.input
+    for one in reversed(chain):
+        below = one.with_inputs(below, *one.inputs[1:])
+    return below

@@ -1,0 +1,46 @@
+"""A projection that drops nothing is none.
+
+Law: `op(.. Projection(V, P) ..) = op(.. P ..)` where V has all variables that P possibly binds.
+Source: SPARQL 1.1, section 18.5.
+
+Side condition: there is an operator above, since at the top a projection says what the columns are
+and how they are ordered. Not in the pattern of an EXISTS, where a projection also says which
+variables of the outer row are let in.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import Projection
+    >>> x, y = expression("?x"), expression("?y")
+    >>> plan = Join(Projection((y, x), triples("?x p ?y")), triples("?x q ?z"))
+    >>> print(sketch(drop_projections(plan)))
+    Join(?x p ?y, ?x q ?z)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
+from streamsparql.algebra.join import LeftJoin
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.scope import scope
+from streamsparql.algebra.shape import Projection
+
+
+def drop_projections(plan: Plan) -> Plan | None:
+    """The operator over inputs that are not projected in vain."""
+    inputs = plan.inputs
+    rows = len(inputs)
+    if isinstance(plan, Mark | SemiJoin | AntiJoin):
+        rows = 1
+    elif isinstance(plan, LeftJoin):
+        rows = 2
+    bare = [_bare(one) if k < rows else one for k, one in enumerate(inputs)]
+    if all(one is other for one, other in zip(bare, inputs, strict=True)):
+        return None
+    return plan.with_inputs(*bare)
+
+
+def _bare(plan: Plan) -> Plan:
+    while isinstance(plan, Projection):
+        if not set(scope(plan.input).possible) <= set(plan.variables):
+            break
+        plan = plan.input
+    return plan

@@ -1,0 +1,21 @@
+"""REDUCED permits to drop duplicates, and nothing is dropped.
+
+Law: `Reduced(P) = P`. Source: SPARQL 1.1, section 18.5, Reduced; SEMANTICS.md section 4.
+
+Side condition: none. It holds in the pattern of an EXISTS, and over events.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import Reduced
+    >>> print(sketch(drop_reduced(Reduced(triples("?x p ?y")))))
+    ?x p ?y
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.shape import Reduced
+
+
+def drop_reduced(plan: Plan) -> Plan | None:
+    """What is reduced."""
+    return plan.input if isinstance(plan, Reduced) else None

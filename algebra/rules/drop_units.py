@@ -1,0 +1,27 @@
+"""The one empty row is neutral in a join.
+
+Law: `{()} join P = P`. Source: SPARQL 1.1, section 18.5 (the empty mapping is compatible with all).
+
+Side condition: none. It holds in the pattern of an EXISTS: the empty row agrees with any outer row.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> plan = Join(UNIT, triples("?x p ?y"))
+    >>> print(sketch(plan), "->", sketch(drop_units(plan)))
+    Join(Table(: ()), ?x p ?y) -> ?x p ?y
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.join import Join
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import is_unit
+
+
+def drop_units(plan: Plan) -> Plan | None:
+    """The other side of a join with the unit."""
+    if not isinstance(plan, Join):
+        return None
+    if is_unit(plan.left):
+        return plan.right
+    return plan.left if is_unit(plan.right) else None

@@ -1,0 +1,40 @@
+"""What is worked out and not read is not worked out.
+
+Law: `Projection(V, op(P)) = Projection(V, P)` where `op` adds a variable that is not in V:
+`Extend`, `Mark`, `Annotate`, `Number` (which turns n equal rows into n rows); and an Aggregation
+whose aggregate is not in V need not have it.
+Source: SPARQL 1.1, section 18.5; relational projection push-down.
+
+Side condition: not in the pattern of an EXISTS, where a BIND also hides a variable of the outer
+row.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import Extend, Projection
+    >>> x, v = expression("?x"), expression("?v")
+    >>> plan = Projection((x,), Extend(v, equal("?x", "?y"), triples("?x p ?y")))
+    >>> print(sketch(drop_unread(plan)))
+    Projection(?x, ?x p ?y)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.filter import Mark
+from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.shape import Extend, Number, Projection
+
+
+def drop_unread(plan: Plan) -> Plan | None:
+    """The projection of what does less."""
+    if not isinstance(plan, Projection):
+        return None
+    below = plan.input
+    if isinstance(below, Extend | Mark | Number | Annotate):
+        if below.variable in plan.variables:
+            return None
+        return Projection(plan.variables, below.input)
+    if isinstance(below, Aggregation):
+        kept = tuple(made for made in below.aggregates if made[0] in plan.variables)
+        if len(kept) < len(below.aggregates):
+            return Projection(plan.variables, Aggregation(below.keys, kept, below.input))
+    return None

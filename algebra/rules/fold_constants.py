@@ -1,0 +1,154 @@
+"""Constant folding: what reads no variable is worked out once, by the expressions' own definition.
+
+Law: `f(c1 .. cn) = v` where `evaluate` gives `v`; SPARQL 1.1 section 17.2 for `||`, `&&`, `!`, IF
+and COALESCE. Where three values allow it, one constant decides for all:
+
+    true || x = true      false && x = false      IF(true, a, b) = a      COALESCE(error, x) = x
+
+Side condition: `true && x` is `x` only where no more than its effective boolean value counts, in a
+condition, an operand of `||`, `&&` or `!`, or where x is a boolean anyway. An error is no constant:
+it stays where it is, for whoever is above to know that it never is true. NOW() is constant in a
+run and not before; RAND and the like are functions of the row. All this is about one row, so it
+holds in the pattern of an EXISTS, and over events, as well.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> sum_ = Call("+", (expression("1"), expression("2")))
+    >>> plan = Filter(Call("=", (expression("?y"), sum_)), triples("?x p ?y"))
+    >>> print(sketch(plan), "->", sketch(fold_constants(plan)))
+    Filter(?y = 1 + 2, ?x p ?y) -> Filter(?y = 3, ?x p ?y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.expressions import (
+    And,
+    Bound,
+    Call,
+    Coalesce,
+    Constant,
+    If,
+    In,
+    Not,
+    Or,
+    Volatile,
+    evaluate,
+)
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.operators import effective_boolean_value
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.conditions import read
+from streamsparql.algebra.rules.properties import reads_clock
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import boolean
+
+_TESTS = {"=", "!=", "<", ">", "<=", ">=", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "REGEX"}
+_TESTS |= {"SAMETERM", "CONTAINS", "STRSTARTS", "STRENDS", "LANGMATCHES"}
+_RUN = Run()
+
+
+def fold_constants(plan: Plan) -> Plan | None:
+    """The operator with its expressions folded."""
+    parts = plan.parts()
+    folded = tuple(
+        folded_expression(part) if isinstance(part, Expression) else part for part in parts
+    )
+    if all(one is other for one, other in zip(parts, folded, strict=True)):
+        return None
+    return plan.with_parts(folded)
+
+
+def folded_expression(expression: Expression) -> Expression:
+    """The expression with what is constant in it worked out; itself where nothing is."""
+    if isinstance(expression, Variable | Constant):
+        return expression
+    folded: Node = expression.fold(_fold, keep="_folded")
+    assert isinstance(folded, Expression)
+    return folded
+
+
+def _fold(node: Node, parts: list[Node]) -> Node:
+    if isinstance(node, Variable | Constant):
+        return node
+    if any(one is not other for one, other in zip(node.parts(), parts, strict=True)):
+        node = node.with_parts(tuple(parts))
+    match node:
+        case Or(args):
+            return _decided(node, args, True)
+        case And(args):
+            return _decided(node, args, False)
+        case If(Constant(), then, otherwise):
+            chosen = truth(node.condition)
+            return node if chosen is None else then if chosen else otherwise
+        case Coalesce(args):
+            return _first(node, args)
+        case Call(_, args) | In(_, args) if not all(isinstance(arg, Constant) for arg in args):
+            return node
+        case Call() | Not(Constant()) | In(Constant()):
+            return _worked_out(node)
+    return node
+
+
+def _worked_out(node: Expression) -> Expression:
+    if reads_clock(node):
+        return node
+    try:
+        return Constant(evaluate(node, {}, _RUN))
+    except ExpressionError:
+        return node
+
+
+def is_constant(expression: Expression) -> bool:
+    """Whether its value, or that it has none, is the same for all rows and runs."""
+    return (
+        not read(expression)
+        and not reads_clock(expression)
+        and not any(isinstance(node, Volatile) for node in expression.walk())
+    )
+
+
+def truth(condition: Expression) -> bool | None:
+    """What a constant condition comes to: None where it is an error."""
+    try:
+        return effective_boolean_value(evaluate(condition, {}, _RUN))
+    except ExpressionError:
+        return None
+
+
+def _decided(node: Or | And, args: tuple[Expression, ...], until: bool) -> Expression:
+    """`until` among the operands decides, its opposite says nothing."""
+    constants = [truth(arg) if isinstance(arg, Constant) else None for arg in args]
+    if until in constants:
+        return Constant(boolean(until))
+    kept = [arg for arg, value in zip(args, constants, strict=True) if value is None]
+    if not kept:
+        return Constant(boolean(not until))
+    if len(kept) == 1:
+        return kept[0] if len(args) > 1 and _is_boolean(kept[0]) else node
+    return node if len(kept) == len(args) else type(node)(tuple(kept))
+
+
+def _is_boolean(expression: Expression) -> bool:
+    """Whether its value, where it has one, is a boolean literal as `boolean` makes it."""
+    if isinstance(expression, Call):
+        return expression.function in _TESTS
+    return isinstance(expression, Or | And | Not | Bound | In)
+
+
+def _first(node: Coalesce, args: tuple[Expression, ...]) -> Expression:
+    """Nothing counts after a constant; what always is an error does not count."""
+    kept = list(_that_count(args))
+    if len(kept) == 1 and isinstance(kept[0], Constant):
+        return kept[0]
+    return node if len(kept) == len(args) or not kept else Coalesce(tuple(kept))
+
+
+def _that_count(args: tuple[Expression, ...]) -> Iterator[Expression]:
+    for arg in args:
+        if isinstance(arg, Constant) or not is_constant(arg):
+            yield arg
+        if isinstance(arg, Constant):
+            return

@@ -1,0 +1,47 @@
+"""What is made of tables alone is a table, worked out once by the operators' own definition.
+
+Law: `op(T1 .. Tn) = T` where T has the rows of `op(T1 .. Tn).at(0)`: tables hold at every instant.
+Source: SEMANTICS.md section 4, Table.
+
+Side condition: the result does not depend on the run (no NOW()), its order is not asked for (no
+ORDER BY, no slice), and it is small: a product of tables can be larger than anything that it was
+made of. Not in the pattern of an EXISTS, where expressions can read the outer row.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> plan = Filter(equal("?y", "2"), values("?y", 1, 2, 3))
+    >>> print(sketch(plan), "->", sketch(fold_tables(plan)))
+    Filter(?y = 2, Table(?y: (1) (2) (3))) -> Table(?y: (2))
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from streamsparql.algebra import join
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import reads_clock
+from streamsparql.algebra.scope import scope
+from streamsparql.algebra.shape import Table
+
+MOST_ROWS = 1000
+"""More rows than that are not folded."""
+
+
+def fold_tables(plan: Plan) -> Plan | None:
+    """The table that an operator over tables is."""
+    inputs = plan.inputs
+    tables = [one for one in inputs if isinstance(one, Table)]
+    if not tables or len(tables) < len(inputs) or _most(plan, tables) > MOST_ROWS:
+        return None
+    if reads_clock(plan):
+        return None
+    variables = scope(plan).possible
+    found = plan.at(0, Inputs())
+    return Table(variables, tuple(tuple(row.get(v) for v in variables) for row in found))
+
+
+def _most(plan: Plan, tables: list[Table]) -> int:
+    """How many rows are looked at."""
+    sizes = [len(table.rows) for table in tables]
+    return sum(sizes) if isinstance(plan, join.Union) else prod(sizes)

@@ -1,0 +1,27 @@
+"""A projection of a projection is one.
+
+Law: `Projection(V, Projection(W, P)) = Projection(V, P)`. Source: SPARQL 1.1, section 18.5.
+
+Side condition: V is a part of W; else P could bind a variable of V that W hides. It holds in the
+pattern of an EXISTS: the variables of the outer row that both let in are those of V.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import Projection
+    >>> x, y = expression("?x"), expression("?y")
+    >>> print(sketch(merge_projections(Projection((x,), Projection((x, y), triples("?x p ?y"))))))
+    Projection(?x, ?x p ?y)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.shape import Projection
+
+
+def merge_projections(plan: Plan) -> Plan | None:
+    """The upper projection over the lower one's input."""
+    if not isinstance(plan, Projection) or not isinstance(plan.input, Projection):
+        return None
+    if not set(plan.variables) <= set(plan.input.variables):
+        return None
+    return Projection(plan.variables, plan.input.input)

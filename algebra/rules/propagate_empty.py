@@ -1,0 +1,62 @@
+"""Nothing joined with something is nothing, and what no rows are put beside stays as it is.
+
+Law: with 0 for the table without rows,
+
+    0 join P = 0            P union 0 = P           0 minus P = 0       P minus 0 = P
+    P leftjoin 0 = P        0 leftjoin P = 0        op(0) = 0 for filter, extend, projection, ..
+
+and the grouping of no rows by keys is 0 (with no keys it is one row, so that is left alone).
+Source: SPARQL 1.1, section 18.5; SEMANTICS.md section 4.
+
+Side condition: none. It holds in the pattern of an EXISTS, where 0 is empty under any outer row.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> plan = Join(triples("?x p ?y"), values("?y"))
+    >>> print(sketch(plan), "->", sketch(propagate_empty(plan)))
+    Join(?x p ?y, Table(?y: no rows)) -> Table(?x ?y: no rows)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra import filter, graph, group, join, match, shape, window
+from streamsparql.algebra.access import AccessGraph
+from streamsparql.algebra.expressions import Constant
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import is_nothing, nothing
+from streamsparql.algebra.terms import FALSE
+
+
+def propagate_empty(plan: Plan) -> Plan | None:
+    """What an operator is whose input is empty."""
+    match plan:
+        case join.Join() | match.BasicGraphPattern():
+            return nothing(plan) if any(map(is_nothing, plan.inputs)) else None
+        case join.Union(branches):
+            return _union(plan, tuple(one for one in branches if not is_nothing(one)))
+        case match.TriplePatternMatching(_, AccessGraph((), False)):
+            return nothing(plan)
+        case join.LeftJoin(left, right) | join.Minus(left, right):
+            if is_nothing(left):
+                return nothing(plan)
+            return left if is_nothing(right) else None
+        case filter.SemiJoin(rows, pattern) | filter.AntiJoin(rows, pattern):
+            if is_nothing(pattern):
+                return rows if isinstance(plan, filter.AntiJoin) else nothing(plan)
+            return nothing(plan) if is_nothing(rows) else None
+        case filter.Mark(variable, rows, pattern) if is_nothing(pattern):
+            return shape.Extend(variable, Constant(FALSE), rows)
+        case shape.Slice(_, 0):
+            return nothing(plan)
+        case group.Aggregation(()):
+            return None
+        case graph.Construct() | graph.Describe() | graph.Ask() | window.Window():
+            return None
+    return nothing(plan) if is_nothing(plan.inputs[0]) else None
+
+
+def _union(plan: join.Union, branches: tuple[Plan, ...]) -> Plan | None:
+    if len(branches) == len(plan.branches):
+        return None
+    if not branches:
+        return nothing(plan)
+    return branches[0] if len(branches) == 1 else join.Union(branches)

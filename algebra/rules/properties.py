@@ -1,0 +1,156 @@
+"""What the rules ask of plans. All answers are worked out once per node and kept there."""
+
+from __future__ import annotations
+
+from streamsparql.algebra import access, event, filter, graph, group, join, match, shape
+from streamsparql.algebra.expressions import Call
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.scope import scope
+from streamsparql.algebra.shape import Table
+from streamsparql.algebra.solutions import Variable
+
+_KEEPS_ORDER = (
+    filter.Filter,
+    filter.Mark,
+    filter.SemiJoin,
+    filter.AntiJoin,
+    shape.Extend,
+    shape.Projection,
+    shape.Distinct,
+    shape.Reduced,
+    group.Annotate,
+)
+_KEEPS_SET = (
+    filter.Filter,
+    filter.Mark,
+    filter.SemiJoin,
+    filter.AntiJoin,
+    join.Minus,
+    shape.Extend,
+    shape.Reduced,
+    shape.OrderBy,
+    shape.Slice,
+    group.Annotate,
+)
+
+
+def nothing(plan: Plan) -> Table:
+    """The plan with the same variables and no rows."""
+    return Table(scope(plan).possible, ())
+
+
+def is_nothing(plan: Plan) -> bool:
+    """Whether it is the table without rows."""
+    return isinstance(plan, Table) and not plan.rows
+
+
+def is_unit(plan: Plan) -> bool:
+    """Whether it is one empty row.
+
+    >>> is_unit(Table((Variable("x"),), ((None,),)))
+    True
+    """
+    if not isinstance(plan, Table) or len(plan.rows) != 1:
+        return False
+    return all(term is None for term in plan.rows[0])
+
+
+def is_static(plan: Plan) -> bool:
+    """Whether a plan gives the same snapshot at every instant: it reads no stream."""
+    return plan.fold(_is_static, keep="_static")
+
+
+def _is_static(node: Node, parts: list[bool]) -> bool:
+    return not isinstance(node, access.AccessStream | event.Detect | event.Closure) and all(parts)
+
+
+def reads_clock(node: Node) -> bool:
+    """Whether something in it is NOW(), which is constant in a run and not before."""
+    return node.fold(_reads_clock, keep="_clock")
+
+
+def _reads_clock(node: Node, parts: list[bool]) -> bool:
+    return (isinstance(node, Call) and node.function == "NOW") or any(parts)
+
+
+def is_ordered(plan: Plan) -> bool:
+    """Whether an ORDER BY, or a slice, settles the order in which its snapshots are read."""
+    while isinstance(plan, _KEEPS_ORDER):
+        plan = plan.input
+    return isinstance(plan, shape.OrderBy | shape.Slice)
+
+
+def keeps_order(plan: Plan) -> bool:
+    """Whether it hands on the order of its (first) input."""
+    return isinstance(plan, _KEEPS_ORDER)
+
+
+def is_set(plan: Plan) -> bool:
+    """Whether no snapshot holds a row twice, not even with other stamps.
+
+    >>> is_set(shape.Distinct(shape.UNIT)), is_set(join.Union((shape.UNIT, shape.UNIT)))
+    (True, False)
+    """
+    return plan.fold(_is_set, keep="_set")
+
+
+def _is_set(node: Node, parts: list[bool]) -> bool:
+    if not isinstance(node, Plan):
+        return False
+    known = [given for part, given in zip(node.parts(), parts, strict=True) if _plan(part)]
+    match node:
+        case shape.Distinct() | access.AccessGraph() | group.Aggregation() | shape.Number():
+            return True
+        case shape.Table(_, rows):
+            return len(set(rows)) == len(rows)
+        case match.TriplePatternMatching():
+            return known[0]
+        case join.Join() | match.BasicGraphPattern():
+            return all(known) and all(_always_binds_the_same(plan) for plan in node.inputs)
+        case shape.Projection(variables, below):
+            return known[0] and set(_identity(below)) <= set(variables)
+    return isinstance(node, _KEEPS_SET) and known[0]
+
+
+def _plan(part: Node) -> bool:
+    return isinstance(part, Plan)
+
+
+def _always_binds_the_same(plan: Plan) -> bool:
+    """Then a merged row tells which rows it was made of."""
+    found = scope(plan)
+    return set(found.certain) >= {v for v in found.possible if not v.stamp}
+
+
+def _identity(plan: Plan) -> tuple[Variable, ...]:
+    """Variables that tell the rows of a set apart; what is worked out per row adds nothing."""
+    while isinstance(plan, filter.Filter | filter.Mark | shape.Extend):
+        plan = plan.input
+    if isinstance(plan, group.Aggregation):
+        return plan.keys
+    return tuple(v for v in scope(plan).possible if not v.stamp)
+
+
+def mentions(plan: Plan) -> frozenset[Variable]:
+    """All variables that stand anywhere in a plan: what the pattern of an EXISTS can read by name.
+
+    GRAPH's variable is among them.
+    """
+    found: set[Variable] = set()
+    seen: set[int] = set()
+    pending: list[Node] = [plan]
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Variable):
+            found.add(node)
+        pending.extend(node.parts())
+    return frozenset(found)
+
+
+def solutions(plan: Plan) -> bool:
+    """Whether its items are solutions, not triples or one boolean."""
+    return not isinstance(plan, graph.Construct | graph.Describe | graph.Ask)

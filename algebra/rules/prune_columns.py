@@ -1,0 +1,175 @@
+"""Columns that nobody above reads are dropped as far down as they can be.
+
+Law: `Projection(V, op(P)) = Projection(V, op(Projection(V + R, P)))` where R is what `op` itself
+reads: the variables that two sides of a join share, those of its expressions, the columns that
+break ties. Operators that read some columns only are where it begins: an Aggregation reads its keys
+and arguments, a CONSTRUCT its template, the right side of a MINUS what the left one can share.
+Source: relational projection push-down, over bags; SPARQL 1.1, section 18.5.
+
+Side condition: multiplicities are kept by a projection, so only operators stop it that look at the
+row as a whole: `Distinct`, `Number`, COUNT(DISTINCT *), which reads all that can be named, a
+template with blank nodes, a `Slice` that ranks by fewer columns than are kept. The pattern of an
+EXISTS reads the outer row by name: all that it mentions is kept, and nothing is pruned inside,
+where a projection would keep the outer row out.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import Projection
+    >>> plan = Projection((expression("?y"),), Join(triples("?x p ?y"), triples("?x q ?z")))
+    >>> print(sketch(prune_columns(plan)))
+    Projection(?y, Join(?x p ?y, Projection(?x, ?x q ?z)))
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.expressions import Aggregate
+from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
+from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
+from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
+from streamsparql.algebra.match import BasicGraphPattern
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.conditions import Variables, read
+from streamsparql.algebra.rules.properties import is_ordered, mentions
+from streamsparql.algebra.scope import scope, visible
+from streamsparql.algebra.shape import Extend, OrderBy, Projection, Slice
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import BlankNode
+
+_NONE: Variables = frozenset()
+
+
+def prune_columns(plan: Plan) -> Plan | None:
+    """The operator over what it reads of its input."""
+    if isinstance(plan, Projection):
+        below = _below(plan.input, frozenset(plan.variables))
+        same = all(x is y for x, y in zip(below.inputs, plan.input.inputs, strict=False))
+        return None if same else Projection(plan.variables, below)
+    if isinstance(plan, Minus):
+        right = narrowed(plan.right, frozenset(scope(plan.left).possible))
+        return None if right is plan.right else Minus(plan.left, right)
+    wanted = _wanted(plan)
+    if wanted is None:
+        return None
+    rows, *others = plan.inputs
+    fewer = narrowed(rows, wanted)
+    return None if fewer is rows else plan.with_inputs(fewer, *others)
+
+
+def narrowed(plan: Plan, wanted: Variables) -> Plan:
+    """The plan's rows with the wanted columns only; the plan itself if it has no others."""
+    possible = scope(plan).possible
+    kept = tuple(variable for variable in possible if variable in wanted)
+    if len(kept) == len(possible):
+        return plan
+    return Projection(kept, plan.input if isinstance(plan, Projection) else plan)
+
+
+def _wanted(plan: Plan) -> Variables | None:
+    """What an operator reads of its rows where that does not depend on what is above."""
+    match plan:
+        case Aggregation(keys, aggregates, rows):
+            calls = (_read_by(call, rows) for _, call in aggregates)
+            return frozenset(keys).union(*calls)
+        case Construct(template):
+            places = [place for pattern in template for place in pattern]
+            if any(isinstance(place, BlankNode) for place in places):
+                return None
+            return frozenset(place for place in places if isinstance(place, Variable))
+        case Describe(resources):
+            return frozenset(place for place in resources if isinstance(place, Variable))
+        case Ask():
+            return _NONE
+    return None
+
+
+def _read_by(call: Aggregate, rows: Plan) -> Variables:
+    if call.argument is None and call.distinct:
+        return frozenset(visible(rows))
+    return read(call)
+
+
+def _below(plan: Plan, kept: Variables) -> Plan:
+    """An operator over narrower inputs, of whose rows only some columns are kept."""
+    match plan:
+        case Join(left, right):
+            sides = _sides((left, right), kept)
+            return plan if sides == [left, right] else Join(*sides)
+        case BasicGraphPattern(matchings):
+            return _chain(matchings, kept, plan)
+        case LeftJoin(left, right, condition, marks):
+            read_ = _NONE if condition is None else read(condition)
+            wanted = kept.union(read_, *(mentions(pattern) for _, pattern in marks))
+            sides = _sides((left, right), wanted)
+            return plan.with_inputs(*sides, *(pattern for _, pattern in marks))
+        case Union(branches):
+            return Union(tuple(narrowed(branch, kept) for branch in branches))
+        case Minus(left, right):
+            wanted = kept.union(scope(right).possible)
+            return Minus(narrowed(left, wanted), right)
+        case Slice(offset, limit, columns, rows):
+            if not kept <= frozenset(columns):
+                return plan
+            if isinstance(rows, OrderBy):
+                rows = _below(rows, frozenset(columns))
+            elif not is_ordered(rows):
+                rows = narrowed(rows, frozenset(columns))
+            return plan if rows is plan.input else Slice(offset, limit, columns, rows)
+    also = _reads(plan, kept)
+    if also is None:
+        return plan
+    rows, *others = plan.inputs
+    fewer = narrowed(rows, kept | also)
+    return plan if fewer is rows else plan.with_inputs(fewer, *others)
+
+
+def _reads(plan: Plan, kept: Variables) -> Variables | None:
+    """What an operator with one input reads itself; None if it looks at whole rows."""
+    match plan:
+        case Filter(condition):
+            return read(condition)
+        case Extend(_, expression):
+            return read(expression)
+        case Mark(_, _, pattern) | SemiJoin(_, pattern) | AntiJoin(_, pattern):
+            return mentions(pattern)
+        case OrderBy(keys, columns):
+            return frozenset(columns).union(*(read(key) for key, _ in keys))
+        case Annotate(_, call, keys, rows):
+            return frozenset(keys) | _read_by(call, rows)
+        case Graph(name):
+            return frozenset((name,)) if isinstance(name, Variable) else _NONE
+    return None
+
+
+def _sides(sides: tuple[Plan, ...], kept: Variables) -> list[Plan]:
+    """The sides of a join with what is kept above and what they share."""
+    seen: set[Variable] = set()
+    shared: set[Variable] = set()
+    for side in sides:
+        possible = scope(side).possible
+        shared.update(variable for variable in possible if variable in seen)
+        seen.update(possible)
+    wanted = kept | shared
+    return [narrowed(side, wanted) for side in sides]
+
+
+def _chain(matchings: tuple[Plan, ...], kept: Variables, plan: Plan) -> Plan:
+    """The joins of a basic graph pattern, each without what no later one shares."""
+    sides = _sides(matchings, kept)
+    last: dict[Variable, int] = {}
+    for k, side in enumerate(sides):
+        for variable in scope(side).possible:
+            last[variable] = k
+    ends: dict[int, set[Variable]] = {}
+    for variable, k in last.items():
+        if variable not in kept:
+            ends.setdefault(max(k, 1), set()).add(variable)
+    joined: list[Plan] = []
+    for k, side in enumerate(sides):
+        joined.append(side)
+        if k in ends and 0 < k < len(sides) - 1:
+            whole = BasicGraphPattern(tuple(joined))
+            rest = tuple(v for v in scope(whole).possible if v not in ends[k])
+            joined = [Projection(rest, whole)]
+    if len(joined) == len(sides) and all(x is y for x, y in zip(joined, matchings, strict=True)):
+        return plan
+    return BasicGraphPattern(tuple(joined))

@@ -1,0 +1,60 @@
+"""A filter goes in between the joins of a basic graph pattern, as soon as its variables are there.
+
+Law: `Filter(c, P1 join .. join Pn) = Filter(c, P1 join .. join Pk) join Pk+1 .. join Pn`: joins
+are associative, and then it is `push_filters_into_joins`. Source: SPARQL 1.1 section 18.5.
+
+Side condition: that of `push_filters_into_joins`, for the first `k` patterns together; so the order
+of the patterns must be settled before.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.match import BasicGraphPattern
+    >>> patterns = triples("?x p ?y"), triples("?x q ?z"), triples("?x r ?w")
+    >>> plan = Filter(equal("?y", "?z"), BasicGraphPattern(patterns))
+    >>> print(sketch(push_filters_into_prefixes(plan)))
+    BasicGraphPattern(Filter(?y = ?z, BasicGraphPattern(?x p ?y, ?x q ?z)), ?x r ?w)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.filter import Filter
+from streamsparql.algebra.match import BasicGraphPattern
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.conditions import conjuncts, filtered, read
+from streamsparql.algebra.scope import scope
+from streamsparql.algebra.solutions import Expression, Variable
+
+
+def push_filters_into_prefixes(plan: Plan) -> Plan | None:
+    """The basic graph pattern with filters between its joins."""
+    if not isinstance(plan, Filter) or not isinstance(plan.input, BasicGraphPattern):
+        return None
+    matchings = plan.input.matchings
+    first: dict[Variable, int] = {}
+    last: dict[Variable, int] = {}
+    for k, matching in enumerate(matchings):
+        certain, possible = scope(matching)
+        for variable in certain:
+            first.setdefault(variable, k)
+        for variable in possible:
+            last[variable] = k
+    places: dict[int, list[Expression]] = {}
+    for one in conjuncts(plan.condition):
+        after = max((_known(v, first, last) for v in read(one)), default=0)
+        places.setdefault(max(after, 1), []).append(one)
+    return _between(matchings, places) if min(places) < len(matchings) - 1 else None
+
+
+def _known(variable: Variable, first: dict[Variable, int], last: dict[Variable, int]) -> int:
+    """After which pattern the variable's value is settled."""
+    if variable in first:
+        return first[variable]
+    return last.get(variable, 0)
+
+
+def _between(matchings: tuple[Plan, ...], places: dict[int, list[Expression]]) -> Plan:
+    joined: list[Plan] = []
+    for k, matching in enumerate(matchings):
+        joined.append(matching)
+        if k in places:
+            joined = [filtered(places[k], BasicGraphPattern(tuple(joined)))]
+    return joined[0] if len(joined) == 1 else BasicGraphPattern(tuple(joined))

@@ -1,0 +1,42 @@
+"""A filter goes into the left side of what keeps or extends left rows.
+
+Law: `Filter(c, op(L, R)) = op(Filter(c, L), R)` for `LeftJoin`, `Minus`, `SemiJoin`, `AntiJoin`.
+Source: SPARQL 1.1, section 18.5; SEMANTICS.md section 4.
+
+Side condition: none for Minus, SemiJoin and AntiJoin, whose rows are those of the left. For
+LeftJoin: each variable that `c` reads is certainly bound on the left, or not possibly bound on the
+right; a match then has it as its left row has it. It holds in the pattern of an EXISTS: the outer
+row is the same on both sides.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.join import LeftJoin
+    >>> plan = Filter(equal("?x", "1"), LeftJoin(triples("?x p ?y"), triples("?x q ?z")))
+    >>> print(sketch(push_filters_left(plan)))
+    LeftJoin(Filter(?x = 1, ?x p ?y), ?x q ?z)
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.filter import AntiJoin, Filter, SemiJoin
+from streamsparql.algebra.join import LeftJoin, Minus
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.conditions import filtered, parted
+from streamsparql.algebra.scope import scope
+
+
+def push_filters_left(plan: Plan) -> Plan | None:
+    """The operator over a filtered left side."""
+    if not isinstance(plan, Filter):
+        return None
+    below = plan.input
+    if isinstance(below, Minus | SemiJoin | AntiJoin):
+        rows, right = below.inputs
+        return below.with_inputs(Filter(plan.condition, rows), right)
+    if not isinstance(below, LeftJoin):
+        return None
+    doubtful = frozenset(scope(below.right).possible) - frozenset(scope(below.left).certain)
+    going, staying = parted(plan, None, doubtful)
+    if not going:
+        return None
+    _, *others = below.inputs
+    return filtered(staying, below.with_inputs(filtered(going, below.left), *others))

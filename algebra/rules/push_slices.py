@@ -1,0 +1,35 @@
+"""LIMIT goes below the projection, to the order that it reads.
+
+Law: `Slice(o, l, Projection(V, P)) = Projection(V, Slice(o, l, P))`.
+Source: SPARQL 1.1, section 18.5; a projection keeps the order of its rows.
+
+Side condition: P is in an order, of an ORDER BY or of another slice; else rows rank by columns that
+P may not have. So a slice stands right above the order, whose keys are at hand there. It holds in
+the pattern of an EXISTS, as no expression is moved.
+
+A slice is not copied into the branches of a union: rows leave as well as come, so each branch would
+have to keep all that it has to fill the gaps.
+
+    >>> from streamsparql.algebra.rules.sketch import *
+    >>> from streamsparql.algebra.shape import OrderBy, Projection, Slice
+    >>> x, y = expression("?x"), expression("?y")
+    >>> ordered = OrderBy(((y, False),), (x, y), triples("?x p ?y"))
+    >>> print(sketch(push_slices(Slice(0, 3, (x,), Projection((x,), ordered)))))
+    Projection(?x, Slice(3, ?x, OrderBy(?y, ?x ?y, ?x p ?y)))
+"""
+
+from __future__ import annotations
+
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import is_ordered
+from streamsparql.algebra.shape import Projection, Slice
+
+
+def push_slices(plan: Plan) -> Plan | None:
+    """The projection of a slice."""
+    if not isinstance(plan, Slice) or not isinstance(plan.input, Projection):
+        return None
+    below = plan.input
+    if not is_ordered(below.input):
+        return None
+    return Projection(below.variables, Slice(plan.offset, plan.limit, plan.columns, below.input))
