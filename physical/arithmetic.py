@@ -9,7 +9,7 @@ those rows out one by one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -43,15 +43,39 @@ CALCULATED = frozenset("+-*/")
 ROUNDED = frozenset({"u-", "u+", "ABS", "CEIL", "FLOOR", "ROUND"})
 
 
+class Decimals(NamedTuple):
+    """Decimals: `scaled` / 10**`digits` where `exact`, with `scaled` below 2**53 there."""
+
+    scaled: IntArray
+    exact: BoolArray
+    digits: int = 6
+
+    def take(self, index: IntArray) -> Decimals:
+        """Some of the rows."""
+        return Decimals(self.scaled[index], self.exact[index], self.digits)
+
+    def shortened(self) -> Decimals:
+        """The same with as few digits as all of them need: a product adds the digits up."""
+        digits = _digits(self.scaled[:50], self.digits)  # the first few tell most of the time
+        if (self.scaled % 10 ** (self.digits - digits)).any():
+            digits = _digits(self.scaled, self.digits)
+        return Decimals(self.scaled // 10 ** (self.digits - digits), self.exact, digits)
+
+
+def _digits(scaled: IntArray, digits: int) -> int:
+    fewer = range(digits)
+    return next((d for d in fewer if not (scaled % 10 ** (digits - d)).any()), digits)
+
+
 class Operand:
     """What an operator sees of one of its arguments: numbers by row, or one for all rows.
 
     `values` are the doubles that the numbers round to, `kinds` their types. `ids` are the terms,
     where the argument is not just calculated. `integers` are the exact values of xsd:integers, with
-    whether there is one.
+    where there is one; `decimals` those of decimals and integers.
     """
 
-    __slots__ = ("_integers", "ids", "kinds", "terms", "values")
+    __slots__ = ("_decimals", "_integers", "ids", "kinds", "terms", "values")
 
     def __init__(
         self,
@@ -60,9 +84,10 @@ class Operand:
         kinds: Kinds,
         ids: IntArray | None = None,
         integers: tuple[IntArray, BoolArray] | None = None,
+        decimals: Decimals | None = None,
     ) -> None:
         self.terms, self.values, self.kinds, self.ids = terms, values, kinds, ids
-        self._integers = integers
+        self._integers, self._decimals = integers, decimals
 
     @classmethod
     def of(cls, terms: TermDictionary, ids: IntArray) -> Operand:
@@ -75,22 +100,35 @@ class Operand:
         """The exact values of integers that fit in 64 bits, and where they are."""
         if self._integers is None:
             if self.ids is None:
-                self._integers = np.zeros(len(self.kinds), np.int64), self.kinds == NO_VALUE - 1
+                none = np.zeros(len(self.kinds), np.bool_)
+                self._integers = none.astype(np.int64), none
             else:
                 self._integers = self.terms.exact_integers(self.ids)
         return self._integers
+
+    @property
+    def decimals(self) -> Decimals:
+        """The exact values of decimals and integers that are short enough."""
+        if self._decimals is None:
+            if self.ids is None:
+                values, exact = self.integers
+                self._decimals = Decimals(values, exact & (np.abs(self.values) < _EXACT), 0)
+            else:
+                self._decimals = Decimals(*self.terms.decimals(self.ids)).shortened()
+        return self._decimals
 
     def take(self, index: IntArray) -> Operand:
         """Some of the rows."""
         if len(self.kinds) == 1:
             return self
-        integers = self._integers
+        integers, decimals = self._integers, self._decimals
         return Operand(
             self.terms,
             self.values[index],
             self.kinds[index],
             None if self.ids is None else self.ids[index],
             None if integers is None else (integers[0][index], integers[1][index]),
+            None if decimals is None else decimals.take(index),
         )
 
     def arguments(self) -> Kinds:
@@ -145,6 +183,9 @@ def _compare_exactly(truth: Truth, symbol: str, a: Operand, b: Operand, index: I
         return
     (one, one_fits), (other, other_fits) = a.integers, b.integers
     exact = np.where(one_fits & other_fits, _COMPARISONS[symbol](one, other), SLOW)
+    if (exact == SLOW).any():
+        one, other, fits, _ = _aligned(a.decimals, b.decimals)
+        exact = np.where(fits & (exact == SLOW), _COMPARISONS[symbol](one, other), exact)
     truth[index] = np.where(small, truth[index], exact)
 
 
@@ -173,14 +214,15 @@ def _compare_others(symbol: str, a: Operand, b: Operand) -> Truth:
 
 def _valued(operand: Operand) -> BoolArray:
     """Where a number, a string or a canonical boolean is; two that are not both numbers differ."""
-    known = operand.kinds > 0
+    known: BoolArray = operand.kinds > 0
     if operand.ids is None:
         return known
     return known | (operand.ids < 0) | operand.terms.plain_strings(operand.ids)
 
 
 def _unbound(operand: Operand) -> BoolArray:
-    return operand.kinds == NO_VALUE if operand.ids is None else operand.ids == UNBOUND
+    unbound: BoolArray = operand.kinds == NO_VALUE
+    return unbound if operand.ids is None else operand.ids == UNBOUND
 
 
 # -- Arithmetic ---------------------------------------------------------------------------------
@@ -194,19 +236,34 @@ def calculated(symbol: str, a: Operand, b: Operand) -> Operand:
     if not len(low) or (low.min() > 0 and high.min() == DOUBLE):
         return Operand(a.terms, values, high)
     kinds = np.where(low > 0, high, low)
-    kinds[kinds == DECIMAL] = UNKNOWN
     single = np.flatnonzero(kinds == FLOAT)
     if len(single):
         x, y = _singles(a.take(single).values), _singles(b.take(single).values)
         values[single] = _singles(_in_doubles(symbol, x, y))
-    integers = None
-    if (kinds == INTEGER).any():
-        whole, exact = _in_integers(symbol, a, b)
-        exact &= kinds == INTEGER
+    if symbol == "/":  # of exact numbers it is a decimal that may have no end
+        kinds[(kinds == INTEGER) | (kinds == DECIMAL)] = UNKNOWN
+    integers = _in_integers(symbol, a, b) if (kinds == INTEGER).any() else None
+    decimals = _in_decimals(symbol, a, b) if (kinds == DECIMAL).any() else None
+    return _exactly(a.terms, values, kinds, integers, decimals)
+
+
+def _exactly(
+    terms: TermDictionary,
+    values: FloatArray,
+    kinds: Kinds,
+    integers: tuple[IntArray, BoolArray] | None,
+    decimals: Decimals | None,
+) -> Operand:
+    """Calculated numbers, those of exact types taken from where they are exact."""
+    if integers is not None:
+        whole, exact = integers
         kinds[(kinds == INTEGER) & ~exact] = UNKNOWN
-        values = np.where(exact, whole.astype(np.float64), values)
-        integers = whole, exact
-    return Operand(a.terms, values, kinds, None, integers)
+        integers = whole, kinds == INTEGER
+        values = np.where(kinds == INTEGER, whole.astype(np.float64), values)
+    if decimals is not None:
+        kinds[(kinds == DECIMAL) & ~decimals.exact] = UNKNOWN
+        values = np.where(kinds == DECIMAL, decimals.scaled / 10.0**decimals.digits, values)
+    return Operand(terms, values, kinds, None, integers, decimals)
 
 
 def _in_doubles(symbol: str, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -222,39 +279,84 @@ def _in_doubles(symbol: str, x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _in_integers(symbol: str, a: Operand, b: Operand) -> tuple[IntArray, BoolArray]:
-    """Results in 64 bits, and where they are exact. A quotient of integers is a decimal."""
+    """Results in 64 bits, and where they are exact."""
     (x, x_fits), (y, y_fits) = a.integers, b.integers
     fits = x_fits & y_fits
-    match symbol:
-        case "+":
-            result = x + y
-            return result, fits & (((x ^ result) & (y ^ result)) >= 0)
-        case "-":
-            result = x - y
-            return result, fits & (((x ^ y) & (x ^ result)) >= 0)
-        case "*":
-            large = np.abs(x.astype(np.float64) * y.astype(np.float64)) >= float(1 << 62)
-            return x * y, fits & ~large
-    return np.zeros(len(fits), np.int64), np.zeros(len(fits), np.bool_)
+    if symbol == "*":
+        if _most(x) * _most(y) >= 1 << 62:
+            fits &= np.abs(x.astype(np.float64) * y.astype(np.float64)) < float(1 << 62)
+        return x * y, fits
+    result = x + y if symbol == "+" else x - y
+    if _most(x) + _most(y) >= 1 << 63:
+        other = y if symbol == "+" else ~y
+        fits &= ((x ^ result) & (other ^ result)) >= 0
+    return result, fits
+
+
+def _most(values: IntArray) -> int:
+    """The greatest magnitude."""
+    return max(-int(values.min(initial=0)), int(values.max(initial=0)))
+
+
+def _in_decimals(symbol: str, a: Operand, b: Operand) -> Decimals:
+    """Results whose scaled values stay below 2**53: their doubles are the nearest ones."""
+    if symbol == "*":
+        (x, x_exact, x_digits), (y, y_exact, y_digits) = a.decimals, b.decimals
+        digits = x_digits + y_digits
+        if digits > _MOST_DIGITS:
+            return Decimals(x, x_exact & False, 0)
+        exact = x_exact & y_exact
+        if _most(x) * _most(y) >= 1 << 53:
+            exact &= np.abs(x.astype(np.float64) * y.astype(np.float64)) < _EXACT
+        return Decimals(x * y, exact, digits)
+    x, y, exact, digits = _aligned(a.decimals, b.decimals)
+    result = x + y if symbol == "+" else x - y
+    if _most(result) >= 1 << 53:
+        exact &= np.abs(result) < 1 << 53
+    return Decimals(result, exact, digits)
+
+
+def _aligned(a: Decimals, b: Decimals) -> tuple[IntArray, IntArray, BoolArray, int]:
+    """Two scaled values with the same number of digits, and where they are exact."""
+    digits = max(a.digits, b.digits)
+    (x, x_fits), (y, y_fits) = (_scaled_up(d.scaled, digits - d.digits) for d in (a, b))
+    return x, y, a.exact & b.exact & x_fits & y_fits, digits
+
+
+def _scaled_up(values: IntArray, digits: int) -> tuple[IntArray, BoolArray]:
+    bound = (1 << 62) // 10**digits
+    return values * 10**digits, (values < bound) & (values > -bound)
 
 
 def rounded(name: str, a: Operand) -> Operand:
     """A function of one number, of those in ROUNDED: its type stays."""
     kinds = a.arguments().copy()
     values = a.values if name == "u+" else _ROUNDINGS[name](a.values)
-    kinds[kinds == DECIMAL] = UNKNOWN
-    integers = None
+    integers = decimals = None
     if (kinds == INTEGER).any():
         whole, exact = a.integers
-        exact = exact & (kinds == INTEGER) & (whole != _LEAST)
-        if name == "u-":
-            whole = -whole
-        elif name == "ABS":
-            whole = np.abs(whole)
-        kinds[(kinds == INTEGER) & ~exact] = UNKNOWN
-        values = np.where(exact, whole.astype(np.float64), values)
-        integers = whole, exact
-    return Operand(a.terms, values, kinds, None, integers)
+        integers = _rounded_decimals(name, whole, 0), exact & (whole != _LEAST)
+    if (kinds == DECIMAL).any():
+        scaled, exact, digits = a.decimals
+        keeps = name in ("u-", "u+", "ABS")
+        decimals = Decimals(_rounded_decimals(name, scaled, digits), exact, digits if keeps else 0)
+    return _exactly(a.terms, values, kinds, integers, decimals)
+
+
+def _rounded_decimals(name: str, scaled: IntArray, digits: int) -> IntArray:
+    one, result = 10**digits, scaled
+    match name:
+        case "u-":
+            result = -scaled
+        case "ABS":
+            result = np.abs(scaled)
+        case "CEIL":
+            result = -(-scaled // one)
+        case "FLOOR":
+            result = scaled // one
+        case "ROUND" if digits:
+            result = (2 * scaled + one) // (2 * one)
+    return result
 
 
 def _half_up(values: FloatArray) -> FloatArray:
@@ -264,6 +366,7 @@ def _half_up(values: FloatArray) -> FloatArray:
         return np.copysign(np.where(values - below >= 0.5, below + 1.0, below), values)
 
 
+_MOST_DIGITS = 18
 _LEAST = np.iinfo(np.int64).min
 _ROUNDINGS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "u-": np.negative,
@@ -286,4 +389,8 @@ def terms_of(operand: Operand) -> tuple[IntArray, BoolArray]:
     integers = np.flatnonzero(kinds == INTEGER)
     if len(integers):
         ids[integers] = terms.of_integers(operand.integers[0][integers])
+    decimals = np.flatnonzero(kinds == DECIMAL)
+    if len(decimals):
+        scaled, _, digits = operand.decimals
+        ids[decimals] = terms.of_decimals(scaled[decimals], digits)
     return ids, (kinds == UNKNOWN) | (kinds == FLOAT)

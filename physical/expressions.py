@@ -58,7 +58,7 @@ from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.results import Found, Results
 from streamsparql.physical.rows import Rows
 from streamsparql.physical.terms import BLANK, DECIMAL, IRI_NODE, LITERAL, TermDictionary
-from streamsparql.physical.thresholds import MIRRORED, against
+from streamsparql.physical.thresholds import MIRRORED, against, among, between
 
 Kept = list[Results]
 """What the sub-expressions of one expression keep."""
@@ -119,7 +119,11 @@ def compiled(expression: Expression, terms: TermDictionary, run: Run) -> Compile
         if not isinstance(node, Variable) and not any(parts):
             return None
         inner = [made or constant(part) for made, part in zip(parts, node.parts(), strict=True)]
-        return _evaluation(node, inner, OneByOne(node, run, kept))
+        slow = OneByOne(node, run, kept)
+        depth = _depth(node, inner)
+        made = slow if depth > _DEEPEST else _evaluation(node, inner, slow)
+        made.depth = depth
+        return made
 
     def constant(node: Node) -> Evaluation:
         assert isinstance(node, Expression)
@@ -129,11 +133,24 @@ def compiled(expression: Expression, terms: TermDictionary, run: Run) -> Compile
     return Compiled(root, terms, kept)
 
 
+_DEEPEST = 70
+"""What is nested deeper is evaluated one by one: `evaluate` takes fewer frames for a level."""
+
+
+def _depth(node: Node, inner: Sequence[Evaluation]) -> int:
+    """How deep Python's stack gets, in levels. A chain such as `?a + ?b + ..` is one."""
+    depths = [made.depth for made in inner]
+    if isinstance(node, Call) and node.args and isinstance(node.args[0], Call):
+        depths[0] -= 1
+    return 1 + max(depths, default=0)
+
+
 class Evaluation(ABC):
     """A sub-expression on rows. Each kind gives its truth or its terms; the rest follows."""
 
     dear = False
     """Whether it works one by one, so that it pays to ask it about few rows."""
+    depth = 0
 
     def __init__(self, slow: OneByOne) -> None:
         self.slow = slow
@@ -174,7 +191,7 @@ def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Ev
         case Coalesce():
             return _First(inner, slow)
         case In():
-            return _membership(node, inner, slow)
+            return _Among(node, inner, slow)
     return slow
 
 
@@ -223,7 +240,8 @@ class OneByOne(Evaluation):
     def truth_of_terms(self, terms: TermDictionary, ids: IntArray) -> Truth:
         """The effective boolean values of terms; ERROR for 0."""
         found = terms.numbers(ids)
-        truth = ((found.values != 0) & (found.values == found.values)).view(np.int8)
+        true: BoolArray = (found.values != 0) & (found.values == found.values)
+        truth = true.view(np.int8)
         doubtful = (found.kinds == 0) | ((found.kinds == DECIMAL) & (truth == FALSE))
         if not doubtful.any():
             return truth
@@ -365,15 +383,17 @@ class _Comparison(_Condition):
         self.dear = a.dear or b.dear
 
     def truth(self, rows: Rows) -> Truth:
-        truth = self._by_threshold(rows)
+        truth = self._by_ids(rows)
         if truth is not None:
             return truth
         truth = compared(self._symbol, self._a.operand(rows), self._b.operand(rows))
         return _settled(truth, rows, self.slow)
 
-    def _by_threshold(self, rows: Rows) -> Truth | None:
-        """Of a column and a constant, if their ids tell."""
+    def _by_ids(self, rows: Rows) -> Truth | None:
+        """Of columns and constants, if their ids tell."""
         match self._a, self._b:
+            case _Column() as column, _Column() as other:
+                return between(self._symbol, column.ids(rows), other.ids(rows))
             case _Column() as column, _Fixed(term=IRI() | BlankNode() | Literal() as term):
                 return against(self._symbol, column.ids(rows), term, rows.terms)
             case _Fixed(term=IRI() | BlankNode() | Literal() as term), _Column() as column:
@@ -456,13 +476,13 @@ class _Decision(_Condition):
 
     def __init__(self, args: Sequence[Evaluation], until: bool, slow: OneByOne) -> None:
         super().__init__(slow)
-        self._args = sorted(args, key=lambda arg: arg.dear)
+        self.args = sorted(args, key=lambda arg: arg.dear)
         self._until = TRUE if until else FALSE
         self.dear = any(arg.dear for arg in args)
 
     def truth(self, rows: Rows) -> Truth:
         result = np.full(len(rows), 1 - self._until, np.int8)
-        for arg in self._args:
+        for arg in self.args:
             undecided = result != self._until
             left = np.count_nonzero(undecided)
             if not left:
@@ -548,33 +568,27 @@ class _Shared(Evaluation):
 
 
 class _Among(_Condition):
-    """IN, of IRIs and blank nodes: each equals itself only."""
+    """IN: a chain of `=`; taken together where the options are terms that ids tell apart."""
 
-    def __init__(self, arg: Evaluation, options: Sequence[Evaluation], slow: OneByOne) -> None:
+    def __init__(self, node: In, inner: Sequence[Evaluation], slow: OneByOne) -> None:
         super().__init__(slow)
-        self._arg, self._options = arg, options
-        self.dear = arg.dear
+        arg, *options = inner
+        self._arg = arg if isinstance(arg, _Fixed | _Column) else _Shared(arg)
+        written = [option.term for option in options if isinstance(option, _Fixed)]
+        self._terms = [term for term in written if term is not None]
+        self._together = isinstance(arg, _Column) and len(self._terms) == len(options)
+        equalities: list[Evaluation] = [
+            _Comparison("=", self._arg, option, slow.like(Call("=", (node.arg, written_as))))
+            for option, written_as in zip(options, node.options, strict=True)
+        ]
+        self._chain = _Decision(equalities, True, slow)
+        self.dear = any(arg.dear for arg in inner)
 
     def truth(self, rows: Rows) -> Truth:
-        ids = self._arg.ids(rows)
-        truth = np.zeros(len(rows), np.int8)
-        if self._options:
-            sought = np.concatenate([option.ids(rows)[:1] for option in self._options])
-            truth[np.isin(ids, sought)] = TRUE
-        truth[ids == UNBOUND] = ERROR
-        return truth
-
-
-def _membership(node: In, inner: Sequence[Evaluation], slow: OneByOne) -> Evaluation:
-    """A chain of `=`, the IRIs and blank nodes among the options taken together."""
-    arg, *options = inner
-    resources = [
-        o for o in options if isinstance(o, _Fixed) and isinstance(o.term, IRI | BlankNode)
-    ]
-    shared = arg if isinstance(arg, _Fixed) else _Shared(arg)
-    parts: list[Evaluation] = [_Among(shared, resources, slow)]
-    for option, written in zip(options, node.options, strict=True):
-        if option not in resources:
-            one = slow.like(Call("=", (node.arg, written)))
-            parts.append(_Comparison("=", shared, option, one))
-    return _Decision(parts, True, slow)
+        if self._together:
+            found = among(self._arg.ids(rows), self._terms, rows.terms)
+            if found is not None:
+                return found
+        if not self._chain.args:
+            return np.where(self._arg.ids(rows) == UNBOUND, ERROR, FALSE).astype(np.int8)
+        return self._chain.truth(rows)

@@ -1,4 +1,4 @@
-"""Comparisons of a column with a constant, on the ids themselves.
+"""Comparisons of columns with constants and with each other, on the ids themselves.
 
 Inlined integers are in the order of their ids, and inlined doubles too (`numbers`); so `?v > 22.5`
 is one comparison of ids with that of the constant, and no number is looked at. Of IRIs, blank nodes
@@ -8,7 +8,7 @@ and strings, the ids tell which are equal. What is not as simple has no short cu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +24,8 @@ from streamsparql.physical.terms import LITERAL, TermDictionary
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """What a comparison is with its sides swapped."""
 
-Threshold = tuple[Callable[[IntArray, int], BoolArray], int]
+Compare = Callable[[IntArray, IntArray | int], BoolArray]
+Threshold = tuple[Compare, int]
 
 
 def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Truth | None:
@@ -48,6 +49,82 @@ def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Tr
     return None
 
 
+def between(symbol: str, one: IntArray, other: IntArray) -> Truth | None:
+    """`one symbol other` by row, where all are integers or all are doubles; None as above.
+
+    >>> terms = TermDictionary()
+    >>> ids = terms.of_integers(np.array([1, 2]))
+    >>> between("<", ids, ids[::-1]).tolist()
+    [1, 0]
+    """
+    if not len(one):
+        return np.zeros(0, np.int8)
+    ends = [int(end) for ids in (one, other) for end in (ids.min(), ids.max())]
+    tag = _tag(ends[0])
+    if max(ends) >= 0 or tag not in (TAG_INTEGER, TAG_DOUBLE) or any(_tag(e) != tag for e in ends):
+        return None
+    if tag == TAG_DOUBLE and ((one == _MINUS_ZERO).any() or (other == _MINUS_ZERO).any()):
+        return None
+    return _COMPARE[symbol](one, other).view(np.int8)
+
+
+_MINUS_ZERO = int(double_ids(np.array([-0.0]))[0])
+"""It equals another id, the one of zero."""
+
+
+def among(ids: IntArray, options: Sequence[Term], terms: TermDictionary) -> Truth | None:
+    """Whether each id equals one of the terms, all of which are known; None as above.
+
+    >>> terms = TermDictionary()
+    >>> from streamsparql.algebra.terms import IRI
+    >>> ids = terms.ids_of([IRI("a"), IRI("b"), None])
+    >>> among(ids, [IRI("a"), IRI("c")], terms).tolist()
+    [1, 0, 2]
+    """
+    if not len(ids):
+        return np.zeros(0, np.int8)
+    least, most = int(ids.min()), int(ids.max())
+    sought: list[int] = []
+    if most < 0 and _tag(least) == _tag(most):
+        for term in options:
+            found = _threshold("=", term, _tag(least))
+            if found is not None:
+                sought.append(found[1])
+            elif not _no_number(term):
+                return None
+        return _one_of(ids, sought).view(np.int8)
+    if not all(map(_no_number, options)):
+        return None
+    if any(type(term) is Literal for term in options) and not _tell(ids, terms).all():
+        return None
+    truth = _one_of(ids, [terms.id_of(term) for term in options]).view(np.int8)
+    truth[ids == UNBOUND] = ERROR
+    return truth
+
+
+def _one_of(ids: IntArray, sought: Sequence[int]) -> BoolArray:
+    if len(sought) > _FEW:
+        return np.isin(ids, np.array(sought))
+    found = np.zeros(len(ids), np.bool_)
+    for one in sought:
+        found |= ids == one
+    return found
+
+
+_FEW = 16
+
+
+def _no_number(term: Term) -> bool:
+    """Whether it is an IRI, a blank node or a string: no number equals it."""
+    return type(term) is not Literal or term.datatype == XSD_STRING
+
+
+def _tell(ids: IntArray, terms: TermDictionary) -> BoolArray:
+    """Where an id tells whether a term equals a string: it is no literal, or has a value."""
+    known: BoolArray = terms.plain_strings(ids) | (ids < 0) | (terms.sorts(ids) != LITERAL)
+    return known
+
+
 def _tag(term_id: int) -> int:
     return (term_id >> 61) & 3
 
@@ -55,14 +132,8 @@ def _tag(term_id: int) -> int:
 def _equality(
     symbol: str, ids: IntArray, term: Term, terms: TermDictionary, least: int, most: int
 ) -> Truth | None:
-    if type(term) is Literal:
-        if term.datatype != XSD_STRING:
-            return None
-        # A string differs from all that is no literal, from other strings, and from numbers and
-        # booleans in their canonical form.
-        known = terms.plain_strings(ids) | (ids < 0) | (terms.sorts(ids) != LITERAL)
-        if not known.all():
-            return None
+    if not _no_number(term) or (type(term) is Literal and not _tell(ids, terms).all()):
+        return None
     sought = terms.id_of(term)
     equal: BoolArray = ids == sought if symbol == "=" else ids != sought
     truth = equal.view(np.int8)
@@ -86,7 +157,7 @@ def _threshold(symbol: str, term: Term, tag: int) -> Threshold | None:
     return None if bound == UNBOUND else (_COMPARE[symbol], bound)
 
 
-_COMPARE: dict[str, Callable[[IntArray, int], BoolArray]] = {
+_COMPARE: dict[str, Compare] = {
     "=": np.equal,
     "!=": np.not_equal,
     "<": np.less,
