@@ -19,7 +19,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources.chunk import Chunk, Reject, Wanted
 from streamsparql.sources.files import file_chunks, is_file
-from streamsparql.sources.items import chunk_of_triples, chunks_of_items
+from streamsparql.sources.items import chunks_of_items, chunks_of_triples
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches
 
@@ -76,7 +76,7 @@ def read_graph(
     elif (batches := arrow_batches(source)) is not None:
         chunks = chunks_of_batches(batches, reading, CHUNK, timed=False)
     else:
-        chunks = chunk_of_triples(_iterable(source, name), reading, CHUNK)
+        chunks = chunks_of_triples(_iterable(source, name), reading, CHUNK)
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     rejects: list[Reject] = []
     for chunk in chunks:

@@ -28,15 +28,21 @@ class Clock:
 
     def __init__(self, names: Iterable[str], idle: int | None = None) -> None:
         self._marks = dict.fromkeys(names, 0)
-        self._heard = dict.fromkeys(self._marks, 0)
-        """What the time of the others was when each stream was last heard of."""
+        self._heard: dict[str, int] = {}
+        """What the time of the others was when each stream was last heard of; where they had none
+        by then, what it was first."""
         self._idle = idle
         self._watermark = 0
 
     def advance(self, name: str, watermark: int) -> None:
         """A stream was heard of: it said something, or how far it has come."""
         self._marks[name] = max(self._marks[name], watermark)
-        self._heard[name] = self._others(name)
+        self._heard.pop(name, None)
+        if self._idle is not None:
+            for other in self._marks.keys() - self._heard.keys():
+                time = self._others(other)
+                if time:
+                    self._heard[other] = time
 
     def end(self, name: str) -> None:
         """A stream has ended."""
@@ -56,7 +62,9 @@ class Clock:
         return [
             name
             for name, mark in self._marks.items()
-            if mark < INFINITY and self._others(name) - self._heard[name] >= self._idle
+            if mark < INFINITY
+            and name in self._heard
+            and self._others(name) - self._heard[name] >= self._idle
         ]
 
     def behind(self) -> str | None:

@@ -2,72 +2,60 @@
 
     (s, p, o, t)      ((s, p, o), t)      ((s, p, o), start, end)
 
-A list of tuples of one form with strings in them is turned into columns by `zip`; whatever is not
-so uniform is looked at one by one, to the same effect.
+The fields of tuples that are all of one form are read as columns, and of items that nobody wants
+just the predicate and the stamp. Tuples that differ are brought into one form first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
-from streamsparql.sources.reading import Reading, texts_of
+from streamsparql.sources.reading import Field, Reading
 from streamsparql.sources.stamps import of_values
 
 _FORMS = "give (s, p, o, t), ((s, p, o), t) or ((s, p, o), start, end)"
+
+Tuples = Sequence[Sequence[Any]]
 
 
 def chunks_of_items(items: Iterable[Any], reading: Reading, size: int) -> Iterator[Chunk]:
     """The items in chunks of that size."""
     first = 1
-    if isinstance(items, list):
-        for first in range(0, len(items), size):
-            yield chunk_of_items(items[first : first + size], reading, first + 1)
-        return
-    iterator = iter(items)
-    while some := list(islice(iterator, size)):
+    for some in _parts(items, size):
         yield chunk_of_items(some, reading, first)
         first += len(some)
 
 
+def _parts(items: Iterable[Any], size: int) -> Iterator[Sequence[Any]]:
+    iterator = iter(items)
+    while some := list(islice(iterator, size)):
+        yield some
+
+
 def chunk_of_items(items: Sequence[Any], reading: Reading, first: int = 1) -> Chunk:
     """One chunk of items, the first of which is at that position."""
-    columns = _columns(items)
-    if columns is not None:
-        s, p, o, *times = columns
-        positions = np.arange(first, first + len(items))
-        return _chunk((s, p, o), times, positions, items, reading, [])
+    width = _width(items)
+    positions = np.arange(first, first + len(items))
+    if width == 4:
+        times = [_field(items, 3)]
+        return _chunk(items, times, positions, items, reading)
+    if width in (2, 3):
+        triples = _field(items, 0)
+        if _width(triples) == 3:
+            times = [_field(items, k) for k in range(1, width)]
+            return _chunk(triples, times, positions, items, reading)
     return _one_by_one(items, reading, first)
 
 
-def _chunk(
-    triples: tuple[Sequence[Any], Sequence[Any], Sequence[Any]],
-    times: Sequence[Sequence[Any]],
-    positions: Any,
-    items: Sequence[Any],
-    reading: Reading,
-    rejects: list[Reject],
-) -> Chunk:
-    s, p, o = (texts_of(column) for column in triples)
-    since = of_values(times[0]) if len(times) == 2 else None
-    return reading.chunk(
-        (s, p, o), of_values(times[-1]), positions, items.__getitem__, since, rejects
-    )
-
-
-def _columns(items: Sequence[Any]) -> list[Sequence[Any]] | None:
-    """The columns of items that all have one form: s, p, o, and a stamp or a start and an end."""
-    width = _width(items)
-    if width == 4:
-        return list(zip(*items, strict=True))
-    if width not in (2, 3):
-        return None
-    triples, *times = zip(*items, strict=True)
-    return [*zip(*triples, strict=True), *times] if _width(triples) == 3 else None
+def _field(tuples: Tuples, place: int) -> list[Any]:
+    return list(map(itemgetter(place), tuples))
 
 
 def _width(entries: Sequence[Any]) -> int | None:
@@ -78,22 +66,37 @@ def _width(entries: Sequence[Any]) -> int | None:
     return lengths.pop() if len(lengths) == 1 else None
 
 
+def _chunk(
+    triples: Tuples,
+    times: Sequence[Sequence[Any]],
+    positions: IntArray,
+    items: Sequence[Any],
+    reading: Reading,
+    rejects: Sequence[Reject] = (),
+) -> Chunk:
+    """The chunk of tuples that begin with a triple."""
+    fields = Field(triples, 0), Field(triples, 1), Field(triples, 2)
+    since = of_values(times[0]) if len(times) == 2 else None
+    stamps = of_values(times[-1])
+    return reading.chunk(fields, stamps, positions, items.__getitem__, since, rejects)
+
+
 def _one_by_one(items: Sequence[Any], reading: Reading, first: int) -> Chunk:
-    rows, places, rejects = [], [], []
-    events = False
+    """Brings what is an item into one form; what is none is rejected."""
+    rows: list[Sequence[Any]] = []
+    places: list[int] = []
+    rejects: list[Reject] = []
     for k, item in enumerate(items):
         row = _row(item)
         if row is None:
             rejects.append(reading.reject(first + k, f"this is no item: {_FORMS}", item))
         else:
-            events |= len(row) == 5
             rows.append(row)
             places.append(k)
-    s, p, o, since, stamps = zip(*map(_event, rows), strict=True) if rows else ((),) * 5
-    times = (since, stamps) if events else (stamps,)
-    kept = [items[k] for k in places]
+    events = any(len(row) == 5 for row in rows)
+    times = [[row[k] for row in rows] for k in ((3, -1) if events else (3,))]
     positions = np.array(places, np.int64) + first
-    return _chunk((s, p, o), times, positions, kept, reading, rejects)
+    return _chunk(rows, times, positions, [items[k] for k in places], reading, rejects)
 
 
 def _row(item: Any) -> Sequence[Any] | None:
@@ -107,22 +110,14 @@ def _row(item: Any) -> Sequence[Any] | None:
     return None
 
 
-def _event(row: Sequence[Any]) -> Sequence[Any]:
-    return row if len(row) == 5 else (*row, row[3])
-
-
-def chunk_of_triples(triples: Iterable[Any], reading: Reading, size: int) -> Iterator[Chunk]:
+def chunks_of_triples(triples: Iterable[Any], reading: Reading, size: int) -> Iterator[Chunk]:
     """Triples without time, of an rdflib graph or of any iterable: as of instant 0."""
-    iterator = iter(triples)
     first = 1
-    while some := list(islice(iterator, size)):
-        positions = np.arange(first, first + len(some))
-        rejects: list[Reject] = []
-        if _width(some) != 3:
-            good = [k for k, entry in enumerate(some) if _width([entry]) == 3]
-            wrong = sorted(set(range(len(some))) - set(good))
-            rejects = [reading.reject(first + k, "this is no triple", some[k]) for k in wrong]
-            positions, some = positions[good], [some[k] for k in good]
-        s, p, o = zip(*some, strict=True) if some else ((),) * 3
-        yield _chunk((s, p, o), [[0] * len(some)], positions, some, reading, rejects)
-        first += len(some) + len(rejects)
+    for some in _parts(triples, size):
+        good = [k for k, entry in enumerate(some) if _width([entry]) == 3]
+        wrong = sorted(set(range(len(some))) - set(good))
+        rejects = [reading.reject(first + k, "this is no triple", some[k]) for k in wrong]
+        positions = np.array(good, np.int64) + first
+        first += len(some)
+        some = [some[k] for k in good]
+        yield _chunk(some, [[0] * len(some)], positions, some, reading, rejects)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.physical.batch import IntArray
+from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.lines import NOT_UTF8, blocks, decoded
 from streamsparql.sources.reading import Reading
@@ -41,6 +41,17 @@ def line_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> It
             some = lines.slice(at, size)
             here = [r for r in rejects if line + at <= r.position < line + at + len(some)]
             yield _chunk(some, line + at, reading, timed, here)
+
+
+def _unusual(lines: pa.StringArray) -> BoolArray:
+    """The lines whose blanks are not one space each between terms, or may be not."""
+    if not len(lines):
+        return np.zeros(0, np.bool_)
+    found = pc.match_substring_regex(lines, _BLANKS).to_numpy(zero_copy_only=False)
+    return np.asarray(found, np.bool_)
+
+
+_BLANKS = r"\t|  |^ "
 
 
 def _without_wrong_bytes(block: bytes, line: int, reading: Reading) -> tuple[bytes, list[Reject]]:
@@ -97,6 +108,9 @@ def _split(lines: pa.StringArray, width: int) -> tuple[_Columns, IntArray]:
     """The terms of the lines that are written plainly, and the places of the others."""
     head = pc.split_pattern(lines, " ", max_splits=2)
     places = _of_length(head, 3)
+    unusual = _unusual(lines)
+    if unusual.any():
+        places = places[~unusual[places]]
     s, p, rest = (_part(head, places, k, 3) for k in range(3))
     tail = pc.split_pattern(rest, " ", max_splits=width - 2, reverse=True)
     inner = _of_length(tail, width - 1)

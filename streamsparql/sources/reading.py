@@ -8,24 +8,43 @@ which is most of the speed of a selective query.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from streamsparql.algebra.terms import IRI, BlankNode, Literal
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.terms import IRI_NODE, LITERAL, UNBOUND, TermDictionary
 from streamsparql.sources.chunk import Chunk, Reject, Wanted
 from streamsparql.sources.stamps import Stamps
-from streamsparql.terms import term
+from streamsparql.sources.texts import texts_of
 
-Texts: TypeAlias = Sequence[str] | pa.Array
+
+class Field:
+    """One of the fields of many tuples: terms of any library, looked at when they are needed."""
+
+    __slots__ = ("_place", "_tuples")
+
+    def __init__(self, tuples: Sequence[Sequence[Any]], place: int) -> None:
+        self._tuples = tuples
+        self._place = place
+
+    def take(self, places: IntArray) -> Field:
+        """The same field of the tuples at these places."""
+        tuples = self._tuples
+        return Field([tuples[k] for k in places.tolist()], self._place)
+
+    def values(self) -> list[Any]:
+        """The terms as they are."""
+        return list(map(itemgetter(self._place), self._tuples))
+
+
+Texts: TypeAlias = Sequence[str] | Field | pa.Array
 """A column of texts in N-Triples syntax; in an Arrow array null is no term."""
 
 _NO_TERM = "the {} is no RDF term: write <iri>, _:label or a literal as in N-Triples"
-NO_TIME = "there is no timestamp"
 
 
 class Reading:
@@ -103,7 +122,9 @@ class Reading:
 
     def encode(self, texts: Texts) -> IntArray:
         """The ids of terms; 0 for what is none."""
-        if isinstance(texts, pa.Array) and not isinstance(texts, pa.DictionaryArray):
+        if isinstance(texts, Field):
+            texts = texts_of(texts.values())
+        elif isinstance(texts, pa.Array) and not isinstance(texts, pa.DictionaryArray):
             texts = texts.cast(pa.string())
         return self.terms.encode(texts, self.scope)
 
@@ -144,43 +165,8 @@ def _of_others(sort: int) -> str:
 
 
 def _take(texts: Texts, places: IntArray) -> Texts:
+    if isinstance(texts, Field):
+        return texts.take(places)
     if isinstance(texts, pa.Array):
         return texts.take(pa.array(places))
     return [texts[k] for k in places.tolist()]
-
-
-def text_of(value: Any) -> str:
-    """A term of any library in N-Triples syntax; "" for what is no term.
-
-    >>> text_of(IRI("http://example.org/a")), text_of("<b>"), text_of(None)
-    ('<http://example.org/a>', '<b>', '')
-    """
-    if isinstance(value, IRI | BlankNode | Literal):
-        return str(value)
-    library = type(value).__module__.partition(".")[0]
-    if library == "rdflib":
-        try:
-            return str(term(value))
-        except SourceError:
-            return ""
-    if isinstance(value, str):
-        return str(value)
-    return str(value) if library == "pyoxigraph" else ""
-
-
-def texts_of(values: Sequence[Any]) -> list[str]:
-    """Terms of any libraries in N-Triples syntax; each distinct one is written once."""
-    if set(map(type, values)) == {str}:
-        return list(values)
-    memo: dict[tuple[type, Any], str] = {}
-    found = []
-    for value in values:
-        try:
-            key = type(value), value
-            text = memo.get(key)
-            if text is None:
-                text = memo[key] = text_of(value)
-        except TypeError:  # not hashable, so no term of anyone
-            text = ""
-        found.append(text)
-    return found

@@ -25,9 +25,8 @@ from streamsparql.algebra.errors import ExpressionError
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.terms import IRI, XSD, Literal
 from streamsparql.algebra.values import milliseconds_of, value_of
-from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
-from streamsparql.terms import term
+from streamsparql.sources.texts import text_of
 
 LATEST = 2**62
 """Stamps stay below this, so that a window's length can be added to one."""
@@ -60,10 +59,8 @@ def stamp_of(value: Any) -> int:
 
 
 def _milliseconds(value: Any) -> int:
-    if value is None or value is np.ma.masked or value == "" or value != value:
+    if _is_none(value):
         raise ValueError("there is no timestamp")
-    if isinstance(value, str) and type(value).__module__.partition(".")[0] != "rdflib":
-        return _of_text(value)
     if isinstance(value, datetime):
         zoned = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (zoned - _EPOCH) // _MILLISECOND
@@ -73,10 +70,17 @@ def _milliseconds(value: Any) -> int:
         return int(value)
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return int(value)
+    if text := text_of(value):
+        return _of_text(text)
+    raise ValueError(f"{value!r} is no timestamp")
+
+
+def _is_none(value: Any) -> bool:
+    """Whether a value says that there is none: None, an empty text, NaN, NaT, NA."""
     try:
-        return _of_text(str(term(value)))
-    except SourceError:
-        raise ValueError(f"{value!r} is no timestamp") from None
+        return value is None or value == "" or bool(value != value)
+    except (TypeError, ValueError):  # whose truth is not known, or an array
+        return type(value).__name__ == "NAType"
 
 
 def _of_text(text: str) -> int:
@@ -186,8 +190,11 @@ def _of_floats(column: pa.Array) -> Stamps:
 def _of_times(column: pa.Array, unit: str) -> Stamps:
     """Times of any unit, rounded down to milliseconds; what has no time has no text either."""
     raw = _numpy(column.cast(pa.timestamp(unit)).cast(pa.int64()), -1)
-    stamps = raw * 1000 if unit == "s" else raw // {"ms": 1, "us": 1000, "ns": 1_000_000}[unit]
-    bad = (raw < 0) | (raw >= LATEST // 1000 if unit == "s" else raw < 0)
+    if unit == "s":
+        stamps = np.clip(raw, -1, LATEST // 1000) * 1000
+    else:
+        stamps = raw // {"ms": 1, "us": 1000, "ns": 1_000_000}[unit]
+    bad = (raw < 0) | (stamps >= LATEST)
     stamps[bad] = -1
     none = column.is_null().to_numpy(zero_copy_only=False)
     reasons = ("the timestamp is out of range", "there is no timestamp")

@@ -1,0 +1,46 @@
+"""Terms of any library as texts in N-Triples syntax: what the term dictionary reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamsparql.algebra.terms import IRI, BlankNode, Literal
+from streamsparql.errors import SourceError
+from streamsparql.terms import term
+
+
+def text_of(value: Any) -> str:
+    """A term in N-Triples syntax; "" for what is no term.
+
+    >>> text_of(IRI("http://example.org/a")), text_of("<b>"), text_of(None)
+    ('<http://example.org/a>', '<b>', '')
+    """
+    if isinstance(value, IRI | BlankNode | Literal):
+        return str(value)
+    library = type(value).__module__.partition(".")[0]
+    if library == "rdflib":
+        try:
+            return str(term(value))
+        except SourceError:
+            return ""
+    if isinstance(value, str):
+        return str(value)
+    return str(value) if library == "pyoxigraph" else ""
+
+
+def texts_of(values: list[Any]) -> list[str]:
+    """Terms in N-Triples syntax; each distinct one is written once."""
+    if set(map(type, values)) == {str}:
+        return values
+    memo: dict[tuple[type, Any], str] = {}
+    found = []
+    for value in values:
+        try:
+            key = type(value), value
+            text = memo.get(key)
+            if text is None:
+                text = memo[key] = text_of(value)
+        except TypeError:  # not hashable, so no term of anyone
+            text = ""
+        found.append(text)
+    return found
