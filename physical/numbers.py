@@ -12,13 +12,11 @@ like `"22.50"`, as sensors write them. Bits 62 and 61 are its tag, the others sa
 
 So ids of integers are in the order of their values, and ids of canonical doubles too. Which
 literals are inlined depends on the literal alone, never on the way it came in: a literal has one
-id. `lexical_id` decides, one literal at a time, and the functions over arrays agree with it.
+id. `lexical` decides which; this file is about what ids are.
 """
 
 from __future__ import annotations
 
-import re
-import struct
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -55,15 +53,16 @@ ENDS = {name: f'"^^<{XSD}{name}>' for name in ("double", "integer", "decimal", "
 
 _LEAST = -(1 << 63)
 _PAYLOAD = (1 << 61) - 1
-_BASES = tuple(_LEAST + (tag << 61) for tag in range(4))
+SIZE = (1 << 63) - 1  # the bits of a double without its sign
+BASES = tuple(_LEAST + (tag << 61) for tag in range(4))
 
-_INTEGER_BASE = _LEAST + (1 << 60)
-_INTEGER_BOUND = 10**18
-_POSITIVE = 1 << 60
-_LOW_EXPONENT = 895 << 52  # the exponent that becomes 0: from 2**-127 on doubles fit
-_MANTISSA_BOUND, _SCALES = 10**15, 16
-_MANTISSA_BASE = 1 << 56
-FALSE_ID = _BASES[TAG_OTHER]
+INTEGER_BASE = _LEAST + (1 << 60)
+INTEGER_BOUND = 10**18
+POSITIVE = 1 << 60
+LOW_EXPONENT = 895 << 52  # the exponent that becomes 0: from 2**-127 on doubles fit
+MANTISSA_BOUND, SCALES = 10**15, 16
+MANTISSA_BASE = 1 << 56
+FALSE_ID = BASES[TAG_OTHER]
 TRUE_ID = FALSE_ID + 1
 
 
@@ -81,8 +80,8 @@ def integer_ids(values: IntArray) -> IntArray:
     >>> integer_values(integer_ids(np.array([-5, 7]))).tolist()
     [-5, 7]
     """
-    fit = (values > -_INTEGER_BOUND) & (values < _INTEGER_BOUND)
-    return np.where(fit, values + _INTEGER_BASE, 0)
+    fit = (values > -INTEGER_BOUND) & (values < INTEGER_BOUND)
+    return np.where(fit, values + INTEGER_BASE, 0)
 
 
 def double_ids(values: FloatArray) -> IntArray:
@@ -92,13 +91,13 @@ def double_ids(values: FloatArray) -> IntArray:
     [1.5, -0.0]
     """
     bits = np.ascontiguousarray(values, np.float64).view(np.int64)
-    size = bits & ~_LEAST
-    small = size - _LOW_EXPONENT
+    size = bits & SIZE
+    small = size - LOW_EXPONENT
     zero = size == 0
-    fit = (small >= 1 << 52) & (small < _POSITIVE) | zero
+    fit = (small >= 1 << 52) & (small < POSITIVE) | zero
     small[zero] = 0
-    payload = np.where(bits < 0, _POSITIVE - 1 - small, _POSITIVE + small)
-    return np.where(fit, _BASES[TAG_DOUBLE] + payload, 0)
+    payload = np.where(bits < 0, POSITIVE - 1 - small, POSITIVE + small)
+    return np.where(fit, BASES[TAG_DOUBLE] + payload, 0)
 
 
 def decimal_ids(scaled: IntArray, digits: int) -> IntArray:
@@ -114,12 +113,13 @@ def decimal_ids(scaled: IntArray, digits: int) -> IntArray:
             break
         mantissa[shorter] //= 10
         scale[shorter] -= 1
-    return _scaled_ids(mantissa, scale, TAG_DECIMAL)
+    return scaled_ids(mantissa, scale, TAG_DECIMAL)
 
 
-def _scaled_ids(mantissa: IntArray, scale: IntArray, tag: int) -> IntArray:
-    fit = (mantissa > -_MANTISSA_BOUND) & (mantissa < _MANTISSA_BOUND) & (scale < _SCALES)
-    return np.where(fit, _BASES[tag] + (mantissa + _MANTISSA_BASE) * _SCALES + scale, 0)
+def scaled_ids(mantissa: IntArray, scale: IntArray, tag: int) -> IntArray:
+    """The ids of mantissa / 10**scale, as decimals or as plain doubles."""
+    fit = (mantissa > -MANTISSA_BOUND) & (mantissa < MANTISSA_BOUND) & (scale < SCALES)
+    return np.where(fit, BASES[tag] + (mantissa + MANTISSA_BASE) * SCALES + scale, 0)
 
 
 def boolean_ids(values: BoolArray) -> IntArray:
@@ -132,32 +132,32 @@ def boolean_ids(values: BoolArray) -> IntArray:
 
 def integer_values(ids: IntArray) -> IntArray:
     """The values of inlined integers."""
-    return ids - _INTEGER_BASE
+    return ids - INTEGER_BASE
 
 
 def double_values(ids: IntArray) -> FloatArray:
     """The values of inlined canonical doubles."""
     payload = ids & _PAYLOAD
-    negative = payload < _POSITIVE
-    size = np.where(negative, _POSITIVE - 1 - payload, payload - _POSITIVE)
-    bits = np.where(size == 0, 0, size + _LOW_EXPONENT) | np.where(negative, _LEAST, 0)
+    negative = payload < POSITIVE
+    size = np.where(negative, POSITIVE - 1 - payload, payload - POSITIVE)
+    bits = np.where(size == 0, 0, size + LOW_EXPONENT) | np.where(negative, _LEAST, 0)
     return bits.view(np.float64)
 
 
 def scaled_parts(ids: IntArray) -> tuple[IntArray, IntArray]:
     """The mantissas and scales of inlined decimals, and of plain doubles."""
     payload = ids & _PAYLOAD
-    return (payload >> 4) - _MANTISSA_BASE, payload & (_SCALES - 1)
+    return (payload >> 4) - MANTISSA_BASE, payload & (SCALES - 1)
 
 
-_SCALE_RANGE = np.arange(_SCALES)
-_POWERS = 10.0**_SCALE_RANGE
+_SCALE_RANGE = np.arange(SCALES)
+POWERS = 10.0**_SCALE_RANGE
 
 
 def _scaled_values(ids: IntArray) -> FloatArray:
     """Mantissa and power are doubles without rounding, so the quotient is the nearest one."""
     mantissa, scale = scaled_parts(ids)
-    values: FloatArray = mantissa / _POWERS[scale]
+    values: FloatArray = mantissa / POWERS[scale]
     return values
 
 
@@ -189,182 +189,6 @@ def _numbers_of_tag(ids: IntArray, tag: int) -> Numbers:
     truth = ids <= TRUE_ID
     kinds = np.where(truth, NO_NUMBER, DOUBLE).astype(np.int8)
     return Numbers(np.where(truth, 0.0, _scaled_values(ids)), kinds)
-
-
-# -- Lexical forms to ids, one by one -----------------------------------------------------------
-
-_PLAIN = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?")
-_DOUBLE = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,22})?(?:E-?[0-9]{1,2})?")
-
-
-def literal_id(literal: Literal) -> int:
-    """The id of a literal that is inlined; 0 for one that is not.
-
-    >>> literal_id(Literal("01", IRI(XSD + "integer"))), literal_id(Literal("1"))
-    (0, 0)
-    """
-    name = literal.datatype.value
-    return lexical_id(literal.lexical, name[len(XSD) :]) if name.startswith(XSD) else 0
-
-
-def lexical_id(lexical: str, name: str) -> int:
-    """The id of a literal by its lexical form and the name of its datatype in xsd."""
-    if name == "boolean":
-        return {"true": TRUE_ID, "false": FALSE_ID}.get(lexical, 0)
-    if name not in ENDS:
-        return 0
-    if plain := _PLAIN.fullmatch(lexical):
-        sign, whole, fraction = plain[1], plain[2], plain[3] or ""
-        if len(lexical) <= 19 and (found := _plain_id(sign, whole, fraction, name)):
-            return found
-    if name == "double" and _DOUBLE.fullmatch(lexical):
-        value = float(lexical)
-        return _double_id(value) if literal_of(value).lexical == lexical else 0
-    return 0
-
-
-def _plain_id(sign: str, whole: str, fraction: str, name: str) -> int:
-    """The id of a number without exponent, where it needs no more than its digits."""
-    mantissa = int(sign + whole + fraction)
-    if name == "integer":
-        wrong = fraction or (sign and not mantissa) or abs(mantissa) >= _INTEGER_BOUND
-        return 0 if wrong else mantissa + _INTEGER_BASE
-    if abs(mantissa) >= _MANTISSA_BOUND or len(fraction) >= _SCALES:
-        return 0
-    scaled = (mantissa + _MANTISSA_BASE) * _SCALES + len(fraction)
-    if name == "decimal":
-        wrong = fraction.endswith("0") or (sign and not mantissa)
-        return 0 if wrong else _BASES[TAG_DECIMAL] + scaled
-    value = mantissa / 10.0 ** len(fraction)
-    if not mantissa:
-        if sign:
-            return 0 if fraction else _double_id(-0.0)
-        return _BASES[TAG_OTHER] + scaled if fraction else _double_id(0.0)
-    canonical = 1e-6 <= abs(value) < 1e6 and not fraction.endswith("0")
-    return _double_id(value) if canonical else _BASES[TAG_OTHER] + scaled
-
-
-def _double_id(value: float) -> int:
-    """`double_ids` for one value."""
-    size: int = struct.unpack("<q", struct.pack("<d", abs(value)))[0]
-    small = size - _LOW_EXPONENT if size else 0
-    if size and not 1 << 52 <= small < _POSITIVE:
-        return 0
-    negative = struct.pack(">d", value)[0] >> 7
-    return _BASES[TAG_DOUBLE] + (_POSITIVE - 1 - small if negative else _POSITIVE + small)
-
-
-# -- Lexical forms to ids, many at once ---------------------------------------------------------
-
-_WIDTH = 17  # "0." and 15 digits
-_ZERO, _POINT, _MINUS = b"0.-"
-
-
-class _Plain(NamedTuple):
-    """Numbers without exponent, by their digits. The fields mean nothing where `ok` is false."""
-
-    ok: BoolArray
-    negative: BoolArray
-    mantissa: IntArray
-    scale: IntArray
-    last_zero: BoolArray
-
-    def ids(self, name: str) -> IntArray:
-        """Their ids, as `_plain_id` gives them one by one."""
-        minus_zero = self.negative & (self.mantissa == 0)
-        if name == "integer":
-            wrong = minus_zero | (self.scale > 0)
-            return np.where(self.ok & ~wrong, integer_ids(self.mantissa), 0)
-        fraction = self.scale > 0
-        if name == "decimal":
-            wrong = minus_zero | (fraction & self.last_zero)
-            found = _scaled_ids(self.mantissa, self.scale, TAG_DECIMAL)
-            return np.where(self.ok & ~wrong, found, 0)
-        short = self.ok & (np.abs(self.mantissa) < _MANTISSA_BOUND) & (self.scale < _SCALES)
-        values = self.mantissa / _POWERS[np.minimum(self.scale, _SCALES - 1)]
-        size = np.abs(values)
-        canonical = (size >= 1e-6) & (size < 1e6) & ~(fraction & self.last_zero)
-        canonical |= (size == 0) & ~fraction
-        values[minus_zero] = -0.0
-        found = double_ids(values)
-        if not canonical.all():
-            plain = _scaled_ids(self.mantissa, self.scale, TAG_OTHER)
-            found = np.where(canonical, found, np.where(minus_zero, 0, plain))
-        return np.where(short, found, 0)
-
-
-def _plain(data: npt.NDArray[np.uint8], begin: IntArray, length: IntArray) -> _Plain:
-    """Reads the digits of texts that are in `data`, which goes on well beyond each."""
-    negative = data[begin] == _MINUS
-    begin, length = begin + negative, length - negative
-    ok = (length > 0) & (length <= _WIDTH)
-    width = int(np.minimum(length, _WIDTH).max(initial=1))
-    windows = np.lib.stride_tricks.as_strided(data, (len(data) - width + 1, width), (1, 1))
-    # A row for each place in the texts, so that what follows runs along whole columns of memory.
-    texts = np.ascontiguousarray(windows[begin].T)
-    within = np.arange(width)[:, None] < length
-    point = (texts == _POINT) & within
-    digits = texts - np.uint8(_ZERO)
-    digit = (digits < 10) & within
-    points = point.sum(axis=0, dtype=np.int8)
-    ok &= (point | digit).sum(axis=0, dtype=np.int8) == np.minimum(length, _WIDTH)
-    place = np.where(points == 1, point.argmax(axis=0), length)
-    ok &= (points == 0) | ((points == 1) & (place > 0) & (place < length - 1))
-    ok &= (digits[0] != 0) | (place == 1)
-    mantissa = np.zeros(len(begin), np.int64)
-    for row, use in zip(digits, digit, strict=True):
-        mantissa *= np.where(use, np.int8(10), np.int8(1))
-        mantissa += np.where(use, row, np.uint8(0))
-    last = data[begin + np.maximum(length, 1) - 1] == _ZERO
-    np.negative(mantissa, out=mantissa, where=negative)
-    return _Plain(ok, negative, mantissa, np.where(points == 1, length - place - 1, 0), last)
-
-
-def _sane_doubles(lexical: pa.Array) -> IntArray:
-    """Any canonical double, by writing what was read."""
-    sane = pc.match_substring_regex(lexical, f"^(?:{_DOUBLE.pattern})$")
-    values = numpy_of(pc.if_else(sane, lexical, "0").cast(pa.float64()))
-    canonical = bools_of(pc.and_(sane, pc.equal(double_texts(values), lexical)))
-    return np.where(canonical, double_ids(values), 0)
-
-
-def text_ids(texts: pa.Array, name: str) -> IntArray:
-    """The ids of literals of one datatype, by their N-Triples texts; 0 for those not inlined.
-
-    The texts begin with a quote and end with `ENDS[name]`; what is between is not known.
-
-    >>> texts = pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#integer>'])
-    >>> text_ids(texts, "integer") == integer_ids(np.array([7]))
-    array([ True])
-    """
-    end = ENDS[name]
-    _, offsets, data = texts.buffers()
-    shown = slice(texts.offset, texts.offset + len(texts) + 1)
-    places = np.frombuffer(offsets, np.int32)[shown].astype(np.int64)
-    begin, length = places[:-1] + 1, places[1:] - places[:-1] - 1 - len(end)
-    ids = np.zeros(len(texts), np.int64)
-    if name != "boolean":
-        ids = _plain(np.frombuffer(data, np.uint8), begin, length).ids(name)
-    rest = np.flatnonzero((ids == 0) & (length > 0))
-    if len(rest):
-        lexical = pc.binary_slice(texts.take(pa.array(rest)).view(pa.binary()), 1, -len(end))
-        lexical = lexical.view(pa.string())
-        if name == "double":
-            ids[rest] = _sane_doubles(lexical)
-        else:
-            ids[rest] = [lexical_id(text, name) for text in lexical.to_pylist()]
-    return ids
-
-
-def numpy_of(array: pa.Array) -> npt.NDArray[Any]:
-    """An Arrow array as numpy's."""
-    found: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return found
-
-
-def bools_of(array: pa.Array) -> BoolArray:
-    """An Arrow array of booleans as numpy's."""
-    return numpy_of(array).astype(np.bool_)
 
 
 # -- Ids to texts -------------------------------------------------------------------------------
@@ -429,11 +253,25 @@ def inlined_literal(term_id: int) -> Literal:
     """
     tag, payload = (term_id >> 61) & 3, term_id & _PAYLOAD
     if tag == TAG_INTEGER:
-        return literal_of(term_id - _INTEGER_BASE)
+        return literal_of(term_id - INTEGER_BASE)
     if tag == TAG_DOUBLE:
         return literal_of(double_values(np.array([term_id])).item())
     if term_id in (TRUE_ID, FALSE_ID):
         return literal_of(term_id == TRUE_ID)
-    mantissa, scale = (payload >> 4) - _MANTISSA_BASE, payload & (_SCALES - 1)
+    mantissa, scale = (payload >> 4) - MANTISSA_BASE, payload & (SCALES - 1)
     lexical = f"{EXACT.scaleb(Decimal(mantissa), -scale):f}"
     return Literal(lexical, IRI(XSD + ("decimal" if tag == TAG_DECIMAL else "double")))
+
+
+# -- Arrow and numpy -----------------------------------------------------------------------------
+
+
+def numpy_of(array: pa.Array) -> npt.NDArray[Any]:
+    """An Arrow array as numpy's."""
+    found: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return found
+
+
+def bools_of(array: pa.Array) -> BoolArray:
+    """An Arrow array of booleans as numpy's."""
+    return numpy_of(array).astype(np.bool_)

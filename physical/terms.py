@@ -12,7 +12,6 @@ asked, when it is first asked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from itertools import repeat
@@ -23,13 +22,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.algebra.ntriples import parse_term, unescape
-from streamsparql.algebra.numeric import EXACT, Number, Single, double
+from streamsparql.algebra.ntriples import parse_term
+from streamsparql.algebra.numeric import EXACT, INTEGERS, Number, Single, double
 from streamsparql.algebra.order import order_key
-from streamsparql.algebra.terms import IRI, XSD_STRING, BlankNode, Literal, Term
+from streamsparql.algebra.terms import BlankNode, Literal, Term
 from streamsparql.algebra.values import literal_of, value_of
 from streamsparql.physical import numbers as inlined
 from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.lexical import (
+    NOT_EXACT,
+    NUMBER_ENDS,
+    Spans,
+    inlined_id,
+    inlined_ids,
+    literal_id,
+    worth_of,
+)
 from streamsparql.physical.numbers import (
     DECIMAL,
     DOUBLE,
@@ -40,6 +48,23 @@ from streamsparql.physical.numbers import (
     KindArray,
     Numbers,
     bools_of,
+)
+from streamsparql.physical.texts import (
+    BLANK,
+    IRI_NODE,
+    LITERAL,
+    PLAIN,
+    TYPED,
+    UNBOUND,
+    are_written,
+    form_of,
+    form_of_term,
+    forms_of,
+    is_written,
+    spread,
+    term_of_text,
+    to_arrow,
+    to_strings,
 )
 
 __all__ = [
@@ -56,33 +81,13 @@ __all__ = [
     "TermDictionary",
 ]
 
-UNBOUND, IRI_NODE, BLANK, LITERAL = range(4)
-"""The sorts of terms."""
-
-_PLAIN, _TAGGED, _TYPED = 3, 4, 5
-"""Beyond IRIs and blank nodes an entry's form tells the literals apart: strings, language-tagged
-strings, and those of another datatype. It is what the text ends with."""
-
 _UNKNOWN = -1  # of a kind: nobody has asked yet
-_NOT_EXACT = -(1 << 63)
-_SMALL = 128  # below so many texts a loop is faster than Arrow
+_FEW = 64  # below so many texts a loop is faster than arrays
+_MANY = 256  # from so many new entries on Arrow is faster than a loop
 _MILLION = 10**6
 
-_STRING_END = f'"^^{XSD_STRING}'
-# Characters that no IRI may hold as they are: those that str(term) escapes, and white space.
-_NO_IRI = (
-    r'\x00-\x20<>"{}|^`\\\x{85}\x{a0}\x{1680}'
-    r"\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
-)
-# The texts that are just what str(term) writes: for Arrow, and for re with what a literal says.
-_CLEAN = rf'^(?:<[^{_NO_IRI}]*>|"[^"\\\x00-\x1f]*"(?:@[a-z0-9-]+|\^\^<[^{_NO_IRI}]+>)?)$'
-
-_CLEAN_ONE = re.compile(
-    r"""<[^\x00-\x20<>"{}|^`\\\s]*>
-      | "([^"\\\x00-\x1f]*)"(?:@[a-z0-9-]+|\^\^<(?:http://www\.w3\.org/2001/XMLSchema\#([A-Za-z]*)>
-      |[^\x00-\x20<>"{}|^`\\\s]+>))?""",
-    re.X,
-)
+_KIND_OF = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
+_KINDS = {**dict.fromkeys(INTEGERS, INTEGER), "decimal": DECIMAL, "float": FLOAT, "double": DOUBLE}
 
 
 class TermDictionary:
@@ -123,7 +128,7 @@ class TermDictionary:
         self._terms = column("_terms", np.object_, None)
         self._values: FloatArray = column("_values", np.float64, 0.0)
         self._kinds: KindArray = column("_kinds", np.int8, NO_NUMBER)
-        self._exact: IntArray = column("_exact", np.int64, _NOT_EXACT)
+        self._exact: IntArray = column("_exact", np.int64, NOT_EXACT)
         self._kept: BoolArray = column("_kept", np.bool_, False)
         self._forms: KindArray = column("_forms", np.int8, UNBOUND)
 
@@ -137,19 +142,23 @@ class TermDictionary:
         """The id of a term. What is kept is never recycled: the constants of queries.
 
         >>> terms = TermDictionary()
-        >>> terms.id_of(IRI("a")) == terms.id_of(IRI("a")), terms.id_of(Literal("b"))
+        >>> terms.id_of(BlankNode("a")) == terms.id_of(BlankNode("a")), terms.id_of(Literal("b"))
         (True, 2)
         """
         if type(term) is BlankNode:
             found = self._blanks.get(term.label, 0) or self._enter(str(term), BLANK)
         else:
-            found = inlined.literal_id(term) if type(term) is Literal else 0
+            found = literal_id(term) if type(term) is Literal else 0
             if not found:
                 text = str(term)
-                found = self._known.get(text, 0) or self._enter(text, _form(term, text))
+                found = self._known.get(text, 0) or self._enter(text, form_of_term(term, text))
         if keep and found > 0:
             self._kept[found] = True
         return found
+
+    def keep(self, ids: IntArray) -> None:
+        """These terms are never recycled: those of static graphs."""
+        self._kept[ids[ids > 0]] = True
 
     def ids_of(self, terms: Iterable[Term | None]) -> IntArray:
         """The ids of terms; 0 for None."""
@@ -167,45 +176,57 @@ class TermDictionary:
         if not isinstance(texts, pa.Array):
             return self._encode_list(texts, source)
         if pa.types.is_dictionary(texts.type):
-            return _spread(self._encode_distinct(_strings(texts.dictionary), source), texts)
-        if len(texts) < _SMALL:
+            return spread(self._encode_array(to_strings(texts.dictionary), source, True), texts)
+        if len(texts) < _FEW:
             return self._encode_list(texts.to_pylist(), source)
-        return self._encode_array(_strings(texts), source)
+        return self._encode_array(to_strings(texts), source, False)
 
     def _encode_list(self, texts: Sequence[str | None], source: str) -> IntArray:
-        ids = np.fromiter(map(self._known.get, texts, repeat(0)), np.int64, len(texts))  # type: ignore[arg-type]
+        known: Any = self._known.get
+        if len(texts) >= 4 * _MANY:
+            sample = [*map(known, texts[:: len(texts) // 16])]
+            if 2 * sample.count(None) > len(sample):  # most are new: no use in looking for each
+                return self._encode_new(list(texts), source)
+        ids = np.fromiter(map(known, texts, repeat(0)), np.int64, len(texts))
         missed = np.flatnonzero(ids == 0)
         if len(missed):
-            new = [texts[i] for i in missed.tolist()]
-            ids[missed] = self._encode_new(new, source)
+            new = [texts[i] for i in missed.tolist()] if len(missed) < len(texts) else texts
+            ids[missed] = self._encode_new(list(new), source)
         return ids
 
     def _encode_new(self, texts: list[str | None], source: str) -> IntArray:
         """The ids of texts that are not known as they stand."""
-        if len(texts) >= _SMALL:
+        if len(texts) < _FEW:
+            return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
+        strings = ["" if text is None else text for text in texts]
+        spans = Spans.of_list(strings)
+        if spans is None:
             try:
-                return self._encode_array(pa.array(texts, pa.string()), source)
+                return self._encode_array(pa.array(strings, pa.string()), source, False)
             except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 lacks
-                pass
-        return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
-
-    def _encode_array(self, texts: pa.Array, source: str) -> IntArray:
-        """The ids of an Arrow array of strings: numbers by their digits, others once each."""
-        ids = _inlined(texts)
+                return np.fromiter((self._read(t, source) for t in strings), np.int64, len(texts))
+        ids = inlined_ids(spans, lambda at: pa.array([strings[i] for i in at.tolist()]))
         rest = np.flatnonzero(ids == 0)
-        if len(rest):
-            others = texts if len(rest) == len(texts) else texts.take(pa.array(rest))
-            encoded = others.dictionary_encode()
-            ids[rest] = _spread(self._encode_others(encoded.dictionary, source), encoded)
+        others = [strings[i] for i in rest.tolist()]
+        if len(rest) < _MANY:
+            ids[rest] = [self._read(text, source) for text in others]
+        else:
+            encoded = pa.array(others, pa.string()).dictionary_encode()
+            ids[rest] = spread(self._encode_others(encoded.dictionary, source), encoded)
         return ids
 
-    def _encode_distinct(self, texts: pa.Array, source: str) -> IntArray:
-        """The ids of texts that are all different."""
-        ids = _inlined(texts)
+    def _encode_array(self, texts: pa.Array, source: str, distinct: bool) -> IntArray:
+        """The ids of an Arrow array of strings: numbers by their digits, others once each."""
+        ids = inlined_ids(Spans.of_array(texts), lambda at: texts.take(pa.array(at)))
         rest = np.flatnonzero(ids == 0)
-        if len(rest):
-            others = texts if len(rest) == len(texts) else texts.take(pa.array(rest))
+        if not len(rest):
+            return ids
+        others = texts if len(rest) == len(texts) else texts.take(pa.array(rest))
+        if distinct:
             ids[rest] = self._encode_others(others, source)
+        else:
+            encoded = others.dictionary_encode()
+            ids[rest] = spread(self._encode_others(encoded.dictionary, source), encoded)
         return ids
 
     def _encode_others(self, texts: pa.Array, source: str) -> IntArray:
@@ -213,21 +234,18 @@ class TermDictionary:
         strings = texts.to_pylist()
         ids = np.fromiter(map(self._known.get, strings, repeat(0)), np.int64, len(strings))
         missed = np.flatnonzero(ids == 0)
-        if len(missed):
-            new = texts if len(missed) == len(ids) else texts.take(pa.array(missed))
-            ids[missed] = self._encode_unknown(new, [strings[i] for i in missed.tolist()], source)
-        return ids
-
-    def _encode_unknown(self, texts: pa.Array, strings: list[str], source: str) -> IntArray:
-        clean = pc.match_substring_regex(texts, _CLEAN)
-        clean = bools_of(pc.and_not(clean, pc.ends_with(texts, _STRING_END)).fill_null(False))
-        ids = np.zeros(len(strings), np.int64)
-        places = np.flatnonzero(clean)
+        if not len(missed):
+            return ids
+        if len(missed) < len(ids):
+            texts, strings = texts.take(pa.array(missed)), [strings[i] for i in missed.tolist()]
+        found = np.zeros(len(strings), np.int64)
+        written = are_written(texts)
+        places = np.flatnonzero(written)
         if len(places):
-            new = strings if len(places) == len(strings) else [strings[i] for i in places.tolist()]
-            ids[places] = self._enter_all(new)
-        for i in np.flatnonzero(~clean).tolist():
-            ids[i] = self._read(strings[i], source)
+            found[places] = self._enter_all(texts, strings, places)
+        for i in np.flatnonzero(~written).tolist():
+            found[i] = self._read(strings[i], source)
+        ids[missed] = found
         return ids
 
     def _read(self, text: str | None, source: str) -> int:
@@ -237,12 +255,10 @@ class TermDictionary:
         found = self._known.get(text, 0) or self._spelled.get(text, 0)
         if found:
             return found
-        if plain := _CLEAN_ONE.fullmatch(text):
-            lexical, name = plain.groups()
-            found = inlined.lexical_id(lexical, name) if name else 0
-            if name != "string" and not found:
-                return self._enter(text, _form_of(text))
+        found = inlined_id(text)
         if not found:
+            if is_written(text):
+                return self._enter(text, form_of(text))
             term = parse_term(text, source)
             if term is None or type(term) is BlankNode:
                 return 0 if term is None else self.id_of(term)
@@ -262,21 +278,23 @@ class TermDictionary:
                 self._grow(2 * found)
         self._texts[found] = text
         self._forms[found] = form
-        self._kinds[found] = _UNKNOWN if form == _TYPED else NO_NUMBER
+        self._kinds[found] = _UNKNOWN if form == TYPED else NO_NUMBER
         if form == BLANK:
             self._blanks[text[2:]] = found
         else:
             self._known[text] = found
         return found
 
-    def _enter_all(self, texts: list[str]) -> IntArray:
-        """New entries, none of them a blank node."""
-        ids = self._places(len(texts))
-        forms = np.fromiter(map(_form_of, texts), np.int8, len(texts))
-        self._texts[ids] = texts
+    def _enter_all(self, texts: pa.Array, strings: list[str], places: IntArray) -> IntArray:
+        """New entries for the texts at these places, written as `str` does."""
+        if len(places) < len(strings):
+            texts, strings = texts.take(pa.array(places)), [strings[i] for i in places.tolist()]
+        ids = self._places(len(strings))
+        forms = forms_of(texts)
+        self._texts[ids] = strings
         self._forms[ids] = forms
-        self._kinds[ids] = np.where(forms == _TYPED, _UNKNOWN, NO_NUMBER)
-        self._known.update(zip(texts, ids.tolist(), strict=True))
+        self._kinds[ids] = np.where(forms == TYPED, _UNKNOWN, NO_NUMBER)
+        self._known.update(zip(strings, ids.tolist(), strict=True))
         return ids
 
     def _places(self, count: int) -> IntArray:
@@ -296,7 +314,7 @@ class TermDictionary:
             return inlined.inlined_literal(int(term_id))
         found: Term | None = self._terms[term_id]
         if found is None and term_id:
-            found = self._terms[term_id] = _term_of_text(self._texts[term_id])
+            found = self._terms[term_id] = term_of_text(self._texts[term_id])
         return found
 
     def terms_of(self, ids: IntArray) -> list[Term | None]:
@@ -316,7 +334,7 @@ class TermDictionary:
     def _texts_of(self, ids: IntArray) -> pa.Array:
         """The texts of ids, none of them 0."""
         where = [np.flatnonzero(ids > 0)]
-        parts = [_arrow(self._texts[ids[where[0]]])]
+        parts = [to_arrow(self._texts[ids[where[0]]])]
         if len(where[0]) < len(ids):
             tags = np.where(ids < 0, inlined.tags(ids), -1)
             for tag in range(4):
@@ -337,7 +355,7 @@ class TermDictionary:
 
     def plain_strings(self, ids: IntArray) -> BoolArray:
         """Whether they are literals of xsd:string."""
-        plain: BoolArray = self._forms[np.maximum(ids, 0)] == _PLAIN
+        plain: BoolArray = self._forms[np.maximum(ids, 0)] == PLAIN
         return plain
 
     def numbers(self, ids: IntArray) -> Numbers:
@@ -367,7 +385,7 @@ class TermDictionary:
             entries = np.where(inline, 0, ids)
             self._fill(entries)
             exact = self._exact[entries]
-            known = (self._kinds[entries] == INTEGER) & (exact != _NOT_EXACT)
+            known = (self._kinds[entries] == INTEGER) & (exact != NOT_EXACT)
             values[known] = exact[known]
             integer |= known
         return values, integer
@@ -386,19 +404,42 @@ class TermDictionary:
             fits[inline] = good
         entries = np.maximum(ids, 0)
         exact = self._exact[entries]
-        known = (self._kinds[entries] == DECIMAL) & (exact != _NOT_EXACT)
+        known = (self._kinds[entries] == DECIMAL) & (exact != NOT_EXACT)
         values[known] = exact[known]
         return values, fits | known
 
     def _fill(self, entries: IntArray) -> None:
         """Fills in what entries are worth, where nobody has asked yet."""
         unknown = entries[self._kinds[entries] == _UNKNOWN]
-        for entry in set(unknown.tolist()):
-            value = value_of(_term_of_text(self._texts[entry]))
-            self._kinds[entry] = _KIND_OF.get(type(value), NO_NUMBER)
-            if isinstance(value, int | Decimal | float) and type(value) is not bool:
-                self._values[entry] = double(value)
-                self._exact[entry] = _exact(value)
+        if not len(unknown):
+            return
+        left = np.unique(unknown)
+        self._kinds[left] = NO_NUMBER
+        texts = to_arrow(self._texts[left]) if len(left) >= _FEW else None
+        strings = self._texts[left].tolist() if texts is None else []
+        for name, end in NUMBER_ENDS.items():
+            if texts is None:
+                places = np.array([i for i, t in enumerate(strings) if t.endswith(end)], np.int64)
+                closer = left[places]
+            else:
+                places = np.flatnonzero(bools_of(pc.ends_with(texts, end)))
+                closer = left[places]
+                if len(places):
+                    worth = worth_of(texts.take(pa.array(places)), name)
+                    found = closer[worth.known]
+                    self._kinds[found] = _KINDS[name]
+                    self._values[found] = worth.values[worth.known]
+                    self._exact[found] = worth.exact[worth.known]
+                    closer = closer[~worth.known]
+            for entry in closer.tolist():
+                self._fill_one(entry)
+
+    def _fill_one(self, entry: int) -> None:
+        value = value_of(term_of_text(self._texts[entry]))
+        if isinstance(value, int | Decimal | float) and type(value) is not bool:
+            self._kinds[entry] = _KIND_OF[type(value)]
+            self._values[entry] = double(value)
+            self._exact[entry] = _exact(value)
 
     # -- Numbers to terms -------------------------------------------------------------------
 
@@ -436,7 +477,7 @@ class TermDictionary:
         """
         if len(ids) and int(ids.max()) >= 0:
             values, known = self.exact_integers(ids)
-            return np.where(known, values, _NOT_EXACT)
+            return np.where(known, values, NOT_EXACT)
         return inlined.integer_values(ids)
 
     # -- Order ------------------------------------------------------------------------------
@@ -494,7 +535,7 @@ class TermDictionary:
         for column in (self._texts, self._terms):
             column[freed] = None
         self._forms[freed] = UNBOUND
-        self._exact[freed] = _NOT_EXACT
+        self._exact[freed] = NOT_EXACT
         self._values[freed] = 0.0
         self._kinds[freed] = NO_NUMBER
         self._free = np.concatenate([self._free, freed])
@@ -502,92 +543,15 @@ class TermDictionary:
         return len(freed)
 
 
-# -- Texts and terms ----------------------------------------------------------------------------
-
-_KIND_OF = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
-_FORMS = {"<": IRI_NODE, "_": BLANK}
-_ENDS = {'"': _PLAIN, ">": _TYPED}
-_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@(.*)|\^\^<(.*)>)?', re.S)
-
-
-def _form_of(text: str) -> int:
-    """The form of a term by its text."""
-    return _FORMS.get(text[0]) or _ENDS.get(text[-1], _TAGGED)
-
-
-def _form(term: Term, text: str) -> int:
-    """The form of a term whose language tag may hold any character."""
-    tagged = type(term) is Literal and term.language is not None
-    return _TAGGED if tagged else _form_of(text)
-
-
-def _term_of_text(text: str) -> Term:
-    """The term that `str` wrote, whatever characters it holds."""
-    if text[0] == "<":
-        return IRI(unescape(text[1:-1]))
-    if text[0] == "_":
-        return BlankNode(text[2:])
-    found = _LITERAL.fullmatch(text)
-    assert found
-    lexical = unescape(found[1])
-    if found[2] is not None:
-        return Literal(lexical, language=found[2])
-    return Literal(lexical) if found[3] is None else Literal(lexical, IRI(unescape(found[3])))
+# -- The value of a number ----------------------------------------------------------------------
 
 
 def _exact(value: Number) -> int:
     """An integer as it is, a decimal in millionths, where that can be relied on."""
     if isinstance(value, int):
-        return value if abs(value) < 1 << 63 else _NOT_EXACT
+        return value if abs(value) < 1 << 63 else NOT_EXACT
     if isinstance(value, Decimal) and value.copy_abs() < 1 << 53:
         scaled = EXACT.scaleb(value, 6)
         if scaled.copy_abs() < 1 << 53 and scaled == int(scaled):
             return int(scaled)
-    return _NOT_EXACT
-
-
-def _inlined(texts: pa.Array) -> IntArray:
-    """The ids of texts of literals that are inlined; 0 for others."""
-    ids = np.zeros(len(texts), np.int64)
-    literal = pc.starts_with(texts, '"').fill_null(False)
-    left = literal.true_count
-    for name, end in inlined.ENDS.items():
-        if not left:
-            break
-        places = np.flatnonzero(
-            bools_of(pc.and_(literal, pc.ends_with(texts, end)).fill_null(False))
-        )
-        left -= len(places)
-        if len(places):
-            found = texts if len(places) == len(texts) else texts.take(pa.array(places))
-            ids[places] = inlined.text_ids(found, name)
-    return ids
-
-
-def _spread(ids: IntArray, encoded: pa.DictionaryArray) -> IntArray:
-    """The ids of the distinct texts, put where each of them is; 0 for null."""
-    codes = encoded.indices
-    if codes.null_count:
-        codes = codes.cast(pa.int64()).fill_null(len(ids))
-        ids = np.append(ids, 0)
-    found: IntArray = ids[codes.to_numpy()]
-    return found
-
-
-def _strings(texts: pa.Array) -> pa.Array:
-    return texts if texts.type == pa.string() else texts.cast(pa.string())
-
-
-def _arrow(texts: npt.NDArray[np.object_]) -> pa.Array:
-    """Texts as Arrow has them: halves of surrogate pairs, which UTF-8 lacks, become escapes."""
-    try:
-        return pa.array(texts, pa.string())
-    except UnicodeEncodeError:
-        return pa.array([_SURROGATE.sub(_escaped, text) for text in texts], pa.string())
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04X}"
+    return NOT_EXACT

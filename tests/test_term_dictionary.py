@@ -24,7 +24,7 @@ from streamsparql.algebra.numeric import EXACT, INTEGERS, Single, double
 from streamsparql.algebra.order import order_key
 from streamsparql.algebra.terms import IRI, RDF, XSD, BlankNode, Literal, Term
 from streamsparql.algebra.values import literal_of, value_of
-from streamsparql.physical import numbers as inlined
+from streamsparql.physical import lexical, numbers
 from streamsparql.physical.terms import (
     BLANK,
     DECIMAL,
@@ -256,21 +256,26 @@ def test_chunks_and_parts_of_arrays_are_encoded() -> None:
 
 # -- Inlined literals ---------------------------------------------------------------------------
 
-names = st.sampled_from([*inlined.ENDS])
+
+def inlined_ids(texts: pa.Array) -> np.ndarray:
+    return lexical.inlined_ids(lexical.Spans.of_array(texts), lambda at: texts.take(pa.array(at)))
+
+
+names = st.sampled_from([*numbers.ENDS])
 
 
 @given(st.lists(lexicals | canonical_numbers.map(lambda literal: literal.lexical)), names)
 def test_arrays_of_lexical_forms_are_read_as_single_ones(forms: list[str], name: str) -> None:
     forms = [form for form in forms if as_arrow([form]) is not None]
-    texts = pa.array([f'"{form}{inlined.ENDS[name]}' for form in forms], pa.string())
-    expected = [inlined.lexical_id(form, name) for form in forms]
-    assert inlined.text_ids(texts, name).tolist() == expected
+    texts = pa.array([f'"{form}{numbers.ENDS[name]}' for form in forms], pa.string())
+    expected = [lexical.lexical_id(form, name) for form in forms]
+    assert inlined_ids(texts).tolist() == expected
     for form, found in zip(forms, expected, strict=True):
         if found:
-            assert inlined.inlined_literal(found) == Literal(form, IRI(XSD + name))
+            assert numbers.inlined_literal(found) == Literal(form, IRI(XSD + name))
 
 
-@pytest.mark.parametrize("name", [*inlined.ENDS])
+@pytest.mark.parametrize("name", [*numbers.ENDS])
 def test_numbers_of_every_size_are_read_in_arrays_as_one_by_one(name: str) -> None:
     draw = random.Random(7)
     forms = [f"{draw.uniform(-30, 30):.6f}" for _ in range(2000)]
@@ -281,11 +286,11 @@ def test_numbers_of_every_size_are_read_in_arrays_as_one_by_one(name: str) -> No
         for _ in range(2000)
     ]
     forms += ["".join(draw.choices("0123.-E", k=draw.randrange(1, 6))) for _ in range(2000)]
-    ids = inlined.text_ids(pa.array([f'"{form}{inlined.ENDS[name]}' for form in forms]), name)
-    assert ids.tolist() == [inlined.lexical_id(form, name) for form in forms]
+    ids = inlined_ids(pa.array([f'"{form}{numbers.ENDS[name]}' for form in forms]))
+    assert ids.tolist() == [lexical.lexical_id(form, name) for form in forms]
     kept = [form for form, found in zip(forms, ids.tolist(), strict=True) if found]
     written = TermDictionary().texts(ids[ids != 0]).to_pylist()
-    assert written == [f'"{form}{inlined.ENDS[name]}' for form in kept]
+    assert written == [f'"{form}{numbers.ENDS[name]}' for form in kept]
 
 
 @given(canonical_numbers)
@@ -335,17 +340,17 @@ def test_numbers_are_what_terms_are_worth(some: list[Term], often: int) -> None:
     dictionary = TermDictionary()
     some = some * often
     ids = dictionary.ids_of(some)
-    numbers = dictionary.numbers(ids)
+    worth = dictionary.numbers(ids)
     integers, whole = dictionary.exact_integers(ids)
     scaled, exact = dictionary.decimals(ids)
     for k, term in enumerate(some):
         value = value_of(term)
         kind = KINDS.get(type(value), NO_NUMBER)
-        assert numbers.kinds[k] == kind
+        assert worth.kinds[k] == kind
         if isinstance(value, int | float | Decimal) and kind:
             nearest = double(value)
-            assert numbers.values[k] == nearest or math.isnan(nearest)
-            assert math.copysign(1, numbers.values[k]) == math.copysign(1, nearest)
+            assert worth.values[k] == nearest or math.isnan(nearest)
+            assert math.copysign(1, worth.values[k]) == math.copysign(1, nearest)
         fits = kind == INTEGER and abs(value) < 1 << 63
         assert whole[k] == fits
         assert not fits or integers[k] == value
@@ -367,8 +372,8 @@ def test_many_new_literals_are_worth_what_each_is(name: str) -> None:
     some = [Literal(form, IRI(XSD + name)) for form in NASTY + forms]
     dictionary = TermDictionary()
     ids = dictionary.ids_of(some)
-    numbers = dictionary.numbers(ids)
-    for term, found, kind in zip(some, numbers.values.tolist(), numbers.kinds, strict=True):
+    worth = dictionary.numbers(ids)
+    for term, found, kind in zip(some, worth.values.tolist(), worth.kinds, strict=True):
         value = value_of(term)
         assert kind == KINDS.get(type(value), NO_NUMBER), term
         if kind:
