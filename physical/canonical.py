@@ -8,16 +8,22 @@ are taken out with all that share their bucket, and only these are sorted and sw
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 
 from streamsparql.physical import keys
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.elements import ByEnd
+from streamsparql.physical.elements import ByEnd, turned
+from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.pieces import coalesced
 from streamsparql.physical.slots import Slots
+from streamsparql.physical.terms import TermDictionary
+
+Ids = tuple[int, ...]
 
 LEVEL = ".level"
 """The column that tells a row's level, from 1."""
@@ -36,13 +42,13 @@ class Canonical:
     >>> canonical = Canonical(["x"], ["x"])
     >>> twice = Batch({"x": np.array([7, 7])}, np.array([0, 4]), np.array([6, 10]))
     >>> rows = canonical.take(twice, 9, False)
-    >>> rows.start.tolist(), rows.end.tolist(), len(canonical.rows)
+    >>> rows.start.tolist(), rows.end.tolist(), len(canonical)
     ([4], [6], 1)
     """
 
     def __init__(self, names: Sequence[str], equal: Sequence[str]) -> None:
         self._names, self._equal = tuple(names), tuple(equal)
-        self.rows = ByEnd((*names, _KEY))
+        self._rows = ByEnd((*names, _KEY))
         self._nothing = Batch.empty((*names, LEVEL))
         self._table = np.empty(0, np.int32)
         self._fit(1)
@@ -54,19 +60,26 @@ class Canonical:
         that starts there may go on from. A cut makes final all that started before it.
         """
         cut = cut or watermark == INFINITY
-        self._fit(len(self.rows) + len(batch))
-        due = self.rows.release(INFINITY if cut else watermark - 1)
+        self._fit(len(self._rows) + len(batch))
+        due = self._rows.release(INFINITY if cut else watermark - 1)
         if len(batch):
             came = self._turned(batch)
             self._count(came, 1)
             ended = np.ones(len(came), np.bool_) if cut else came.start < watermark
             due = Batch.concat([due, came.where(ended)])
-            self.rows.push(came.where(~ended))
+            self._rows.push(came.where(~ended))
         return self._final(due, watermark, cut) if len(due) else self._nothing
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def first_start(self) -> int:
+        """No row is given later that starts before this."""
+        return self._rows.first_start()
 
     def held(self) -> Iterator[IntArray]:
         """The term ids of the rows that are held."""
-        for run in self.rows.runs():
+        for run in self._rows.runs():
             yield from (run.columns[name] for name in self._names)
 
     def _turned(self, batch: Batch) -> Batch:
@@ -94,14 +107,14 @@ class Canonical:
         if len(back):
             back = back.project((*self._names, _KEY))
             self._count(back, 1)
-            self.rows.push(back)
+            self._rows.push(back)
         return Batch(final.columns, final.start, final.end).project(self._nothing.columns).ordered()
 
     def _levels(self, due: Batch) -> Batch:
         """The levels of these rows and of all that may be equal to one of them."""
         shared = np.zeros(len(self._table), np.bool_)
         shared[self._buckets(due.columns[_KEY])] = True
-        more = self.rows.extract(lambda run: shared[self._buckets(run.columns[_KEY])])
+        more = self._rows.extract(lambda run: shared[self._buckets(run.columns[_KEY])])
         due = Batch.concat([due, more])
         self._count(due, -1)
         equal = [due.columns[name] for name in self._equal]
@@ -132,5 +145,92 @@ class Canonical:
         bits = max(_LEAST, 2 * _ROOM * rows).bit_length() - 1
         self._table = np.zeros(1 << bits, np.int32)
         self._shift = np.uint64(64 - bits)
-        for run in self.rows.runs():
+        for run in self._rows.runs():
             self._count(run, 1)
+
+
+class ByStamps:
+    """The same where equal rows differ in stamps: the k-th of those that hold, by their stamps.
+
+    With each row that comes or goes those after it get another number, so that there is no way but
+    to give all rows that are equal to it anew.
+
+    >>> terms = TermDictionary()
+    >>> rows = ByStamps(["x", ".t"], [".t"], terms)
+    >>> stamps = terms.of_integers(np.array([5, 4]))
+    >>> both = Batch({"x": np.array([7, 7]), ".t": stamps}, np.array([0, 2]), np.array([6, 6]))
+    >>> rows.take(both, 9, False).columns[LEVEL].tolist()
+    [1, 1, 2]
+    """
+
+    def __init__(self, names: Sequence[str], stamps: Sequence[str], terms: TermDictionary) -> None:
+        self._names, self._stamps, self._terms = tuple(names), tuple(sorted(stamps)), terms
+        self._bare = [i for i, name in enumerate(names) if name not in stamps]
+        self._coming, self._live = Heap(self._names), ByEnd(self._names)
+        self._alike: dict[Ids, Counter[Ids]] = {}
+        self._since: dict[Ids, int] = {}
+        self._given: list[tuple[Ids, int, int, int]] = []
+
+    def take(self, batch: Batch, watermark: int, cut: bool) -> Batch:
+        """Takes rows in; gives those that stand unchanged until they are cut, or something is."""
+        self._coming.push(batch.project(self._names))
+        new = self._coming.release(watermark - 1)
+        self._live.push(turned(new))
+        events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
+        for t, row, times in sorted(events, key=itemgetter(0)):
+            bare = tuple(row[i] for i in self._bare)
+            self._give(bare, t)
+            alike = self._alike.setdefault(bare, Counter())
+            alike[row] += times
+            if not alike[row]:
+                del alike[row]
+            if alike:
+                self._since[bare] = t
+            else:
+                del self._alike[bare], self._since[bare]
+        if cut or watermark == INFINITY:
+            for bare in self._alike:
+                self._give(bare, watermark)
+                self._since[bare] = watermark
+        if watermark == INFINITY:
+            self._alike, self._since, self._live = {}, {}, ByEnd(self._names)
+        return self._out()
+
+    def _give(self, bare: Ids, until: int) -> None:
+        since = self._since.get(bare, until)
+        if since < until:
+            alike = sorted(self._alike[bare].items(), key=lambda entry: self._order(entry[0]))
+            rows = (row for row, times in alike for _ in range(times))
+            self._given += [(row, since, until, k) for k, row in enumerate(rows, 1)]
+
+    def _order(self, row: Ids) -> list[tuple[str, int]]:
+        ids = [(name, row[self._names.index(name)]) for name in self._stamps]
+        bound = np.array([term for _, term in ids if term], np.int64)
+        names = (name for name, term in ids if term)
+        return list(zip(names, self._terms.integers_of(bound).tolist(), strict=True))
+
+    def _out(self) -> Batch:
+        given, self._given = self._given, []
+        rows = np.array([row for row, *_ in given], np.int64).reshape(len(given), len(self._names))
+        times = np.array([rest for _, *rest in given], np.int64).reshape(len(given), 3)
+        columns = dict(zip((*self._names, LEVEL), [*rows.T, times[:, 2]], strict=True))
+        return Batch(columns, times[:, 0], times[:, 1]).ordered()
+
+    def __len__(self) -> int:
+        return len(self._coming) + len(self._live)
+
+    def first_start(self) -> int:
+        """No row is given later that starts before this."""
+        return min(self._since.values(), default=INFINITY)
+
+    def held(self) -> Iterator[IntArray]:
+        """The term ids of the rows that are held."""
+        yield from self._coming.held()
+        yield from self._live.held()
+
+
+def _events(rows: Batch, sign: int) -> Iterator[tuple[int, Ids, int]]:
+    columns = [column.tolist() for column in rows.columns.values()]
+    ids = zip(*columns, strict=True)
+    times = (sign * rows.counts()).tolist()
+    return zip(rows.start.tolist(), ids, times, strict=True)

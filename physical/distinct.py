@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from streamsparql.algebra import shape
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.canonical import LEVEL, Canonical
+from streamsparql.physical.canonical import LEVEL, ByStamps, Canonical
 from streamsparql.physical.elements import Unions
+from streamsparql.physical.group import Aggregation, Call
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.terms import TermDictionary
@@ -46,6 +47,30 @@ class Distinct(Operator):
         yield from self._unions.held()
 
 
+class LatestStamps(Aggregation):
+    """Each row once, with the greatest of the stamps that live rows like it carry.
+
+    A row that comes again cuts the validity, and goes on with its new stamp. So unlike `Distinct`
+    this gives a row when it is over.
+    """
+
+    implements = (shape.Distinct,)
+    state = "the rows that hold; per distinct one its stamps and since when they stand"
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        columns: Sequence[str],
+        stamps: Sequence[str],
+        terms: TermDictionary,
+    ) -> None:
+        calls = [Call(stamp, "LATEST", stamp) for stamp in stamps]
+        super().__init__(input, columns, calls, terms)
+
+    def _always(self) -> bool:
+        return False
+
+
 class Coalesce(Operator):
     """The canonical form by level sets (algebra/streams.py), the same for all that have one `phi`.
 
@@ -62,11 +87,11 @@ class Coalesce(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """What ended before the watermark; with a cut, all that holds before it."""
         rows = self._rows.take(batches[0], watermarks[0], cut)
-        return rows.project(self.names), min(watermarks[0], self._rows.rows.first_start())
+        return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 
     def size(self) -> int:
         """Rows that are held."""
-        return len(self._rows.rows)
+        return len(self._rows)
 
     def held(self) -> Iterator[IntArray]:
         """Their ids."""
@@ -74,7 +99,10 @@ class Coalesce(Operator):
 
 
 class Number(Operator):
-    """Adds a column that numbers equal rows: k for the k-th level of a row."""
+    """Adds a column that numbers equal rows: k for the k-th level of a row.
+
+    Stamps do not count in what is equal; where there are some, they are what orders the rows.
+    """
 
     implements = (shape.Number,)
     state = "the rows that a later row could still extend"
@@ -83,7 +111,12 @@ class Number(Operator):
         super().__init__((*input.names, variable), input)
         self.variable = variable
         self._terms = terms
-        self._rows = Canonical(input.names, input.names)
+        stamps = [name for name in input.names if name.startswith(".t")]
+        self._rows: Canonical | ByStamps
+        if stamps:
+            self._rows = ByStamps(input.names, stamps, terms)
+        else:
+            self._rows = Canonical(input.names, input.names)
         self._ready = Heap(self.names)
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
@@ -92,12 +125,12 @@ class Number(Operator):
         if len(rows):
             number = self._terms.of_integers(rows.columns[LEVEL])
             self._ready.push(rows.with_columns({self.variable: number}).project(self.names))
-        bound = min(watermarks[0], self._rows.rows.first_start())
+        bound = min(watermarks[0], self._rows.first_start())
         return self._ready.release(bound), bound
 
     def size(self) -> int:
         """Rows that are held."""
-        return len(self._rows.rows) + len(self._ready)
+        return len(self._rows) + len(self._ready)
 
     def held(self) -> Iterator[IntArray]:
         """Their ids."""

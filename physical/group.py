@@ -14,21 +14,24 @@ oldest value that still stands.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from streamsparql.algebra import group
 from streamsparql.algebra.functions import Run
+from streamsparql.algebra.plan import Plan
 from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.elements import NEVER, ByEnd, turned
 from streamsparql.physical.heap import Heap
-from streamsparql.physical.intervals import firsts
+from streamsparql.physical.intervals import blocks, firsts
 from streamsparql.physical.operator import INFINITY, Operator, Step
 from streamsparql.physical.pieces import Sweep
 from streamsparql.physical.slots import Slots, grown
 from streamsparql.physical.terms import TermDictionary
 
-__all__ = ["Aggregation", "Call"]
+__all__ = ["Aggregation", "Annotate", "Call"]
 
 
 class Aggregation(Operator):
@@ -37,7 +40,7 @@ class Aggregation(Operator):
     With no keys there is one group from the instant `begin` on, also while it is empty.
     """
 
-    implements = (group.Aggregation,)
+    implements: ClassVar[tuple[type[Plan], ...]] = (group.Aggregation,)
     state = "the elements that hold; per group its sums, its values and since when they stand"
 
     def __init__(
@@ -181,6 +184,69 @@ class Aggregation(Operator):
         yield from self._standing[:, self._since < INFINITY]
         for lane in self._lanes:
             yield from lane.held()
+
+
+class Annotate(Operator):
+    """Adds to each row the value of its group, which the rows themselves make up.
+
+    A value of a group is joined with the rows of the group when it is over: all rows that started
+    before its end are known by then. So the values need not be kept, and a row is kept until the
+    values are known up to its end.
+    """
+
+    implements = (group.Annotate,)
+    state = "the rows that hold, twice, and per group its sums and its value"
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        keys: Sequence[str],
+        call: Call,
+        terms: TermDictionary,
+        run: Run | None = None,
+    ) -> None:
+        super().__init__((*input.names, call.variable), input)
+        self._groups = Aggregation(input, keys, [call], terms, run)
+        self._coming, self._rows = Heap(input.names), ByEnd(input.names)
+        self._ready = Heap(self.names)
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """Rows with the values that are over."""
+        self._coming.push(batches[0].project(self.inputs[0].names))
+        self._rows.push(turned(self._coming.release(watermarks[0] - 1)))
+        values, known = self._groups.step(batches, watermarks, cut)
+        if len(values):
+            self._meet(values)
+        self._rows.release(known)
+        return self._ready.release(known), known
+
+    def _meet(self, values: Batch) -> None:
+        """Puts out each row with each value of its group, for as long as both hold."""
+        keys, (variable,) = self._groups.keys, (call.variable for call in self._groups.calls)
+        rows = Batch.concat([self._rows.release(NEVER), *self._rows.runs()])
+        slots = Slots(len(keys))
+        of_value = slots.of([values.columns[key] for key in keys], len(values))
+        of_row = slots.of([rows.columns[key] for key in keys], len(rows))
+        order = np.lexsort((values.start, of_value))
+        first = of_value[order].searchsorted(of_row, "left")
+        count = of_value[order].searchsorted(of_row, "right") - first
+        for row, place in blocks(first, count):
+            value = order[place]
+            start = np.maximum(rows.end[row], values.start[value])
+            end = np.minimum(rows.start[row], values.end[value])
+            some = start < end
+            met = rows.take(row[some]).over(start[some], end[some])
+            found = values.columns[variable][value[some]]
+            self._ready.push(met.with_columns({variable: found}))
+
+    def size(self) -> int:
+        """Rows that are held."""
+        return len(self._coming) + len(self._rows) + len(self._ready) + self._groups.size()
+
+    def held(self) -> Iterator[IntArray]:
+        """The ids of those, and of the values that stand."""
+        for part in (self._coming, self._rows, self._ready, self._groups):
+            yield from part.held()
 
 
 def _apart(call: Call) -> bool:

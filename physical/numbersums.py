@@ -9,6 +9,7 @@ exception; such a group, and one with other numbers, is left to the definition.
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,43 @@ _MILLION = 10**6
 _LARGEST = 1 << 62
 
 
+class Summands(NamedTuple):
+    """What terms add to the two sums, and where they are no plain integers."""
+
+    mantissa: IntArray
+    exponent: IntArray
+    millionths: IntArray
+    bad: BoolArray
+    strange: BoolArray
+    double: BoolArray
+    decimal: BoolArray
+
+
+def summands(terms: TermDictionary, ids: IntArray) -> Summands:
+    """Takes numbers apart.
+
+    >>> terms = TermDictionary()
+    >>> found = summands(terms, terms.of_decimals(np.array([25]), 1))
+    >>> found.millionths.tolist(), found.decimal.tolist()
+    ([2500000], [True])
+    """
+    values, kinds = terms.numbers(ids)
+    double = (kinds == DOUBLE) & np.isfinite(values)
+    none, nothing = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.int64)
+    if double.all():
+        return Summands(*parts(values), nothing, none, none, double, none)
+    mantissa, exponent = parts(np.where(double, values, 0.0))
+    whole, known = terms.exact_integers(ids)
+    known &= (kinds == INTEGER) & (whole >= -MOST) & (whole <= MOST)
+    mantissa[known] = whole[known]
+    millionths, fits = terms.decimals(ids)
+    decimal = (kinds == DECIMAL) & fits
+    bad = kinds == NO_NUMBER
+    strange = ~(double | known | decimal | bad)
+    millionths = np.where(decimal, millionths, 0)
+    return Summands(mantissa, exponent, millionths, bad, strange, double, decimal)
+
+
 class NumberSums:
     """The sums of a column, by slot."""
 
@@ -40,44 +78,31 @@ class NumberSums:
 
     def after(self, sweep: Sweep, ids: IntArray, count: IntArray, rows: IntArray) -> Totals:
         """The totals after each point, of events that add a term `count` times."""
-        values, kinds = self._terms.numbers(ids)
-        double = (kinds == DOUBLE) & np.isfinite(values)
-        if double.all():
-            mantissa, exponent = parts(values)
-            bad = strange = decimal = np.zeros(len(ids), np.bool_)
-        else:
-            mantissa, exponent = parts(np.where(double, values, 0.0))
-            whole, known = self._terms.exact_integers(ids)
-            known &= (kinds == INTEGER) & (whole >= -MOST) & (whole <= MOST)
-            mantissa[known] = whole[known]
-            millionths, fits = self._terms.decimals(ids)
-            decimal = (kinds == DECIMAL) & fits
-            bad = kinds == NO_NUMBER
-            strange = ~(double | known | decimal | bad)
+        added = summands(self._terms, ids)
         many = np.abs(count) > _MANY
-        if many.any():
-            strange = strange | many & ~bad
-            mantissa[strange] = 0
-        scaled = None
-        if self._decimals.used or decimal.any():
-            scaled = np.where(decimal & ~strange, millionths, 0)
-        return Totals(
-            self._terms,
-            rows,
-            *(
-                tally.after(sweep, np.where(mask, count, 0))
-                for tally, mask in (
-                    (self._bad, bad),
-                    (self._strange, strange),
-                    (self._doubles, double),
-                    (self._decimals, decimal),
-                )
-            ),
-            self._binary.after(sweep, mantissa, exponent, count),
-            None
-            if scaled is None
-            else self._millionths.after(sweep, scaled, np.zeros(len(ids), np.int64), count),
+        strange = added.strange | many & ~added.bad
+        kinds = Kinds(
+            self._bad.after(sweep, np.where(added.bad, count, 0)),
+            self._strange.after(sweep, np.where(strange, count, 0)),
+            self._doubles.after(sweep, np.where(added.double, count, 0)),
+            self._decimals.after(sweep, np.where(added.decimal, count, 0)),
         )
+        plain = np.where(many, 0, count)
+        binary = self._binary.after(sweep, added.mantissa, added.exponent, plain)
+        exact = None
+        if self._decimals.used:
+            zero = np.zeros(len(ids), np.int64)
+            exact = self._millionths.after(sweep, added.millionths, zero, plain)
+        return Totals(self._terms, rows, kinds, binary, exact)
+
+
+class Kinds(NamedTuple):
+    """How many summands of each kind there are after each point."""
+
+    bad: IntArray
+    strange: IntArray
+    doubles: IntArray
+    decimals: IntArray
 
 
 class Totals:
@@ -87,14 +112,12 @@ class Totals:
         self,
         terms: TermDictionary,
         rows: IntArray,
-        bad: IntArray,
-        strange: IntArray,
-        doubles: IntArray,
-        decimals: IntArray,
+        kinds: Kinds,
         binary: Limbs,
         millionths: Limbs | None,
     ) -> None:
         self._terms, self._rows = terms, rows
+        bad, strange, doubles, decimals = kinds
         self._error = bad > 0
         self._odd = ((strange > 0) | (rows >= _ALL) | (doubles > 0) & (decimals > 0)) & ~self._error
         plain = ~(self._odd | self._error)

@@ -106,7 +106,7 @@ class Sweep:
         The state becomes what it is after the last points. Both have a row per quantity.
         """
         assert state.shape[1] >= self.capacity
-        sums = np.cumsum(np.take(deltas, self._order, axis=1), axis=1)[:, self._last]
+        sums: IntArray = np.cumsum(np.take(deltas, self._order, axis=1), axis=1)[:, self._last]
         before = np.zeros((len(sums), len(self.final)), np.int64)
         before[:, 1:] = sums[:, self.final[:-1]]
         sums -= before[:, self._group]
@@ -144,4 +144,5 @@ class Tally:
             self.used = True
         if self._state.shape[1] < sweep.capacity:
             self._state = grown(self._state, sweep.capacity, 0)
-        return sweep.after(self._state, deltas[np.newaxis])[0]
+        found: IntArray = sweep.after(self._state, deltas[np.newaxis])[0]
+        return found

@@ -78,7 +78,7 @@ class Limbs:
         value |= rest
         exponent = self._base + _BITS * (top - 3) + bits - _TOP
         with np.errstate(over="ignore", under="ignore"):
-            found = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
+            found: FloatArray = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
         return np.where(self._negative, -found, found)
 
 

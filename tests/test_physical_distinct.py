@@ -10,9 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import Case, Given, Row, agrees, at_once, cases, drive, one_by_one, rows_over
 
-from streamsparql.algebra.streams import Element, coalesce
+from streamsparql.algebra import shape
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.solutions import Solution, Variable
+from streamsparql.algebra.streams import Element, Snapshot, coalesce
+from streamsparql.algebra.terms import IRI
 from streamsparql.physical import keys
-from streamsparql.physical.distinct import Coalesce, Distinct, Number
+from streamsparql.physical.distinct import Coalesce, Distinct, LatestStamps, Number
 from streamsparql.physical.pieces import coalesced
 from streamsparql.physical.terms import TermDictionary
 
@@ -94,3 +98,59 @@ def test_number_tells_equal_rows_apart(case: Case, closing: bool) -> None:
 
     rows = drive(lambda source: Number(source, ".k", terms), NAMES, case, closing=closing)
     agrees(rows, case, numbered)
+
+
+@given(case=some, closing=st.booleans())
+def test_number_orders_rows_by_their_stamps(case: Case, closing: bool) -> None:
+    terms = TermDictionary()
+    ids = [0, *terms.of_integers(np.arange(1, 50)).tolist()]
+    names, seven = [".t2", "x", ".t1"], terms.id_of(IRI("x:a"))
+    inputs = tuple(
+        row._replace(ids=(ids[row.ids[1]], seven, ids[row.ids[0] - 1])) for row in case.inputs[0]
+    )
+    case = case._replace(inputs=(inputs,))
+
+    def numbered(bag: Counter) -> Counter:
+        given = Snapshot((solution(row), n) for row, n in bag.items())
+        node = shape.Number(Variable(".k"), shape.UNIT)
+        found = node.static(0, Inputs(), given).entries
+        every = [Variable(name) for name in [*names, ".k"]]
+        return Counter(
+            tuple(terms.id_of(row[v]) if v in row else 0 for v in every) for row, _ in found
+        )
+
+    def solution(row: tuple[int, ...]) -> Solution:
+        pairs = zip(map(Variable, names), map(terms.term_of, row), strict=True)
+        return Solution((v, term) for v, term in pairs if term)
+
+    rows = drive(lambda source: Number(source, ".k", terms), [names], case, closing=closing)
+    agrees(rows, case, numbered)
+
+
+@given(case=some, columns=st.sampled_from([["x"], []]), closing=st.booleans())
+def test_the_latest_stamps_are_kept(case: Case, columns: list[str], closing: bool) -> None:
+    terms = TermDictionary()
+    stamp = [0, *terms.of_integers(np.array([1700, 900])).tolist()]
+
+    def stamped(row: Row) -> Row:
+        return row._replace(ids=(row.ids[0], stamp[row.ids[1]], stamp[row.ids[0] - 1]))
+
+    def latest(bag: Counter) -> Counter:
+        found: dict = {}
+        for x, *stamps in bag:
+            before = found.setdefault((x,)[: len(columns)], [0, 0])
+            both = zip(before, stamps, strict=True)
+            found[(x,)[: len(columns)]] = [
+                max(pair, key=[*stamp[:1], stamp[2], stamp[1]].index) for pair in both
+            ]
+        return Counter((*row, *stamps) for row, stamps in found.items())
+
+    case = case._replace(inputs=(tuple(map(stamped, case.inputs[0])),))
+    names = ["x", ".t1", ".t2"]
+    rows = drive(
+        lambda source: LatestStamps(source, columns, names[1:], terms),
+        [names],
+        case,
+        closing=closing,
+    )
+    agrees(rows, case, latest)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import Bag, Case, agrees, cases, drive, rows_over
+from steps import Bag, Case, agrees, at_once, cases, drive, one_by_one, rows_over
 
 from streamsparql.algebra import group, shape
 from streamsparql.algebra.expressions import Aggregate
@@ -19,7 +19,8 @@ from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Operator
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
-from streamsparql.physical.group import Aggregation, Call
+from streamsparql.physical import keys
+from streamsparql.physical.group import Aggregation, Annotate, Call
 from streamsparql.physical.terms import TermDictionary
 
 XSD = "^^<http://www.w3.org/2001/XMLSchema#"
@@ -105,5 +106,47 @@ def test_each_aggregate(function: str, kind: str, distinct: bool) -> None:
     @settings(max_examples=40)
     def test(case: Case, keys_: list[str], closing: bool) -> None:
         check(keys_, [Call("v", function, "x", distinct)], case, closing)
+
+    test()
+
+
+calls = st.builds(
+    lambda function, argument, distinct, separator: Call(
+        "v", "COUNT" if argument is None else function, argument, distinct, separator
+    ),
+    st.sampled_from(FUNCTIONS),
+    st.sampled_from([None, "x", ".y"]),
+    st.booleans(),
+    st.sampled_from([None, "+"]),
+)
+keyed = st.sampled_from([[], ["k"], ["x", "k"]])
+
+
+@given(cases(rows("all")), keyed, st.lists(calls, max_size=4), st.booleans())
+def test_several_aggregates_at_once(
+    case: Case, keys_: list[str], several: list[Call], closing: bool
+) -> None:
+    named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
+    for played in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=closing)):
+        check(keys_, named, played, closing)
+
+
+@given(cases(rows("all")), keyed, calls, st.booleans())
+def test_annotate_keeps_the_rows(case: Case, keys_: list[str], call: Call, closing: bool) -> None:
+    node = group.Annotate(Variable("v"), expression(call), tuple(map(Variable, keys_)), shape.UNIT)
+    out = drive(lambda source: Annotate(source, keys_, call, TERMS), [NAMES], case, closing=closing)
+    agrees(out, case, defined(node, [*NAMES, "v"]))
+
+
+def test_keys_may_collide(monkeypatch: pytest.MonkeyPatch) -> None:
+    strong = keys.row_keys
+    monkeypatch.setattr(
+        keys, "row_keys", lambda c, n, salt=0: strong(c, n, salt) & (2 ** min(salt, 62) - 1)
+    )
+
+    @given(cases(rows("whole")))
+    @settings(max_examples=30)
+    def test(case: Case) -> None:
+        check(["x", "k"], [Call("v", "SUM", "x"), Call("w", "COUNT", None, True)], case)
 
     test()
