@@ -162,20 +162,21 @@ class Meeting:
         A row stays only if it ends after the other side's watermark.
         """
         lefts, rights = self._areas
-        for pairs in lefts.query(right, self._sharing):
-            yield pairs.rows, pairs.place, right, pairs.probe
-        staying = right.end > watermarks[0]
-        if staying.all():
-            rights.insert(right)
+        if len(right):
+            for pairs in lefts.query(right, self._sharing):
+                yield pairs.rows, pairs.place, right, pairs.probe
+            staying = right.end > watermarks[0]
+            if staying.all():
+                rights.insert(right)
+            else:
+                if len(left):
+                    passing = rights.another()
+                    passing.insert(right.where(~staying))
+                    yield from self._probe(left, passing)
+                rights.insert(right.where(staying))
+        if len(left):
             yield from self._probe(left, rights)
-        else:
-            yield from self._probe(left, rights)
-            if len(left):
-                passing = rights.another()
-                passing.insert(right)
-                yield from self._probe(left, passing)
-            rights.insert(right.where(staying))
-        lefts.insert(left.where(left.end > watermarks[1]))
+            lefts.insert(left.where(left.end > watermarks[1]))
 
     def _probe(self, left: Batch, rights: SweepArea) -> Iterator[Pair]:
         for pairs in rights.query(left, self._sharing):

@@ -3,9 +3,9 @@
 The paper's sweep area takes elements one by one; this one takes batches, and keeps them as a
 log-structured store does. An insert is a *run*. A run is merged with those that are not much
 longer than itself, so there are O(log n) of them and a row is moved O(log n) times; a single row
-goes to a short run that is searched as it stands. A longer run has, from when it is first asked, an index: its
-rows in buckets by the hash of their keys. Dead rows are dropped when half of a run is dead, which is
-why runs are kept in the order of the instant at which that will be so.
+goes to a short run that is searched as it stands. A longer run has, from when it is first asked, an
+index: its rows in buckets by the hash of their keys. Dead rows are dropped when half of a run is
+dead, which is why runs are kept in the order of the instant at which that will be so.
 
 Two rows are compatible when each shared variable is equal in both or unbound in one of them. So the
 rows are parted by which of the shared variables they bind; where a part of the area meets a part of
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from sortedcontainers import SortedKeyList  # type: ignore[import-untyped]
 
-from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
+from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.intervals import Clock, blocks
 from streamsparql.physical.keys import row_keys
 
@@ -82,7 +82,7 @@ class SweepArea:
 
     def __len__(self) -> int:
         """How many rows are held, the dead that are still there included. O(runs)."""
-        return sum(len(run) for runs in self._parts.values() for run in runs)
+        return sum(run.size for runs in self._parts.values() for run in runs)
 
     def held(self) -> Iterator[IntArray]:
         """The term ids of the rows. O(runs)."""
@@ -144,8 +144,9 @@ class SweepArea:
         for bound, runs in list(self._parts.items()):
             while runs and runs[0].expiry <= t:
                 run = runs.pop(0)
-                if run.last > t:
-                    self._add(bound, run.where(run.rows.end > t))
+                alive = run.rows.end > t
+                if alive.any():
+                    self._add(bound, _Run(run.rows.where(alive)))
             if not runs:
                 del self._parts[bound]
 
@@ -155,10 +156,10 @@ class SweepArea:
         for bound, runs in list(self._parts.items()):
             for run in [run for run in runs if run.rows.end.min() <= t]:
                 runs.remove(run)
-                ended = (run.rows.end <= t) & (run.rows.end > self._purged)
-                out.append(run.rows.where(ended))
-                if run.last > t:
-                    self._add(bound, run.where(run.rows.end > t))
+                alive = run.rows.end > t
+                out.append(run.rows.where(~alive & (run.rows.end > self._purged)))
+                if alive.any():
+                    self._add(bound, _Run(run.rows.where(alive)))
             if not runs:
                 del self._parts[bound]
         self._purged = max(self._purged, t)
@@ -172,13 +173,13 @@ class SweepArea:
         if self._exact:
             yield full, None
             return
-        is_bound = [batch.column(name) != UNBOUND for name in self.shared]
-        if all(column.all() for column in is_bound):
+        columns = [batch.column(name) for name in self.shared]
+        if all(column.all() for column in columns):
             yield full, None
             return
         bits = np.zeros(len(batch), np.int64)
-        for k, column in enumerate(is_bound):
-            bits |= column.astype(np.int64) << k
+        for k, column in enumerate(columns):
+            bits |= (column != UNBOUND).astype(np.int64) << k
         known = np.unique(bits).tolist()
         for bound in known:
             yield bound, None if len(known) == 1 else np.flatnonzero(bits == bound)
@@ -192,7 +193,7 @@ class SweepArea:
                 assert tuple(run.rows.columns) == self.names
                 assert list(self._by_bound(run.rows)) == [(bound, None)], "bound alike"
                 dead = int((run.rows.end <= self._purged).sum())
-                assert 2 * dead <= len(run), "half of a run lives"
+                assert 2 * dead <= run.size, "half of a run lives"
 
 
 def _expiry(run: _Run) -> int:
@@ -214,39 +215,25 @@ class _Run:
 
     def __init__(self, rows: Batch) -> None:
         self.rows = rows
-        self._indexes: dict[tuple[str, ...], _Index] = {}
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @cached_property
-    def last(self) -> int:
-        """When all rows have ended."""
-        return int(self.rows.end.max())
-
-    @cached_property
-    def expiry(self) -> int:
+        self.size = len(rows.end)
+        half = (self.size - 1) // 2
+        self.expiry = int(np.partition(rows.end, half)[half])
         """The first instant at which half of the rows or more have ended."""
-        half = (len(self) - 1) // 2
-        return int(np.partition(self.rows.end, half)[half])
+        self._indexes: dict[tuple[str, ...], _Index] = {}
 
     def near(self, later: _Run) -> bool:
         """Whether it is short enough to be merged with a run that comes later."""
-        return len(self) <= _FACTOR * len(later) or len(self) + len(later) <= _SMALL
+        return self.size <= _FACTOR * later.size or self.size + later.size <= _SMALL
 
     def followed_by(self, later: _Run) -> _Run:
         """One run of both."""
         return _Run(Batch.concat([self.rows, later.rows]))
 
-    def where(self, mask: BoolArray) -> _Run:
-        """The rows where the mask is true."""
-        return _Run(self.rows.where(mask))
-
     def index(self, key: tuple[str, ...]) -> _Index:
         """The index by these variables, made when first asked for."""
         found = self._indexes.get(key)
         if found is None:
-            keys = row_keys([self.rows.columns[name] for name in key], len(self))
+            keys = row_keys([self.rows.columns[name] for name in key], self.size)
             found = self._indexes[key] = _Index(keys, self.rows.start, self.rows.end)
         return found
 
@@ -254,9 +241,9 @@ class _Run:
         self, key: tuple[str, ...], keys: IntArray, start: IntArray, end: IntArray
     ) -> Iterator[tuple[IntArray, IntArray]]:
         """Pairs of a probe and a row with equal keys that overlap in time."""
-        if key not in self._indexes and len(self) <= _SMALL and len(self) * len(keys) <= _BRUTE:
+        if key not in self._indexes and self.size <= _SMALL and self.size * len(keys) <= _BRUTE:
             rows = self.rows
-            equal = row_keys([rows.columns[n] for n in key], len(self)) == keys[:, None]
+            equal = row_keys([rows.columns[n] for n in key], self.size) == keys[:, None]
             equal &= rows.start < end[:, None]
             equal &= rows.end > start[:, None]
             i, j = np.nonzero(equal)
@@ -266,15 +253,15 @@ class _Run:
 
     def check(self) -> None:
         """Asserts what a run promises."""
-        assert len(self)
+        assert self.size == len(self.rows) > 0
         assert (self.rows.start < self.rows.end).all(), "validities are not empty"
         for key, index in self._indexes.items():
-            keys = row_keys([self.rows.columns[name] for name in key], len(self))
+            keys = row_keys([self.rows.columns[name] for name in key], self.size)
             assert (keys[index.order] == index.keys).all()
             assert (self.rows.start[index.order] == index.start).all()
             assert (self.rows.end[index.order] == index.end).all()
-            assert (np.sort(index.order) == np.arange(len(self))).all(), "a permutation"
-            assert index.first[-1] == len(self)
+            assert (np.sort(index.order) == np.arange(self.size)).all(), "a permutation"
+            assert index.first[-1] == self.size
 
 
 class _Index:
