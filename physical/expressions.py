@@ -14,13 +14,11 @@ there is one semantics, and here are short cuts to it.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from streamsparql.algebra.errors import ExpressionError
 from streamsparql.algebra.expressions import (
     And,
     Bound,
@@ -31,12 +29,9 @@ from streamsparql.algebra.expressions import (
     In,
     Not,
     Or,
-    evaluate,
-    value_or_none,
 )
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.node import Node
-from streamsparql.algebra.operators import effective_boolean_value
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.physical.arithmetic import (
@@ -55,15 +50,10 @@ from streamsparql.physical.arithmetic import (
     terms_of,
 )
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
-from streamsparql.physical.results import Found, Results
+from streamsparql.physical.evaluation import Evaluation, Kept, OneByOne
 from streamsparql.physical.rows import Rows
-from streamsparql.physical.terms import BLANK, DECIMAL, IRI_NODE, LITERAL, TermDictionary
+from streamsparql.physical.terms import BLANK, IRI_NODE, LITERAL, TermDictionary
 from streamsparql.physical.thresholds import MIRRORED, against, among, between
-
-Kept = list[Results]
-"""What the sub-expressions of one expression keep."""
-Binding = tuple[Term | None, ...]
-"""The terms of the variables that a sub-expression reads; None for an unbound one."""
 
 
 class Expressed(Protocol):
@@ -105,8 +95,8 @@ class Compiled:
 
     def forget(self) -> None:
         """Drops all ids that are kept, as the dictionary may give them to other terms now."""
-        for results in self._kept:
-            results.clear()
+        for known in self._kept:
+            known.clear()
 
 
 def compiled(expression: Expression, terms: TermDictionary, run: Run) -> Compiled:
@@ -145,29 +135,6 @@ def _depth(node: Node, inner: Sequence[Evaluation]) -> int:
     return 1 + max(depths, default=0)
 
 
-class Evaluation(ABC):
-    """A sub-expression on rows. Each kind gives its truth or its terms; the rest follows."""
-
-    dear = False
-    """Whether it works one by one, so that it pays to ask it about few rows."""
-    depth = 0
-
-    def __init__(self, slow: OneByOne) -> None:
-        self.slow = slow
-
-    def truth(self, rows: Rows) -> Truth:
-        """Its effective boolean value by row: FALSE, TRUE or ERROR."""
-        return self.slow.truth_of_terms(rows.terms, self.ids(rows))
-
-    @abstractmethod
-    def ids(self, rows: Rows) -> IntArray:
-        """Its value by row; 0 for an error."""
-
-    def operand(self, rows: Rows) -> Operand:
-        """Its value by row, as operators on numbers see it."""
-        return Operand.of(rows.terms, self.ids(rows))
-
-
 def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Evaluation:
     match node:
         case Variable(name):
@@ -195,109 +162,6 @@ def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Ev
     return slow
 
 
-# -- One by one ---------------------------------------------------------------------------------
-
-
-class OneByOne(Evaluation):
-    """What has no short cut: evaluated once per distinct binding of the variables that it reads."""
-
-    dear = True
-
-    def __init__(self, expression: Expression, run: Run, kept: Kept) -> None:
-        super().__init__(self)
-        self.expression, self._run, self._kept = expression, run, kept
-        self._variables: tuple[Variable, ...] | None = None
-        self._truths, self._values = Results(np.int8), Results(np.int64)
-        kept += self._truths, self._values
-        self._judge: OneByOne | None = None
-
-    def like(self, expression: Expression) -> OneByOne:
-        """The same of another expression."""
-        return OneByOne(expression, self._run, self._kept)
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The variables that the expression reads."""
-        if self._variables is None:
-            read = (node for node in self.expression.walk() if isinstance(node, Variable))
-            self._variables = tuple(dict.fromkeys(read))
-        return self._variables
-
-    def truth(self, rows: Rows) -> Truth:
-        """Its effective boolean value."""
-        truth: Truth = self._by_binding(rows, self._truths, self._truth)
-        return truth
-
-    def ids(self, rows: Rows) -> IntArray:
-        """Its value."""
-
-        def value(binding: Binding) -> int:
-            found = value_or_none(self.expression, self._row(binding), self._run)
-            return UNBOUND if found is None else rows.terms.id_of(found)
-
-        return self._by_binding(rows, self._values, value)
-
-    def truth_of_terms(self, terms: TermDictionary, ids: IntArray) -> Truth:
-        """The effective boolean values of terms; ERROR for 0."""
-        found = terms.numbers(ids)
-        true: BoolArray = (found.values != 0) & (found.values == found.values)
-        truth = true.view(np.int8)
-        doubtful = (found.kinds == 0) | ((found.kinds == DECIMAL) & (truth == FALSE))
-        if not doubtful.any():
-            return truth
-        for value, code in zip(terms.of_booleans(_BOTH).tolist(), (FALSE, TRUE), strict=True):
-            known = ids == value
-            truth[known] = code
-            doubtful &= ~known
-        truth[ids == UNBOUND] = ERROR
-        index = np.flatnonzero(doubtful & (ids != UNBOUND))
-        if len(index):
-            self._judge = self._judge or self.like(Variable(""))
-            batch = Batch({"": ids[index]}, ids[index], ids[index])
-            truth[index] = self._judge.truth(Rows(terms, batch))
-        return truth
-
-    def _by_binding(self, rows: Rows, known: Results, one: Callable[[Binding], int]) -> Found:
-        if not self.variables:
-            return np.full(len(rows), self._constant(known, one))
-        columns = [rows.ids(variable.name) for variable in self.variables]
-
-        def work_out(new: list[IntArray]) -> list[int]:
-            terms = [_terms_of(rows.terms, column) for column in new]
-            return [one(binding) for binding in zip(*terms, strict=True)]
-
-        return known.of(columns, work_out)
-
-    def _constant(self, known: Results, one: Callable[[Binding], int]) -> int:
-        """Without variables, the result is that of "no term" as the only one."""
-        found: int = known.of([_NO_TERM], lambda _: [one(())])[0]
-        return found
-
-    def _row(self, binding: Binding) -> dict[Variable, Term]:
-        pairs = zip(self.variables, binding, strict=True)
-        return {variable: term for variable, term in pairs if term is not None}
-
-    def _truth(self, binding: Binding) -> int:
-        try:
-            value = evaluate(self.expression, self._row(binding), self._run)
-            return int(effective_boolean_value(value))
-        except ExpressionError:
-            return ERROR
-
-
-_BOTH: BoolArray = np.array([False, True])
-_NO_TERM: IntArray = np.zeros(1, np.int64)
-
-
-def _terms_of(terms: TermDictionary, ids: IntArray) -> list[Term | None]:
-    """The terms of ids, each made once."""
-    distinct, inverse = np.unique(ids, return_inverse=True)
-    if len(distinct) == len(ids):
-        return terms.terms_of(ids)
-    made = terms.terms_of(distinct)
-    return [made[place] for place in inverse.tolist()]
-
-
 # -- Leaves -------------------------------------------------------------------------------------
 
 
@@ -320,6 +184,8 @@ class _Fixed(Evaluation):
 
     def __init__(self, slow: OneByOne) -> None:
         super().__init__(slow)
+        self._made: list[Operand] = []
+        slow.kept.append(self._made)
 
     @property
     def term(self) -> Term | None:
@@ -333,14 +199,16 @@ class _Fixed(Evaluation):
         return self.slow.truth(rows)
 
     def ids(self, rows: Rows) -> IntArray:
-        return self.slow.ids(rows)
+        ids = self.operand(rows).ids
+        assert ids is not None
+        return np.full(len(rows), ids[0])
 
     def operand(self, rows: Rows) -> Operand:
         """One for all rows."""
-        return rows.operand(self, self._one)
-
-    def _one(self, rows: Rows) -> Operand:
-        return Operand.of(rows.terms, self.slow.ids(rows)[:1])
+        if not self._made:
+            ids = np.array([self.slow.constant(rows.terms)], np.int64)
+            self._made.append(Operand.of(rows.terms, ids))
+        return self._made[0]
 
 
 class _IsBound(Evaluation):

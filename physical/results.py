@@ -20,6 +20,7 @@ _TABLE = 1 << 20
 _KEYS = 1 << 17
 """The greatest id with a place in the table, the greatest number of keys."""
 
+Kind = type[np.int8] | type[np.int64]
 Found = npt.NDArray[Any]
 WorkOut = Callable[[list[IntArray]], Sequence[int] | IntArray]
 """Gives the results for bindings that all differ."""
@@ -35,7 +36,7 @@ class Results:
     [30]
     """
 
-    def __init__(self, kind: type[np.int8] | type[np.int64]) -> None:
+    def __init__(self, kind: Kind) -> None:
         self._kind = kind
         self.clear()
 

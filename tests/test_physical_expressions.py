@@ -37,7 +37,7 @@ from streamsparql.algebra.numeric import Number, Single
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, XSD_STRING, Literal, Term
 from streamsparql.algebra.values import literal_of
-from streamsparql.physical import expressions as module
+from streamsparql.physical import evaluation as module
 from streamsparql.physical import results as kept
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.expressions import compiled
