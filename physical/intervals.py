@@ -151,12 +151,11 @@ def told_by(place: IntArray, start: IntArray, end: IntArray, told: IntArray) -> 
     later = np.flatnonzero(~first)
     before[later] = np.maximum(before[later], until[later - 1])
     gap = start > before
-    reach = until > before
-    begin = np.maximum(start, before)
+    piece = first | gap
     last = lasts(first)
     return Parts(
         (place[gap], before[gap], start[gap]),
-        (place[reach], begin[reach], end[reach]),
+        (place[piece], np.maximum(start, before)[piece], until[lasts(piece)]),
         place[last],
         until[last],
     )

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import Bag, Case, Row, agrees, cases, drive, rows_over
+from steps import Bag, Case, Given, Ids, Row, agrees, at_once, cases, drive, one_by_one, rows_over
 
 from streamsparql.algebra import join as algebra
 from streamsparql.algebra.expressions import Call
@@ -24,10 +24,12 @@ from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Solution, Variable, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
+from streamsparql.physical import intervals, sweep_area
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
 from streamsparql.physical.join import Join
 from streamsparql.physical.left_join import LeftJoin
+from streamsparql.physical.operator import INFINITY, Operator
 
 LEFT, RIGHT = ("x", "y", "a"), ("b", "y", "x")
 BOTH = ("x", "y", "a", "b")
@@ -57,22 +59,17 @@ def bag(found: Snapshot[Solution], names: tuple[str, ...]) -> Bag:
     return counted
 
 
-def defined_by(node: Logical, names: tuple[str, ...], *inputs: tuple[str, ...]):
+Definition = Callable[[Bag, Bag], Bag]
+
+
+def defined_by(node: Logical, names: tuple[str, ...]) -> Definition:
     """What a logical operator makes of the snapshots of its operands, on bags of ids."""
 
-    def definition(*bags: Bag) -> Bag:
-        snapshots = [snapshot(one, of) for one, of in zip(bags, inputs, strict=True)]
+    def definition(left: Bag, right: Bag) -> Bag:
+        snapshots = snapshot(left, LEFT), snapshot(right, RIGHT)
         return bag(node.static(0, Inputs(), *snapshots), names)
 
     return definition
-
-
-JOIN = defined_by(algebra.Join(UNIT, UNIT), BOTH, LEFT, RIGHT)
-
-
-@given(inputs)
-def test_a_join_is_the_join_of_the_snapshots(case: Case) -> None:
-    agrees(drive(Join, [LEFT, RIGHT], case), case, JOIN)
 
 
 class Differing:
@@ -88,77 +85,7 @@ class Differing:
 
 DIFFER = Call("!=", (Variable("a"), Variable("b")))
 
-
-def joined_left(condition: Differing | None):
-    return lambda left, right: LeftJoin(left, right, condition)
-
-
-@given(inputs)
-def test_a_left_join_is_the_left_join_of_the_snapshots(case: Case) -> None:
-    definition = defined_by(algebra.LeftJoin(UNIT, UNIT), BOTH, LEFT, RIGHT)
-    agrees(drive(LeftJoin, [LEFT, RIGHT], case), case, definition)
-
-
-@given(inputs)
-def test_a_left_join_filters_its_matches(case: Case) -> None:
-    definition = defined_by(algebra.LeftJoin(UNIT, UNIT, DIFFER), BOTH, LEFT, RIGHT)
-    make = joined_left(Differing("a", "b"))
-    agrees(drive(make, [LEFT, RIGHT], case), case, definition)
-
-
-@given(inputs)
-def test_minus_is_the_minus_of_the_snapshots(case: Case) -> None:
-    definition = defined_by(algebra.Minus(UNIT, UNIT), LEFT, LEFT, RIGHT)
-    agrees(drive(Minus, [LEFT, RIGHT], case), case, definition)
-
-
-@given(inputs)
-def test_minus_without_common_variables_takes_nothing_away(case: Case) -> None:
-    names = ("c", "d", "e")
-    definition = defined_by(algebra.Minus(UNIT, UNIT), LEFT, LEFT, names)
-    agrees(drive(Minus, [LEFT, names], case), case, definition)
-
-
-Partner = Callable[[tuple[int, ...], tuple[int, ...]], bool]
-
-
-def agree(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return compatible(solution(one, LEFT), solution(other, RIGHT))
-
-
-def equal(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return one[2] == other[0] and one[1] == other[2]
-
-
-ON: list[tuple[list[tuple[str, str]] | None, Partner]] = [
-    (None, agree),
-    ([("a", "b"), ("y", "x")], equal),
-    ([], lambda one, other: True),
-]
-
-
-@pytest.mark.parametrize(("on", "partner"), ON)
-@given(case=inputs)
-def test_semi_and_anti_join_part_the_rows(
-    on: list[tuple[str, str]] | None, partner: Partner, case: Case
-) -> None:
-    def parted(positive: bool) -> Callable[[Bag, Bag], Bag]:
-        return lambda left, right: Counter(
-            {row: n for row, n in left.items() if any(partner(row, o) for o in right) == positive}
-        )
-
-    def marked(left: Bag, right: Bag) -> Bag:
-        marks = {True: TRUE, False: FALSE}
-        return Counter(
-            {(*row, marks[any(partner(row, o) for o in right)]): n for row, n in left.items()}
-        )
-
-    names = [LEFT, RIGHT]
-    agrees(drive(lambda a, b: SemiJoin(a, b, on), names, case), case, parted(True))
-    agrees(drive(lambda a, b: AntiJoin(a, b, on), names, case), case, parted(False))
-    agrees(drive(lambda a, b: Mark(a, b, on, "m", Marks()), names, case), case, marked)
-
-
+Partner = Callable[[Ids, Ids], bool]
 FALSE, TRUE = -7, -8
 
 
@@ -167,6 +94,86 @@ class Marks:
 
     def of_booleans(self, values: BoolArray) -> IntArray:
         return np.where(values, TRUE, FALSE)
+
+
+def agree(one: Ids, other: Ids) -> bool:
+    return compatible(solution(one, LEFT), solution(other, RIGHT))
+
+
+def equal(one: Ids, other: Ids) -> bool:
+    return one[2] == other[0] and one[1] == other[2]
+
+
+def parted(partner: Partner, positive: bool) -> Definition:
+    """The left rows that have a partner, or those that have none."""
+    return lambda left, right: Counter(
+        {row: n for row, n in left.items() if any(partner(row, o) for o in right) == positive}
+    )
+
+
+def marked(partner: Partner) -> Definition:
+    """The left rows, each with whether it has a partner."""
+
+    def mark(row: Ids, right: Bag) -> int:
+        return TRUE if any(partner(row, other) for other in right) else FALSE
+
+    return lambda left, right: Counter({(*row, mark(row, right)): n for row, n in left.items()})
+
+
+ON = [("a", "b"), ("y", "x")]
+OPERATORS: dict[str, tuple[Callable[..., Operator], Definition]] = {
+    "join": (Join, defined_by(algebra.Join(UNIT, UNIT), BOTH)),
+    "left join": (LeftJoin, defined_by(algebra.LeftJoin(UNIT, UNIT), BOTH)),
+    "left join with a condition": (
+        lambda left, right: LeftJoin(left, right, Differing("a", "b")),
+        defined_by(algebra.LeftJoin(UNIT, UNIT, DIFFER), BOTH),
+    ),
+    "minus": (Minus, defined_by(algebra.Minus(UNIT, UNIT), LEFT)),
+    "semi join": (SemiJoin, parted(agree, True)),
+    "anti join": (AntiJoin, parted(agree, False)),
+    "mark": (lambda a, b: Mark(a, b, None, "m", Marks()), marked(agree)),
+    "semi join on columns": (lambda a, b: SemiJoin(a, b, ON), parted(equal, True)),
+    "anti join on columns": (lambda a, b: AntiJoin(a, b, ON), parted(equal, False)),
+    "mark on columns": (lambda a, b: Mark(a, b, ON, "m", Marks()), marked(equal)),
+    "semi join on nothing": (lambda a, b: SemiJoin(a, b, []), parted(lambda a, b: True, True)),
+}
+
+
+def check(name: str, case: Case) -> None:
+    make, definition = OPERATORS[name]
+    agrees(drive(make, [LEFT, RIGHT], case), case, definition)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@given(case=inputs)
+def test_an_operator_is_its_definition_on_the_snapshots(name: str, case: Case) -> None:
+    check(name, case)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OPERATORS)
+@settings(max_examples=3000)
+@given(case=inputs)
+def test_an_operator_is_its_definition_on_many_snapshots(name: str, case: Case) -> None:
+    check(name, case)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@settings(max_examples=30)
+@given(case=inputs)
+def test_long_runs_and_small_blocks_change_nothing(name: str, case: Case) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep_area, "_BRUTE", -1)
+        patch.setattr(sweep_area, "_FEW", 0)
+        patch.setattr(sweep_area, "_WASTE", 0)
+        patch.setattr(intervals, "BLOCK", 2)
+        check(name, case)
+
+
+def test_minus_without_common_variables_takes_nothing_away() -> None:
+    case = one_by_one([Row((1, 2, 3), 0, 9)], [Row((1, 2, 3), 2, 5)])
+    given_rows = drive(Minus, [LEFT, ("c", "d", "e")], case)
+    agrees(given_rows, case, lambda left, right: left)
 
 
 @st.composite
@@ -204,3 +211,124 @@ def test_a_left_join_with_ready_made_matches_adds_the_gaps(case: Case) -> None:
 
     names = [(*LEFT, "n"), ("n", "b", "x")]
     agrees(drive(lambda a, b: LeftJoinOn(a, b, "n"), names, case), case, definition)
+
+
+# -- What no small random case shows -------------------------------------------------------------
+
+
+def column_rows(start: IntArray, end: IntArray, **columns: IntArray | int) -> Batch:
+    """A batch of many rows; a number stands for a column of it."""
+    full = {name: np.broadcast_to(column, len(start)) for name, column in columns.items()}
+    return Batch(full, start, end)
+
+
+def steps_of(
+    make: Callable[..., Operator], left: Batch, right: Batch, steps: int
+) -> tuple[list[Batch], Operator]:
+    """Plays two batches to an operator in steps of equal length, with tight watermarks."""
+    operator = make(Given(tuple(left.columns)), Given(tuple(right.columns)))
+    last = int(max(left.start[-1], right.start[-1])) + 1
+    cuts = np.linspace(0, last, steps + 1).astype(np.int64)
+    out = []
+    for k in range(steps):
+        parts = [
+            side.part(*np.searchsorted(side.start, cuts[k : k + 2]).tolist())
+            for side in (left, right)
+        ]
+        mark = int(cuts[k + 1]) if k < steps - 1 else INFINITY
+        out.append(operator.step(parts, [mark, mark], False)[0])
+    return out, operator
+
+
+def short_lived(seed: int, many: int, name: str) -> Batch:
+    """Rows of one key, each for 1 to 10 ms."""
+    random = np.random.default_rng(seed)
+    start = np.sort(random.integers(0, many, many))
+    return column_rows(start, start + random.integers(1, 11, many), k=7, **{name: np.arange(many)})
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+@pytest.mark.parametrize("forever", [False, True])
+def test_one_giant_key_of_short_lives_does_not_explode(steps: int, forever: bool) -> None:
+    left, right = short_lived(1, 100_000, "a"), short_lived(2, 100_000, "b")
+    if forever:  # one row that lives on must not make all others candidates for ever
+        right.end[500] = INFINITY
+    out, operator = steps_of(Join, left, right, steps)
+    begun = np.searchsorted(right.start, left.end, "left")
+    ended = np.searchsorted(np.sort(right.end), left.start, "right")
+    assert sum(map(len, out)) == int((begun - ended).sum())
+    assert operator.size() == 0
+
+
+def test_a_million_duplicates_meet_one_row() -> None:
+    many = 1_000_000
+    same = column_rows(np.full(many, 5), np.full(many, 9), k=7)
+    one = column_rows(np.array([3]), np.array([7]), k=7, b=1)
+    for left, right in ((same, one), (one, same)):
+        out, _ = steps_of(Join, left, right, 1)
+        assert sum(map(len, out)) == many
+    out, _ = steps_of(LeftJoin, one, same, 1)
+    starts, ends = np.concatenate([b.start for b in out]), np.concatenate([b.end for b in out])
+    assert len(starts) == many + 1
+    assert (starts[0], ends[0]) == (3, 5)
+    out, _ = steps_of(AntiJoin, same, one, 1)
+    assert {(*map(int, pair),) for b in out for pair in zip(b.start, b.end)} == {(7, 9)}
+
+
+def test_keys_that_collide_are_told_apart() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep_area, "row_keys", lambda columns, rows: np.zeros(rows, np.int64))
+        left = [Row((x, y, 1), 0, 9) for x in (1, 2) for y in (1, 2, 3)]
+        right = [Row((5, y, x), 2, 5) for x in (2, 3) for y in (2, 3, 4)]
+        for name in OPERATORS:
+            check(name, at_once(left, right))
+
+
+class Integers:
+    """A dictionary of inlined integers in an order of its own."""
+
+    def integers_of(self, ids: IntArray) -> IntArray:
+        return -ids
+
+
+def test_stamps_play_no_part_in_compatibility_and_merge_by_their_greatest() -> None:
+    left = [Row((1, -5, -2), 0, 9), Row((2, 0, -4), 0, 9)]
+    right = [Row((-3, -7, 1), 0, 9), Row((0, -1, 2), 0, 9)]
+    names = [("x", ".ta", ".tb"), (".ta", ".tb", "x")]
+    for make in (Join, LeftJoin):
+
+        def with_terms(a: Operator, b: Operator, make: Callable[..., Operator] = make) -> Operator:
+            return make(a, b, terms=Integers())
+
+        given_rows = drive(with_terms, names, at_once(left, right))
+        assert {row.ids for row in given_rows} == {(1, -5, -7), (2, 0, -4)}
+
+
+def test_what_met_a_static_side_is_kept_nowhere() -> None:
+    static = column_rows(np.zeros(50, np.int64), np.full(50, INFINITY), k=np.arange(1, 51), b=1)
+    for make in (Join, LeftJoin, SemiJoin, AntiJoin, Minus):
+        operator = make(Given(("k", "a")), Given(("k", "b")))
+        nothing = Batch.empty(("k", "b"))
+        operator.step([Batch.empty(("k", "a")), static], [0, INFINITY], False)
+        for t in range(0, 1000, 100):
+            times = np.arange(t, t + 100)
+            left = column_rows(times, times + 10_000, k=times % 90 + 1, a=2)
+            batch, mark = operator.step([left, nothing], [t + 100, INFINITY], False)
+            assert mark == t + 100
+            assert len(batch) >= 40, "known at once"
+            assert operator.size() == 50
+
+
+def test_state_goes_with_what_has_ended() -> None:
+    for make in (Join, LeftJoin, SemiJoin, AntiJoin, Minus):
+        operator = make(Given(("k", "a")), Given(("k", "b")))
+        for t in range(0, 20_000, 1000):
+            times = np.arange(t, t + 1000, 10)
+            left = column_rows(times, times + 1500, k=times % 7, a=2)
+            right = column_rows(times, times + 700, k=times % 5, b=3)
+            operator.step([left, right], [t + 1000, t + 990], False)
+            assert operator.size() < 3000
+        empty = [Batch.empty(("k", "a")), Batch.empty(("k", "b"))]
+        operator.step(empty, [30_000, 30_000], False)
+        assert operator.size() == 0
+        assert not any(len(column) for column in operator.held())
