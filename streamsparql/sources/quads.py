@@ -40,18 +40,7 @@ def line_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> It
         for at in range(0, len(lines), size):
             some = lines.slice(at, size)
             here = [r for r in rejects if line + at <= r.position < line + at + len(some)]
-            yield _chunk(some, line + at, reading, timed, here)
-
-
-def _unusual(lines: pa.StringArray) -> BoolArray:
-    """The lines whose blanks are not one space each between terms, or may be not."""
-    if not len(lines):
-        return np.zeros(0, np.bool_)
-    found = pc.match_substring_regex(lines, _BLANKS).to_numpy(zero_copy_only=False)
-    return np.asarray(found, np.bool_)
-
-
-_BLANKS = r"\t|  |^ "
+            yield _chunk(some, line + at, reading, timed, here, b"\t" in block)
 
 
 def _without_wrong_bytes(block: bytes, line: int, reading: Reading) -> tuple[bytes, list[Reject]]:
@@ -86,9 +75,14 @@ class _Columns(NamedTuple):
 
 
 def _chunk(
-    lines: pa.StringArray, first: int, reading: Reading, timed: bool, rejects: list[Reject]
+    lines: pa.StringArray,
+    first: int,
+    reading: Reading,
+    timed: bool,
+    rejects: list[Reject],
+    tabs: bool,
 ) -> Chunk:
-    fast, odd = _split(lines, 4 if timed else 3)
+    fast, odd = _split(lines, 4 if timed else 3, tabs)
     columns = fast
     if len(odd):
         slow, wrong = _parsed(lines, odd, first, reading, timed)
@@ -104,26 +98,42 @@ def _chunk(
     return reading.chunk((s, p, o), stamps, places + first, original, None, rejects)
 
 
-def _split(lines: pa.StringArray, width: int) -> tuple[_Columns, IntArray]:
-    """The terms of the lines that are written plainly, and the places of the others."""
+def _split(lines: pa.StringArray, width: int, tabs: bool) -> tuple[_Columns, IntArray]:
+    """The terms of the lines that are written plainly, and the places of the others.
+
+    Two blanks in a row show as an empty term, or as an object with a blank at its edge; a blank
+    that is missing shows in a predicate or a graph name that is none.
+    """
     head = pc.split_pattern(lines, " ", max_splits=2)
     places = _of_length(head, 3)
-    unusual = _unusual(lines)
-    if unusual.any():
-        places = places[~unusual[places]]
     s, p, rest = (_part(head, places, k, 3) for k in range(3))
     tail = pc.split_pattern(rest, " ", max_splits=width - 2, reverse=True)
     inner = _of_length(tail, width - 1)
     terms = [_part(tail, inner, k, width - 1) for k in range(width - 1)]
-    ended = pc.is_in(terms.pop(), _ENDS).to_numpy(zero_copy_only=False)
-    if len(inner) < len(rest) or not ended.all():
-        inner, index = inner[ended], pa.array(np.flatnonzero(ended))
-        terms = [column.take(index) for column in terms]
+    plain = _mask(pc.is_in(terms.pop(), _ENDS))
+    plain &= ~_mask(pc.or_(pc.starts_with(terms[0], " "), pc.ends_with(terms[0], " ")))
+    if tabs:
+        marked = _mask(pc.match_substring(lines, "\t"))
+        plain &= ~marked[places[inner]]
+    if len(inner) < len(rest):
         s, p = s.take(pa.array(inner)), p.take(pa.array(inner))
         places = places[inner]
-    plain = np.zeros(len(lines), np.bool_)
-    plain[places] = True
-    return _Columns([s, p, *terms], places), np.flatnonzero(~plain)
+    columns = [s, p, *terms]
+    plain &= _mask(pc.and_(pc.starts_with(p, "<"), pc.ends_with(p, ">")))
+    plain &= _mask(pc.binary_length(s)) > 0
+    for name in terms[1:]:
+        plain &= _mask(pc.or_(pc.starts_with(name, "<"), pc.starts_with(name, '"')))
+    if not plain.all():
+        index = pa.array(np.flatnonzero(plain))
+        columns = [column.take(index) for column in columns]
+        places = places[plain]
+    others = np.ones(len(lines), np.bool_)
+    others[places] = False
+    return _Columns(columns, places), np.flatnonzero(others)
+
+
+def _mask(column: pa.Array) -> BoolArray:
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 _ENDS = pa.array([".\n", ".\r\n", "."])
