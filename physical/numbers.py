@@ -137,10 +137,12 @@ def integer_values(ids: IntArray) -> IntArray:
 
 def double_values(ids: IntArray) -> FloatArray:
     """The values of inlined canonical doubles."""
-    payload = ids & _PAYLOAD
-    negative = payload < POSITIVE
-    size = np.where(negative, POSITIVE - 1 - payload, payload - POSITIVE)
-    bits = np.where(size == 0, 0, size + LOW_EXPONENT) | np.where(negative, _LEAST, 0)
+    flip = (ids >> 60 & 1) - 1  # all ones where the double is negative
+    size = (ids ^ flip) & (POSITIVE - 1)
+    bits = size + LOW_EXPONENT | flip & _LEAST
+    zero = size == 0
+    if zero.any():
+        bits[zero] = flip[zero] & _LEAST
     return bits.view(np.float64)
 
 

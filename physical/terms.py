@@ -33,6 +33,7 @@ from streamsparql.physical.lexical import (
     NOT_EXACT,
     NUMBER_ENDS,
     Spans,
+    few_ids,
     inlined_id,
     inlined_ids,
     literal_id,
@@ -82,8 +83,8 @@ __all__ = [
 ]
 
 _UNKNOWN = -1  # of a kind: nobody has asked yet
-_FEW = 64  # below so many texts a loop is faster than arrays
-_MANY = 256  # from so many new entries on Arrow is faster than a loop
+_HANDFUL = 16  # below so many texts each is read by itself
+_FEW = 256  # from so many on arrays are faster than Python's loops
 _MILLION = 10**6
 
 _KIND_OF = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
@@ -183,7 +184,7 @@ class TermDictionary:
 
     def _encode_list(self, texts: Sequence[str | None], source: str) -> IntArray:
         known: Any = self._known.get
-        if len(texts) >= 4 * _MANY:
+        if len(texts) >= 4 * _FEW:
             sample = [*map(known, texts[:: len(texts) // 16])]
             if 2 * sample.count(None) > len(sample):  # most are new: no use in looking for each
                 return self._encode_new(list(texts), source)
@@ -196,9 +197,14 @@ class TermDictionary:
 
     def _encode_new(self, texts: list[str | None], source: str) -> IntArray:
         """The ids of texts that are not known as they stand."""
-        if len(texts) < _FEW:
+        if len(texts) < _HANDFUL:
             return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
         strings = ["" if text is None else text for text in texts]
+        if len(texts) < _FEW:
+            ids = few_ids(strings)
+            for i in np.flatnonzero(ids == 0).tolist():
+                ids[i] = self._read(strings[i], source)
+            return ids
         spans = Spans.of_list(strings)
         if spans is None:
             try:
@@ -208,7 +214,7 @@ class TermDictionary:
         ids = inlined_ids(spans, lambda at: pa.array([strings[i] for i in at.tolist()]))
         rest = np.flatnonzero(ids == 0)
         others = [strings[i] for i in rest.tolist()]
-        if len(rest) < _MANY:
+        if len(rest) < _FEW:
             ids[rest] = [self._read(text, source) for text in others]
         else:
             encoded = pa.array(others, pa.string()).dictionary_encode()
@@ -415,7 +421,7 @@ class TermDictionary:
             return
         left = np.unique(unknown)
         self._kinds[left] = NO_NUMBER
-        texts = to_arrow(self._texts[left]) if len(left) >= _FEW else None
+        texts = to_arrow(self._texts[left]) if len(left) >= _HANDFUL else None
         strings = self._texts[left].tolist() if texts is None else []
         for name, end in NUMBER_ENDS.items():
             if texts is None:
