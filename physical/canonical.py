@@ -16,7 +16,7 @@ import numpy as np
 
 from streamsparql.physical import keys
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.elements import ByEnd, turned
+from streamsparql.physical.elements import ByEnd, in_time, turned
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.pieces import coalesced
@@ -173,8 +173,7 @@ class ByStamps:
 
     def take(self, batch: Batch, watermark: int, cut: bool) -> Batch:
         """Takes rows in; gives those that stand unchanged until they are cut, or something is."""
-        self._coming.push(batch.project(self._names))
-        new = self._coming.release(watermark - 1)
+        new = in_time(self._coming, batch.project(self._names), watermark - 1)
         self._live.push(turned(new))
         events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
         for t, row, times in sorted(events, key=itemgetter(0)):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from streamsparql.algebra import shape
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.canonical import LEVEL, ByStamps, Canonical
-from streamsparql.physical.elements import Unions
+from streamsparql.physical.elements import Queue, Unions, in_time
 from streamsparql.physical.group import Aggregation, Call
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import Operator, Step
@@ -34,8 +34,8 @@ class Distinct(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """What is newly covered, as far as no earlier start can come."""
         (watermark,) = watermarks
-        self._coming.push(batches[0].project(self.names))
-        return self._unions.take(self._coming.release(watermark), watermark), watermark
+        batch = in_time(self._coming, batches[0].project(self.names), watermark)
+        return self._unions.take(batch, watermark), watermark
 
     def size(self) -> int:
         """Rows that hold, and those that are still to start."""
@@ -117,7 +117,7 @@ class Number(Operator):
             self._rows = ByStamps(input.names, stamps, terms)
         else:
             self._rows = Canonical(input.names, input.names)
-        self._ready = Heap(self.names)
+        self._ready = Queue(self.names)
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """The levels that are known, as far as none that starts earlier is still open."""

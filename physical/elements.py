@@ -21,7 +21,43 @@ def turned(batch: Batch) -> Batch:
     return batch.over(batch.end, batch.start)
 
 
-class ByEnd(Heap):
+def in_time(coming: Heap, batch: Batch, bound: int) -> Batch:
+    """The rows that start no later than `bound`, of a batch and those that wait; the others wait.
+
+    >>> coming = Heap(["x"])
+    >>> batch = Batch({"x": np.array([1, 2])}, np.array([3, 8]), np.array([9, 9]))
+    >>> in_time(coming, batch, 5).columns["x"].tolist(), len(coming)
+    ([1], 1)
+    """
+    if not len(coming) and (not len(batch) or batch.start[-1] <= bound):
+        return batch
+    coming.push(batch)
+    return coming.release(bound)
+
+
+class Queue(Heap):
+    """A heap that knows its first start, so that there is no work where none is due."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(tuple(names))
+        self._first = INFINITY
+
+    def push(self, batch: Batch) -> None:
+        """Puts rows in, in any order."""
+        if len(batch):
+            self._first = min(self._first, int(batch.start.min()))
+            super().push(batch)
+
+    def release(self, bound: int) -> Batch:
+        """Takes out the rows that start at `bound` or before, in order."""
+        if bound < self._first:
+            return self._nothing
+        found = super().release(bound)
+        self._first = min((int(run.start[0]) for run in self._runs), default=INFINITY)
+        return found
+
+
+class ByEnd(Queue):
     """Rows turned round, in the order of their end.
 
     >>> rows = ByEnd(["x"])
@@ -49,6 +85,7 @@ class ByEnd(Heap):
             if len(run):
                 kept.append(run)
         self._runs = kept
+        self._first = min((int(run.start[0]) for run in kept), default=INFINITY)
         return Batch.concat(found)
 
     def first_start(self) -> int:
@@ -69,7 +106,8 @@ class Unions:
     def __init__(self, names: Sequence[str]) -> None:
         self._slots = Slots(len(names))
         self._covered = np.full(self._slots.capacity, NEVER)
-        self._ready = Heap(tuple(names))
+        self._ready = Queue(names)
+        self._entered = 0  # rows, since idle slots were looked for
         self._watermark = NEVER
 
     def __len__(self) -> int:
@@ -86,8 +124,10 @@ class Unions:
         self._watermark = watermark
         if len(batch):
             self._ready.push(self._newly_covered(batch))
-        if len(self._slots):
+        self._entered += len(batch)
+        if 8 * self._entered > len(self._slots):
             self._slots.keep(self._alive())
+            self._entered = 0
         return self._ready.release(watermark)
 
     def _newly_covered(self, batch: Batch) -> Batch:

@@ -23,7 +23,7 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.elements import NEVER, ByEnd, turned
+from streamsparql.physical.elements import NEVER, ByEnd, Queue, in_time, turned
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.intervals import blocks, firsts
 from streamsparql.physical.operator import INFINITY, Operator, Step
@@ -63,9 +63,10 @@ class Aggregation(Operator):
         self._coming_names = tuple(dict.fromkeys((*keys, *read)))
         self._coming = Heap(self._coming_names)
         self._none = Batch.empty((*self._coming_names, SLOT))
-        self._ready = Heap(self.names)
+        self._ready = Queue(self.names)
         self._since = np.full(self._slots.capacity, INFINITY)
         self._standing = np.zeros((len(calls), self._slots.capacity), np.int64)
+        self._gone = 0  # groups, since idle slots were looked for
         if self._always():
             self._slots.of([], 1)
             self._since[0] = begin
@@ -90,9 +91,8 @@ class Aggregation(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """The values whose time is over; with a cut, those that stand up to the watermark too."""
         (watermark,) = watermarks
-        self._coming.push(batches[0].project(self._coming_names))
-        new = self._coming.release(watermark - 1)
-        self._advance(new, watermark)
+        batch = batches[0].project(self._coming_names)
+        self._advance(in_time(self._coming, batch, watermark - 1), watermark)
         bound = min(watermark, int(self._since.min()))
         if bound < watermark and (cut or watermark == INFINITY):
             self._cut(watermark)
@@ -114,8 +114,10 @@ class Aggregation(Operator):
         parts = [batch for pair in events for batch in pair if len(batch)]
         if not parts:
             return
-        slots = np.concatenate([batch.columns[SLOT] for batch in parts])
-        times = np.concatenate([batch.start for batch in parts])
+        slots, times = parts[0].columns[SLOT], parts[0].start
+        if len(parts) > 1:
+            slots = np.concatenate([batch.columns[SLOT] for batch in parts])
+            times = np.concatenate([batch.start for batch in parts])
         if self._always():
             times = np.maximum(times, self._begin)
         sweep = Sweep(slots, times, self._slots.capacity)
@@ -126,8 +128,10 @@ class Aggregation(Operator):
         values = [value.after(flows[place]) for place, value in self._values]
         exists = np.ones(len(sweep), np.bool_) if self._always() else flows[0].rows > 0
         self._emit(sweep, exists, values)
-        if self.keys:
+        self._gone += int(np.count_nonzero(~exists[sweep.final]))
+        if 8 * self._gone > len(self._slots):
             self._slots.keep(self._since < INFINITY)
+            self._gone = 0
 
     def _emit(self, sweep: Sweep, exists: BoolArray, values: list[IntArray]) -> None:
         """Puts out the values that the points end, and keeps those that stand after the last."""
@@ -208,12 +212,12 @@ class Annotate(Operator):
         super().__init__((*input.names, call.variable), input)
         self._groups = Aggregation(input, keys, [call], terms, run)
         self._coming, self._rows = Heap(input.names), ByEnd(input.names)
-        self._ready = Heap(self.names)
+        self._ready = Queue(self.names)
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """Rows with the values that are over."""
-        self._coming.push(batches[0].project(self.inputs[0].names))
-        self._rows.push(turned(self._coming.release(watermarks[0] - 1)))
+        batch = batches[0].project(self.inputs[0].names)
+        self._rows.push(turned(in_time(self._coming, batch, watermarks[0] - 1)))
         values, known = self._groups.step(batches, watermarks, cut)
         if len(values):
             self._meet(values)

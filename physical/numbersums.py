@@ -74,18 +74,26 @@ class NumberSums:
     def __init__(self, terms: TermDictionary) -> None:
         self._terms = terms
         self._binary, self._millionths = ExactSums(), ExactSums()
-        self._bad, self._strange, self._doubles, self._decimals = (Tally() for _ in range(4))
+        self._bad, self._strange, self._decimals, self._others = (Tally() for _ in range(4))
 
     def after(self, sweep: Sweep, ids: IntArray, count: IntArray, rows: IntArray) -> Totals:
         """The totals after each point, of events that add a term `count` times."""
         added = summands(self._terms, ids)
         many = np.abs(count) > _MANY
+        if added.double.all() and not self._others.used and not many.any():
+            return Totals(
+                self._terms,
+                rows,
+                None,
+                self._binary.after(sweep, added.mantissa, added.exponent, count),
+                None,
+            )
         strange = added.strange | many & ~added.bad
         kinds = Kinds(
             self._bad.after(sweep, np.where(added.bad, count, 0)),
             self._strange.after(sweep, np.where(strange, count, 0)),
-            self._doubles.after(sweep, np.where(added.double, count, 0)),
             self._decimals.after(sweep, np.where(added.decimal, count, 0)),
+            rows - self._others.after(sweep, np.where(added.double, 0, count)),
         )
         plain = np.where(many, 0, count)
         binary = self._binary.after(sweep, added.mantissa, added.exponent, plain)
@@ -101,8 +109,8 @@ class Kinds(NamedTuple):
 
     bad: IntArray
     strange: IntArray
-    doubles: IntArray
     decimals: IntArray
+    doubles: IntArray
 
 
 class Totals:
@@ -112,18 +120,23 @@ class Totals:
         self,
         terms: TermDictionary,
         rows: IntArray,
-        kinds: Kinds,
+        kinds: Kinds | None,
         binary: Limbs,
         millionths: Limbs | None,
     ) -> None:
         self._terms, self._rows = terms, rows
-        bad, strange, doubles, decimals = kinds
-        self._error = bad > 0
-        self._odd = ((strange > 0) | (rows >= _ALL) | (doubles > 0) & (decimals > 0)) & ~self._error
-        plain = ~(self._odd | self._error)
-        self._double = plain & (doubles > 0)
-        self._whole = plain & (doubles == 0) & (decimals == 0)
-        self._decimal = plain & (decimals > 0) & (doubles == 0)
+        self._odd = rows >= _ALL
+        if kinds is None:  # all are doubles
+            self._double, self._whole = (rows > 0) & ~self._odd, rows == 0
+            self._decimal = np.zeros(len(rows), np.bool_)
+        else:
+            bad, strange, decimals, doubles = kinds
+            self._odd |= (strange > 0) | (doubles > 0) & (decimals > 0)
+            self._odd &= bad == 0
+            plain = ~(self._odd | (bad > 0))
+            self._double = plain & (doubles > 0)
+            self._whole = plain & (doubles == 0) & (decimals == 0)
+            self._decimal = plain & (decimals > 0) & (doubles == 0)
         self._floats = binary.doubles() if self._double.any() else np.zeros(len(rows))
         self._exact = np.zeros(len(rows), np.int64)
         if not self._double.all():

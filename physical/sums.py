@@ -13,6 +13,9 @@ at most.
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,6 +30,9 @@ MOST = 1 << 53
 
 _BITS = 32
 _MASK = (1 << _BITS) - 1
+_LARGEST = 1 << 62
+_FEW = 16
+"""Up to so many numbers Python's own integers are faster than arrays."""
 _TOP = 62  # bits of a rounded sum's integer: more than a double has, and one that tells the rest
 
 
@@ -38,28 +44,50 @@ class Limbs:
     """
 
     def __init__(self, base: int, limbs: IntArray) -> None:
-        self._base = base
-        signed = _carried(limbs)
-        self._negative = signed[-1] < 0
-        self._limbs = _carried(np.where(self._negative, -limbs, limbs))
+        self._base, self._limbs = base, limbs
+        self._few = limbs.shape[1] <= _FEW
+
+    def _exact(self) -> list[int]:
+        """Each number as one integer, which counts multiples of 2**`base`."""
+        rows = self._limbs.tolist()
+        return [
+            sum(limb << (_BITS * i) for i, limb in enumerate(number))
+            for number in (zip(*rows, strict=True) if rows else [()] * self._limbs.shape[1])
+        ]
+
+    @cached_property
+    def _carried(self) -> tuple[BoolArray, IntArray]:
+        """Which numbers are negative, and all without their sign, in limbs of 32 bits."""
+        negative = _carried(self._limbs)[-1] < 0
+        return negative, _carried(np.where(negative, -self._limbs, self._limbs))
 
     def integers(self) -> tuple[IntArray, BoolArray]:
         """The numbers, which must be integers, and where they fit."""
-        fits = np.ones(self._limbs.shape[1], np.bool_)
-        values = np.zeros(len(fits), np.int64)
-        for i, limb in enumerate(self._limbs):
+        if self._few:
+            shift = max(0, -self._base)
+            exact = [number >> shift for number in self._exact()]
+            fits = [-_LARGEST < number < _LARGEST for number in exact]
+            small = (number if fit else 0 for number, fit in zip(exact, fits, strict=True))
+            return np.fromiter(small, np.int64, len(exact)), np.array(fits, np.bool_)
+        negative, limbs = self._carried
+        fit = np.ones(len(negative), np.bool_)
+        values = np.zeros(len(negative), np.int64)
+        for i, limb in enumerate(limbs):
             exponent = self._base + _BITS * i
             if exponent in (0, _BITS):
-                fits &= limb < 1 << (_BITS - 1 if exponent else _BITS)
+                fit &= limb < 1 << (_BITS - 2 if exponent else _BITS)
                 values += (limb & _MASK) << exponent
             elif exponent > 0:
-                fits &= limb == 0
-        return np.where(self._negative, -values, values), fits
+                fit &= limb == 0
+        return np.where(negative, -values, values), fit
 
     def doubles(self) -> FloatArray:
         """The nearest doubles, ties to even, as IEEE 754 rounds."""
-        size = self._limbs.shape[1]
-        limbs = np.concatenate([np.zeros((3, size), np.int64), self._limbs])
+        if self._few:
+            return np.array([_quotient(number, self._base) for number in self._exact()], np.float64)
+        negative, limbs = self._carried
+        size = len(negative)
+        limbs = np.concatenate([np.zeros((3, size), np.int64), limbs])
         some = limbs != 0
         top = len(limbs) - 1 - np.argmax(some[::-1], axis=0)
         top[~some.any(axis=0)] = 3
@@ -68,10 +96,11 @@ class Limbs:
         rest = np.cumsum(some, axis=0)[top - 3, here] > 0
         bits = np.frexp(one.astype(np.float64))[1].astype(np.int64)
         shift = _TOP - _BITS - bits
+        back = np.maximum(-shift, 0)
         value = (one << (_TOP - bits)) + np.where(
-            shift >= 0, two << np.maximum(shift, 0), two >> np.maximum(-shift, 0)
+            shift >= 0, two << np.maximum(shift, 0), two >> back
         )
-        rest |= (two & ((1 << np.maximum(-shift, 0)) - 1)) != 0
+        rest |= (two & ((1 << back) - 1)) != 0
         low = np.minimum(_BITS - shift, _BITS)
         value += np.where(shift > 0, three >> low, 0)
         rest |= (three & ((1 << low) - 1)) != 0
@@ -79,7 +108,15 @@ class Limbs:
         exponent = self._base + _BITS * (top - 3) + bits - _TOP
         with np.errstate(over="ignore", under="ignore"):
             found: FloatArray = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
-        return np.where(self._negative, -found, found)
+        return np.where(negative, -found, found)
+
+
+def _quotient(number: int, exponent: int) -> float:
+    """number * 2**exponent, rounded once: so are quotients of Python's integers."""
+    try:
+        return float(number << exponent) if exponent >= 0 else number / (1 << -exponent)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _carried(limbs: IntArray) -> IntArray:
@@ -123,8 +160,8 @@ class ExactSums:
         signed = np.where(mantissa < 0, -count, count)
         for i in range(len(deltas)):
             shift = exponent - (self._base + _BITS * i)
-            left = size << np.clip(shift, 0, 63)
-            limb = np.where(shift < 0, size >> np.clip(-shift, 0, 63), left) & _MASK
+            left = size << np.minimum(np.maximum(shift, 0), 63)
+            limb = (left >> np.minimum(np.maximum(-shift, 0), 63)) & _MASK
             np.multiply(limb, signed, out=deltas[i])
         return Limbs(self._base, sweep.after(self._state, deltas))
 
