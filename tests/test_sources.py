@@ -6,6 +6,7 @@ The law of all of them: items in = rows + dropped by predicate + rejects, whatev
 from __future__ import annotations
 
 import csv
+import doctest
 import gzip
 import io
 import json
@@ -724,3 +725,8 @@ def test_statements_of_named_graphs_are_no_part_of_a_graph(tmp_path):
     assert len(batch) == 2
     assert "in a named graph" in rejects[0].reason
     assert read_graph(rdflib.Graph(), "g", TermDictionary())[1] == []
+
+
+def test_the_page_about_sources_is_true() -> None:
+    page = Path(__file__).parents[1] / "docs" / "sources.md"
+    assert doctest.testfile(str(page), module_relative=False, encoding="utf-8") == (0, 7)
