@@ -144,7 +144,13 @@ class Operand:
 
 
 def compared(symbol: str, a: Operand, b: Operand) -> Truth:
-    """`a symbol b` by row, of those in COMPARED."""
+    """`a symbol b` by row, of those in COMPARED.
+
+    >>> terms = TermDictionary()
+    >>> a, b = (Operand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
+    >>> compared("<", a, b).tolist()
+    [1, 0]
+    """
     with np.errstate(invalid="ignore"):
         truth = _COMPARISONS[symbol](a.values, b.values).view(np.int8)
     low, high = np.minimum(a.kinds, b.kinds), np.maximum(a.kinds, b.kinds)
@@ -229,7 +235,13 @@ def _unbound(operand: Operand) -> BoolArray:
 
 
 def calculated(symbol: str, a: Operand, b: Operand) -> Operand:
-    """`a symbol b` by row, of those in CALCULATED."""
+    """`a symbol b` by row, of those in CALCULATED.
+
+    >>> terms = TermDictionary()
+    >>> a, b = (Operand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
+    >>> calculated("*", a, b).values.tolist()
+    [2.0, 4.0]
+    """
     values = _in_doubles(symbol, a.values, b.values)
     one, other = a.arguments(), b.arguments()
     low, high = np.minimum(one, other), np.maximum(one, other)
@@ -329,7 +341,12 @@ def _scaled_up(values: IntArray, digits: int) -> tuple[IntArray, BoolArray]:
 
 
 def rounded(name: str, a: Operand) -> Operand:
-    """A function of one number, of those in ROUNDED: its type stays."""
+    """A function of one number, of those in ROUNDED: its type stays.
+
+    >>> terms = TermDictionary()
+    >>> rounded("FLOOR", Operand.of(terms, terms.of_doubles(np.array([1.5])))).values.tolist()
+    [1.0]
+    """
     kinds = a.arguments().copy()
     values = a.values if name == "u+" else _ROUNDINGS[name](a.values)
     integers = decimals = None

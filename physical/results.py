@@ -30,8 +30,8 @@ class Results:
     """Results by binding, each worked out once.
 
     >>> results = Results(np.int64)
-    >>> results.of([np.array([3, -4, 3])], lambda columns: 10 * columns[0]).tolist()
-    [30, -40, 30]
+    >>> results.of([np.array([3, 4, 3])], lambda columns: 10 * columns[0]).tolist()
+    [30, 40, 30]
     >>> results.of([np.array([3])], lambda columns: []).tolist()
     [30]
     """
