@@ -117,16 +117,13 @@ class Coverage:
         gaps, covered = self._visit(known)
         gaps.append(self._end(known))
         told = self._live[_COVERED]
-        open_gaps = np.flatnonzero(told < known)
-        if cut and len(open_gaps):
+        if cut:
+            (open_gaps,) = (told < known).nonzero()
             until = np.full(len(open_gaps), known)
             gaps.append(self._rows((open_gaps, told[open_gaps], until)))
             told[open_gaps] = known
-            open_gaps = open_gaps[:0]
         self._at = watermarks
-        self._bound = min(watermarks)
-        if len(open_gaps):
-            self._bound = min(self._bound, int(told[open_gaps].min()))
+        self._bound = min(*watermarks, int(told.min())) if len(told) else min(watermarks)
         return Told(Batch.concat(gaps), covered, self._bound)
 
     def _visit(self, known: int) -> tuple[list[Batch], Batch]:
@@ -149,6 +146,9 @@ class Coverage:
     def _place(self, numbers: IntArray) -> IntArray:
         known = self._live[_NUMBER]
         if self._ascending:
+            if int(known[-1]) - int(known[0]) < len(known):
+                near: IntArray = numbers - known[0]
+                return near
             return np.searchsorted(known, numbers)
         order = np.argsort(known, kind="stable")
         place: IntArray = order[np.searchsorted(known, numbers, sorter=order)]
@@ -160,7 +160,7 @@ class Coverage:
         They are marked by a count of 0, and dropped when half of all are such.
         """
         end, told, count = self._live[_END], self._live[_COVERED], self._live[_COUNT]
-        ended = np.flatnonzero(end <= known)
+        (ended,) = (end <= known).nonzero()
         if not len(ended):
             return self._nothing
         gap = ended[told[ended] < end[ended]]

@@ -99,6 +99,19 @@ class Clock:
         return np.clip(times, self._zero, self._zero + self._last) - self._zero
 
 
+def by_group_and_time(group: IntArray, time: IntArray) -> IntArray:
+    """An order by group, and in a group by time; `group` is not negative.
+
+    >>> by_group_and_time(np.array([1, 0, 1]), np.array([7, 9, 3])).tolist()
+    [1, 2, 0]
+    """
+    if len(time):
+        low, span = int(time.min()), int(time.max()) - int(time.min()) + 1
+        if span * (int(group.max()) + 1) < _LARGEST:
+            return np.argsort(group * span + (time - low))
+    return np.lexsort((time, group))
+
+
 def running_max(group: IntArray, values: IntArray) -> IntArray:
     """The greatest value so far within each group; `group` ascends from 0.
 
@@ -144,11 +157,11 @@ def told_by(place: IntArray, start: IntArray, end: IntArray, told: IntArray) -> 
     if not news.all():
         place, start, end, before = place[news], start[news], end[news], before[news]
     if len(place) > 1:
-        order = np.lexsort((start, place))
+        order = by_group_and_time(place, start)
         place, start, end, before = place[order], start[order], end[order], before[order]
     first = firsts(place)
     until = running_max(np.cumsum(first) - 1, end)
-    later = np.flatnonzero(~first)
+    (later,) = (~first).nonzero()
     before[later] = np.maximum(before[later], until[later - 1])
     gap = start > before
     piece = first | gap
@@ -178,7 +191,7 @@ def newly_covered(spans: Spans, known: Sequence[Spans]) -> Spans:
     change[len(place) :] = -1
     is_span = np.zeros(len(time), np.bool_)
     is_span[:many] = is_span[len(place) : len(place) + many] = True
-    order = np.lexsort((time, group))
+    order = by_group_and_time(group, time)
     group, time, change, is_span = group[order], time[order], change[order], is_span[order]
     holding = np.cumsum(np.where(is_span, change, 0))[:-1]
     covered = np.cumsum(np.where(is_span, 0, change))[:-1]

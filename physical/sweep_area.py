@@ -26,9 +26,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from sortedcontainers import SortedKeyList  # type: ignore[import-untyped]
+from sortedcontainers import SortedKeyList
 
-from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.physical.batch import CARRIED, UNBOUND, Batch, IntArray
 from streamsparql.physical.intervals import Clock, blocks
 from streamsparql.physical.keys import row_keys
 
@@ -43,6 +43,9 @@ _FEW = 256
 _WASTE = 12
 """So many candidates per row are cheaper to make and throw away than to avoid."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SAMPLED = 1 << 11
+"""The half-life of a run with more rows than so many is that of a sample of its rows."""
+_SAMPLE = np.arange(_SAMPLED // 4) * 0x9E3779B1
 
 
 class Pairs(NamedTuple):
@@ -120,9 +123,9 @@ class SweepArea:
             probes = batch if places is None else batch.take(places)
             for mine, runs in self._parts.items():
                 both = mine & bound
-                if sharing and not both:
-                    continue
                 key = tuple(n for k, n in enumerate(self.shared) if both >> k & 1)
+                if sharing and all(name.startswith(CARRIED) for name in key):
+                    continue
                 columns = [probes.column(name) for name in key]
                 keys = row_keys(columns, len(probes))
                 for run in runs:
@@ -216,9 +219,10 @@ class _Run:
     def __init__(self, rows: Batch) -> None:
         self.rows = rows
         self.size = len(rows.end)
-        half = (self.size - 1) // 2
-        self.expiry = int(np.partition(rows.end, half)[half])
-        """The first instant at which half of the rows or more have ended."""
+        ends = rows.end if self.size <= _SAMPLED else rows.end[_SAMPLE % self.size]
+        half = (len(ends) - 1) // 2
+        self.expiry = int(np.partition(ends, half)[half])
+        """The first instant at which half of the rows (of many: of a sample) have ended."""
         self._indexes: dict[tuple[str, ...], _Index] = {}
 
     def near(self, later: _Run) -> bool:
