@@ -402,7 +402,30 @@ TEXT_STAMPS = st.one_of(
     st.integers(0, 4 * 10**12).map(iso),
     st.integers(0, 4 * 10**12).map(lambda t: f'"{iso(t)}"^^{DATE_TIME}'),
     st.datetimes().map(datetime.isoformat),
+    st.builds(
+        lambda t, zone, end: f'"{iso(t)[:-1]}{zone}"^^<{XSD}{end}>',
+        st.integers(-(10**8), 10**9),
+        st.from_regex(r"([+-](0[0-9]|1[0-5]):[0-6][0-9]|Z|)", fullmatch=True),
+        st.sampled_from(["dateTime", "dateTimeStamp"]),
+    ),
     st.none(),
+)
+
+
+COLUMNS = st.one_of(
+    st.lists(TEXT_STAMPS, min_size=1),
+    *(
+        st.lists(st.integers(-(10**8), 10**9).map(form), min_size=1)
+        for form in (
+            str,
+            iso,
+            lambda t: iso(t)[:-1],
+            lambda t: f"{iso(t)[:-1]}+13:59",
+            lambda t: f"{iso(t)[:-1]}-01:00",
+            lambda t: f'"{iso(t)[:-1]}"^^<{XSD}dateTimeStamp>',
+            lambda t: f"<http://ex.org/{t}>",
+        )
+    ),
 )
 
 
@@ -410,7 +433,7 @@ def one_by_one(values: list[Any]) -> list[int]:
     return [of_values([value, None])[0].tolist()[0] for value in values]
 
 
-@given(st.lists(TEXT_STAMPS, min_size=1), st.sampled_from([pa.string(), pa.large_string()]))
+@given(COLUMNS, st.sampled_from([pa.string(), pa.large_string()]))
 def test_a_column_of_texts_is_read_as_each_of_them_would_be(values, kind):
     stamps, why = of_column(pa.array(values, kind))
     assert stamps.tolist() == one_by_one(values)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -203,69 +203,78 @@ def _of_times(column: pa.Array, unit: str) -> Stamps:
 
 # -- Texts of one form ----------------------------------------------------------------------------
 
-_FORMS = re.compile(r'(?P<open>"|<[^<>\s]*/|)(?P<core>[0-9][^"<>]*)(?P<close>"\^\^<[^<>\s]*>|>|)')
-_TYPES = {
-    "": True,
-    f'"^^<{XSD}integer>': True,
-    f'"^^<{XSD}long>': True,
-    f'"^^<{XSD}dateTime>': False,
-    f'"^^<{XSD}dateTimeStamp>': False,
-    ">": True,
-}
-"""How texts end that are read by arrays, and whether what they hold may be a number."""
-_NUMBER = r"^[0-9]{1,18}$"
-_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
+
+class _Form(NamedTuple):
+    """What texts look like that are read by arrays: what stands before and after, what between."""
+
+    before: str
+    after: str
+    pattern: str
+    kind: pa.DataType
+    divisor: int
 
 
-def _of_texts(column: pa.Array) -> Stamps:
+_WRITTEN = re.compile(r'(?P<open>"|<[^<>\s]*/|)(?P<core>[0-9][^"<>]*)(?P<close>"\^\^<[^<>\s]*>|>|)')
+_NUMBERS = {"", ">", f'"^^<{XSD}integer>', f'"^^<{XSD}long>'}
+_TIMES = {"", f'"^^<{XSD}dateTime>'}
+_ZONED_TIMES = {*_TIMES, f'"^^<{XSD}dateTimeStamp>'}
+_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+_KINDS = (
+    (re.compile(r"[0-9]+"), _NUMBERS, r"^[0-9]{1,18}$", pa.int64(), 1),
+    (re.compile(r".*Z"), _ZONED_TIMES, f"{_LOCAL}Z$", pa.timestamp("us", "UTC"), 1000),
+    (
+        re.compile(r".*T.*[+-]..:.."),
+        _ZONED_TIMES,
+        f"{_LOCAL}[+-](0[0-9]|1[0-3]):[0-5][0-9]$",
+        pa.timestamp("us", "UTC"),
+        1000,
+    ),
+    (re.compile(r".*T.*"), _TIMES, f"{_LOCAL}$", pa.timestamp("us"), 1000),
+)
+"""Which cores after which ends are read as what; of what matches, Arrow thinks as `stamp_of`."""
+
+
+def _form_of(text: str) -> _Form | None:
+    """The form of a text; None where it has none that is read by arrays.
+
+    >>> _form_of("12").pattern, _form_of("<http://ex.org/t/12>").before, _form_of("soon")
+    ('^[0-9]{1,18}$', '<http://ex.org/t/', None)
+    """
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        return None
+    before, core, after = found.groups()
+    if (before[:1], after[:1]) not in (("", ""), ("<", ">"), ('"', '"')):
+        return None
+    for shape, ends, pattern, kind, divisor in _KINDS:
+        if after in ends and shape.fullmatch(core):
+            return _Form(before, after, pattern, kind, divisor)
+    return None
+
+
+def _of_texts(texts: pa.Array) -> Stamps:
     """Takes the form of the first text to be that of all, and reads the others one by one."""
-    none = np.full(len(column), -1, np.int64)
-    found = _FORMS.fullmatch(column[0].as_py() or "") if len(column) else None
-    if found is None or found["close"] not in _TYPES:
-        return _one_by_one(none, column, range(len(column)))
-    before, after = found["open"], found["close"]
-    if (before == "") != (after == "") or (before[:1] == "<") != (after == ">"):
-        return _one_by_one(none, column, range(len(column)))
-    alike = None
-    if before:
-        alike = pc.and_(pc.starts_with(column, before), pc.ends_with(column, after))
-        column, texts = pc.utf8_slice_codeunits(column, len(before), -len(after)), column
-    else:
-        texts = column
-    number = found["core"].isdigit() and _TYPES[after]
-    if not number and (after in (">", f'"^^<{XSD}integer>', f'"^^<{XSD}long>')):
-        return _one_by_one(none, texts, range(len(texts)))
-    fits = pc.match_substring_regex(column, _NUMBER if number else _TIME)
-    good = _mask(fits if alike is None else pc.and_(fits, alike))
-    stamps = _read(column, good, number)
-    if stamps is None:
-        return _one_by_one(none, texts, range(len(texts)))
-    return _one_by_one(stamps, texts, np.flatnonzero(~good)) if not good.all() else (stamps, {})
+    stamps = np.full(len(texts), -1, np.int64)
+    form = _form_of(texts[0].as_py() or "") if len(texts) else None
+    if form is None:
+        return _one_by_one(stamps, texts, range(len(texts)))
+    cores = texts
+    if form.before:
+        cores = pc.utf8_slice_codeunits(texts, len(form.before), -len(form.after))
+    good = _mask(pc.match_substring_regex(cores, form.pattern))
+    if form.before:
+        alike = pc.and_(pc.starts_with(texts, form.before), pc.ends_with(texts, form.after))
+        good &= _mask(alike)
+    try:
+        every = bool(good.all())
+        read = (cores if every else cores.filter(pa.array(good))).cast(form.kind)
+    except pa.ArrowInvalid:  # a 30th of February
+        return _one_by_one(stamps, texts, range(len(texts)))
+    values = _numpy(read.cast(pa.int64()), -1)
+    stamps[good] = values if form.divisor == 1 else values // form.divisor
+    bad = np.flatnonzero(stamps < 0)
+    return _one_by_one(stamps, texts, bad) if len(bad) else (stamps, {})
 
 
 def _mask(column: pa.Array) -> BoolArray:
-    return np.asarray(pc.fill_null(column, False).to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _read(column: pa.Array, good: BoolArray, number: bool) -> IntArray | None:
-    """The stamps where `good`, -1 elsewhere; None where a day is none, such as a 30th of February.
-
-    A dateTime that is well formed lies in four-digit years, and one before 1970 is refused by its
-    definition.
-    """
-    every = bool(good.all())
-    cores = column if every else column.filter(pa.array(good))
-    try:
-        if number:
-            values = _numpy(cores.cast(pa.int64()), -1)
-        else:
-            values = _numpy(cores.cast(pa.timestamp("us", "UTC")).cast(pa.int64()), -1) // 1000
-    except pa.ArrowInvalid:
-        return None
-    if (values < 0).any():
-        return None
-    if every:
-        return values
-    stamps = np.full(len(column), -1, np.int64)
-    stamps[good] = values
-    return stamps
+    return np.array(pc.fill_null(column, False).to_numpy(zero_copy_only=False), np.bool_)
