@@ -206,9 +206,36 @@ def double_texts(values: FloatArray) -> pa.Array:
     size = np.abs(values)
     rare = ~((size >= 1e-6) & (size < 1e6) | (size == 0))
     if rare.any():
-        written = pa.array([literal_of(value).lexical for value in values[rare].tolist()])
-        texts = pc.replace_with_mask(texts, pa.array(rare), written)
+        texts = pc.replace_with_mask(texts, pa.array(rare), _rare_texts(values[rare]))
     return texts
+
+
+def _rare_texts(values: FloatArray) -> pa.Array:
+    """The forms of doubles with an exponent, made of the digits that Arrow writes, and of INF, NaN.
+
+    Arrow writes the shortest digits that read back as the double, and so does `repr`; they differ
+    in where the point is and in when there is an exponent.
+    """
+    written = pa.array(np.abs(values)).cast(pa.string())
+    parts = pc.extract_regex(written, _SHORTEST)
+    whole, fraction, power = (pc.struct_field(parts, k).fill_null("") for k in range(3))
+    digits = pc.utf8_rtrim(pc.binary_join_element_wise(whole, fraction, ""), "0")
+    other = pc.utf8_slice_codeunits(digits, 1)
+    other = pc.if_else(pc.equal(other, ""), "0", other)
+    shift = pc.if_else(pc.equal(power, ""), "0", power).cast(pa.int64())
+    exponent = pc.add(shift, pc.subtract(pc.utf8_length(whole), 1)).cast(pa.string())
+    sign = pc.if_else(pa.array(values < 0), "-", "")
+    first = pc.binary_join_element_wise(sign, pc.utf8_slice_codeunits(digits, 0, 1), "")
+    number = pc.binary_join_element_wise(first, other, ".")
+    texts = pc.binary_join_element_wise(number, exponent, "E")
+    odd = ~np.isfinite(values)
+    if odd.any():
+        named = pa.array([literal_of(value).lexical for value in values[odd].tolist()])
+        texts = pc.replace_with_mask(texts, pa.array(odd), named)
+    return texts
+
+
+_SHORTEST = r"^(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e\+?(?P<power>-?[0-9]+))?$"
 
 
 def _scaled_texts(ids: IntArray) -> pa.Array:

@@ -500,11 +500,40 @@ class TermDictionary:
         if not len(ids) or (ids.max() < 0 and self._in_order(ids)):
             return ids
         distinct, codes = np.unique(ids, return_inverse=True)
-        keys = [order_key(term) for term in self.terms_of(distinct)]
+        worth = self.numbers(distinct)
+        number = (worth.kinds != NO_NUMBER) & ~np.isnan(worth.values)
+        before = self.sorts(distinct) < LITERAL
+        numbers = np.flatnonzero(number)
+        numbers = numbers[np.argsort(worth.values[numbers], kind="stable")]
+        values = worth.values[numbers]
+        same = np.flatnonzero(values[1:] == values[:-1])
+        places = np.concatenate(
+            [
+                self._sorted(distinct, np.flatnonzero(before)),
+                self._ties(distinct, numbers, same),
+                self._sorted(distinct, np.flatnonzero(~(before | number))),
+            ]
+        )
         ranks = np.empty(len(distinct), np.int64)
-        ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+        ranks[places] = np.arange(len(places))
         found: IntArray = ranks[codes]
         return found
+
+    def _sorted(self, ids: IntArray, places: IntArray) -> IntArray:
+        """The places in the order of the terms there."""
+        keys = {place: order_key(self.term_of(int(ids[place]))) for place in places.tolist()}
+        return np.array(sorted(keys, key=keys.__getitem__), np.int64)
+
+    def _ties(self, ids: IntArray, places: IntArray, same: IntArray) -> IntArray:
+        """Puts numbers in order that are in that of the nearest doubles.
+
+        `same` says where a place has the same double as the next: only there one has to look.
+        """
+        runs = np.split(same, np.flatnonzero(np.diff(same) > 1) + 1) if len(same) else []
+        for run in runs:
+            first, after = int(run[0]), int(run[-1]) + 2
+            places[first:after] = self._sorted(ids, places[first:after])
+        return places
 
     def _in_order(self, ids: IntArray) -> bool:
         """Whether inlined ids are all integers, or all doubles."""

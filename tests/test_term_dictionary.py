@@ -323,6 +323,12 @@ def test_inlined_integers_and_doubles_are_in_the_order_of_their_values(values: l
     assert dictionary.integers_of(dictionary.of_integers(integers)).tolist() == integers.tolist()
 
 
+@given(st.lists(st.floats() | st.floats(1e5, 1e23) | st.floats(1e-9, 1e-3)))
+def test_doubles_are_written_as_their_literals(values: list[float]) -> None:
+    written = numbers.double_texts(np.array(values, np.float64)).to_pylist()
+    assert written == [literal_of(value).lexical for value in values]
+
+
 def test_doubles_as_sensors_write_them_need_no_entry() -> None:
     dictionary = TermDictionary()
     texts = [f'"{k / 8:.6f}"^^<{XSD}double>' for k in range(1000)]
@@ -388,6 +394,15 @@ def test_ranks_are_in_the_order_of_terms(some: list[Term | None]) -> None:
     for a, one in zip(ranks, keys, strict=True):
         for b, other in zip(ranks, keys, strict=True):
             assert (a < b) == (one < other)
+
+
+def test_every_nasty_term_has_its_rank() -> None:
+    some: list[Term | None] = [Literal(form, kind) for form in NASTY for kind in DATATYPES]
+    some += [None, *map(IRI, NASTY), *map(BlankNode, "abc"), Literal("1", language="en")]
+    dictionary = TermDictionary()
+    ranks = dictionary.order_ranks(dictionary.ids_of(some)).tolist()
+    expected = sorted(some, key=order_key)
+    assert [some[k] for k in np.argsort(ranks, kind="stable")] == expected
 
 
 @given(st.lists(terms, max_size=12))
