@@ -93,7 +93,7 @@ class Aggregation(Operator):
         (watermark,) = watermarks
         batch = batches[0].project(self._coming_names)
         self._advance(in_time(self._coming, batch, watermark - 1), watermark)
-        bound = min(watermark, int(self._since.min()))
+        bound = min(watermark, int(self._since[: self._slots.top].min(initial=INFINITY)))
         if bound < watermark and (cut or watermark == INFINITY):
             self._cut(watermark)
             bound = watermark
@@ -125,7 +125,9 @@ class Aggregation(Operator):
         for lane, pair in zip(self._lanes, events, strict=True):
             flows.append(Flow(lane, pair, sweep, at))
             at += len(pair[0]) + len(pair[1])
-        values = [value.after(flows[place]) for place, value in self._values]
+        values = np.empty((len(self._values), len(sweep)), np.int64)
+        for row, (place, value) in zip(values, self._values, strict=True):
+            row[:] = value.after(flows[place])
         exists = np.ones(len(sweep), np.bool_) if self._always() else flows[0].rows > 0
         self._emit(sweep, exists, values)
         self._gone += int(np.count_nonzero(~exists[sweep.final]))
@@ -133,40 +135,43 @@ class Aggregation(Operator):
             self._slots.keep(self._since < INFINITY)
             self._gone = 0
 
-    def _emit(self, sweep: Sweep, exists: BoolArray, values: list[IntArray]) -> None:
+    def _emit(self, sweep: Sweep, exists: BoolArray, values: IntArray) -> None:
         """Puts out the values that the points end, and keeps those that stand after the last."""
-        first, slots = sweep.first, sweep.slots
-        opened = slots[first]
+        opened = sweep.slots[sweep.first]
         existed = np.empty(len(sweep), np.bool_)
-        existed[1:], existed[first] = exists[:-1], self._since[opened] < INFINITY
-        changed = exists != existed
-        before = []
-        for value, standing in zip(values, self._standing, strict=True):
-            earlier = np.empty(len(sweep), np.int64)
-            earlier[1:], earlier[first] = value[:-1], standing[opened]
-            before.append(earlier)
-            changed |= exists & (value != earlier)
-        points = np.flatnonzero(changed)
-        slots, times = slots[points], sweep.times[points]
+        existed[1:] = exists[:-1]
+        existed[sweep.first] = self._since[opened] < INFINITY
+        before = np.empty_like(values)
+        before[:, 1:] = values[:, :-1]
+        before[:, sweep.first] = self._standing[:, opened]
+        changed = (values != before).any(axis=0)
+        changed &= exists
+        changed |= exists != existed
+        points = changed.nonzero()[0]
+        if not len(points):
+            return
+        slots, times = sweep.slots[points], sweep.times[points]
         first = firsts(slots)
         since = np.empty(len(points), np.int64)
-        since[1:], since[first] = times[:-1], self._since[slots[first]]
-        over = existed[points] & (since < times)
-        self._put(slots[over], since[over], times[over], [each[points][over] for each in before])
-        last = np.append(first[1:], True)[: len(points)]
+        since[1:] = times[:-1]
+        since[first] = self._since[slots[first]]
+        over = (existed[points] & (since < times)).nonzero()[0]
+        if len(over):
+            self._put(slots[over], since[over], times[over], before[:, points[over]])
+        last = np.empty(len(points), np.bool_)
+        last[:-1], last[-1] = first[1:], True
         final, slots = points[last], slots[last]
         self._since[slots] = np.where(exists[final], times[last], INFINITY)
-        for value, standing in zip(values, self._standing, strict=True):
-            standing[slots] = value[final]
+        self._standing[:, slots] = values[:, final]
 
     def _cut(self, watermark: int) -> None:
         """Puts out what stands, up to the watermark."""
-        slots = np.flatnonzero(self._since < watermark)
+        slots = (self._since[: self._slots.top] < watermark).nonzero()[0]
         end = np.full(len(slots), watermark)
-        self._put(slots, self._since[slots], end, [ids[slots] for ids in self._standing])
+        self._put(slots, self._since[slots], end, self._standing[:, slots])
         self._since[slots] = watermark
 
-    def _put(self, slots: IntArray, start: IntArray, end: IntArray, values: list[IntArray]) -> None:
+    def _put(self, slots: IntArray, start: IntArray, end: IntArray, values: IntArray) -> None:
         columns = [*(key[slots] for key in self._slots.columns), *values]
         self._ready.push(Batch(dict(zip(self.names, columns, strict=True)), start, end))
 

@@ -85,16 +85,16 @@ class Sweep:
         self.events, self.capacity = len(slots), capacity
         self._clock = Clock(times, capacity)
         point = slots * self._clock.span + self._clock.number(times)
-        order = np.argsort(point)
+        order = point.argsort()
         point = point[order]
-        last = np.append(np.flatnonzero(point[1:] != point[:-1]), len(point) - 1)
-        self._order, self._last, self._points = order, last, point[last]
-        some = order[last]
+        self._order, self._last = order, _lasts(point)
+        self._points = point[self._last]
+        some = order[self._last]
         self.slots, self.times = slots[some], times[some]
         self.first = firsts(self.slots)
         """Which points are the first of their slot."""
-        self._group = np.cumsum(self.first) - 1
-        self.final = np.append(np.flatnonzero(self.first)[1:], len(some)) - 1
+        self._group = self.first.cumsum() - 1
+        self.final = _lasts(self.slots)
         """The places of the last points of the slots."""
 
     def __len__(self) -> int:
@@ -106,12 +106,12 @@ class Sweep:
         The state becomes what it is after the last points. Both have a row per quantity.
         """
         assert state.shape[1] >= self.capacity
-        sums: IntArray = np.cumsum(np.take(deltas, self._order, axis=1), axis=1)[:, self._last]
-        before = np.zeros((len(sums), len(self.final)), np.int64)
-        before[:, 1:] = sums[:, self.final[:-1]]
-        sums -= before[:, self._group]
-        sums += state[:, self.slots]
-        state[:, self.slots[self.final]] = sums[:, self.final]
+        sums: IntArray = deltas.take(self._order, 1).cumsum(1).take(self._last, 1)
+        changed = self.slots[self.final]
+        base = state.take(changed, 1)
+        base[:, 1:] -= sums.take(self.final[:-1], 1)
+        sums += base.take(self._group, 1)
+        state[:, changed] = sums.take(self.final, 1)
         return sums
 
     def ranges(self, slots: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
@@ -121,6 +121,13 @@ class Sweep:
             self._points.searchsorted(base + self._clock.number(start)),
             self._points.searchsorted(base + self._clock.number(end)),
         )
+
+
+def _lasts(sorted_: IntArray) -> IntArray:
+    """The places of the last of equal values."""
+    last = np.ones(len(sorted_), np.bool_)
+    np.not_equal(sorted_[1:], sorted_[:-1], out=last[:-1])
+    return last.nonzero()[0]
 
 
 class Tally:

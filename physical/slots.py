@@ -2,8 +2,8 @@
 
 A sweep per key needs a place for each distinct key row that lives: a *slot*. Slots are small
 numbers that stay while the row is there, so what is known of the rows is plain arrays over slots.
-The way from a row to its slot is a sorted array of keys; a row's key may be a hash (keys.py), so
-what is found is verified, and where two rows collide all are keyed anew with another salt.
+The way from a row to its slot is a hash table with linear probing, of which all rows of a batch
+take a step at a time. Rows are compared as they are, so it does not matter whether hashes collide.
 
 Rows that are gone keep their slot until there are enough of them: taking out is a pass over all.
 """
@@ -19,6 +19,9 @@ from streamsparql.physical.batch import BoolArray, IntArray
 
 _LEAST = 64
 """Capacities start here, and fewer idle slots than this are left alone."""
+
+_EMPTY = -1
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 
 def grown(array: IntArray, capacity: int, fill: int) -> IntArray:
@@ -51,8 +54,9 @@ class Slots:
     """The slots of distinct rows of `width` columns.
 
     >>> slots = Slots(1)
-    >>> slots.of([np.array([70, 80, 70])], 3).tolist(), slots.columns[0][:2].tolist()
-    ([0, 1, 0], [70, 80])
+    >>> found = slots.of([np.array([70, 80, 70])], 3)
+    >>> bool(found[0] == found[2]), slots.columns[0][found].tolist(), len(slots)
+    (True, [70, 80, 70], 2)
     """
 
     def __init__(self, width: int) -> None:
@@ -60,106 +64,102 @@ class Slots:
         """The rows by slot."""
         self.capacity = _LEAST
         """All slots are below this."""
+        self.top = 0
+        """All slots that were ever given are below this."""
+        self._used = np.zeros(_LEAST, np.bool_)
         self._free = np.arange(_LEAST)[::-1]
         self._left = _LEAST  # how many of `_free` are free
-        self._keys = np.empty(0, np.int64)
-        self._slots = np.empty(0, np.int64)
-        self._salt = 0
+        self._make_table()
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return self.capacity - self._left
 
     def of(self, columns: Sequence[IntArray], rows: int) -> IntArray:
         """The slots of these rows; rows that have none get one."""
-        while True:
-            found = keys.row_keys(columns, rows, self._salt)
-            slots, new = self._look_up(found)
-            if new is None:
-                if len(columns) < 2 or self._same(columns, slots):
-                    return slots
-                self._rekey()
-            elif (distinct := self._distinct(columns, found, new)) is not None:
-                self._enter(columns, *distinct)
-            else:
-                self._rekey()
+        if rows > self._left:
+            self._grow(len(self) + rows)
+        at = self._places(columns, rows)
+        slots = self._table[at]
+        if int(slots.min(initial=0)) == _EMPTY:
+            slots = self._enter(columns, at, slots)
+        wrong = self._differ(columns, slots)
+        if wrong is None:
+            return slots
+        left = wrong.nonzero()[0]
+        while len(left):
+            at = (at[wrong] + 1) & self._mask
+            columns = [column[wrong] for column in columns]
+            found = self._table[at]
+            if int(found.min()) == _EMPTY:
+                found = self._enter(columns, at, found)
+            slots[left] = found
+            wrong = self._differ(columns, found)
+            if wrong is None:
+                break
+            left = left[wrong]
+        return slots
 
-    def _look_up(self, found: IntArray) -> tuple[IntArray, BoolArray | None]:
-        """The slots of keys, and which keys have none."""
-        if not len(self._keys):
-            return found, np.ones(len(found), np.bool_)
-        at = self._keys.searchsorted(found)
-        at[at == len(self._keys)] = 0
-        new = self._keys[at] != found
-        return self._slots[at], new if new.any() else None
+    def _places(self, columns: Sequence[IntArray], rows: int) -> IntArray:
+        """Where in the table to look for rows first."""
+        hashed = keys.row_keys(columns, rows).view(np.uint64) * _MULTIPLIER
+        return (hashed >> self._shift).view(np.int64)
 
-    def _same(self, columns: Sequence[IntArray], slots: IntArray) -> bool:
-        pairs = zip(self.columns, columns, strict=True)
-        return all((mine[slots] == theirs).all() for mine, theirs in pairs)
-
-    def _distinct(
-        self, columns: Sequence[IntArray], found: IntArray, new: BoolArray
-    ) -> tuple[IntArray, IntArray] | None:
-        """The new keys, ascending, each with the place of a row; None where rows collide."""
-        places = np.flatnonzero(new)
-        if len(places) == 1:
-            return found[places], places
-        some, first, inverse = np.unique(found[places], return_index=True, return_inverse=True)
-        if len(columns) > 1 and len(some) < len(places):
-            if not keys.same_rows(columns, places, places[first][inverse]).all():
-                return None
-        return some, places[first]
-
-    def _enter(self, columns: Sequence[IntArray], new: IntArray, places: IntArray) -> None:
-        if len(new) > self._left:
-            self._grow(len(self) + len(new))
-        self._left -= len(new)
-        slots = self._free[self._left : self._left + len(new)][::-1]
+    def _differ(self, columns: Sequence[IntArray], slots: IntArray) -> BoolArray | None:
+        """Which rows are not those in these slots; None if all are."""
+        wrong = None
         for mine, theirs in zip(self.columns, columns, strict=True):
-            mine[slots] = theirs[places]
-        at = self._keys.searchsorted(new)
-        if len(new) == 1:
-            cut = int(at[0])
-            self._keys = np.concatenate([self._keys[:cut], new, self._keys[cut:]])
-            self._slots = np.concatenate([self._slots[:cut], slots, self._slots[cut:]])
-            return
-        at += np.arange(len(new))
-        old = np.ones(len(self) + len(new), np.bool_)
-        old[at] = False
-        merged = np.empty((2, len(old)), np.int64)
-        merged[0, at], merged[1, at] = new, slots
-        merged[0, old], merged[1, old] = self._keys, self._slots
-        self._keys, self._slots = merged
+            here = mine[slots] != theirs
+            wrong = here if wrong is None else wrong | here
+        return wrong if wrong is not None and wrong.any() else None
+
+    def _enter(self, columns: Sequence[IntArray], at: IntArray, slots: IntArray) -> IntArray:
+        """Gives slots to rows that found an empty place, one where several found the same."""
+        empty = (slots == _EMPTY).nonzero()[0]
+        places = at[empty]
+        self._table[places] = empty
+        first = empty[self._table[places] == empty]
+        self._left -= len(first)
+        new = self._free[self._left : self._left + len(first)]
+        self.top = max(self.top, int(new.max()) + 1)
+        self._table[at[first]] = new
+        self._used[new] = True
+        for mine, theirs in zip(self.columns, columns, strict=True):
+            mine[new] = theirs[first]
+        return self._table[at]
 
     def _grow(self, needed: int) -> None:
         before, self.capacity = self.capacity, max(2 * self.capacity, 2 * needed)
         self.columns = [grown(column, self.capacity, 0) for column in self.columns]
+        self._used = np.concatenate([self._used, np.zeros(self.capacity - before, np.bool_)])
         more = np.arange(before, self.capacity)[::-1]
         self._free = np.concatenate([more, self._free[: self._left], np.zeros(before, np.int64)])
         self._left += len(more)
+        self._make_table()
 
-    def _rekey(self) -> None:
-        """Other keys for all rows; again, until no two rows share one."""
-        while True:
-            self._salt += 1
-            rows = [column[self._slots] for column in self.columns]
-            found = keys.row_keys(rows, len(self), self._salt)
-            order = np.argsort(found)
-            self._keys, self._slots = found[order], self._slots[order]
-            if (self._keys[1:] != self._keys[:-1]).all():
-                return
+    def _make_table(self) -> None:
+        """The table of the slots that are in use. It is never more than half full."""
+        bits = (2 * self.capacity - 1).bit_length()
+        self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
+        self._table = np.full(1 << bits, _EMPTY)
+        slots = self._used.nonzero()[0]
+        at = self._places([column[slots] for column in self.columns], len(slots))
+        while len(slots):
+            free = self._table[at] == _EMPTY
+            self._table[at[free]] = slots[free]
+            left = self._table[at] != slots
+            slots, at = slots[left], (at[left] + 1) & self._mask
 
     def keep(self, alive: BoolArray) -> None:
         """Frees the slots that are not alive, when there are enough of them; `alive` is by slot."""
-        held = alive[self._slots]
-        idle = len(held) - np.count_nonzero(held)
-        if 4 * idle >= len(held) + _LEAST or idle == len(held):
-            free = self._slots[~held]
-            self._free[self._left : self._left + len(free)] = free
-            self._left += len(free)
-            self._keys, self._slots = self._keys[held], self._slots[held]
+        idle = (self._used & ~alive).nonzero()[0]
+        if 4 * len(idle) >= len(self) + _LEAST or len(idle) == len(self) > 0:
+            self._used[idle] = False
+            self._free[self._left : self._left + len(idle)] = idle
+            self._left += len(idle)
+            self._make_table()
 
     def held(self, alive: BoolArray) -> Iterator[IntArray]:
         """The term ids of the rows that are alive."""
         self.keep(alive)
         for column in self.columns:
-            yield column[self._slots]
+            yield column[self._used]

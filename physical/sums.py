@@ -25,6 +25,7 @@ from streamsparql.physical.slots import grown
 
 FloatArray = npt.NDArray[np.float64]
 
+_MANTISSA_BITS = 54
 MOST = 1 << 53
 """Summands are integers up to here, times a power of two."""
 
@@ -153,22 +154,18 @@ class ExactSums:
         """The sums after each point of a sweep, each event of which adds `count` times a number."""
         if self._state.shape[1] < sweep.capacity:
             self._state = grown(self._state, sweep.capacity, 0)
-        size = np.abs(mantissa)
-        if len(size):
-            self._reach(int(exponent.min()), exponent, size)
-        deltas = np.empty((len(self._state), len(size)), np.int64)
-        signed = np.where(mantissa < 0, -count, count)
-        for i in range(len(deltas)):
-            shift = exponent - (self._base + _BITS * i)
-            left = size << np.minimum(np.maximum(shift, 0), 63)
-            limb = (left >> np.minimum(np.maximum(-shift, 0), 63)) & _MASK
-            np.multiply(limb, signed, out=deltas[i])
+        if len(exponent):
+            self._reach(int(exponent.min()), int(exponent.max()) + _MANTISSA_BITS)
+        bases = self._base + _BITS * np.arange(len(self._state))
+        shift = exponent - bases[:, np.newaxis]
+        deltas = np.abs(mantissa) << np.minimum(np.maximum(shift, 0), 63)
+        deltas >>= np.minimum(np.maximum(-shift, 0), 63)
+        deltas &= _MASK
+        deltas *= np.where(mantissa < 0, -count, count)
         return Limbs(self._base, sweep.after(self._state, deltas))
 
-    def _reach(self, low: int, exponent: IntArray, size: IntArray) -> None:
-        """Makes the limbs reach all bits of these numbers."""
-        above = np.frexp(size.astype(np.float64))[1] + exponent
-        high = int(above.max())
+    def _reach(self, low: int, high: int) -> None:
+        """Makes the limbs reach these bits."""
         below = max(0, -((low - self._base) // _BITS))
         more = max(0, -((self._base + _BITS * len(self._state) - high) // _BITS))
         if below or more:

@@ -98,16 +98,26 @@ def check(keys_: list[str], calls: list[Call], case: Case, closing: bool = False
     agrees(out, case, defined(node, [*keys_, *(call.variable for call in calls)]))
 
 
-@pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("distinct", [False, True])
-def test_each_aggregate(function: str, kind: str, distinct: bool) -> None:
-    @given(cases(rows(kind)), st.sampled_from([["k"], []]), st.booleans())
-    @settings(max_examples=40)
-    def test(case: Case, keys_: list[str], closing: bool) -> None:
+def check_each(function: str, kind: str, examples: int) -> None:
+    @given(cases(rows(kind)), st.sampled_from([["k"], []]), st.booleans(), st.booleans())
+    @settings(max_examples=examples)
+    def test(case: Case, keys_: list[str], distinct: bool, closing: bool) -> None:
         check(keys_, [Call("v", function, "x", distinct)], case, closing)
 
     test()
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_each_aggregate(function: str, kind: str) -> None:
+    check_each(function, kind, examples=12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_each_aggregate_often(function: str, kind: str) -> None:
+    check_each(function, kind, examples=1000)
 
 
 calls = st.builds(
