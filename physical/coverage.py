@@ -243,6 +243,7 @@ class _Covering(Operator):
         else:
             self._keys = [(f".on{k}", one, other) for k, (one, other) in enumerate(on)]
         keys = [name for name, _, _ in self._keys]
+        self._sharing = sharing
         self._meeting = Meeting((*keys, ROW), keys, keys, on is not None, sharing)
         self._coverage = Coverage(left.names)
         self._results = Heap(self.names)
@@ -276,6 +277,13 @@ class _Covering(Operator):
     def _bound(self, told: Told, watermarks: Sequence[int]) -> int:
         """No result that has still to come starts before this."""
         return told.bound
+
+    def facts(self) -> str:
+        """What makes partners."""
+        if self._sharing:
+            return f"sharing one of {', '.join(one for _, one, _ in self._keys) or 'nothing'}"
+        pairs = [one if one == other else f"{one} = {other}" for _, one, other in self._keys]
+        return f"on {', '.join(pairs) or 'nothing: whatever there is'}"
 
     def size(self) -> int:
         """Rows of both areas, left rows and results that wait."""

@@ -45,6 +45,10 @@ class Join(Operator):
         bound = min(watermarks)
         return release(self._results, found, bound), bound
 
+    def facts(self) -> str:
+        """What the rows are joined on."""
+        return self._meeting.facts()
+
     def size(self) -> int:
         """Rows of both areas, and results that wait."""
         return len(self._meeting) + len(self._results)
@@ -150,6 +154,10 @@ class Meeting:
 
     def __len__(self) -> int:
         return sum(map(len, self._areas))
+
+    def facts(self) -> str:
+        """The shared variables, for people to read."""
+        return f"on {', '.join(self._areas[0].shared) or 'nothing: each with each'}"
 
     def held(self) -> Iterator[IntArray]:
         """The ids of both areas."""

@@ -70,6 +70,9 @@ class Condition(Protocol):
         """Where it is true."""
         ...
 
+    def forget(self) -> None:
+        """Drops what is remembered about terms by id alone."""
+
 
 class LeftJoin(Operator):
     """The join where `condition` is true, and each left row where it has no such partner."""
@@ -117,6 +120,15 @@ class LeftJoin(Operator):
             found.append(told.gaps.project(self.names))
         found = [batch for batch in found if len(batch)]
         return release(self._results, found, told.bound), told.bound
+
+    def forget(self) -> None:
+        """What the condition remembers about terms."""
+        if self._condition is not None:
+            self._condition.forget()
+
+    def facts(self) -> str:
+        """What the rows are joined on."""
+        return self._meeting.facts()
 
     def size(self) -> int:
         """Rows of both areas, left rows and results that wait."""

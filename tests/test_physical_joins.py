@@ -82,6 +82,9 @@ class Differing:
         one, other = (batch.columns[name] for name in self.names)
         return (one != other) & (one != 0) & (other != 0)
 
+    def forget(self) -> None:
+        self.forgotten = True
+
 
 DIFFER = Call("!=", (Variable("a"), Variable("b")))
 
@@ -317,6 +320,22 @@ def test_what_met_a_static_side_is_kept_nowhere() -> None:
             assert mark == t + 100
             assert len(batch) >= 40, "known at once"
             assert operator.size() == 50
+
+
+def test_operators_say_what_they_are_joined_on() -> None:
+    def facts(make: Callable[..., Operator]) -> str:
+        return make(Given(LEFT), Given(RIGHT)).facts()
+
+    assert facts(Join) == facts(LeftJoin) == facts(AntiJoin) == "on x, y"
+    assert facts(Minus) == "sharing one of x, y"
+    assert facts(lambda a, b: SemiJoin(a, b, ON)) == "on a = b, y = x"
+    assert facts(lambda a, b: SemiJoin(a, b, [])) == "on nothing: whatever there is"
+
+
+def test_a_left_join_lets_its_condition_forget() -> None:
+    condition = Differing("a", "b")
+    LeftJoin(Given(LEFT), Given(RIGHT), condition).forget()
+    assert condition.forgotten
 
 
 def test_state_goes_with_what_has_ended() -> None:
