@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def _milliseconds(value: Any) -> int:
         return int(value.astype("datetime64[ms]").astype(np.int64))
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
-    if isinstance(value, float | np.floating) and float(value).is_integer():
+    if isinstance(value, float | np.floating | Decimal) and float(value).is_integer():
         return int(value)
     if text := text_of(value):
         return _of_text(text)
@@ -135,7 +136,10 @@ def of_values(values: Sequence[Any]) -> Stamps:
 def of_column(column: pa.Array) -> Stamps:
     """The stamps of an Arrow column of numbers, times or texts."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        values = column.dictionary
+        if pa.types.is_string_view(values.type):
+            values = values.cast(pa.string())
+        column = values.take(column.indices)
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _of_texts(column.cast(pa.string()))

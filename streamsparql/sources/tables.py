@@ -50,7 +50,10 @@ def arrow_batches(source: Any) -> Iterator[pa.RecordBatch] | None:
     if isinstance(source, pa.RecordBatch):
         return iter([source])
     if hasattr(source, "__arrow_c_stream__"):
-        reader: Iterator[pa.RecordBatch] = iter(pa.RecordBatchReader.from_stream(source))
+        try:
+            reader: Iterator[pa.RecordBatch] = iter(pa.RecordBatchReader.from_stream(source))
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise SourceError(f"this table cannot be read as Arrow: {error.args[0]}") from error
         return reader
     if type(source).__module__.partition(".")[0] == "pandas":
         batches: list[pa.RecordBatch] = pa.Table.from_pandas(
@@ -99,16 +102,28 @@ def chunk_of_batch(
 
 
 def _texts(batch: pa.RecordBatch, name: str, reading: Reading) -> pa.Array:
+    """A column of terms, as texts; where it is dictionary-encoded it stays so."""
     column = batch.column(name)
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column
+    texts = as_texts(values)
+    if texts is None:
+        raise SourceError(
+            f"{reading.name}: the column {name} holds {column.type}, not terms as text"
+        )
+    if values is column:
+        return texts
+    return pa.DictionaryArray.from_arrays(column.indices, texts)
+
+
+def as_texts(column: pa.Array) -> pa.Array | None:
+    """A column as texts, null where it holds bytes that are none; None where it holds no text."""
     kind = column.type
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_null(value):
-        return pa.nulls(len(column), pa.string())
-    text = pa.types.is_string(value) or pa.types.is_large_string(value)
-    if not (text or pa.types.is_string_view(value) or pa.types.is_binary(value)):
-        raise SourceError(f"{reading.name}: the column {name} holds {kind}, not terms as text")
-    if pa.types.is_dictionary(kind):
-        return column if text else column.dictionary_decode().cast(pa.string())
+    if pa.types.is_null(kind) or pa.types.is_string(kind):
+        return column.cast(pa.string())
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return column.cast(pa.string())
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        return None
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:
@@ -126,9 +141,9 @@ def parquet_batches(file: Any, reading: Reading, size: int, timed: bool) -> Iter
     import pyarrow.parquet as parquet
 
     try:
-        names = parquet.ParquetFile(file).schema_arrow.names
-        part = roles(names, reading, timed)
-        again = [part["s"], part["p"]]
+        schema = parquet.ParquetFile(file).schema_arrow
+        part = roles(schema.names, reading, timed)
+        again = [part[r] for r in "sp" if schema.field(part[r]).type == pa.string()]
         opened = parquet.ParquetFile(file, read_dictionary=again)
         yield from opened.iter_batches(size, columns=list(part.values()))
     except (pa.ArrowInvalid, OSError) as error:
