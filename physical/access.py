@@ -38,7 +38,7 @@ class StreamAccess(Operator):
         return f"<{self.stream}>"
 
 
-class Rows(Operator):
+class Always(Operator):
     """Rows that are all there from the beginning: a static graph, VALUES. They come at once."""
 
     implements = (access.AccessGraph, shape.Table)
@@ -51,7 +51,7 @@ class Rows(Operator):
         self._given = False
 
     @classmethod
-    def always(cls, columns: dict[str, IntArray], rows: int, what: str = "") -> Rows:
+    def of(cls, columns: dict[str, IntArray], rows: int, what: str = "") -> Always:
         """Rows that hold over all time."""
         start, end = np.zeros(rows, np.int64), np.full(rows, INFINITY, np.int64)
         return cls(Batch(columns, start, end), what)

@@ -23,6 +23,10 @@ TRIPLE = (".s", ".p", ".o")
 
 UNBOUND = 0
 
+CARRIED = ".."
+"""How the names of columns begin that are no variables but are joined on like those: what a pattern
+carries of the outer rows that EXISTS asks it for (lower_exists.py)."""
+
 
 class Batch:
     """Rows in columns, each over `[start, end)`; ordered by `start`.
@@ -56,7 +60,7 @@ class Batch:
         if names is None:
             names = list(batches[0].columns)
         batches = [batch for batch in batches if len(batch)] or list(batches[:1])
-        if len(batches) == 1:
+        if len(batches) < 2:
             return batches[0].project(names) if batches else cls.empty(names)
         count = None
         if any(batch.count is not None for batch in batches):

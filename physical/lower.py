@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from streamsparql.algebra.align import Align
 
 from streamsparql.algebra import access, event, match, shape
 from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
+from streamsparql.algebra.align import Align
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
@@ -25,10 +25,10 @@ from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.algebra.trampoline import run as run_steps
 from streamsparql.errors import EngineError, UnsupportedFeature
-from streamsparql.physical.access import Rows
-from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.access import Always
+from streamsparql.physical.batch import CARRIED, TRIPLE, Batch
 from streamsparql.physical.expressions import Expressed, compiled
-from streamsparql.physical.lower_exists import CARRIED, Outer, Sighted, at_leaf
+from streamsparql.physical.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lower_operators import OPERATORS
 from streamsparql.physical.lower_path import FROM, TO, Ends, ways
 from streamsparql.physical.match import Bound, Columns, Equal, TriplePatternMatching
@@ -87,7 +87,7 @@ def lower(plan: Plan, terms: TermDictionary, run: Run, catalog: Catalog) -> Lowe
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> type(lower(UNIT, TermDictionary(), Run(), Catalog()).operator).__name__
-    'Rows'
+    'Always'
     """
     return run_steps(Lowering(terms, run, catalog).plan(plan, HERE))
 
@@ -124,9 +124,10 @@ class Lowering:
             return Lowered((yield self._path(node, at)))
         leaf = self._leaf(node)
         if leaf is None:
-            return (yield OPERATORS[type(node)](self, node, at))
-        made = yield leaf(node, at)
-        return Lowered(made if at.outer is None else at_leaf(made, at.outer, self.terms))
+            made: Lowered = yield OPERATORS[type(node)](self, node, at)
+            return made
+        rows = yield leaf(node, at)
+        return Lowered(rows if at.outer is None else at_leaf(rows, at.outer, self.terms))
 
     def _leaf(self, node: Plan) -> Callable[..., Steps[Operator]] | None:
         match node:
@@ -172,7 +173,7 @@ class Lowering:
         ids = [[self.id(term) for term in row] for row in node.rows]
         table = np.array(ids, np.int64).reshape(len(ids), len(node.variables))
         columns = {v.name: table[:, k].copy() for k, v in enumerate(node.variables)}
-        return Rows.always(columns, len(ids), "VALUES" if columns else "one empty row")
+        return Always.of(columns, len(ids), "VALUES" if columns else "one empty row")
 
     def _path(self, node: p.Path, at: At) -> Steps[Operator]:
         data = yield self._data(node.input, at)
@@ -207,7 +208,7 @@ class Lowering:
         return outer._replace(rows=rows), [Columns(rows, {n: c}) for n, c in ends.items()]
 
     def _term_row(self, term: Term, name: str) -> Operator:
-        return Rows.always({name: np.array([self.id(term)], np.int64)}, 1)
+        return Always.of({name: np.array([self.id(term)], np.int64)}, 1)
 
     def _connected(self, node: p.Path, pairs: Operator) -> Operator:
         """The pairs of a path as solutions of its ends."""
@@ -235,10 +236,10 @@ class Lowering:
 
     def fold(self, operator: Operator) -> Operator:
         """The operator, or its rows where they are known: static data is worked out once."""
-        if isinstance(operator, Stateless) and isinstance(operator.inputs[0], Rows):
+        if isinstance(operator, Stateless) and isinstance(operator.inputs[0], Always):
             rows = operator.inputs[0].rows
             made = operator.apply(rows) if len(rows) else operator.nothing()
-            return Rows(made.project(operator.names), operator.facts())
+            return Always(made.project(operator.names), operator.facts())
         return operator
 
     def union(self, branches: Sequence[Operator]) -> Operator:
@@ -246,7 +247,7 @@ class Lowering:
         if len(branches) == 1:
             return branches[0]
         names = {name for each in branches for name in each.names}
-        alive = [each for each in branches if not (isinstance(each, Rows) and not len(each.rows))]
+        alive = [each for each in branches if not (isinstance(each, Always) and not len(each.rows))]
         if len(alive) == 1 and set(alive[0].names) == names:
             return alive[0]
         return Union(*branches)

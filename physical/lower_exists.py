@@ -27,15 +27,12 @@ from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.batch import CARRIED, Batch, BoolArray, IntArray
 from streamsparql.physical.expressions import Expressed
 from streamsparql.physical.join import Join
 from streamsparql.physical.match import Columns, Equal
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.terms import TermDictionary
-
-CARRIED = ".."
-"""How the names of carried columns begin: they are equal on both sides of a join, always."""
 
 
 class Outer(NamedTuple):
@@ -68,7 +65,7 @@ class Outer(NamedTuple):
 
 
 class OuterRows(Stateless):
-    """The carried columns: a row's number, and each variable's value in it or else in its outer row."""
+    """The carried columns: a row's number, and the values in it or else in its outer row."""
 
     def __init__(
         self,

@@ -10,10 +10,6 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from streamsparql.physical.closure import Closure
-from streamsparql.physical.group import Aggregation, Annotate, Call
-from streamsparql.physical.left_join import LeftJoin
-
 from streamsparql.algebra import access, graph, group, join, match, shape
 from streamsparql.algebra import filter as f
 from streamsparql.algebra.expressions import Aggregate
@@ -24,16 +20,19 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, BlankNode
 from streamsparql.algebra.trampoline import Steps
-from streamsparql.physical.access import Rows, StreamAccess
-from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.access import Always, StreamAccess
+from streamsparql.physical.batch import CARRIED, TRIPLE, Batch
+from streamsparql.physical.closure import Closure
 from streamsparql.physical.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
 from streamsparql.physical.distinct import Distinct, LatestStamps, Number
 from streamsparql.physical.extend import Extend
 from streamsparql.physical.filter import Filter
 from streamsparql.physical.graph import BLANK_SORT, Construct, OfSort
+from streamsparql.physical.group import Aggregation, Annotate, Call
 from streamsparql.physical.join import Join, is_stamp
-from streamsparql.physical.lower_exists import CARRIED, Outer, OuterRows, agree, reads, stands_alone
-from streamsparql.physical.match import Columns, Constants, Equal, stamp_column
+from streamsparql.physical.left_join import LeftJoin
+from streamsparql.physical.lower_exists import Outer, OuterRows, agree, reads, stands_alone
+from streamsparql.physical.match import Bound, Columns, Constants, Equal, stamp_column
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.order import OrderBy, Slice
 from streamsparql.physical.shape import Projection, Tag
@@ -73,11 +72,11 @@ def access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Steps[Lower
     if len(parts) > 1:
         merged = Batch(collapsed(merged).columns, *_always(len(collapsed(merged))))
     shown = [*map(str, names), *["default graph"] * node.background]
-    return low.made(Rows(merged, " and ".join(shown)))
+    return low.made(Always(merged, " and ".join(shown)))
 
 
 def _always(rows: int) -> tuple[Any, Any]:
-    always = Rows.always({}, rows).rows
+    always = Always.of({}, rows).rows
     return always.start, always.end
 
 
@@ -112,7 +111,7 @@ def left_join(low: Lowering, node: join.LeftJoin, at: At) -> Steps[Lowered]:
     left = yield low.rows(node.left, at)
     right = yield low.rows(node.right, at)
     if not node.marks:
-        condition = node.condition and low.compiled(node.condition, at)
+        condition = None if node.condition is None else low.compiled(node.condition, at)
         return low.made(LeftJoin(left, right, condition, low.terms))
     row = low.new("row")
     tagged = Tag(left, row, low.terms)
@@ -226,7 +225,7 @@ def projection(low: Lowering, node: shape.Projection, at: At) -> Steps[Lowered]:
 
 
 def distinct(low: Lowering, node: shape.Distinct, at: At) -> Steps[Lowered]:
-    """DISTINCT. Rows that differ in stamps only are one; of ordered rows the first stays."""
+    """DISTINCT. Always that differ in stamps only are one; of ordered rows the first stays."""
     rows = yield low.plan(node.input, at)
     if rows.ranking is None:
         return low.made(_distinct(low, rows.operator))
@@ -312,9 +311,9 @@ def _arguments(
     for variable, call in aggregates:
         argument = call.argument
         if argument is not None and argument not in columns:
-            simple = isinstance(argument, Variable) and argument.name in rows.names
-            if simple and not (at.outer and at.outer.seen([argument.name])):
-                columns[argument] = argument.name
+            name = argument.name if isinstance(argument, Variable) else ""
+            if name in rows.names and not (at.outer and at.outer.seen([name])):
+                columns[argument] = name
             else:
                 columns[argument] = f".argument {len(columns)}"
                 made = Variable(columns[argument])
@@ -326,12 +325,12 @@ def _arguments(
 
 def annotate(low: Lowering, node: group.Annotate, at: At) -> Steps[Lowered]:
     """AGGREGATE: the group's value beside each row."""
-    rows = yield low.rows(node.input, at.below_names_of(node.variable))
-    names = rows.names
-    rows, (call,) = _arguments(low, rows, [(node.variable, node.aggregate)], at)
+    below = yield low.plan(node.input, at.below_names_of(node.variable))
+    rows, (call,) = _arguments(low, below.operator, [(node.variable, node.aggregate)], at)
     keys = [key.name for key in node.keys] + list(carried(at))
-    made: Operator = Annotate(rows, keys, call, low.terms, low.run)
-    return low.made(Projection(made, dict.fromkeys((*names, node.variable.name))))
+    made = Annotate(rows, keys, call, low.terms, low.run)
+    names = dict.fromkeys((*below.operator.names, node.variable.name))
+    return low.over(below, Projection(made, tuple(names)))
 
 
 # -- graphs and forms -----------------------------------------------------------------------------
@@ -356,7 +355,7 @@ def graph_(low: Lowering, node: graph.Graph, at: At) -> Steps[Lowered]:
 
 def _no_rows(node: Plan, at: At) -> Operator:
     names = [variable.name for variable in scope(node).possible]
-    return Rows(Batch.empty((*names, *carried(at))))
+    return Always(Batch.empty((*names, *carried(at))))
 
 
 def construct(low: Lowering, node: graph.Construct, at: At) -> Steps[Lowered]:
@@ -367,7 +366,7 @@ def construct(low: Lowering, node: graph.Construct, at: At) -> Steps[Lowered]:
         label = ".number"
         rows = Number(rows, label, low.terms)
     made = [low.fold(Construct(rows, pattern, low.terms, label)) for pattern in node.template]
-    triples = low.union(made) if made else Rows(Batch.empty(TRIPLE))
+    triples = low.union(made) if made else Always(Batch.empty(TRIPLE))
     return low.made(Distinct(triples, TRIPLE))
 
 
@@ -381,9 +380,10 @@ def describe(low: Lowering, node: graph.Describe, at: At) -> Steps[Lowered]:
         if isinstance(resource, IRI):
             asked.append(Columns(Constants(rows, {subject: low.id(resource)}), {subject: subject}))
         elif resource.name in rows.names:
-            asked.append(Columns(rows, {subject: resource.name}))
+            bound = low.fold(Bound(rows, {resource.name: True}))
+            asked.append(Columns(bound, {subject: resource.name}))
     if not asked:
-        return low.made(Rows(Batch.empty(TRIPLE)))
+        return low.made(Always(Batch.empty(TRIPLE)))
     named = Distinct(low.union(asked), [subject])
     edges = Columns(OfSort(data, value, BLANK_SORT, low.terms), {subject: subject, value: value})
     reached = Join(named, Closure(edges, subject, value), low.terms)
@@ -394,12 +394,13 @@ def describe(low: Lowering, node: graph.Describe, at: At) -> Steps[Lowered]:
 def ask(low: Lowering, node: graph.Ask, at: At) -> Steps[Lowered]:
     """ASK: whether there is a row, at each instant."""
     rows = yield low.rows(node.input, at)
-    always = Rows.always({}, 1, "one empty row")
+    always = Always.of({}, 1, "one empty row")
     some = Distinct(Columns(rows, {}), [])
     return low.made(Mark(always, some, None, ANSWER, low.terms))
 
 
-OPERATORS = {
+Lower = Callable[["Lowering", Any, "At"], Steps["Lowered"]]
+OPERATORS: dict[type[Plan], Lower] = {
     access.AccessStream: access_stream,
     access.AccessGraph: access_graph,
     access.Merge: merge,

@@ -53,6 +53,10 @@ class Operator(ABC):
         """What sets this operator apart from others of its kind, for people to read."""
         return ""
 
+    def due(self) -> bool:
+        """Whether there is something to do in the next step even if no input brings news."""
+        return False
+
     def size(self) -> int:
         """How many rows the state holds."""
         return 0

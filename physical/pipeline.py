@@ -97,7 +97,7 @@ class Pipeline:
         batches = [batch for batch, _ in taken]
         marks = tuple(watermark for _, watermark in taken)
         nothing, last = operator.nothing(), self._given[operator][1]
-        if operator.inputs and not any(map(len, batches)):
+        if operator.inputs and not any(map(len, batches)) and not operator.due():
             if marks == self._seen.get(operator) and (not cut or min(marks) == INFINITY):
                 self._given[operator] = (nothing, last)
                 return

@@ -50,6 +50,10 @@ class Clip(Operator):
             batch = batch.over(start, end).where(start < end)
         return batch, INFINITY if watermark >= self.end else watermark
 
+    def due(self) -> bool:
+        """Whether rows waited for a horizon that is known now."""
+        return self.begin is not None and len(self._waiting) > 0
+
     def size(self) -> int:
         """The rows that wait for the horizon."""
         return len(self._waiting)

@@ -100,14 +100,14 @@ class Execution:
     ) -> None:
         self.query, self.given, self.eager = query, given, eager
         self._beside = beside
-        self.terms = TermDictionary() if beside is None else beside.terms
+        self.terms: TermDictionary = TermDictionary() if beside is None else beside.terms
         self.rejects: list[Reject] = []
-        plan = query.optimized if query.optimize else query.logical
+        plan = query.optimized
         lag = 0
         if report is not None and report.every is not None and closing(plan) is not None:
             plan = align(plan, report.every, report.origin, report.closing)
             lag, report = int(report.closing), report._replace(closing=False)
-        self.catalog = self._catalog() if beside is None else beside.catalog
+        self.catalog: Catalog = self._catalog() if beside is None else beside.catalog
         lowered = lower(plan, self.terms, Run(date_time_literal(given.started)), self.catalog)
         self.names = shown_columns(query)
         self.ranking: Ranking | None = lowered.ranking

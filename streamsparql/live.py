@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import pyarrow as pa
 
 from streamsparql.engine import Execution, Given, reporting
 from streamsparql.errors import EngineError
@@ -83,7 +85,8 @@ class Live:
         self._items = 0
         self._watermark = -1
         self._on_row = on_row
-        self._ready: list[Any] = []
+        self._instants: list[int] = []
+        """The reports of which the rows were not taken out; the run holds the rows."""
         self._closed = False
 
     # -- in
@@ -101,10 +104,12 @@ class Live:
         name = str(stream)
         self._buffer(name)
         self._flush()
+        sorter = self._run.sorters[name]
         for chunk in self._run.reader(name, source):
-            self._run.sorters[name].push(chunk)
-            self._clock.advance(name, self._run.sorters[name].watermark)
-            self._round()
+            sorter.push(chunk)
+            self._clock.advance(name, sorter.watermark)
+            if len(sorter) >= BUFFER or self._on_row is not None:
+                self._round()
 
     def advance(self, t: int, stream: str | None = None) -> None:
         """Nothing older than `t` will come: on this stream, or on any."""
@@ -145,10 +150,27 @@ class Live:
         all that holds, cut at the watermark. In order of start within a call. Where reports were
         asked for: pairs of an instant and the rows of that report.
         """
-        if not self._closed:
-            self._take_in()
-        ready, self._ready = self._ready, []
-        return ready
+        batch, instants = self._taken()
+        return self._shown(batch, instants)
+
+    def to_arrow(self) -> pa.Table:
+        """The same as an Arrow table, as `Result.to_arrow` gives it.
+
+        There is a column per variable, and `start` and `end`; of a report's rows, where reports
+        were asked for, `instant` tells which report they are in.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> live.push("s", ("<a>", "<p>", '"1"'), 3)
+        >>> live.close()
+        >>> live.to_arrow().to_pydict()
+        {'o': ['"1"'], 'start': [3], 'end': [10]}
+        """
+        batch, _ = self._taken()
+        if self._run.reports is not None:
+            return self._shape.table(batch, instant=batch.start)
+        return self._shape.table(batch, start=batch.start, end=batch.end)
 
     @property
     def late(self) -> list[Reject]:
@@ -158,6 +180,8 @@ class Live:
     @property
     def watermark(self) -> int:
         """All that happened before this instant is known; -1 at first."""
+        if not self._closed:
+            self._take_in()
         return self._watermark
 
     def stats(self) -> Stats:
@@ -210,11 +234,26 @@ class Live:
         self._give(self._run.round(batches, watermark))
 
     def _give(self, batch: Batch) -> None:
-        if self._run.reports is not None:
-            made: Iterator[Any] = by_instant(self._shape, batch, self._run.reports.due())
-        else:
-            made = iter(self._shape.rows(batch.ordered()))
-        for each in made:
-            self._ready.append(each)
-            if self._on_row is not None:
+        """What became known goes to who listens, or is kept until somebody takes it out."""
+        instants = [] if self._run.reports is None else self._run.reports.due()
+        if self._on_row is not None:
+            for each in self._shown(batch, instants):
                 self._on_row(each)
+            return
+        if len(batch):
+            self._run.parts.append(batch)
+        self._instants += instants
+
+    def _taken(self) -> tuple[Batch, list[int]]:
+        """What became known since the last time, in order of start, and the reports' instants."""
+        if not self._closed:
+            self._take_in()
+        parts, instants = self._run.parts, self._instants
+        self._run.parts, self._instants = [], []
+        return Batch.concat(parts, self._run.sink.names).ordered(), instants
+
+    def _shown(self, batch: Batch, instants: list[int]) -> list[Any]:
+        """Rows, or reports, as users get them."""
+        if self._run.reports is not None:
+            return list(by_instant(self._shape, batch, instants))
+        return self._shape.rows(batch.ordered())

@@ -12,6 +12,7 @@ from streamsparql.lints import Warning, lint
 from streamsparql.translator.translate import Report, Translation, translate
 
 if TYPE_CHECKING:
+    from streamsparql.algebra.rewrite import Rewriting
     from streamsparql.live import Live
     from streamsparql.results import Result
 
@@ -24,13 +25,15 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     dialect: str = "auto",
     base: str | None = None,
     origin: int = 0,
+    optimize: bool = True,
     pedantic: bool = False,
 ) -> Query:
     """Compiles a query in any of the five dialects.
 
     `dialect` is streaming, csparql, cqels, epsparql or rspql; auto tells it by what only one of
     them writes. `base` resolves relative IRIs. `origin` is where the grids of windows start, in
-    milliseconds. With `pedantic`, a construct of another dialect is an error.
+    milliseconds. With `pedantic`, a construct of another dialect is an error. Without `optimize`,
+    the plan that runs is the logical plan, as it is.
 
     Raises `QuerySyntaxError` where the text is no query, `QueryError` where it means nothing, and
     `UnsupportedFeature` where it is about something that is not done here.
@@ -40,8 +43,8 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     """
     _expect(str, text=text, dialect=dialect, base=base or "")
     _expect(int, origin=origin)
-    _expect(bool, pedantic=pedantic)
-    return Query(translate(text, dialect, base or "", origin, pedantic))
+    _expect(bool, optimize=optimize, pedantic=pedantic)
+    return Query(translate(text, dialect, base or "", origin, pedantic), optimize)
 
 
 def _expect(kind: type, **options: object) -> None:
@@ -53,8 +56,9 @@ def _expect(kind: type, **options: object) -> None:
 class Query:
     """What a query's text means, to be read and explained."""
 
-    def __init__(self, translation: Translation) -> None:
+    def __init__(self, translation: Translation, optimize: bool = True) -> None:
         self.translation = translation
+        self._optimize = optimize
 
     @property
     def text(self) -> str:
@@ -103,6 +107,23 @@ class Query:
     def logical(self) -> Plan:
         """The logical plan, whose `at(t, inputs)` is the query's definition."""
         return self.translation.plan
+
+    @property
+    def optimized(self) -> Plan:
+        """The plan that the rewriting rules lead to, with the same snapshots as the logical plan.
+
+        >>> query = compile("SELECT ?x { ?x <p> ?y FILTER(1 + 1 = 2) }")
+        >>> query.optimized == compile("SELECT ?x { ?x <p> ?y }").logical
+        True
+        """
+        return self.rewriting.plan
+
+    @cached_property
+    def rewriting(self) -> Rewriting:
+        """The optimized plan, and how the rules came to it; worked out when it is first asked."""
+        from streamsparql.algebra.rewrite import Rewriting, rewrite
+
+        return rewrite(self.logical) if self._optimize else Rewriting(self.logical)
 
     def run(
         self,
@@ -187,7 +208,7 @@ class Query:
     ) -> str:
         """A stage of the query, or all of them, to read: how it was understood and what it means.
 
-        Stages are syntax and logical; formats are text, json, dot, mermaid, svg and html.
+        Stages are syntax, logical, optimized; formats are text, json, dot, mermaid, svg and html.
 
         >>> print(compile("ASK { ?s a <T> }").explain("logical"))
         Ask

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.engine import Execution, Given, reporting, reports
-from streamsparql.physical.access import Rows as Always
+from streamsparql.physical.access import Always
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.distinct import Coalesce
 from streamsparql.physical.heap import Heap

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rewrite import Rewriting
 from streamsparql.errors import StreamSparqlError
 from streamsparql.explain import dot, html, json, mermaid, svg, text
 from streamsparql.explain.box import Box
@@ -25,10 +27,15 @@ class Compiled(Protocol):
     def translation(self) -> Translation:
         """All that the translator knows."""
 
+    @property
+    def rewriting(self) -> Rewriting:
+        """What the rules made of its plan."""
+
 
 STAGES: dict[str, Callable[[Compiled], Box]] = {
     "syntax": lambda query: syntax_box(query.translation.syntax),
-    "logical": lambda query: plan_box(query.translation.plan, query.translation.names.prefixes),
+    "logical": lambda query: _plan(query, query.translation.plan),
+    "optimized": lambda query: _plan(query, query.rewriting.plan),
 }
 """The stages, in the order in which they follow from each other."""
 
@@ -43,6 +50,10 @@ FORMATS: dict[str, Callable[[Explanation], str]] = {
 """What renders boxes."""
 
 
+def _plan(query: Compiled, plan: Plan) -> Box:
+    return plan_box(plan, query.translation.names.prefixes)
+
+
 def explain(
     query: Compiled,
     stage: str = "all",
@@ -53,7 +64,8 @@ def explain(
     """A stage of a query, or all of them, in a format.
 
     The formats are text, json, dot (Graphviz), mermaid, svg and html. `color` and `width` are for
-    text: whether to use a terminal's colours, and how wide the terminal is.
+    text: whether to use a terminal's colours, and how wide the terminal is. Where all stages are
+    shown, the optimized plan is only if it differs from the logical one.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?s { ?s a <T> OPTIONAL { ?s <p> ?o } }")
@@ -68,8 +80,11 @@ def explain(
     whole = stage == "all"
     names = tuple(STAGES) if whole else (_known(stage, STAGES, "stage"),)
     render = FORMATS[_known(format, FORMATS, "format")]
+    if whole and query.rewriting.plan == query.translation.plan:
+        names = tuple(name for name in names if name != "optimized")
     stages = tuple((name, STAGES[name](query)) for name in names)
-    return render(Explanation(query.translation, stages, whole, color, width))
+    rules = query.rewriting.counts() if "optimized" in names else {}
+    return render(Explanation(query.translation, stages, whole, color, width, rules))
 
 
 def _known(name: str, table: Mapping[str, object], what: str) -> str:

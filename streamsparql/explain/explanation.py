@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from streamsparql.explain.box import Box, visible
@@ -15,7 +16,8 @@ class Explanation:
     """The stages of a query, by name, in the order in which they follow from each other.
 
     `whole` says that a reader asked for all there is: formats then add what is known of the query.
-    `color` and `width` are those of a terminal.
+    `color` and `width` are those of a terminal. `rules` are the rewriting rules that were used, and
+    how often.
     """
 
     translation: Translation
@@ -23,6 +25,7 @@ class Explanation:
     whole: bool
     color: bool = False
     width: int = 100
+    rules: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

@@ -13,6 +13,7 @@ from streamsparql.explain.box import Box
 from streamsparql.explain.explanation import Explanation
 from streamsparql.explain.palette import FAINT, FAMILIES, INK, LINE, MONO, PAPER, SANS
 from streamsparql.explain.text import Ink, tree
+from streamsparql.explain.words import used
 
 _TOKEN = re.compile(
     r"""(?P<comment>\#[^\r\n]*)
@@ -34,7 +35,7 @@ def render(explanation: Explanation) -> str:
     stages = "\n".join(
         f"<section>\n<h2>{escape(name)}</h2>\n"
         '<label><input type="checkbox"> fit to the window</label>\n'
-        f"{fragment(box)}\n</section>"
+        f"{fragment(box)}\n{_rules(name, explanation)}</section>"
         for name, box in explanation.stages
     )
     return (
@@ -44,6 +45,12 @@ def render(explanation: Explanation) -> str:
         f"<pre>{highlighted(explanation.text)}</pre>\n<dl>{summary}</dl>\n</header>\n"
         f"{stages}\n</body>\n</html>"
     )
+
+
+def _rules(stage: str, explanation: Explanation) -> str:
+    if stage != "optimized" or not explanation.rules:
+        return ""
+    return f"<p>rules: {escape(used(explanation.rules))}</p>\n"
 
 
 def fragment(box: Box) -> str:

@@ -20,6 +20,8 @@ def render(explanation: Explanation) -> str:
     """The object, a key per stage."""
     known: dict[str, Any] = {"format": FORMAT, "query": explanation.about()}
     known |= {name: {"nodes": nodes(box)} for name, box in explanation.stages}
+    if "optimized" in known:
+        known["optimized"]["rules"] = dict(explanation.rules)
     return json.dumps(known, ensure_ascii=False, indent=2)
 
 

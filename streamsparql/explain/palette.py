@@ -28,13 +28,15 @@ class Colour(NamedTuple):
 _GREEN = Colour(
     Shades("#e8f5e4", "#74ad62", "#2c6420"), Shades("#1b3018", "#4d8040", "#a3da91"), 32
 )
+_YELLOW = Colour(
+    Shades("#fdf3dc", "#d1a13a", "#7a5200"), Shades("#382c10", "#8f7026", "#f0c969"), 33
+)
 FAMILIES: dict[str, Colour] = {
     "access": Colour(
         Shades("#e3f4f4", "#4fa3a5", "#0f5e61"), Shades("#12312f", "#2f7d78", "#7fd8d2"), 36
     ),
-    "window": Colour(
-        Shades("#fdf3dc", "#d1a13a", "#7a5200"), Shades("#382c10", "#8f7026", "#f0c969"), 33
-    ),
+    "window": _YELLOW,
+    "align": _YELLOW,
     "match": _GREEN,
     "path": _GREEN,
     "join": Colour(

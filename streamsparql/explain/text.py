@@ -24,6 +24,7 @@ from streamsparql.explain.box import Box, Place, Reference, circled, places
 from streamsparql.explain.explanation import Explanation
 from streamsparql.explain.measure import cells, wrap
 from streamsparql.explain.palette import FAMILIES
+from streamsparql.explain.words import used
 
 LEAST_WIDTH = 60
 """Narrower than this nothing is readable; so this is what is written."""
@@ -39,11 +40,13 @@ def render(explanation: Explanation) -> str:
     width = max(explanation.width, LEAST_WIDTH)
     lines: list[str] = []
     if explanation.whole:
-        lines += _summary(explanation.summary(), ink, width)
+        lines += _listed(explanation.summary(), ink, width)
     for name, box in explanation.stages:
         if explanation.whole:
             lines += ["", ink.paint(f"── {name} " + "─" * (width - len(name) - 4), _BOLD), ""]
         lines += tree(box, ink, width)
+        if name == "optimized" and explanation.rules:
+            lines += ["", *_listed([("rules", used(explanation.rules))], ink, width)]
     return "\n".join(lines)
 
 
@@ -59,10 +62,10 @@ class Ink(NamedTuple):
         return f"\033[{';'.join(map(str, codes))}m{text}\033[0m"
 
 
-def _summary(summary: list[tuple[str, str]], ink: Ink, width: int) -> list[str]:
-    indent = max(len(name) for name, _ in summary) + 2
+def _listed(entries: list[tuple[str, str]], ink: Ink, width: int) -> list[str]:
+    indent = max(len(name) for name, _ in entries) + 2
     lines: list[str] = []
-    for name, text in summary:
+    for name, text in entries:
         first, *more = wrap(text, width - indent)
         lines.append(ink.paint(name.ljust(indent), _FAINT) + first)
         lines += [" " * indent + line for line in more]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamsparql.algebra import event, filter, graph, group, join, match, path, shape
+from streamsparql.algebra import align, event, filter, graph, group, join, match, path, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.inputs import DEFAULT_STREAM
@@ -24,6 +24,8 @@ def title(plan: Plan, write: Writer) -> str:
     match plan:
         case AccessStream() | AccessGraph() | w.Window():
             return _source(plan, write)
+        case align.Align():
+            return _aligned(plan)
         case match.TriplePatternMatching(pattern, _, stamps):
             binds = [write.variable(stamp.variable) for stamp in stamps]
             return _listed(write.pattern(pattern), _after("binds", ", ".join(binds)))
@@ -74,6 +76,11 @@ def _source(plan: AccessStream | AccessGraph | w.Window, write: Writer) -> str:
         return text
     name = write.iri(IRI(plan.name[1:-1])) if plan.name.startswith("<") else plan.name
     return f"{name}: {text}" if text else name
+
+
+def _aligned(plan: align.Align) -> str:
+    often = f"every {duration(plan.period)}" + f", origin {plan.origin}" * bool(plan.origin)
+    return _listed(often, "as it was just before" * plan.closing, "equal rows" * plan.collapse)
 
 
 def _stream(stream: IRI, write: Writer) -> str:

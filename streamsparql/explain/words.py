@@ -64,6 +64,16 @@ def _stamped(places: str, iris: Writer) -> str:
     return ", ".join(shown)
 
 
+def used(rules: Mapping[str, int]) -> str:
+    """The rewriting rules that were used, with how often.
+
+    >>> used({"fold_constants": 2, "order_joins": 1})
+    'fold constants (2), order joins'
+    """
+    names = ((name.replace("_", " "), n) for name, n in rules.items())
+    return ", ".join(f"{name} ({n})" if n > 1 else name for name, n in names)
+
+
 def meaning(kind: type) -> str:
     """What nodes of a class are, the first line of its docstring."""
     return (kind.__doc__ or "").partition("\n")[0]
