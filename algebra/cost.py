@@ -20,6 +20,7 @@ from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts
+from streamsparql.algebra.rules.properties import inputs_of
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI
@@ -67,7 +68,7 @@ class Costs:
             node, ready = pending.pop()
             if id(node) in self._rows:
                 continue
-            inputs = node.inputs
+            inputs = inputs_of(node)
             if ready or not inputs:
                 below = [self._rows[id(one)][1] for one in inputs]
                 self._rows[id(node)] = (node, self._estimate(node, below))
@@ -85,8 +86,8 @@ class Costs:
         True
         """
         rows = max(self.rows(plan), 1.0)
-        while len(plan.inputs) == 1 and not isinstance(plan, match.TriplePatternMatching):
-            plan = plan.inputs[0]
+        while type(plan) is not match.TriplePatternMatching and len(inputs_of(plan)) == 1:
+            plan = inputs_of(plan)[0]
         if not isinstance(plan, match.TriplePatternMatching):
             return rows
         subject, predicate, _ = plan.pattern

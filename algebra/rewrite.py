@@ -17,8 +17,8 @@ make larger, in this order: the number of operators other than filters (folding,
 distinct, order, reduced, slices over projections), then the number of operators below a filter or a
 condition (the filters go down, never up), then the size of expressions. `order_joins` is a function
 of the parts of a chain and gives itself back when it is asked again. Pruning puts a projection only
-where it drops a column that is bound below, and moves it down. `MOST_ROUNDS` is a net below this
-argument.
+where it drops a column that is bound below, and moves it down. `MOST_TIMES` and `MOST_ROUNDS` are
+nets below this argument.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from streamsparql.algebra.rules.merge_filters import merge_filters
 from streamsparql.algebra.rules.merge_projections import merge_projections
 from streamsparql.algebra.rules.order_joins import order_joins
 from streamsparql.algebra.rules.propagate_empty import propagate_empty
+from streamsparql.algebra.rules.properties import inputs_of
 from streamsparql.algebra.rules.prune_columns import prune_columns
 from streamsparql.algebra.rules.push_conditions import push_conditions
 from streamsparql.algebra.rules.push_filters_below_windows import push_filters_below_windows
@@ -59,6 +60,8 @@ from streamsparql.algebra.window import Window
 
 MOST_ROUNDS = 100
 """How often a phase goes over a plan at most."""
+MOST_TIMES = 10_000
+"""How often rules apply at one place at most: a chain of operators can be dropped one by one."""
 
 
 class Rule(NamedTuple):
@@ -101,6 +104,139 @@ class Rewriting:
         """How often each rule was used, in the order of first use."""
         return dict(Counter(step.rule for step in self.trace))
 
+
+# -- one phase -------------------------------------------------------------------------------------
+
+_ASKED, _EVENTS, _INNER = 1, 2, 4
+
+
+class _Visit:
+    """An operator that is being visited: with its rewritten inputs, as far as they are."""
+
+    __slots__ = ("came", "done", "flags", "node", "rest")
+
+    def __init__(self, came: Plan, node: Plan, flags: int) -> None:
+        self.came = came
+        self.node = node
+        self.flags = flags
+        self.rest: Iterator[tuple[Plan, int]] = _below(node, flags)
+        self.done: list[Plan] = []
+
+
+Places = dict[tuple[int, int], tuple[Plan, Plan]]
+"""What a subplan became, by its id and where it stands; kept alive as long as the id counts."""
+
+
+class Phase:
+    """Rules that run together, until none of them applies any more."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self.rules = rules
+        self._at = frozenset(kind for rule in rules for kind in rule.at)
+        self._once = not any(rule.inner for rule in rules)  # then one round gets to each chain
+        self._tables: dict[tuple[type[Plan], int, bool], tuple[Rule, ...]] = {}
+
+    def run(self, plan: Plan, trace: list[Step]) -> Plan:
+        """The plan after all rounds; what was done is added to the trace."""
+        settled: Places = {}
+        for _ in range(1 if self._once else MOST_ROUNDS):
+            before = len(trace)
+            if not self._at.isdisjoint(_kinds(plan)):
+                plan = self._round(plan, settled, trace)
+            if len(trace) == before:
+                return plan
+        assert self._once, f"there is no end of {', '.join({x.rule for x in trace[-9:]})}"
+        return plan
+
+    def _round(self, root: Plan, settled: Places, trace: list[Step]) -> Plan:
+        done: Places = {}
+        pending = [_Visit(root, self._rewritten(root, 0, False, trace), 0)]
+        while True:
+            visit = pending[-1]
+            below, flags = next(visit.rest, (None, 0))
+            if below is None:
+                pending.pop()
+                found = self._finished(visit, settled, trace)
+                done[id(visit.came), visit.flags] = (visit.came, found)
+                if not pending:
+                    return found
+                pending[-1].done.append(found)
+                continue
+            known = settled.get((id(below), flags)) or done.get((id(below), flags))
+            if known is not None:
+                visit.done.append(known[1])
+            else:
+                pending.append(_Visit(below, self._rewritten(below, flags, False, trace), flags))
+
+    def _finished(self, visit: _Visit, settled: Places, trace: list[Step]) -> Plan:
+        node = visit.node
+        inputs = inputs_of(node)
+        if any(one is not other for one, other in zip(visit.done, inputs, strict=False)):
+            node = node.with_inputs(*visit.done)
+        node = self._rewritten(node, visit.flags, True, trace)
+        if node is visit.came:
+            settled[id(node), visit.flags] = (node, node)
+        return node
+
+    def _rewritten(self, node: Plan, flags: int, upwards: bool, trace: list[Step]) -> Plan:
+        """The operator, after each rule has been tried until none applies."""
+        for _ in range(MOST_TIMES):
+            for rule in self._tried(type(node), flags, upwards):
+                found = rule.apply(node)
+                if found is not None:
+                    trace.append(Step(rule.name, node, found))
+                    node = found
+                    break
+            else:
+                return node
+        raise AssertionError(f"there is no end of {', '.join({x.rule for x in trace[-9:]})}")
+
+    def _tried(self, kind: type[Plan], flags: int, upwards: bool) -> tuple[Rule, ...]:
+        key = (kind, flags, upwards)
+        if key not in self._tables:
+            self._tables[key] = tuple(
+                rule
+                for rule in self.rules
+                if kind in rule.at
+                and rule.upwards == upwards
+                and (rule.asked or not flags & _ASKED)
+                and (rule.events or not flags & _EVENTS)
+                and (rule.inner or not flags & _INNER)
+            )
+        return self._tables[key]
+
+
+def _kinds(plan: Plan) -> set[type[Plan]]:
+    """The operators that a plan is made of."""
+    seen: set[int] = set()
+    kinds: set[type[Plan]] = set()
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            kinds.add(type(node))
+            pending.extend(inputs_of(node))
+    return kinds
+
+
+def _below(plan: Plan, flags: int) -> Iterator[tuple[Plan, int]]:
+    """The inputs, and where they stand. What is below a window is left as it is."""
+    inputs = inputs_of(plan)
+    kind = type(plan)
+    if not inputs or issubclass(kind, Window):
+        return
+    flags &= ~_INNER
+    if kind in _CHAINS:
+        flags |= _INNER
+    elif kind in (event.Detect, event.Closure):
+        flags |= _EVENTS
+    rows = 1 if kind in _ASKING else 2 if kind is join.LeftJoin else len(inputs)
+    for k, below in enumerate(inputs):
+        yield below, flags if k < rows else flags | _ASKED
+
+
+# -- the rules -------------------------------------------------------------------------------------
 
 _CONDITIONED = (
     filter.Filter,
@@ -180,7 +316,7 @@ _PUSHING = (
     Rule(push_filters_below_windows, _FILTER),
 )
 
-SIMPLIFY = (
+SIMPLIFY = Phase(
     Rule(fold_constants, _CONDITIONED, events=True),
     Rule(drop_reduced, (shape.Reduced,), events=True),
     Rule(ask_less, (graph.Ask, *_ASKING)),
@@ -196,10 +332,10 @@ SIMPLIFY = (
 )
 """What makes a plan smaller, and its filters early."""
 
-SETTLE = (*_PUSHING, Rule(push_filters_into_prefixes, _FILTER))
+SETTLE = Phase(*_PUSHING, Rule(push_filters_into_prefixes, _FILTER))
 """What puts filters between joins, once their order is settled."""
 
-PRUNE = (
+PRUNE = Phase(
     Rule(merge_projections, (shape.Projection,)),
     Rule(drop_projections, _ABOVE, asked=False),
     Rule(drop_unread, (shape.Projection,), asked=False),
@@ -209,19 +345,19 @@ PRUNE = (
 """What makes rows narrow."""
 
 
-def order(costs: Costs) -> tuple[Rule, ...]:
+def order(costs: Costs) -> Phase:
     """The rule that orders joins, of whole chains, by these costs."""
-    return (Rule(partial(order_joins, costs=costs), _CHAINS, inner=False),)
+    return Phase(Rule(partial(order_joins, costs=costs), _CHAINS, inner=False))
 
 
-def phases(statistics: Statistics | None = None) -> tuple[tuple[Rule, ...], ...]:
+def phases(statistics: Statistics | None = None) -> tuple[Phase, ...]:
     """All rules, in the phases in which they run."""
     return SIMPLIFY, order(Costs(statistics)), SETTLE, PRUNE
 
 
 def rewrite(
     plan: Plan,
-    rules: tuple[tuple[Rule, ...], ...] | None = None,
+    rules: tuple[Phase, ...] | None = None,
     statistics: Statistics | None = None,
 ) -> Rewriting:
     """The plan that the rules lead to. Its snapshots are those of the plan, at every instant.
@@ -236,118 +372,5 @@ def rewrite(
     """
     trace: list[Step] = []
     for phase in phases(statistics) if rules is None else rules:
-        plan = _Phase(phase, trace).run(plan)
+        plan = phase.run(plan, trace)
     return Rewriting(plan, tuple(trace))
-
-
-# -- one phase -------------------------------------------------------------------------------------
-
-_ASKED, _EVENTS, _INNER = 1, 2, 4
-
-
-class _Visit:
-    """An operator that is being visited: with its rewritten inputs, as far as they are."""
-
-    __slots__ = ("came", "done", "flags", "node", "rest")
-
-    def __init__(self, came: Plan, node: Plan, flags: int) -> None:
-        self.came = came
-        self.node = node
-        self.flags = flags
-        self.rest: Iterator[tuple[Plan, int]] = _below(node, flags)
-        self.done: list[Plan] = []
-
-
-class _Phase:
-    """Runs the rules of one phase."""
-
-    def __init__(self, rules: tuple[Rule, ...], trace: list[Step]) -> None:
-        self._rules = rules
-        self._trace = trace
-        self._tables: dict[tuple[type[Plan], int, bool], tuple[Rule, ...]] = {}
-        self._settled: dict[tuple[int, int], Plan] = {}
-
-    def run(self, plan: Plan) -> Plan:
-        for _ in range(MOST_ROUNDS):
-            before = len(self._trace)
-            plan = self._round(plan)
-            if len(self._trace) == before:
-                break
-        return plan
-
-    def _round(self, root: Plan) -> Plan:
-        done: dict[tuple[int, int], tuple[Plan, Plan]] = {}
-        pending = [self._begun(root, 0)]
-        while True:
-            visit = pending[-1]
-            below = next(visit.rest, None)
-            if below is None:
-                pending.pop()
-                found = self._finished(visit)
-                done[id(visit.came), visit.flags] = (visit.came, found)
-                if not pending:
-                    return found
-                pending[-1].done.append(found)
-            elif (id(below[0]), below[1]) in self._settled:
-                visit.done.append(below[0])
-            elif (id(below[0]), below[1]) in done:
-                visit.done.append(done[id(below[0]), below[1]][1])
-            else:
-                pending.append(self._begun(*below))
-
-    def _begun(self, came: Plan, flags: int) -> _Visit:
-        return _Visit(came, self._rewritten(came, flags, upwards=False), flags)
-
-    def _finished(self, visit: _Visit) -> Plan:
-        node = visit.node
-        if any(one is not other for one, other in zip(visit.done, node.inputs, strict=False)):
-            node = node.with_inputs(*visit.done)
-        node = self._rewritten(node, visit.flags, upwards=True)
-        if node is visit.came:
-            self._settled[id(node), visit.flags] = node
-        return node
-
-    def _rewritten(self, node: Plan, flags: int, upwards: bool) -> Plan:
-        """The operator, after each rule has been tried until none applies."""
-        found: Plan | None = node
-        while found is not None:
-            node = found
-            found = None
-            for rule in self._tried(type(node), flags, upwards):
-                found = rule.apply(node)
-                if found is not None:
-                    self._trace.append(Step(rule.name, node, found))
-                    break
-        return node
-
-    def _tried(self, kind: type[Plan], flags: int, upwards: bool) -> tuple[Rule, ...]:
-        key = (kind, flags, upwards)
-        if key not in self._tables:
-            self._tables[key] = tuple(
-                rule
-                for rule in self._rules
-                if kind in rule.at
-                and rule.upwards == upwards
-                and (rule.asked or not flags & _ASKED)
-                and (rule.events or not flags & _EVENTS)
-                and (rule.inner or not flags & _INNER)
-            )
-        return self._tables[key]
-
-
-def _below(plan: Plan, flags: int) -> Iterator[tuple[Plan, int]]:
-    """The inputs, and where they stand. What is below a window is left as it is."""
-    inputs = plan.inputs
-    if isinstance(plan, Window):
-        return iter(())
-    flags &= ~_INNER
-    if isinstance(plan, _CHAINS):
-        flags |= _INNER
-    if isinstance(plan, event.Detect | event.Closure):
-        flags |= _EVENTS
-    rows = len(inputs)
-    if isinstance(plan, _ASKING):
-        rows = 1
-    elif isinstance(plan, join.LeftJoin):
-        rows = 2
-    return iter([(x, flags if k < rows else flags | _ASKED) for k, x in enumerate(inputs)])

@@ -15,7 +15,7 @@ from streamsparql.physical.operator import Operator, Stateless
 
 
 class Extend(Stateless):
-    """Binds a variable to the value of an expression. Where that is an error, a row stays as it is."""
+    """Binds a variable to an expression's value. Where that is an error, a row stays as it is."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = (logical.Extend,)
 

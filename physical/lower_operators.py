@@ -6,7 +6,7 @@ row (`At.outer`) all rows carry its columns: they are joined on, grouped by, pro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 

@@ -65,7 +65,7 @@ class Operator(ABC):
         """The term ids that the state refers to: they must not be recycled."""
         return iter(())
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 -- most remember nothing
         """Drops what is remembered about terms by id alone: ids that nothing holds get reused."""
 
     def nothing(self) -> Batch:

@@ -129,7 +129,7 @@ class Reports(Operator):
         """The end of the horizon, where there is room after it."""
         return min(self.end, INFINITY // 2)
 
-    def due(self) -> list[int]:
+    def done(self) -> list[int]:
         """The instants of the reports that are done since the last call, empty ones too."""
         due, self._due = self._due, []
         return due

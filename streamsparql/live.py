@@ -235,7 +235,7 @@ class Live:
 
     def _give(self, batch: Batch) -> None:
         """What became known goes to who listens, or is kept until somebody takes it out."""
-        instants = [] if self._run.reports is None else self._run.reports.due()
+        instants = [] if self._run.reports is None else self._run.reports.done()
         if self._on_row is not None:
             for each in self._shown(batch, instants):
                 self._on_row(each)

@@ -225,13 +225,13 @@ class Result:
             parts = [batch for batch in run.replay() if len(batch)]
             assert run.reports is not None
             rows = Batch.concat(parts, run.sink.names)
-            return Shape(self._query, run), rows, run.reports.due()
+            return Shape(self._query, run), rows, run.reports.done()
         rows = self._all()
         end = INFINITY if self._given.end is None else self._given.end
         made = reports(wanted, Always(rows), end)
         made.begin, made.last = self._run.begin, self._run.last_stamp
         shown, _ = made.step([rows], [INFINITY], True)
-        return self._shape, shown, made.due()
+        return self._shape, shown, made.done()
 
     # -- what was computed
 

@@ -16,7 +16,18 @@ from hypothesis import strategies as st
 
 import streamsparql
 from streamsparql import cli
-from streamsparql.algebra import access, event, filter, graph, group, join, match, path, shape
+from streamsparql.algebra import (
+    access,
+    align,
+    event,
+    filter,
+    graph,
+    group,
+    join,
+    match,
+    path,
+    shape,
+)
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import window as w
 from streamsparql.algebra.node import Node
@@ -117,7 +128,27 @@ def test_all_stages_have_headings_and_say_what_is_known() -> None:
     lines = streamsparql.compile(LISTING_1_1).explain().splitlines()
     assert lines[:3] == ["dialect    Streaming SPARQL", "form       SELECT", "variables  ?x ?y ?z"]
     headings = [line.split()[1] for line in lines if line.startswith("── ")]
-    assert headings == list(STAGES)
+    assert headings == ["syntax", "logical"]  # no rule applies
+
+
+def test_the_optimized_plan_is_shown_where_it_differs_with_the_rules_that_were_used() -> None:
+    query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }")
+    lines = query.explain().splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("── ")] == list(STAGES)
+    assert lines[-1] == "rules  fold constants, decide filters, prune columns"
+    assert query.explain("optimized").splitlines()[-1] == lines[-1]
+    found = json.loads(query.explain("optimized", "json"))["optimized"]
+    assert found["rules"] == {"fold_constants": 1, "decide_filters": 1, "prune_columns": 1}
+    assert found["nodes"][0]["kind"] == "Ask"
+    assert "<p>rules: fold constants, decide filters, " in query.explain("optimized", "html")
+    for format in ("dot", "mermaid", "svg"):
+        assert "Ask" in query.explain("optimized", format)
+
+
+def test_an_unoptimized_query_is_optimized_as_it_is() -> None:
+    query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }", optimize=False)
+    assert query.optimized is query.logical
+    assert query.explain("optimized") == query.explain("logical")
 
 
 def test_a_syntax_tree_shows_clauses_and_the_groups_of_exists() -> None:
@@ -320,6 +351,13 @@ OPERATORS: list[list[Plan]] = [
     [event.EqLeftJoin(ROWS, OTHER), event.EqLeftJoin(ROWS, OTHER, TEST)],
     [event.Detect(ROWS)],
     [
+        align.Align(ROWS, 5),
+        align.Align(ROWS, 6),
+        align.Align(ROWS, 5, 1),
+        align.Align(ROWS, 5, 0, True),
+        align.Align(ROWS, 5, 0, False, True),
+    ],
+    [
         event.Closure(P, (graph.Construct((), ROWS),), ROWS),
         event.Closure(Q, (graph.Construct((), ROWS),), ROWS),
         event.Closure(P, (graph.Construct((), ROWS),) * 2, ROWS),
@@ -377,7 +415,7 @@ def test_json_has_the_shape_of_the_plan(text: str) -> None:
 
 def test_json_says_what_is_known_of_the_query() -> None:
     found = json.loads(streamsparql.compile(LISTING_1_1).explain(format="json"))
-    assert list(found) == ["format", "query", *STAGES]
+    assert list(found) == ["format", "query", "syntax", "logical"]
     assert found["format"] == 1
     assert found["query"] == {
         "text": LISTING_1_1,

@@ -8,36 +8,27 @@ and whether a rewritten plan is any faster (benchmarks/ does).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from generate import Features, queries, triples
+from generate import Features, queries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import X, matching, plan, stream
+from plans import matching, stream
+from rewriting import OUTER, check_step, check_whole, inputs, instants
 from test_depth import NESTED
+from test_explain import leaves
 
 import streamsparql
+from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align, align, closing
-from streamsparql.algebra.cost import Costs, Statistics
-from streamsparql.algebra.expressions import Constant
-from streamsparql.algebra.filter import Filter
-from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs
+from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import Join
-from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rewrite import PRUNE, SETTLE, SIMPLIFY, Step, order, rewrite
-from streamsparql.algebra.rules.properties import is_ordered
-from streamsparql.algebra.shape import Projection
-from streamsparql.algebra.solutions import Solution, Variable
-from streamsparql.algebra.streams import change_points
-from streamsparql.algebra.terms import FALSE, IRI, BlankNode, Term, integer
-from streamsparql.algebra.window import SlidingDeltaWindow, Window
-from streamsparql.errors import EngineError
-
-ALL = (*SIMPLIFY, *order(Costs()), *SETTLE, *PRUNE)
-ASKED = {rule.name for rule in ALL if rule.asked}
+from streamsparql.algebra.rewrite import Phase, Rule, phases, rewrite
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import Term
 
 STATIC = Features(named_graphs=True, volatile=True, limits=True)
 FORMS = replace(STATIC, forms=("ask", "construct", "describe"), limits=False, volatile=False)
@@ -60,99 +51,143 @@ FEATURES = {
     ),
 }
 
-Timed = list[tuple[tuple[str, str, str], int]]
-
-
-@st.composite
-def streams(draw: Callable[..., object]) -> Timed:
-    items = draw(triples(6))
-    assert isinstance(items, list)
-    gaps = draw(st.lists(st.integers(0, 4), min_size=len(items), max_size=len(items)))
-    assert isinstance(gaps, list)
-    return [(item, sum(gaps[: k + 1])) for k, item in enumerate(items)]
-
-
-@st.composite
-def inputs(draw: Callable[..., object]) -> Inputs:
-    one, two, background = draw(streams()), draw(streams()), draw(triples(5))
-    return streamsparql.inputs(  # type: ignore[no-any-return]
-        {"http://e/s": one, "http://e/g1": two, DEFAULT_STREAM.value: one},
-        graph=background,
-        graphs={"http://e/g1": draw(triples(4)), "http://e/g2": draw(triples(3))},
-    )
-
-
-TERMS: list[Term] = [IRI("http://e/a"), IRI("http://e/b"), BlankNode("n"), integer(1), integer(2)]
-OUTER = st.dictionaries(
-    st.sampled_from([Variable(name) for name in ("x", "y", "z", "w", "n1", "n2")]),
-    st.sampled_from(TERMS),
-    max_size=3,
-)
-
-
-def instants(found: Plan, data: Inputs) -> list[int]:
-    """The change points of all windows of a plan, which are those of all that is above them."""
-    points = {0, 30}
-    for node in found.walk():
-        if isinstance(node, Window):
-            points.update(change_points(node.validity(node.input.elements(data))))
-    points.update(
-        item.end + k for stream in data.streams.values() for item in stream for k in (0, 1)
-    )
-    return sorted(points)
-
-
-def check(query: str, data: Inputs, outer: dict[Variable, Term]) -> Iterator[Step]:
-    """Each step keeps the subplan's snapshots, under outer rows as well; the whole keeps order."""
-    before = streamsparql.compile(query).logical
-    found = rewrite(before)
-    times = instants(before, data)[:14]
-    for step in found.trace:
-        held = data.in_graph(Variable("g"), IRI("http://e/g1"))
-        rows = [Solution()] + [Solution(outer)] * (step.rule in ASKED)
-        for row in rows:
-            for t in times:
-                asked = held.at_row(row)
-                try:
-                    expected = step.before.at(t, asked)
-                except EngineError:  # it is about events
-                    assert step.before.events(t, asked) == step.after.events(t, asked), step
-                else:
-                    assert step.after.at(t, asked) == expected, (t, row, step)
-        yield step
-    for t in times:
-        one, other = before.at(t, data), found.plan.at(t, data)
-        assert one == other, query
-        if is_ordered(before):
-            assert list(one) == list(other), query
-
-
 FIRED: dict[str, int] = {}
+"""How often each rule was used on random queries; `-m long` and a print show it."""
+
+
+def properties(dialect: str, examples: int, few: int) -> Callable[[], None]:
+    """Each step of a rewriting keeps its subplan's snapshots, and the whole keeps its order."""
+
+    @settings(max_examples=examples)
+    @given(queries(FEATURES[dialect]), inputs(), OUTER)
+    def run(query: str, data: Inputs, outer: dict[Variable, Term]) -> None:
+        before = streamsparql.compile(query).logical
+        found = rewrite(before)
+        times = instants(before, data)
+        for step in found.trace:
+            FIRED[step.rule] = FIRED.get(step.rule, 0) + 1
+            check_step(step, data, outer, times[1 : 1 + few])
+        check_whole(before, found.plan, data, times[: 4 * few])
+
+    return run
 
 
 @pytest.mark.parametrize("dialect", FEATURES)
 def test_a_rewritten_plan_has_the_same_snapshots(dialect: str) -> None:
-    @settings(max_examples=60)
-    @given(queries(FEATURES[dialect]), inputs(), OUTER)
-    def run(query: str, data: Inputs, outer: dict[Variable, Term]) -> None:
-        for step in check(query, data, outer):
-            FIRED[step.rule] = FIRED.get(step.rule, 0) + 1
-
-    run()
+    properties(dialect, 25, 2)()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", FEATURES)
 def test_many_rewritten_plans_have_the_same_snapshots(dialect: str) -> None:
-    @settings(max_examples=1500)
-    @given(queries(FEATURES[dialect]), inputs(), OUTER)
-    def run(query: str, data: Inputs, outer: dict[Variable, Term]) -> None:
-        for step in check(query, data, outer):
-            FIRED[step.rule] = FIRED.get(step.rule, 0) + 1
-
-    run()
+    properties(dialect, 1500, 4)()
 
 
-def test_every_rule_was_used() -> None:
-    missing = {rule.name for rule in ALL} - FIRED.keys()
-    assert not missing, FIRED
+def test_random_queries_use_most_rules() -> None:
+    if FIRED:
+        assert len(FIRED) > 15, FIRED
+
+
+# -- depth, size, time -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_deep_plan_is_rewritten(name: str) -> None:
+    query = streamsparql.compile("SELECT * " + NESTED[name])
+    before = time.perf_counter()
+    found = rewrite(query.logical)
+    assert time.perf_counter() - before < 5
+    if name in ("groups", "optionals", "unions", "disjunctions"):
+        data = streamsparql.inputs(graph=[("<s>", "<p>", "<o>")])
+        assert found.plan.at(0, data) == query.logical.at(0, data)
+
+
+def test_five_hundred_patterns_are_ordered_within_a_second() -> None:
+    triples = " . ".join(f"?x{k} <p> ?x{k + 1}" for k in range(500))
+    text = f"SELECT ?x0 FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S {{ {triples} }}"
+    plan = streamsparql.compile(text).logical
+    before = time.perf_counter()
+    assert rewrite(plan).counts()["prune_columns"]
+    assert time.perf_counter() - before < 1
+
+
+def test_compiling_rewrites_nothing() -> None:
+    query = streamsparql.compile("SELECT * { ?x <p> ?y FILTER(true) }")
+    assert "rewriting" not in vars(query)
+    assert query.optimized is query.optimized
+
+
+def test_what_stands_in_several_places_stays_one() -> None:
+    text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?x <p> ?y . ?y <q> ?z }"
+    plan = streamsparql.compile(text).optimized
+    sources = {id(node) for node in plan.walk() if isinstance(node, w.FixedWindow)}
+    assert len(sources) == 1
+
+
+def test_rules_that_undo_each_other_are_stopped() -> None:
+    def swap(plan: Plan) -> Plan | None:
+        return Join(plan.right, plan.left) if isinstance(plan, Join) else None
+
+    plan = Join(matching("?x p ?y"), matching("?y q ?z"))
+    with pytest.raises(AssertionError, match="swap"):
+        rewrite(plan, (Phase(Rule(swap, (Join,))),))
+
+
+def test_every_phase_knows_its_operators() -> None:
+    for phase in phases():
+        for rule in phase.rules:
+            assert set(rule.at) <= leaves(Plan) | set(rule.at)
+            assert rule.name.islower()
+
+
+# -- report alignment ------------------------------------------------------------------------------
+
+GRID = st.tuples(st.integers(1, 7), st.integers(0, 9))
+
+
+@given(GRID, st.booleans(), st.integers(0, 20), st.integers(1, 15))
+def test_the_interval_is_where_the_definition_holds(
+    grid: tuple[int, int], shown_before: bool, start: int, length: int
+) -> None:
+    class Held(Plan):
+        def at(self, t: int, inputs: Inputs) -> object:  # type: ignore[override]
+            return start <= t < start + length
+
+    period, origin = grid
+    made = Align(Held(), period, origin, shown_before)
+    first, after = made.interval(start, start + length)
+    for t in range(60):
+        assert bool(made.at(t, Inputs())) == (first <= t < after)
+
+
+@settings(max_examples=40)
+@given(queries(FEATURES["streaming"]), inputs(), GRID, st.booleans())
+def test_reports_of_an_aligned_plan_are_those_of_the_plan(
+    query: str, data: Inputs, grid: tuple[int, int], shown_before: bool
+) -> None:
+    period, origin = grid
+    plan = streamsparql.compile(query).optimized
+    aligned = align(plan, period, origin, shown_before)
+    for r in range(origin or period, 24, period):
+        expected = plan.at(r - shown_before, data)
+        assert aligned.at(r, data) == expected
+        assert aligned.at(r + period - 1, data) == expected
+
+
+def test_windows_say_which_snapshot_is_reported() -> None:
+    live = matching("?x p ?y", w.SlidingDeltaWindow(stream(), 9, 3))
+    stepped = matching("?x p ?y", w.SteppedWindow(stream(), 9, 3, "left"))
+    counted = matching("?x p ?y", w.SlidingTupleWindow(stream(), 3))
+    assert closing(Join(live, counted)) is True
+    assert closing(Join(stepped, counted)) is False
+    assert closing(Join(live, stepped)) is None
+    assert closing(counted) is None
+
+
+def test_rows_that_lose_columns_before_they_are_grouped_are_worth_counting() -> None:
+    text = "SELECT (COUNT(*) AS ?n) FROM STREAM <s> WINDOW RANGE 9 MS SLIDE 3 MS { ?x <p> ?y }"
+    query = streamsparql.compile(text)
+    found = [node for node in align(query.optimized, 3).walk() if isinstance(node, Align)]
+    assert [node.collapse for node in found] == [True]
+    found = [node for node in align(query.logical, 3).walk() if isinstance(node, Align)]
+    assert [node.collapse for node in found] == [False]

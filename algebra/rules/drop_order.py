@@ -21,13 +21,13 @@ from __future__ import annotations
 from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
 from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import keeps_order
+from streamsparql.algebra.rules.properties import inputs_of, keeps_order
 from streamsparql.algebra.shape import OrderBy
 
 
 def drop_order(plan: Plan) -> Plan | None:
     """The operator over inputs in no order."""
-    inputs = plan.inputs
+    inputs = inputs_of(plan)
     first = 0
     if isinstance(plan, Mark | SemiJoin | AntiJoin):
         first = 1  # the rows go on as they come, the pattern is only asked
@@ -44,7 +44,7 @@ def _unordered(plan: Plan) -> Plan:
     below = plan
     while keeps_order(below):
         chain.append(below)
-        below = below.inputs[0]
+        below = inputs_of(below)[0]
     if not isinstance(below, OrderBy):
         return plan
     below = below.input

@@ -20,13 +20,16 @@ from __future__ import annotations
 from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
 from streamsparql.algebra.join import LeftJoin
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import inputs_of
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Projection
 
 
 def drop_projections(plan: Plan) -> Plan | None:
     """The operator over inputs that are not projected in vain."""
-    inputs = plan.inputs
+    inputs = inputs_of(plan)
+    if all(type(one) is not Projection for one in inputs):
+        return None
     rows = len(inputs)
     if isinstance(plan, Mark | SemiJoin | AntiJoin):
         rows = 1

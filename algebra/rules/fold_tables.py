@@ -20,7 +20,7 @@ from math import prod
 from streamsparql.algebra import join
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import reads_clock
+from streamsparql.algebra.rules.properties import inputs_of, reads_clock
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Table
 
@@ -30,9 +30,11 @@ MOST_ROWS = 1000
 
 def fold_tables(plan: Plan) -> Plan | None:
     """The table that an operator over tables is."""
-    inputs = plan.inputs
+    inputs = inputs_of(plan)
+    if any(type(one) is not Table for one in inputs):
+        return None
     tables = [one for one in inputs if isinstance(one, Table)]
-    if not tables or len(tables) < len(inputs) or _most(plan, tables) > MOST_ROWS:
+    if not tables or _most(plan, tables) > MOST_ROWS:
         return None
     if reads_clock(plan):
         return None

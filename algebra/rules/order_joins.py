@@ -32,7 +32,7 @@ from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.join import Join, Union
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import is_static
+from streamsparql.algebra.rules.properties import inputs_of, is_static
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Distinct
 from streamsparql.algebra.solutions import Variable
@@ -59,9 +59,9 @@ def _same(one: Plan, other: Plan) -> bool:
             continue
         if type(a) is not type(b) or not isinstance(a, Join | BasicGraphPattern):
             return False
-        if len(a.inputs) != len(b.inputs):
+        if len(inputs_of(a)) != len(inputs_of(b)):
             return False
-        pending.extend(zip(a.inputs, b.inputs, strict=True))
+        pending.extend(zip(inputs_of(a), inputs_of(b), strict=True))
     return True
 
 
@@ -71,7 +71,7 @@ def _parts(plan: Plan) -> list[Plan]:
     while pending:
         node = pending.pop()
         if isinstance(node, Join | BasicGraphPattern):
-            pending.extend(reversed(node.inputs))
+            pending.extend(reversed(inputs_of(node)))
         else:
             found.append(node)
     return found
@@ -94,7 +94,7 @@ def _is_matching(plan: Plan) -> bool:
     while pending:
         node = pending.pop()
         if isinstance(node, Union | Distinct | Filter | Window):
-            pending.extend(node.inputs)
+            pending.extend(inputs_of(node))
         elif not isinstance(node, TriplePatternMatching):
             return False
     return True
@@ -213,6 +213,6 @@ def _subject(plan: Plan) -> Iterable[Variable]:
     while not isinstance(plan, TriplePatternMatching):
         if not isinstance(plan, Union | Distinct | Filter | Window):
             return ()
-        plan = plan.inputs[0]
+        plan = inputs_of(plan)[0]
     subject = plan.pattern.subject
     return (subject,) if isinstance(subject, Variable) else ()

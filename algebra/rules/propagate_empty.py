@@ -22,19 +22,19 @@ from streamsparql.algebra import filter, graph, group, join, match, shape, windo
 from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.expressions import Constant
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import is_nothing, nothing
+from streamsparql.algebra.rules.properties import inputs_of, is_nothing, nothing
 from streamsparql.algebra.terms import FALSE
 
 
 def propagate_empty(plan: Plan) -> Plan | None:
     """What an operator is whose input is empty."""
+    if not any(map(is_nothing, inputs_of(plan))):
+        return nothing(plan) if _asks_for_nothing(plan) else None
     match plan:
         case join.Join() | match.BasicGraphPattern():
             return nothing(plan) if any(map(is_nothing, plan.inputs)) else None
         case join.Union(branches):
             return _union(plan, tuple(one for one in branches if not is_nothing(one)))
-        case match.TriplePatternMatching(_, AccessGraph((), False)):
-            return nothing(plan)
         case join.LeftJoin(left, right) | join.Minus(left, right):
             if is_nothing(left):
                 return nothing(plan)
@@ -45,13 +45,20 @@ def propagate_empty(plan: Plan) -> Plan | None:
             return nothing(plan) if is_nothing(rows) else None
         case filter.Mark(variable, rows, pattern) if is_nothing(pattern):
             return shape.Extend(variable, Constant(FALSE), rows)
-        case shape.Slice(_, 0):
-            return nothing(plan)
         case group.Aggregation(()):
             return None
         case graph.Construct() | graph.Describe() | graph.Ask() | window.Window():
             return None
     return nothing(plan) if is_nothing(plan.inputs[0]) else None
+
+
+def _asks_for_nothing(plan: Plan) -> bool:
+    """LIMIT 0, or a pattern over a graph that is merged of none."""
+    if type(plan) is shape.Slice:
+        return plan.limit == 0
+    if type(plan) is match.TriplePatternMatching and type(plan.input) is AccessGraph:
+        return not plan.input.graphs and not plan.input.background
+    return False
 
 
 def _union(plan: join.Union, branches: tuple[Plan, ...]) -> Plan | None:

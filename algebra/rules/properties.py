@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamsparql.algebra import access, event, filter, graph, group, join, match, shape
+from streamsparql.algebra import access, event, filter, group, join, match, shape
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
@@ -10,7 +10,7 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Table
 from streamsparql.algebra.solutions import Variable
 
-_KEEPS_ORDER = (
+_KEEPS_ORDER = {
     filter.Filter,
     filter.Mark,
     filter.SemiJoin,
@@ -20,8 +20,8 @@ _KEEPS_ORDER = (
     shape.Distinct,
     shape.Reduced,
     group.Annotate,
-)
-_KEEPS_SET = (
+}
+_KEEPS_SET = {
     filter.Filter,
     filter.Mark,
     filter.SemiJoin,
@@ -32,7 +32,17 @@ _KEEPS_SET = (
     shape.OrderBy,
     shape.Slice,
     group.Annotate,
-)
+}
+_MOVES = {access.AccessStream, event.Detect, event.Closure}
+
+
+def inputs_of(plan: Plan) -> tuple[Plan, ...]:
+    """`plan.inputs`, looked up once per node: rules ask for it all the time."""
+    known: tuple[Plan, ...] | None = plan.__dict__.get("_inputs")
+    if known is None:
+        known = plan.inputs
+        object.__setattr__(plan, "_inputs", known)
+    return known
 
 
 def nothing(plan: Plan) -> Table:
@@ -42,7 +52,7 @@ def nothing(plan: Plan) -> Table:
 
 def is_nothing(plan: Plan) -> bool:
     """Whether it is the table without rows."""
-    return isinstance(plan, Table) and not plan.rows
+    return type(plan) is Table and not plan.rows
 
 
 def is_unit(plan: Plan) -> bool:
@@ -51,7 +61,7 @@ def is_unit(plan: Plan) -> bool:
     >>> is_unit(Table((Variable("x"),), ((None,),)))
     True
     """
-    if not isinstance(plan, Table) or len(plan.rows) != 1:
+    if type(plan) is not Table or len(plan.rows) != 1:
         return False
     return all(term is None for term in plan.rows[0])
 
@@ -62,7 +72,7 @@ def is_static(plan: Plan) -> bool:
 
 
 def _is_static(node: Node, parts: list[bool]) -> bool:
-    return not isinstance(node, access.AccessStream | event.Detect | event.Closure) and all(parts)
+    return type(node) not in _MOVES and all(parts)
 
 
 def reads_clock(node: Node) -> bool:
@@ -76,14 +86,14 @@ def _reads_clock(node: Node, parts: list[bool]) -> bool:
 
 def is_ordered(plan: Plan) -> bool:
     """Whether an ORDER BY, or a slice, settles the order in which its snapshots are read."""
-    while isinstance(plan, _KEEPS_ORDER):
-        plan = plan.input
-    return isinstance(plan, shape.OrderBy | shape.Slice)
+    while keeps_order(plan):
+        plan = inputs_of(plan)[0]
+    return type(plan) in (shape.OrderBy, shape.Slice)
 
 
 def keeps_order(plan: Plan) -> bool:
     """Whether it hands on the order of its (first) input."""
-    return isinstance(plan, _KEEPS_ORDER)
+    return type(plan) in _KEEPS_ORDER
 
 
 def is_set(plan: Plan) -> bool:
@@ -110,7 +120,7 @@ def _is_set(node: Node, parts: list[bool]) -> bool:
             return all(known) and all(_always_binds_the_same(plan) for plan in node.inputs)
         case shape.Projection(variables, below):
             return known[0] and set(_identity(below)) <= set(variables)
-    return isinstance(node, _KEEPS_SET) and known[0]
+    return type(node) in _KEEPS_SET and known[0]
 
 
 def _plan(part: Node) -> bool:
@@ -149,8 +159,3 @@ def mentions(plan: Plan) -> frozenset[Variable]:
             found.add(node)
         pending.extend(node.parts())
     return frozenset(found)
-
-
-def solutions(plan: Plan) -> bool:
-    """Whether its items are solutions, not triples or one boolean."""
-    return not isinstance(plan, graph.Construct | graph.Describe | graph.Ask)
