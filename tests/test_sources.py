@@ -12,12 +12,9 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta, timezone
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas
 import polars
 import pyarrow as pa
@@ -27,6 +24,18 @@ import pytest
 import rdflib
 from hypothesis import given
 from hypothesis import strategies as st
+from sources import (
+    DATE_TIME,
+    INTEGER,
+    ITEMS,
+    XSD,
+    Item,
+    as_trig,
+    iso,
+    read,
+    table,
+    told,
+)
 
 from streamsparql.algebra.terms import IRI, BlankNode, Literal
 from streamsparql.errors import SourceError
@@ -34,46 +43,6 @@ from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import Wanted, read_graph, read_stream
-from streamsparql.sources.chunk import Chunk, Reject
-from streamsparql.sources.stamps import of_column, of_values, stamp_of
-
-XSD = "http://www.w3.org/2001/XMLSchema#"
-INTEGER, DATE_TIME = f"<{XSD}integer>", f"<{XSD}dateTime>"
-
-ITEMS = [
-    ("<http://ex.org/a>", "<http://ex.org/p>", '"x y  z"', 1_600_000_000_000),
-    ("<http://ex.org/a>", "<http://ex.org/q>", f'"7"^^{INTEGER}', 1_600_000_000_001),
-    ("_:b0", "<http://ex.org/p>", '"say \\"hi\\" . <a> "@en', 1_600_000_000_250),
-    ("<http://ex.org/é>", "<http://ex.org/p>", '"a,b\\tc\\nd"', 1_600_000_060_000),
-    ("<http://ex.org/a>", "<http://ex.org/p>", "_:b0", 1_600_000_060_000),
-    ("<http://ex.org/a>", "<http://ex.org/q>", f'"1.5E0"^^<{XSD}double>', 1_700_000_000_000),
-]
-Item = tuple[str, str, str, int]
-
-
-def iso(t: int) -> str:
-    return (datetime(1970, 1, 1) + timedelta(milliseconds=t)).isoformat("T", "milliseconds") + "Z"
-
-
-def read(source: Any, **options: Any) -> tuple[list[Item], list[Reject], list[Chunk]]:
-    """All items of a stream, as texts, and the rejects; nothing may be lost on the way."""
-    terms = TermDictionary()
-    chunks = list(read_stream(source, "in", terms, **options))
-    found: list[Item] = []
-    for chunk in chunks:
-        texts = (terms.texts(ids).to_pylist() for ids in (chunk.s, chunk.p, chunk.o))
-        found += zip(*texts, chunk.end.tolist(), strict=True)
-        assert chunk.items == len(chunk) + len(chunk.rejects) + chunk.dropped
-        assert chunk.dropped == 0 or "wanted" in options
-        assert chunk.kept is None or (np.diff(chunk.kept) > 0).all()
-    return found, [reject for chunk in chunks for reject in chunk.rejects], chunks
-
-
-def told(rejects: list[Reject]) -> list[tuple[int, str]]:
-    return [(reject.position, reject.reason) for reject in rejects]
-
-
-# -- Every format ---------------------------------------------------------------------------------
 
 
 def as_quads(items: list[Item], stamp: Callable[[int], str], end: str = "\n") -> str:
@@ -96,20 +65,6 @@ def as_json(items: list[Item], stamp: Callable[[int], object] = int) -> str:
         {"id": 5, **dict(zip(keys, i[:3], strict=True)), "timestamp": stamp(i[3])} for i in items
     ]
     return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def as_trig(items: list[Item]) -> str:
-    generated = "<http://www.w3.org/ns/prov#generatedAtTime>"
-    return "".join(
-        f"<http://ex.org/g{k}> {{ {s} {p} {o} }}\n"
-        f'<http://ex.org/g{k}> {generated} "{iso(t)}"^^{DATE_TIME} .\n'
-        for k, (s, p, o, t) in enumerate(items)
-    )
-
-
-def table(items: list[Item], names: str = "s p o t") -> pa.Table:
-    columns = zip(*items, strict=True) if items else [[]] * 4
-    return pa.table(dict(zip(names.split(), map(list, columns), strict=True)))
 
 
 TEXTS = {
@@ -296,7 +251,7 @@ def test_a_pipe_is_read_as_it_comes():
     assert len(Pipe.parts) == len(ITEMS) - 1
 
 
-# -- What is wanted -------------------------------------------------------------------------------
+# -- What is wanted ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["integers.nq", "long.csv", "numbers.jsonl", "graphs.trig", ""])
@@ -354,354 +309,7 @@ def test_nothing_is_lost_in_silence(items, size, all_wanted):
     assert rejected == sorted(set(range(1, len(items) + 1)) - set(good) - set(unwanted))
 
 
-# -- Stamps ---------------------------------------------------------------------------------------
-
-GOOD_STAMPS = [
-    (0, 0),
-    (np.int32(7), 7),
-    (3.0, 3),
-    (Decimal("3.0"), 3),
-    ("12", 12),
-    (" 12 ", 12),
-    (f'"12"^^{INTEGER}', 12),
-    (f'"12"^^<{XSD}unsignedLong>', 12),
-    ("<http://ex.org/t/12>", 12),
-    (datetime(1970, 1, 1, 0, 0, 1), 1000),
-    (datetime(1970, 1, 1, 1, 0, 1, tzinfo=timezone(timedelta(hours=1))), 1000),
-    (datetime(1970, 1, 1, 0, 0, 0, 1999, tzinfo=UTC), 1),
-    (np.datetime64("1970-01-01T00:00:02"), 2000),
-    ("1970-01-01", 0),
-    ("1970-01-02 00:00:00.5Z", 86_400_500),
-    ("1970-01-01T02:00:00+02:00", 0),
-    (f'"1970-01-01T00:00:00.0019"^^{DATE_TIME}', 1),
-    (f'"1970-01-01T24:00:00Z"^^{DATE_TIME}', 86_400_000),
-    (f'"1970-01-01T00:00:01Z"^^<{XSD}dateTimeStamp>', 1000),
-    (f'"12026-01-01T00:00:00Z"^^{DATE_TIME}', 317_336_745_600_000),
-    (Literal("12", IRI(XSD + "integer")), 12),
-    (rdflib.Literal(12), 12),
-    (rdflib.Literal(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)), 1000),
-    (pyoxigraph.Literal(12), 12),
-]
-BAD_STAMPS = [
-    *(None, "", float("nan"), pandas.NaT, pandas.NA, np.datetime64("NaT"), float("inf"), 1.5),
-    *(-1, "-1", True, False, 2**62, 2**70, "1e3", "0x1F", "1_000", "٣", "noon", "12:00"),
-    *("2026-02-30", "2026-13-01T00:00:00Z", "1969-12-31T23:59:59Z", "2026-01-01T25:00:00Z"),
-    *('"12"', '"x"@en', f'"2026-01-01"^^<{XSD}date>', f'"1.5"^^<{XSD}decimal>', "<http://ex.org/>"),
-    *("<http://ex.org/t12>", f'"x"^^{INTEGER}', f'"300"^^<{XSD}byte>', b"12", object(), (1,)),
-    *(Decimal("1.5"), IRI("http://ex.org/"), BlankNode("b"), rdflib.Literal("soon"), "\ud800"),
-]
-
-
-@pytest.mark.parametrize(("value", "stamp"), GOOD_STAMPS)
-def test_a_stamp_has_many_forms(value, stamp):
-    assert stamp_of(value) == stamp
-    assert of_values([value, 3, value])[0].tolist() == [stamp, 3, stamp]
-    assert of_values([value] * 3)[0].tolist() == [stamp] * 3
-
-
-@pytest.mark.parametrize("value", BAD_STAMPS, ids=repr)
-def test_what_is_no_stamp_is_rejected_with_a_reason(value):
-    found, rejects, _ = read([("<a>", "<p>", "<b>", value), ("<a>", "<p>", "<b>", 3)])
-    assert [t for *_, t in found] == [3]
-    ((position, reason),) = told(rejects)
-    assert position == 1
-    assert "timestamp" in reason
-
-
-def test_a_time_zone_may_put_a_stamp_before_time_starts():
-    with pytest.raises(ValueError, match="before 1970"):
-        stamp_of(pandas.Timestamp("1970-01-01T00:00:01", tz="Europe/London"))
-
-
-TEXT_STAMPS = st.one_of(
-    st.sampled_from([v for v, _ in GOOD_STAMPS if type(v) is str]),
-    st.sampled_from([v for v in BAD_STAMPS if type(v) is str and v != "\ud800"]),
-    st.integers(-5, 2**64).map(str),
-    st.integers(0, 4 * 10**12).map(iso),
-    st.integers(0, 4 * 10**12).map(lambda t: f'"{iso(t)}"^^{DATE_TIME}'),
-    st.datetimes().map(datetime.isoformat),
-    st.builds(
-        lambda t, zone, end: f'"{iso(t)[:-1]}{zone}"^^<{XSD}{end}>',
-        st.integers(-(10**8), 10**9),
-        st.from_regex(r"([+-](0[0-9]|1[0-5]):[0-6][0-9]|Z|)", fullmatch=True),
-        st.sampled_from(["dateTime", "dateTimeStamp"]),
-    ),
-    st.none(),
-)
-
-
-COLUMNS = st.one_of(
-    st.lists(TEXT_STAMPS, min_size=1),
-    *(
-        st.lists(st.integers(-(10**8), 10**9).map(form), min_size=1)
-        for form in (
-            str,
-            iso,
-            lambda t: iso(t)[:-1],
-            lambda t: f"{iso(t)[:-1]}+13:59",
-            lambda t: f"{iso(t)[:-1]}-01:00",
-            lambda t: f'"{iso(t)[:-1]}"^^<{XSD}dateTimeStamp>',
-            lambda t: f"<http://ex.org/{t}>",
-        )
-    ),
-)
-
-
-def one_by_one(values: list[Any]) -> list[int]:
-    return [of_values([value, None])[0].tolist()[0] for value in values]
-
-
-@given(COLUMNS, st.sampled_from([pa.string(), pa.large_string()]))
-def test_a_column_of_texts_is_read_as_each_of_them_would_be(values, kind):
-    stamps, why = of_column(pa.array(values, kind))
-    assert stamps.tolist() == one_by_one(values)
-    assert sorted(why) == np.flatnonzero(stamps < 0).tolist()
-    assert of_column(pa.array(values, kind).dictionary_encode())[0].tolist() == stamps.tolist()
-
-
-@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)))
-def test_a_column_of_numbers_is_read_as_each_of_them_would_be(values):
-    for kind in (pa.int64(), pa.timestamp("ms"), pa.timestamp("ms", "Europe/Berlin")):
-        stamps, why = of_column(pa.array(values, kind))
-        assert sorted(why) == np.flatnonzero(stamps < 0).tolist()
-        assert stamps.tolist() == one_by_one(values)
-
-
-@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.sampled_from(["s", "us", "ns"]))
-def test_times_of_any_unit_are_rounded_down(values, unit):
-    stamps, why = of_column(pa.array(values, pa.timestamp(unit)))
-    for k, value in enumerate(values):
-        exact = -1 if value is None else value * {"s": 10**9, "us": 1000, "ns": 1}[unit] // 10**6
-        fits = value is not None and value >= 0 and exact < 2**62
-        assert stamps[k] == (exact if fits else -1)
-        assert (k in why) != fits
-
-
-@given(st.lists(st.none() | st.floats()))
-def test_floats_are_stamps_where_they_are_whole(values):
-    stamps, _ = of_column(pa.array(values, pa.float64()))
-    assert stamps.tolist() == one_by_one(values)
-
-
-# -- Bad files ------------------------------------------------------------------------------------
-
-
-def lines(*texts: bytes) -> io.BytesIO:
-    return io.BytesIO(b"\n".join(texts))
-
-
-GOOD = b'<a> <p> "x y" <http://ex.org/t/5> .'
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b"rubbish", "this is no line of N-Quads"),
-        (b"<a> <p> <b> .", "there is no timestamp"),
-        (b'<a> <p> "x y" .', "timestamp"),
-        (b"<a> <p> <b> <http://ex.org/g> .", "<http://ex.org/g> is no timestamp"),
-        (b'<a> <p> <b> "5"^^<http://www.w3.org/2001/XMLSchema#int', "this is no line of N-Quads"),
-        (b'"a" <p> <b> <http://ex.org/t/5> .', "the subject is a literal"),
-        (b'<a> "p" <b> <http://ex.org/t/5> .', "the predicate is no IRI"),
-        (b"<a> _:p <b> <http://ex.org/t/5> .", "the predicate is no IRI"),
-        (b"<a> <p> b <http://ex.org/t/5> .", "the object is no RDF term"),
-        (b'<a> <p> "\xe9" <http://ex.org/t/5> .', "the line is not UTF-8"),
-    ],
-)
-@pytest.mark.parametrize("size", [1, 100])
-def test_a_bad_line_of_quads_is_rejected_and_the_others_are_read(line, reason, size):
-    found, rejects, _ = read(lines(GOOD, b"# comment", line, b"", GOOD), chunk=size)
-    assert found == [("<a>", "<p>", '"x y"', 5)] * 2
-    ((position, why),) = told(rejects)
-    assert position == 3
-    assert reason in why
-    with pytest.raises(SourceError, match="in, 3: "):
-        read(lines(GOOD, b"", line), strict=True)
-
-
-ODD = [
-    *(b"", b"x", b"# c", b"\t", b"<a> <p> . .", GOOD + b" # c", GOOD + b"\r", b" " + GOOD),
-    *(GOOD.replace(b"> <", b">  <"), GOOD.replace(b'" <', b'"  <'), GOOD.replace(b" .", b"  .")),
-    *(GOOD.replace(b"> <", b"><"), GOOD.replace(b'> "', b'>  "'), GOOD.replace(b"x y", b"x  \ty")),
-]
-NOTHING = (b"", b"# c", b"\t")
-
-
-@given(st.lists(st.sampled_from([GOOD, GOOD, *ODD])), st.integers(1, 3))
-def test_quads_are_read_the_same_in_any_cut(texts, size):
-    whole = read(lines(b"# quads", *texts))
-    cut = read(lines(b"# quads", *texts), chunk=size)
-    assert cut[:2] == whole[:2]
-    assert len(whole[0]) + len(whole[1]) == sum(text not in NOTHING for text in texts)
-    assert len(whole[1]) == sum(text in (b"x", b"<a> <p> . .") for text in texts)
-
-
-HEADER = b"s,p,o,t"
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        (b"<a>,<p>,<b>", "the header has 4 columns"),
-        (b"<a>,<p>,<b>,5,6", "the header has 4 columns"),
-        (b"<a>,<p>,<b>,", "there is no timestamp"),
-        (b"<a>,<p>,<b>,soon", "soon is no timestamp"),
-        (b"<a>,<p>,b,5", "the object is no RDF term"),
-        (b'<a>,<p>,"b",5', "the object is no RDF term"),
-        (b"<a>,<p>,\xe9,5", "the object is no RDF term"),
-        (b",<p>,<b>,5", "the subject is no RDF term"),
-    ],
-)
-@pytest.mark.parametrize("size", [1, 100])
-def test_a_bad_row_of_csv_is_rejected_and_the_others_are_read(row, reason, size):
-    good = b'<a>,<p>,"""x, y""",5'
-    found, rejects, _ = read(lines(HEADER, good, b"", row, good), chunk=size)
-    assert found == [("<a>", "<p>", '"x, y"', 5)] * 2
-    ((position, why),) = told(rejects)
-    assert position == 3
-    assert reason in why
-
-
-def test_positions_in_csv_are_rows():
-    good = b"<a>,<p>,<b>,5"
-    _, rejects, _ = read(lines(HEADER, good, b"x", good, b"", b"<a>,<p>,<b>,y", good, b"z"))
-    assert [r.position for r in rejects] == [3, 5, 7]
-
-
-def test_a_quote_that_is_never_closed_loses_nothing():
-    found, rejects, _ = read(lines(HEADER, b"<a>,<p>,<b>,5", b'<a>,<p>,"b,6', b"<a>,<p>,<b>,7"))
-    assert len(found) == 1
-    assert [r.position for r in rejects] == [3]
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b"rubbish", "this is no JSON"),
-        (b"[1]", "this is no JSON object"),
-        (b'{"s": "<a>", "p": "<p>", "o": "<b>"', "this is no JSON"),
-        (b'{"s": "<a>", "p": "<p>", "o": "<b>"}', "there is no timestamp"),
-        (b'{"s": "<a>", "p": "<p>", "o": 5, "t": 5}', "the object is no RDF term"),
-        (b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": 5.5}', "5.5 is no timestamp"),
-        (b'{"s": "<a>", "p": "<p>", "o": "\xe9", "t": 5}', "the line is not UTF-8"),
-        (b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": {"x": 1}}', "timestamp"),
-    ],
-)
-def test_a_bad_line_of_json_is_rejected_and_the_others_are_read(line, reason):
-    good = b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": 5}'
-    also = b'{"t": "5", "o": "<b>", "p": "<p>", "s": "<a>", "more": [1]}'
-    found, rejects, _ = read(lines(good, b"", line, also))
-    assert found == [("<a>", "<p>", "<b>", 5)] * 2
-    ((position, why),) = told(rejects)
-    assert position == 3
-    assert reason in why
-
-
-def test_graphs_without_a_stamp_and_statements_without_a_graph_are_rejected():
-    at = "<http://www.w3.org/ns/prov#generatedAtTime>"
-    text = f"""
-        <http://g/1> {{ <http://a> <http://p> 1 . <http://g/1> {at} "1970-01-01T00:00:01Z"^^{DATE_TIME} }}
-        <http://g/2> {{ <http://a> <http://p> 2 }}
-        <http://a> <http://p> 3 .
-        <http://g/3> {at} 7 .
-        <http://g/3> {at} 8 .
-        <http://g/3> {{ <http://a> <http://p> 4 }}
-        <http://g/4> {at} "soon" .
-    """
-    found, rejects, _ = read(named(text, "x.trig"))
-    assert [(o[:2], t) for _, _, o, t in found] == [('"1', 1000), ('"4', 7)]
-    reasons = " ".join(why for _, why in told(rejects))
-    assert len(rejects) == 4
-    assert "<http://g/2> has no" in reasons
-    assert "in no graph" in reasons
-    assert "another timestamp already" in reasons
-    assert '"soon"' in reasons
-
-
-def named(text: str, name: str) -> io.BytesIO:
-    file = io.BytesIO(text.encode())
-    file.name = name
-    return file
-
-
-def test_a_bad_statement_of_trig_is_rejected_and_the_others_are_read():
-    found, rejects, _ = read(named(TEXTS["graphs.trig"] + "\nrubbish .\n", "x.trig"))
-    assert len(found) == len(ITEMS)
-    assert "this is no statement" in rejects[0].reason
-
-
-@pytest.mark.parametrize("packed", [".gz", ".zst"])
-def test_a_file_that_is_cut_off_is_an_error_that_says_so(packed, tmp_path):
-    data = TEXTS["integers.nq"].encode() * 2000
-    whole = gzip.compress(data) if packed == ".gz" else pa.compress(data, "zstd", asbytes=True)
-    path = tmp_path / f"x.nq{packed}"
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(SourceError, match=r"in, after line \d+: Truncated"):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("x.zip", b"", r"\.zip is no format of a stream"),
-        ("x.ttl", b"", r"\.ttl is no format of a stream, whose items have timestamps"),
-        ("x.csv", b"a,b\n1,2\n", "has the columns a, b: give subject"),
-        ("x.csv", b"s,subject,p,o,t\n", "two columns for one"),
-        ("x.csv", b"", "the first row names the columns"),
-        ("x.jsonl", b'{"a": 1}\n', "has the columns a: give subject"),
-        ("x.parquet", b"rubbish", "no Parquet file"),
-        ("x.nq", "<a>".encode("utf-16"), "must be UTF-8"),
-        ("x.csv", b"\xe9,p,o,t\n", "not UTF-8"),
-    ],
-)
-def test_a_file_that_is_none_is_an_error(name, content, reason, tmp_path):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(SourceError, match=reason):
-        read(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("nowhere.nq", "No such file"),
-        (Path(__file__).parent, "directory"),
-        (7, "a int is no source"),
-        ({"s": 1}, "a dict is no source"),
-        (rdflib.Graph(), "an rdflib graph has no timestamps"),
-        (pa.table({"s": [1], "p": ["<p>"], "o": ["<o>"], "t": [1]}), "holds int64, not terms"),
-        (pa.table({"s": [["<a>"]], "p": ["<p>"], "o": ["<o>"], "t": [1]}), "holds list"),
-        (pandas.DataFrame({"s": ["<a>", 5], "p": 1, "o": 1, "t": 1}), "cannot be read as Arrow"),
-    ],
-)
-def test_what_is_no_source_is_an_error_that_says_what_is(source, reason):
-    with pytest.raises(SourceError, match=reason):
-        read(source)
-
-
-def test_an_empty_source_has_no_items():
-    for source in ([], iter(()), table([]), io.BytesIO(b"")):
-        assert read(source)[:2] == ([], [])
-
-
-def test_files_need_pyoxigraph_and_say_how_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "pyoxigraph", None)
-    (tmp_path / "x.ttl").write_text("")
-    with pytest.raises(SourceError, match=r"pip install streamsparql\[files\]"):
-        read_graph(tmp_path / "x.ttl", "g", TermDictionary())
-    (tmp_path / "x.nt").write_text("<a> <b> <c> .\n")
-    assert len(read_graph(tmp_path / "x.nt", "g", TermDictionary())[0]) == 1
-
-
-def test_blank_nodes_are_those_of_their_source():
-    terms = TermDictionary()
-    items = [("_:b", "<p>", "_:b", 1), ("_:b", "<p>", "<x>", 2)]
-    (one,) = read_stream(items, "one", terms, scope="s0.")
-    (two,) = read_stream(items, "two", terms, scope="s1.")
-    assert one.s.tolist() == [one.o[0]] * 2
-    assert set(one.s.tolist()).isdisjoint(two.s.tolist())
-
-
-# -- Graphs ---------------------------------------------------------------------------------------
+# -- Graphs ------------------------------------------------------------------------------------------
 
 GRAPH = {
     "x.nt": '<http://a> <http://p> "x y" .\n_:b <http://p> <http://a>.\n# end\n',
