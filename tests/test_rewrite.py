@@ -160,7 +160,7 @@ def test_the_interval_is_where_the_definition_holds(
         assert bool(made.at(t, Inputs())) == (first <= t < after)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(queries(FEATURES["streaming"]), inputs(), GRID, st.booleans())
 def test_reports_of_an_aligned_plan_are_those_of_the_plan(
     query: str, data: Inputs, grid: tuple[int, int], shown_before: bool

@@ -20,8 +20,9 @@ from streamsparql.algebra.shape import Projection
 
 def merge_projections(plan: Plan) -> Plan | None:
     """The upper projection over the lower one's input."""
-    if not isinstance(plan, Projection) or not isinstance(plan.input, Projection):
+    if not isinstance(plan, Projection):
         return None
-    if not set(plan.variables) <= set(plan.input.variables):
-        return None
-    return Projection(plan.variables, plan.input.input)
+    below = plan.input
+    while isinstance(below, Projection) and set(plan.variables) <= set(below.variables):
+        below = below.input
+    return None if below is plan.input else Projection(plan.variables, below)
