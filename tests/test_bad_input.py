@@ -13,9 +13,10 @@ import pytest
 import rdflib
 from hypothesis import given
 from hypothesis import strategies as st
-from sources import as_trig, (
+from sources import (
     DATE_TIME,
     ITEMS,
+    as_trig,
     lines,
     named,
     read,
