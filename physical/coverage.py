@@ -40,7 +40,7 @@ from streamsparql.algebra import join
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.intervals import Spans, told_by
-from streamsparql.physical.join import Meeting, Pair, release, shared_names
+from streamsparql.physical.join import Binary, Meeting, Pair, release, shared_names
 from streamsparql.physical.operator import INFINITY, Operator, Step
 
 ROW = ".left row"
@@ -219,7 +219,7 @@ class _Table:
         self._arrays = {name: np.empty(64, np.int64) for name in self._arrays}
 
 
-class _Covering(Operator):
+class _Covering(Binary):
     """An operator that tells what of its left rows is covered by partners on its right.
 
     Rows are partners when they are compatible, or, with `on`, when they agree in the pairs of
@@ -249,7 +249,7 @@ class _Covering(Operator):
         self._results = Heap(self.names)
         self._numbers = FIRST_ROW
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """Lets the rows meet, and gives what that tells of the left ones."""
         left, right = batches
         if len(left) or len(right):

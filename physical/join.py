@@ -10,6 +10,7 @@ after the least watermark, when one input runs ahead of the other: the heap keep
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -21,8 +22,50 @@ from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.sweep_area import SweepArea
 
+SLICE = 1 << 16
+"""So many rows are taken in at a time: the arrays of more would leave the cache."""
 
-class Join(Operator):
+
+class Binary(Operator):
+    """An operator on two inputs, which takes a long step in slices of time.
+
+    That is sound as rows come in order: what has still to come of a batch starts no earlier than
+    its next row does, which is all that a watermark says.
+    """
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """Takes in what came of each input, and gives what is known by now."""
+        if len(batches[0]) + len(batches[1]) <= SLICE:
+            return self._take(batches, watermarks, cut)
+        out, bound, last = [], 0, tuple(map(len, batches))
+        before = 0, 0
+        for after in _slices(batches):
+            parts = [batch.part(*at) for batch, *at in zip(batches, before, after, strict=True)]
+            marks = [
+                mark if at == end else min(mark, int(batch.start[at]))
+                for batch, mark, at, end in zip(batches, watermarks, after, last, strict=True)
+            ]
+            rows, bound = self._take(parts, marks, cut and after == last)
+            out.append(rows)
+            before = after
+        return Batch.concat(out), bound
+
+    @abstractmethod
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """A step that is not too long."""
+
+
+def _slices(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:
+    """Where slices of time end in each of two batches."""
+    left, right = batches
+    longer = left if len(left) > len(right) else right
+    number = -(-(len(left) + len(right)) // SLICE)
+    for t in np.unique(longer.start[np.arange(1, number) * len(longer) // number]):
+        yield int(np.searchsorted(left.start, t)), int(np.searchsorted(right.start, t))
+    yield len(left), len(right)
+
+
+class Join(Binary):
     """`merge(mu1, mu2)` of each compatible pair that overlaps, over the intersection."""
 
     implements = (algebra.Join,)
@@ -34,7 +77,7 @@ class Join(Operator):
         self._meeting = Meeting(left.names, right.names, shared_names(left.names, right.names))
         self._results = Heap(self.names)
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """Each new row meets what the other side has and gets."""
         left, right = batches
         found = []

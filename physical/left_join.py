@@ -59,7 +59,7 @@ from streamsparql.algebra import join as algebra
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.coverage import FIRST_ROW, ROW, Coverage, held_over
 from streamsparql.physical.heap import Heap
-from streamsparql.physical.join import Meeting, Merge, Stamps, release, shared_names
+from streamsparql.physical.join import Binary, Meeting, Merge, Stamps, release, shared_names
 from streamsparql.physical.operator import Operator, Step
 
 
@@ -74,7 +74,7 @@ class Condition(Protocol):
         """Drops what is remembered about terms by id alone."""
 
 
-class LeftJoin(Operator):
+class LeftJoin(Binary):
     """The join where `condition` is true, and each left row where it has no such partner."""
 
     implements = (algebra.LeftJoin,)
@@ -96,7 +96,7 @@ class LeftJoin(Operator):
         self._results = Heap(self.names)
         self._numbers = FIRST_ROW
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """Lets the rows meet; gives the matches, and the gaps that are known."""
         left, right = batches
         found = []

@@ -24,7 +24,7 @@ from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Solution, Variable, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
-from streamsparql.physical import intervals, sweep_area
+from streamsparql.physical import intervals, join, sweep_area
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
 from streamsparql.physical.join import Join
@@ -164,12 +164,13 @@ def test_an_operator_is_its_definition_on_many_snapshots(name: str, case: Case) 
 @pytest.mark.parametrize("name", OPERATORS)
 @settings(max_examples=30)
 @given(case=inputs)
-def test_long_runs_and_small_blocks_change_nothing(name: str, case: Case) -> None:
+def test_long_runs_slices_and_small_blocks_change_nothing(name: str, case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_area, "_BRUTE", -1)
         patch.setattr(sweep_area, "_FEW", 0)
         patch.setattr(sweep_area, "_WASTE", 0)
         patch.setattr(intervals, "BLOCK", 2)
+        patch.setattr(join, "SLICE", 3)
         check(name, case)
 
 
