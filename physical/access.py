@@ -68,4 +68,5 @@ class Always(Operator):
 
     def facts(self) -> str:
         """What the rows are, and how many."""
-        return f"{self._what}{' · ' if self._what else ''}{len(self.rows)} rows"
+        rows = f"{len(self.rows)} rows" if len(self.rows) != 1 else "one row"
+        return f"{self._what}, {rows}" if self._what else rows

@@ -16,8 +16,7 @@ import numpy as np
 
 from streamsparql.physical import keys
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.elements import ByEnd, in_time, turned
-from streamsparql.physical.heap import Heap
+from streamsparql.physical.elements import ByEnd, Queue, in_time, turned
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.pieces import coalesced
 from streamsparql.physical.slots import Slots
@@ -166,7 +165,7 @@ class ByStamps:
     def __init__(self, names: Sequence[str], stamps: Sequence[str], terms: TermDictionary) -> None:
         self._names, self._stamps, self._terms = tuple(names), tuple(sorted(stamps)), terms
         self._bare = [i for i, name in enumerate(names) if name not in stamps]
-        self._coming, self._live = Heap(self._names), ByEnd(self._names)
+        self._coming, self._live = Queue(self._names), ByEnd(self._names)
         self._alike: dict[Ids, Counter[Ids]] = {}
         self._since: dict[Ids, int] = {}
         self._given: list[tuple[Ids, int, int, int]] = []

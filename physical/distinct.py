@@ -15,7 +15,6 @@ from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.canonical import LEVEL, ByStamps, Canonical
 from streamsparql.physical.elements import Queue, Unions, in_time
 from streamsparql.physical.group import Aggregation, Call
-from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.terms import TermDictionary
 
@@ -28,7 +27,7 @@ class Distinct(Operator):
 
     def __init__(self, input: Operator, columns: Sequence[str]) -> None:  # noqa: A002 -- the role
         super().__init__(columns, input)
-        self._coming = Heap(self.names)
+        self._coming = Queue(self.names)
         self._unions = Unions(self.names)
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:

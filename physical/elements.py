@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.heap import Heap
 from streamsparql.physical.intervals import firsts, running_max
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.slots import Slots, grown, order_by
+
+_ROOM = 64
+_RUNS = 4
 
 NEVER = -INFINITY
 """Before all instants: what is covered until then is not covered."""
@@ -21,10 +23,125 @@ def turned(batch: Batch) -> Batch:
     return batch.over(batch.end, batch.start)
 
 
-def in_time(coming: Heap, batch: Batch, bound: int) -> Batch:
+class _Run:
+    """Ordered rows as the columns of one array: those from `head` to `tail`.
+
+    What is given out are views of it. Places are written once, so these stay as they are.
+    """
+
+    __slots__ = ("head", "last", "rows", "tail")
+
+    def __init__(self, batch: Batch) -> None:
+        self.head, self.tail, self.last = 0, 0, NEVER
+        self.rows = np.empty((len(batch.columns) + 3, len(batch) + _ROOM), np.int64)
+        self.append(batch)
+
+    def __len__(self) -> int:
+        return self.tail - self.head
+
+    def append(self, batch: Batch) -> None:
+        """Puts rows at the end."""
+        after = self.tail + len(batch)
+        if after > self.rows.shape[1]:
+            kept = self.rows[:, self.head : self.tail]
+            self.rows = np.empty((len(kept), 2 * (len(self) + len(batch))), np.int64)
+            self.rows[:, : len(self)] = kept
+            self.head, self.tail = 0, len(self)
+            after = self.tail + len(batch)
+        here = self.rows[:, self.tail : after]
+        here[0], here[1] = batch.start, batch.end
+        here[2] = 1 if batch.count is None else batch.count
+        for row, column in zip(here[3:], batch.columns.values(), strict=True):
+            row[:] = column
+        self.tail, self.last = after, int(batch.start[-1])
+
+    def part(self, first: int, after: int, names: Sequence[str], counted: bool) -> Batch:
+        """Some of the rows."""
+        rows = self.rows[:, first:after]
+        columns = dict(zip(names, rows[3:], strict=True))
+        return Batch(columns, rows[0], rows[1], rows[2] if counted else None)
+
+
+class Queue:
+    """A heap (heap.py) that is at its best where rows come nearly in the order that they leave.
+
+    Rows go to the end of an ordered run that they continue, if there is one. There are few runs: a
+    new one is merged with those before it that are not much longer, once there are some.
+
+    >>> queue = Queue(["x"])
+    >>> queue.push(Batch({"x": np.array([1, 2])}, np.array([5, 3]), np.array([9, 9])))
+    >>> queue.release(4).columns["x"].tolist(), len(queue)
+    ([2], 1)
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._nothing = Batch.empty(self._names)
+        self._runs: list[_Run] = []
+        self._first = INFINITY
+        self._counted = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def push(self, batch: Batch) -> None:
+        """Puts rows in, in any order; their columns are those of the queue, in that order."""
+        if not len(batch):
+            return
+        batch = batch.ordered()
+        first = int(batch.start[0])
+        self._first = min(self._first, first)
+        self._counted = self._counted or batch.count is not None
+        for run in self._runs:
+            if run.last <= first:
+                run.append(batch)
+                return
+        while len(self._runs) >= _RUNS and len(self._runs[-1]) < 2 * len(batch):
+            run = self._runs.pop()
+            batch = Batch.concat([self._all(run), batch]).ordered()
+        self._runs.append(_Run(batch))
+
+    def release(self, bound: int) -> Batch:
+        """Takes out the rows that start at `bound` or before, in order."""
+        if bound < self._first:
+            return self._nothing
+        out = []
+        for run in self._runs:
+            if run.rows[0, run.head] <= bound:
+                after = run.tail
+                if run.last > bound:
+                    found = run.rows[0, run.head : after].searchsorted(bound, "right")
+                    after = run.head + int(found)
+                out.append(run.part(run.head, after, self._names, self._counted))
+                run.head = after
+        self._settle()
+        if not out:
+            return self._nothing
+        return out[0] if len(out) == 1 else Batch.concat(out).ordered()
+
+    def _settle(self) -> None:
+        """Forgets runs that are empty."""
+        if not all(map(len, self._runs)):
+            self._runs = [run for run in self._runs if len(run)]
+        self._first = min((int(run.rows[0, run.head]) for run in self._runs), default=INFINITY)
+
+    def _all(self, run: _Run) -> Batch:
+        return run.part(run.head, run.tail, self._names, self._counted)
+
+    def runs(self) -> Iterator[Batch]:
+        """The rows, in parts, each of them ordered."""
+        return map(self._all, self._runs)
+
+    def held(self) -> Iterator[IntArray]:
+        """The term ids of the rows."""
+        for run in self.runs():
+            yield from run.columns.values()
+
+
+def in_time(coming: Queue, batch: Batch, bound: int) -> Batch:
     """The rows that start no later than `bound`, of a batch and those that wait; the others wait.
 
-    >>> coming = Heap(["x"])
+    >>> coming = Queue(["x"])
     >>> batch = Batch({"x": np.array([1, 2])}, np.array([3, 8]), np.array([9, 9]))
     >>> in_time(coming, batch, 5).columns["x"].tolist(), len(coming)
     ([1], 1)
@@ -33,28 +150,6 @@ def in_time(coming: Heap, batch: Batch, bound: int) -> Batch:
         return batch
     coming.push(batch)
     return coming.release(bound)
-
-
-class Queue(Heap):
-    """A heap that knows its first start, so that there is no work where none is due."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(tuple(names))
-        self._first = INFINITY
-
-    def push(self, batch: Batch) -> None:
-        """Puts rows in, in any order."""
-        if len(batch):
-            self._first = min(self._first, int(batch.start.min()))
-            super().push(batch)
-
-    def release(self, bound: int) -> Batch:
-        """Takes out the rows that start at `bound` or before, in order."""
-        if bound < self._first:
-            return self._nothing
-        found = super().release(bound)
-        self._first = min((int(run.start[0]) for run in self._runs), default=INFINITY)
-        return found
 
 
 class ByEnd(Queue):
@@ -66,31 +161,30 @@ class ByEnd(Queue):
     ([2], 3)
     """
 
-    def runs(self) -> Iterator[Batch]:
-        """The rows, in parts."""
-        return iter(self._runs)
-
     def find(self, test: Callable[[Batch], BoolArray]) -> list[Batch]:
         """The rows that pass, in parts."""
-        return [run.where(test(run)) for run in self._runs]
+        return [run.where(test(run)) for run in self.runs()]
 
     def extract(self, test: Callable[[Batch], BoolArray]) -> Batch:
         """Takes out the rows that pass."""
         found, kept = [self._nothing], []
         for run in self._runs:
-            passes = test(run)
+            rows = self._all(run)
+            passes = test(rows)
             if passes.any():
-                found.append(run.where(passes))
-                run = run.where(~passes)
-            if len(run):
+                found.append(rows.where(passes))
+                rows = rows.where(~passes)
+                if len(rows):
+                    kept.append(_Run(rows))
+            else:
                 kept.append(run)
         self._runs = kept
-        self._first = min((int(run.start[0]) for run in kept), default=INFINITY)
+        self._settle()
         return Batch.concat(found)
 
     def first_start(self) -> int:
         """When the first of the rows started; INFINITY if there is none."""
-        return min((int(run.end.min()) for run in self._runs), default=INFINITY)
+        return min((int(run.end.min()) for run in self.runs()), default=INFINITY)
 
 
 class Unions:

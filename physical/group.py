@@ -24,7 +24,6 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.elements import NEVER, ByEnd, Queue, in_time, turned
-from streamsparql.physical.heap import Heap
 from streamsparql.physical.intervals import blocks, firsts
 from streamsparql.physical.operator import INFINITY, Operator, Step
 from streamsparql.physical.pieces import Sweep
@@ -61,7 +60,7 @@ class Aggregation(Operator):
         ]
         read = (name for lane in self._lanes for name in lane.columns if name != SLOT)
         self._coming_names = tuple(dict.fromkeys((*keys, *read)))
-        self._coming = Heap(self._coming_names)
+        self._coming = Queue(self._coming_names)
         self._none = Batch.empty((*self._coming_names, SLOT))
         self._ready = Queue(self.names)
         self._since = np.full(self._slots.capacity, INFINITY)
@@ -216,7 +215,7 @@ class Annotate(Operator):
     ) -> None:
         super().__init__((*input.names, call.variable), input)
         self._groups = Aggregation(input, keys, [call], terms, run)
-        self._coming, self._rows = Heap(input.names), ByEnd(input.names)
+        self._coming, self._rows = Queue(input.names), ByEnd(input.names)
         self._ready = Queue(self.names)
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:

@@ -47,10 +47,14 @@ from streamsparql.physical.window import (
 
 @dataclass(frozen=True)
 class Catalog:
-    """The static graphs of a run, as batches of triples: the default one and the named ones."""
+    """The static graphs of a run, as batches of triples: the default one and the named ones.
+
+    A plan that is lowered to be looked at has no run: its graphs are not `known`.
+    """
 
     default: Batch = field(default_factory=lambda: Batch.empty(TRIPLE))
     named: Mapping[IRI, Batch] = field(default_factory=dict)
+    known: bool = True
 
 
 class Lowered(NamedTuple):
@@ -103,10 +107,10 @@ class Lowering:
     def plan(self, node: Plan, at: At) -> Steps[Lowered]:
         """The operators of a plan; those of an equal plan at an equal place are the same."""
         if at.outer is not None:
-            return (yield self._node(node, at))
+            return _computing(node, (yield self._node(node, at)))
         key = (node, at.graphs)
         if key not in self._done:
-            self._done[key] = yield self._node(node, at)
+            self._done[key] = _computing(node, (yield self._node(node, at)))
         return self._done[key]
 
     def rows(self, node: Plan, at: At) -> Steps[Operator]:
@@ -147,6 +151,7 @@ class Lowering:
         for source in sources:
             data = yield self._data(source, at)
             matching = TriplePatternMatching(data, node.pattern, self.terms, node.stamps)
+            matching.node = node
             found.append(self.fold(matching))
         return self.union(found)
 
@@ -236,7 +241,10 @@ class Lowering:
 
     def fold(self, operator: Operator) -> Operator:
         """The operator, or its rows where they are known: static data is worked out once."""
-        if isinstance(operator, Stateless) and isinstance(operator.inputs[0], Always):
+        static = isinstance(operator, Stateless) and isinstance(operator.inputs[0], Always)
+        if static and self.catalog.known:
+            assert isinstance(operator, Stateless)
+            assert isinstance(operator.inputs[0], Always)
             rows = operator.inputs[0].rows
             made = operator.apply(rows) if len(rows) else operator.nothing()
             return Always(made.project(operator.names), operator.facts())
@@ -247,10 +255,14 @@ class Lowering:
         if len(branches) == 1:
             return branches[0]
         names = {name for each in branches for name in each.names}
-        alive = [each for each in branches if not (isinstance(each, Always) and not len(each.rows))]
+        alive = [each for each in branches if not self._never(each)]
         if len(alive) == 1 and set(alive[0].names) == names:
             return alive[0]
         return Union(*branches)
+
+    def _never(self, operator: Operator) -> bool:
+        """Whether an operator is known to have no rows."""
+        return self.catalog.known and isinstance(operator, Always) and not len(operator.rows)
 
     def compiled(self, expression: Expression, at: At) -> Expressed:
         """An expression, which sees the outer row of its place too."""
@@ -269,6 +281,13 @@ class Lowering:
         """The name of a carried column that no other has."""
         self._made += 1
         return f"{CARRIED}{kind} {self._made}"
+
+
+def _computing(node: Plan, made: Lowered) -> Lowered:
+    """Notes what an operator is there for."""
+    if made.operator.node is None and isinstance(node, made.operator.implements):
+        made.operator.node = node
+    return made
 
 
 def _ends(rows: Sequence[Operator]) -> Ends:

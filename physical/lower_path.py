@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamsparql.physical.closure import Closure
-
 from streamsparql.algebra import path as p
+from streamsparql.algebra.match import TriplePattern
+from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.physical.batch import TRIPLE
+from streamsparql.physical.closure import Closure
 from streamsparql.physical.distinct import Distinct
 from streamsparql.physical.join import Join
-from streamsparql.physical.match import Columns, Equal, NotAmong
+from streamsparql.physical.match import Columns, NotAmong, TriplePatternMatching
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.physical.union import Union
@@ -39,8 +40,8 @@ def ways(
     """The pairs that a path connects, as often as there are ways."""
     match path:
         case p.Link(predicate):
-            found = Equal(data, [(TRIPLE[1], terms.id_of(predicate, keep=True))])
-            return _pairs(found, TRIPLE[0], TRIPLE[2])
+            link = TriplePattern(Variable(FROM), predicate, Variable(TO))
+            return TriplePatternMatching(data, link, terms)
         case p.Inverse(inner):
             there = yield ways(inner, data, _swapped(ends), terms)
             return _pairs(there, TO, FROM)

@@ -20,7 +20,7 @@ from streamsparql.algebra.values import literal_of
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.numbers import DECIMAL, DOUBLE, INTEGER, NO_NUMBER
 from streamsparql.physical.pieces import Sweep, Tally
-from streamsparql.physical.sums import MOST, ExactSums, Limbs, parts
+from streamsparql.physical.sums import MOST, ExactSums, FloatArray, Limbs, parts
 from streamsparql.physical.terms import TermDictionary
 
 _MANY = 1 << 20
@@ -126,17 +126,17 @@ class Totals:
     ) -> None:
         self._terms, self._rows = terms, rows
         self._odd = rows >= _ALL
-        if kinds is None:  # all are doubles
-            self._double, self._whole = (rows > 0) & ~self._odd, rows == 0
-            self._decimal = np.zeros(len(rows), np.bool_)
-        else:
-            bad, strange, decimals, doubles = kinds
-            self._odd |= (strange > 0) | (doubles > 0) & (decimals > 0)
-            self._odd &= bad == 0
-            plain = ~(self._odd | (bad > 0))
-            self._double = plain & (doubles > 0)
-            self._whole = plain & (doubles == 0) & (decimals == 0)
-            self._decimal = plain & (decimals > 0) & (doubles == 0)
+        self._only_doubles = kinds is None
+        if kinds is None:
+            self._floats = binary.doubles()
+            return
+        bad, strange, decimals, doubles = kinds
+        self._odd |= (strange > 0) | (doubles > 0) & (decimals > 0)
+        self._odd &= bad == 0
+        plain = ~(self._odd | (bad > 0))
+        self._double = plain & (doubles > 0)
+        self._whole = plain & (doubles == 0) & (decimals == 0)
+        self._decimal = plain & (decimals > 0) & (doubles == 0)
         self._floats = binary.doubles() if self._double.any() else np.zeros(len(rows))
         self._exact = np.zeros(len(rows), np.int64)
         if not self._double.all():
@@ -158,6 +158,8 @@ class Totals:
 
     def sums(self) -> tuple[IntArray, BoolArray]:
         """The ids of the sums, 0 for errors; and those that are to be found otherwise."""
+        if self._only_doubles:
+            return self._of_doubles(self._floats)
         found = np.zeros(len(self._rows), np.int64)
         double, whole, decimal = self._double, self._whole, self._decimal
         if double.any():
@@ -170,6 +172,8 @@ class Totals:
 
     def averages(self) -> tuple[IntArray, BoolArray]:
         """The ids of the averages likewise; that of nothing is the integer 0."""
+        if self._only_doubles:
+            return self._of_doubles(self._floats / np.maximum(self._rows, 1))
         found = np.zeros(len(self._rows), np.int64)
         double, rows = self._double, self._rows
         if double.any():
@@ -179,6 +183,14 @@ class Totals:
             if len(some):
                 found[some] = self._quotients(self._exact[some], digits, rows[some])
         nothing = self._whole & (rows == 0)
+        if nothing.any():
+            found[nothing] = self._terms.of_integers(np.zeros(1, np.int64))
+        return found, self._odd
+
+    def _of_doubles(self, values: FloatArray) -> tuple[IntArray, BoolArray]:
+        """The ids of values, where there are rows; nothing comes to the integer 0."""
+        found = self._terms.of_doubles(values)
+        nothing = self._rows == 0
         if nothing.any():
             found[nothing] = self._terms.of_integers(np.zeros(1, np.int64))
         return found, self._odd

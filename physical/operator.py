@@ -44,6 +44,8 @@ class Operator(ABC):
     def __init__(self, names: Sequence[str], *inputs: Operator) -> None:
         self.names = tuple(names)
         self.inputs = inputs
+        self.node: Plan | None = None
+        """The logical node that it computes, where it computes just one."""
 
     @abstractmethod
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:

@@ -17,7 +17,7 @@ from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.keys import grouped
 from streamsparql.physical.operator import INFINITY, Operator, Step
-from streamsparql.physical.window import ceil
+from streamsparql.physical.window import Instants, ceil
 
 Kind = Literal["rstream", "istream", "dstream"]
 
@@ -99,10 +99,9 @@ class Reports(Operator):
         """The reports that nothing can change any more."""
         (batch,), (watermark,) = batches, watermarks
         if len(batch):
-            ends = batch.end[batch.end < INFINITY]
-            self.last = max(self.last, int(batch.start[-1]), int(ends.max()) if len(ends) else -1)
+            self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
         over = watermark == INFINITY
-        until = int(self._label(np.array([self.last if over else watermark]))[0])
+        until = self._label(self.last if over else watermark)
         until, bound = (until + (self.every or 1), INFINITY) if over else (until, until)
         if self.kind != "rstream":
             rows = self._differences(batch, until)
@@ -119,7 +118,7 @@ class Reports(Operator):
             if self.kind != "rstream":
                 self._due += np.unique(rows.start).tolist()
         elif self.begin is not None:
-            first, end = (int(self._label(np.array([t]))[0]) for t in (self.begin, self._end))
+            first, end = self._label(self.begin), self._label(self._end)
             first = first if self._next is None else self._next
             self._due += range(first, min(until, end), self.every)
             self._next = max(first, until)
@@ -134,22 +133,29 @@ class Reports(Operator):
         due, self._due = self._due, []
         return due
 
-    def _label(self, instants: IntArray) -> IntArray:
+    def _label(self, instants: Instants) -> Instants:
         """The first report that shows the snapshot of an instant or a later one."""
         if self.every is None:
             return instants + self.lag
         return ceil(instants + self.lag - self.origin, self.every) + self.origin
 
     def _snapshots(self, batch: Batch, until: int) -> Batch:
-        """RSTREAM on a grid: each row in all reports that show it, up to before `until`."""
+        """RSTREAM on a grid: each row in all reports that show it, up to before `until`.
+
+        What waits is over `[first report, the one after the last)`.
+        """
         assert self.every is not None
-        rows = Batch.concat([self._rows, batch], self.names)
-        first = np.maximum(self._label(rows.start), self._reported)
-        after = self._label(np.minimum(rows.end, INFINITY - self.every - 1))
-        self._rows = rows.where(after > until)
-        times = np.maximum(np.minimum(after, until) - first, 0) // self.every
-        self._reported = max(self._reported, until)
-        return _spread(rows, first, times, self.every)
+        rows, since = self._rows, self._reported
+        if len(batch):
+            first = self._label(batch.start)
+            after = self._label(np.minimum(batch.end, INFINITY - self.every - 1))
+            seen = batch.over(first, after).where(first < after)
+            rows = Batch.concat([rows, seen], self.names)
+        self._reported = max(since, until)
+        self._rows = rows.where(rows.end > until)
+        if until - since == self.every:
+            return _shown_at(rows.where(rows.start <= since), since)
+        return _spread_out(rows, until, since, self.every)
 
     def _instants(self, batch: Batch, until: int) -> IntArray:
         """The instants before `until` at which something changes."""
@@ -163,7 +169,7 @@ class Reports(Operator):
         first = np.searchsorted(instants, self._label(rows.start), "left")
         after = np.searchsorted(instants, np.minimum(rows.end, INFINITY - 1) + self.lag, "left")
         self._rows = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
-        shown = _spread(rows, first, np.maximum(after - first, 0), 1)
+        shown = _spread_out(rows.over(first, after), len(instants), 0, 1)
         labels = instants[shown.start]
         return shown.over(labels, labels + 1)
 
@@ -208,16 +214,53 @@ class Reports(Operator):
 _SIGN = "..sign"
 
 
-def _spread(rows: Batch, first: IntArray, times: IntArray, every: int) -> Batch:
-    """Each row at so many instants, `every` apart, from its first one on; in order of time."""
+def _last(end: IntArray) -> int:
+    """The last end that is known; -1 where none is."""
+    last = int(end.max())
+    if last < INFINITY:
+        return last
+    ends = end[end < INFINITY]
+    return int(ends.max()) if len(ends) else -1
+
+
+def _shown_at(rows: Batch, instant: int) -> Batch:
+    """The rows in one report."""
+    at = np.full(len(rows), instant, np.int64)
+    return rows.over(at, at + 1).expanded()
+
+
+def _spread_out(rows: Batch, until: int, since: int, every: int) -> Batch:
+    """Each row in the reports of its interval from `since` to before `until`, in order of time.
+
+    Where reports have many rows each is put together by itself; else all are at once.
+    """
+    first = np.maximum(rows.start, since)
+    times = np.maximum(np.minimum(rows.end, until) - first, 0) // every
+    total = int(times.sum())
+    if not total:
+        return rows.part(0, 0)
+    least = int(first[times > 0].min())
+    instants = range(least, until, every)
+    if total > _LARGE * len(instants):
+        return _one_by_one(rows, instants)
     index = np.repeat(np.arange(len(rows)), times)
-    nth = np.arange(len(index)) - np.repeat(np.cumsum(times) - times, times)
+    nth = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
     at = first[index] + nth * every
-    if not len(at):
-        return Batch(rows.columns, rows.start, rows.end, rows.count).take(index)
-    periods = (at - at.min()) // every
-    few = int(periods.max()) < 1 << 16  # numpy sorts 16 bits by their digits
+    periods = (at - least) // every
+    few = len(instants) <= 1 << 16  # numpy sorts 16 bits by their digits
     order = np.argsort(periods.astype(np.uint16) if few else periods, kind="stable")
     shown = rows.take(index[order])
-    instants = at[order]
-    return shown.over(instants, instants + 1).expanded()
+    at = at[order]
+    return shown.over(at, at + 1).expanded()
+
+
+_LARGE = 1 << 9
+
+
+def _one_by_one(rows: Batch, instants: range) -> Batch:
+    """The rows of each of the reports."""
+    places = [np.flatnonzero((rows.start <= r) & (rows.end > r)) for r in instants]
+    sizes = np.array([len(found) for found in places])
+    shown = rows.take(np.concatenate(places))
+    at = np.repeat(np.array(instants), sizes)
+    return shown.over(at, at + 1).expanded()

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
-from streamsparql.algebra.align import Align
 
 from streamsparql.algebra import window as w
+from streamsparql.algebra.align import Align
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.keys import grouped
 from streamsparql.physical.operator import INFINITY, Operator, Step
+
+Instants = TypeVar("Instants", int, IntArray)
+"""One instant, or many at once."""
 
 
 class TimeWindow(Operator):
@@ -38,13 +42,13 @@ class TimeWindow(Operator):
         """The elements over their new intervals; those that would never hold are dropped."""
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
-            watermark = int(self._first(np.array([watermark]))[0])
+            watermark = self._first(watermark)
         if not len(batch):
             return self.nothing(), watermark
         start, end = self._first(batch.start), self._end(batch.start)
         return batch.over(start, end).where(start < end), watermark
 
-    def _first(self, stamp: IntArray) -> IntArray:
+    def _first(self, stamp: Instants) -> Instants:
         """The first instant of an element; it never falls when stamps grow."""
         match self.window:
             case w.SteppedWindow(step=d, closed="right", origin=origin):
@@ -75,7 +79,7 @@ class TimeWindow(Operator):
         return window_facts(self.window)
 
 
-def floor(x: IntArray, d: int) -> IntArray:
+def floor(x: Instants, d: int) -> Instants:
     """The greatest multiples of `d` that are not above.
 
     >>> floor(np.array([17, -1]), 5).tolist()
@@ -84,7 +88,7 @@ def floor(x: IntArray, d: int) -> IntArray:
     return x - x % d
 
 
-def ceil(x: IntArray, d: int) -> IntArray:
+def ceil(x: Instants, d: int) -> Instants:
     """The least multiples of `d` that are not below.
 
     >>> ceil(np.array([17, 15]), 5).tolist()
@@ -198,7 +202,7 @@ class AlignToReports(Operator):
         """The rows that some report sees."""
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
-            watermark = int(self._first(np.array([watermark]))[0])
+            watermark = self._first(watermark)
         if not len(batch):
             return self.nothing(), watermark
         start, end = self._first(batch.start), self._end(batch.end)
@@ -206,7 +210,7 @@ class AlignToReports(Operator):
         aligned = batch.over(start, end).where(start < end)
         return (collapsed(aligned) if self.node.collapse else aligned), watermark
 
-    def _first(self, start: IntArray) -> IntArray:
+    def _first(self, start: Instants) -> Instants:
         node = self.node
         return ceil(start - node.origin + int(node.closing), node.period) + node.origin
 

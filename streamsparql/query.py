@@ -14,6 +14,7 @@ from streamsparql.translator.translate import Report, Translation, translate
 if TYPE_CHECKING:
     from streamsparql.algebra.rewrite import Rewriting
     from streamsparql.live import Live
+    from streamsparql.physical.operator import Operator
     from streamsparql.results import Result
 
 LEAP = 86_400_000
@@ -124,6 +125,18 @@ class Query:
         from streamsparql.algebra.rewrite import Rewriting, rewrite
 
         return rewrite(self.logical) if self._optimize else Rewriting(self.logical)
+
+    @cached_property
+    def physical(self) -> Operator:
+        """The operators that compute the optimized plan, from the one that gives the rows down.
+
+        It is a plan to look at: over data, what is static is worked out beforehand and folded away.
+        """
+        from streamsparql.algebra.functions import Run
+        from streamsparql.physical.lower import Catalog, lower
+        from streamsparql.physical.terms import TermDictionary
+
+        return lower(self.optimized, TermDictionary(), Run(), Catalog(known=False)).plain
 
     def run(
         self,

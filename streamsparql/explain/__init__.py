@@ -15,6 +15,7 @@ from streamsparql.errors import StreamSparqlError
 from streamsparql.explain import dot, html, json, mermaid, svg, text
 from streamsparql.explain.box import Box
 from streamsparql.explain.explanation import Explanation
+from streamsparql.explain.physical import Operator, physical_box
 from streamsparql.explain.plans import plan_box
 from streamsparql.explain.syntax import syntax_box
 from streamsparql.translator.translate import Translation
@@ -31,13 +32,21 @@ class Compiled(Protocol):
     def rewriting(self) -> Rewriting:
         """What the rules made of its plan."""
 
+    @property
+    def physical(self) -> Operator:
+        """What computes it."""
+
 
 STAGES: dict[str, Callable[[Compiled], Box]] = {
     "syntax": lambda query: syntax_box(query.translation.syntax),
     "logical": lambda query: _plan(query, query.translation.plan),
     "optimized": lambda query: _plan(query, query.rewriting.plan),
+    "physical": lambda query: physical_box(query.physical, query.translation.names.prefixes),
 }
 """The stages, in the order in which they follow from each other."""
+
+ALL = ("syntax", "logical", "optimized")
+"""What "all" shows: the stages that need no engine, and so none of the libraries that it needs."""
 
 FORMATS: dict[str, Callable[[Explanation], str]] = {
     "text": text.render,
@@ -78,7 +87,7 @@ def explain(
        AccessGraph  default graph
     """
     whole = stage == "all"
-    names = tuple(STAGES) if whole else (_known(stage, STAGES, "stage"),)
+    names = ALL if whole else (_known(stage, STAGES, "stage"),)
     render = FORMATS[_known(format, FORMATS, "format")]
     if whole and query.rewriting.plan == query.translation.plan:
         names = tuple(name for name in names if name != "optimized")
