@@ -194,9 +194,9 @@ class AlignToReports(Operator):
 
     implements = (Align,)
 
-    def __init__(self, input: Operator, node: Align) -> None:  # noqa: A002
+    def __init__(self, input: Operator, align: Align) -> None:  # noqa: A002
         super().__init__(input.names, input)
-        self.node = node
+        self.align = align
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """The rows that some report sees."""
@@ -208,22 +208,22 @@ class AlignToReports(Operator):
         start, end = self._first(batch.start), self._end(batch.end)
         end[batch.end == INFINITY] = INFINITY
         aligned = batch.over(start, end).where(start < end)
-        return (collapsed(aligned) if self.node.collapse else aligned), watermark
+        return (collapsed(aligned) if self.align.collapse else aligned), watermark
 
     def _first(self, start: Instants) -> Instants:
-        node = self.node
-        return ceil(start - node.origin + int(node.closing), node.period) + node.origin
+        grid = self.align
+        return ceil(start - grid.origin + int(grid.closing), grid.period) + grid.origin
 
     def _end(self, end: IntArray) -> IntArray:
-        node = self.node
-        if node.closing:
-            return floor(end - node.origin, node.period) + node.period + node.origin
-        ends: IntArray = np.minimum(end, INFINITY - node.period)
-        return ceil(ends - node.origin, node.period) + node.origin
+        grid = self.align
+        if grid.closing:
+            return floor(end - grid.origin, grid.period) + grid.period + grid.origin
+        ends: IntArray = np.minimum(end, INFINITY - grid.period)
+        return ceil(ends - grid.origin, grid.period) + grid.origin
 
     def facts(self) -> str:
         """The grid."""
-        return f"every {self.node.period} ms" + (", equal rows counted" * self.node.collapse)
+        return f"every {self.align.period} ms" + (", equal rows counted" * self.align.collapse)
 
 
 def collapsed(batch: Batch) -> Batch:

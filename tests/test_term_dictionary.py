@@ -470,7 +470,7 @@ def test_other_spellings_are_forgotten_with_the_entry() -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=5000)
+@settings(max_examples=2000)
 @given(st.lists(spellings, min_size=1, max_size=4), st.sampled_from(["", "s."]))
 def test_many_texts_mean_the_terms_that_they_are_parsed_to(texts: list[str], source: str) -> None:
     test_texts_mean_the_terms_that_they_are_parsed_to.hypothesis.inner_test(texts, source)

@@ -23,6 +23,7 @@ from w3c import Answer, Case, Kind, Row
 
 import streamsparql
 from streamsparql import QueryError, QuerySyntaxError, UnsupportedFeature
+from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term
 from streamsparql.translator.checks import check
 from streamsparql.translator.parse import parse
@@ -56,10 +57,12 @@ def test_what_is_no_query_is_refused(case: Case) -> None:
         streamsparql.compile(case.text, base=case.query)
 
 
+@pytest.mark.parametrize("stage", ["logical", "optimized"])
 @pytest.mark.parametrize("case", over_data(_of("evaluated")))
-def test_a_query_gives_the_answer(case: Case) -> None:
+def test_a_query_gives_the_answer(case: Case, stage: str) -> None:
     query = streamsparql.compile(case.text, base=case.query)
-    ours = w3c.answer(query, query.logical.at(0, w3c.inputs(case, query)))
+    plan: Plan = getattr(query, stage)
+    ours = w3c.answer(query, plan.at(0, w3c.inputs(case, query)))
     difference = w3c.difference(case, query, ours, w3c.expected(case))
     assert not difference, difference
 

@@ -45,7 +45,7 @@ STAGES: dict[str, Callable[[Compiled], Box]] = {
 }
 """The stages, in the order in which they follow from each other."""
 
-ALL = ("syntax", "logical", "optimized")
+ALL: tuple[str, ...] = ("syntax", "logical", "optimized")
 """What "all" shows: the stages that need no engine, and so none of the libraries that it needs."""
 
 FORMATS: dict[str, Callable[[Explanation], str]] = {

@@ -33,6 +33,8 @@ class Operator(Protocol):
     def facts(self) -> str:
         """What sets it apart from others of its kind."""
 
+    def __hash__(self) -> int: ...
+
 
 _FAMILIES = {
     "closure": "path",
