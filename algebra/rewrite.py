@@ -12,13 +12,13 @@ is visited; and after them, where rules that fold things up are tried. A subplan
 as it is, is not visited again, and one that stands in several places is rewritten once; so the work
 is about one visit per operator, and nothing recurses, however deep a plan is.
 
-Why it ends: each rule makes its plan smaller by some measure that the others of its phase do not
-make larger, in this order: the number of operators other than filters (folding, units, empty plans,
-distinct, order, reduced, slices over projections), then the number of operators below a filter or a
-condition (the filters go down, never up), then the size of expressions. `order_joins` is a function
-of the parts of a chain and gives itself back when it is asked again. Pruning puts a projection only
-where it drops a column that is bound below, and moves it down. `MOST_TIMES` and `MOST_ROUNDS` are
-nets below this argument.
+Why it ends. First phase: each rule takes away operators other than filters, or operators from below
+a filter, a condition or a slice (these only go down), or parts of an expression, and none brings
+back what those before it in this list took away. Second phase: one round, and the order of a chain
+is a function of its parts that gives an ordered chain back. Third phase: filters go down; a basic
+graph pattern is parted only to take one in. Last phase: a projection is put only where it drops a
+column that is bound below, so each step leaves fewer columns somewhere and more nowhere.
+`MOST_TIMES` and `MOST_ROUNDS` are nets below this argument.
 """
 
 from __future__ import annotations

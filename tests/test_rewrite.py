@@ -88,8 +88,10 @@ def test_many_rewritten_plans_have_the_same_snapshots(dialect: str) -> None:
 
 
 def test_random_queries_use_most_rules() -> None:
-    if FIRED:
-        assert len(FIRED) > 15, FIRED
+    if not FIRED:  # it runs by itself
+        for dialect in FEATURES:
+            properties(dialect, 25, 0)()
+    assert len(FIRED) > 15, FIRED
 
 
 # -- the golden queries ----------------------------------------------------------------------------
@@ -170,8 +172,7 @@ def test_rules_that_undo_each_other_are_stopped() -> None:
 def test_every_phase_knows_its_operators() -> None:
     for phase in phases():
         for rule in phase.rules:
-            assert set(rule.at) <= leaves(Plan) | set(rule.at)
-            assert rule.name.islower()
+            assert set(rule.at) <= leaves(Plan)
 
 
 # -- report alignment ------------------------------------------------------------------------------
