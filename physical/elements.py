@@ -162,8 +162,8 @@ class ByEnd(Queue):
     """
 
     def find(self, test: Callable[[Batch], BoolArray]) -> list[Batch]:
-        """The rows that pass, in parts."""
-        return [run.where(test(run)) for run in self.runs()]
+        """The rows that pass, in parts; at least one."""
+        return [run.where(test(run)) for run in self.runs()] or [self._nothing]
 
     def extract(self, test: Callable[[Batch], BoolArray]) -> Batch:
         """Takes out the rows that pass."""

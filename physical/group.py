@@ -23,14 +23,16 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.elements import NEVER, ByEnd, Queue, in_time, turned
+from streamsparql.physical.elements import ByEnd, Queue, in_time, turned
 from streamsparql.physical.intervals import blocks, firsts
 from streamsparql.physical.operator import INFINITY, Operator, Step
 from streamsparql.physical.pieces import Sweep
-from streamsparql.physical.slots import Slots, grown
+from streamsparql.physical.slots import Slots, grown, order_by
 from streamsparql.physical.terms import TermDictionary
 
 __all__ = ["Aggregation", "Annotate", "Call"]
+
+_MANY = 1024
 
 
 class Aggregation(Operator):
@@ -215,37 +217,54 @@ class Annotate(Operator):
     ) -> None:
         super().__init__((*input.names, call.variable), input)
         self._groups = Aggregation(input, keys, [call], terms, run)
-        self._coming, self._rows = Queue(input.names), ByEnd(input.names)
+        self._slots = Slots(len(keys))
+        self._settled = 0  # how many slots there were when idle ones were last looked for
+        self._coming, self._rows = Queue(input.names), ByEnd((*input.names, SLOT))
         self._ready = Queue(self.names)
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """Rows with the values that are over."""
         batch = batches[0].project(self.inputs[0].names)
-        self._rows.push(turned(in_time(self._coming, batch, watermarks[0] - 1)))
+        new = in_time(self._coming, batch, watermarks[0] - 1)
+        if len(new):
+            self._rows.push(turned(new.with_columns({SLOT: self._slots_of(new)})))
         values, known = self._groups.step(batches, watermarks, cut)
         if len(values):
             self._meet(values)
         self._rows.release(known)
+        if len(self._slots) > 2 * self._settled + _MANY:
+            self._settle()
         return self._ready.release(known), known
+
+    def _slots_of(self, rows: Batch) -> IntArray:
+        return self._slots.of([rows.columns[key] for key in self._groups.keys], len(rows))
+
+    def _settle(self) -> None:
+        """Frees the slots of groups that have no rows."""
+        alive = np.zeros(self._slots.capacity, np.bool_)
+        for run in self._rows.runs():
+            alive[run.columns[SLOT]] = True
+        self._slots.keep(alive)
+        self._settled = len(self._slots)
 
     def _meet(self, values: Batch) -> None:
         """Puts out each row with each value of its group, for as long as both hold."""
-        keys, (variable,) = self._groups.keys, (call.variable for call in self._groups.calls)
-        rows = Batch.concat([self._rows.release(NEVER), *self._rows.runs()])
-        slots = Slots(len(keys))
-        of_value = slots.of([values.columns[key] for key in keys], len(values))
-        of_row = slots.of([rows.columns[key] for key in keys], len(rows))
-        order = np.lexsort((values.start, of_value))
-        first = of_value[order].searchsorted(of_row, "left")
-        count = of_value[order].searchsorted(of_row, "right") - first
+        of_value = self._slots_of(values)
+        changed = np.zeros(self._slots.capacity, np.bool_)
+        changed[of_value] = True
+        rows = Batch.concat(self._rows.find(lambda run: changed[run.columns[SLOT]]))
+        order = order_by(of_value, self._slots.capacity)
+        first = of_value[order].searchsorted(rows.columns[SLOT], "left")
+        count = of_value[order].searchsorted(rows.columns[SLOT], "right") - first
+        rows, (call,) = rows.project(self.inputs[0].names), self._groups.calls
         for row, place in blocks(first, count):
             value = order[place]
             start = np.maximum(rows.end[row], values.start[value])
             end = np.minimum(rows.start[row], values.end[value])
             some = start < end
             met = rows.take(row[some]).over(start[some], end[some])
-            found = values.columns[variable][value[some]]
-            self._ready.push(met.with_columns({variable: found}))
+            found = values.columns[call.variable][value[some]]
+            self._ready.push(met.with_columns({call.variable: found}))
 
     def size(self) -> int:
         """Rows that are held."""
@@ -253,8 +272,10 @@ class Annotate(Operator):
 
     def held(self) -> Iterator[IntArray]:
         """The ids of those, and of the values that stand."""
-        for part in (self._coming, self._rows, self._ready, self._groups):
+        for part in (self._coming, self._ready, self._groups):
             yield from part.held()
+        for run in self._rows.runs():
+            yield from (run.columns[name] for name in self.inputs[0].names)
 
 
 def _apart(call: Call) -> bool:
