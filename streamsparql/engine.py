@@ -20,7 +20,7 @@ from streamsparql.algebra.graph import Graph
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.values import date_time_literal
-from streamsparql.errors import EngineError, SourceError
+from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
 from streamsparql.physical.access import StreamAccess
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.distinct import Coalesce
@@ -251,6 +251,7 @@ def shown_columns(query: Query) -> tuple[str, ...]:
 
 def check_given(query: Query, streams: Any, graphs: Mapping[Any, Any] | None) -> dict[str, Any]:
     """The streams by name; a stream or graph that is missing or not asked for is an error."""
+    check_runs(query)
     named = _by_name(query, streams)
     for name in query.streams:
         if name not in named:
@@ -261,6 +262,15 @@ def check_given(query: Query, streams: Any, graphs: Mapping[Any, Any] | None) ->
             raise SourceError(f"the query does not read the stream <{name}>, which is given")
     check_graphs(query, graphs)
     return named
+
+
+def check_runs(query: Query) -> None:
+    """A query's own output is no input: nothing runs several queries on each other's results."""
+    if query.report.name in query.streams:
+        raise UnsupportedFeature(
+            f"the query reads the stream <{query.report.name}> that it is registered as",
+            hint="run it, and push its results to a second query",
+        )
 
 
 def check_graphs(query: Query, graphs: Mapping[Any, Any] | None) -> None:

@@ -207,9 +207,10 @@ class Query:
         [(10, 1)]
         >>> live.close()
         """
-        from streamsparql.engine import Given, check_graphs
+        from streamsparql.engine import Given, check_graphs, check_runs
         from streamsparql.live import Live
 
+        check_runs(self)
         check_graphs(self, graphs)
         given = Given({}, graph, graphs or {}, start, end, strict, max_delay, leap)
         return Live(self, given, idle=idle, emit=emit, report=report, every=every, on_row=on_row)

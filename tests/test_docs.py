@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 import subprocess
@@ -44,8 +45,23 @@ def test_the_program_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> N
     (program,) = blocks(ROOT / "README.md", "python")
     exec(compile(program, "README.md", "exec"), {})
     printed = capsys.readouterr().out
+    assert printed.startswith("http://example.org/a 20 1 7\nhttp://example.org/a 30 7 15\n")
+    assert "[(5, [{'sensor': " in printed
     assert "Snapshot([({?sensor: <http://example.org/a>, ?max: " in printed
-    assert printed.index('"20"') < printed.index('"30"')
+
+
+def test_the_wind_park_prints_what_the_readme_shows() -> None:
+    example = ROOT / "docs" / "examples" / "windpark.py"
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    shown = [text for text in blocks(ROOT / "README.md", "text") if "MW" in text]
+    assert done.stdout.startswith(shown[0])
+
+
+def test_the_examples_of_running_run() -> None:
+    page = ROOT / "docs" / "running.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert (failed, tried > 5) == (0, True)
 
 
 @pytest.mark.parametrize(("command", "output"), shown())

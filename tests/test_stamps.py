@@ -57,7 +57,7 @@ BAD_STAMPS = [
     *(-1, "-1", True, False, 2**62, 2**70, "1e3", "0x1F", "1_000", "٣", "noon", "12:00"),
     *("2026-02-30", "2026-13-01T00:00:00Z", "1969-12-31T23:59:59Z", "2026-01-01T25:00:00Z"),
     *('"12"', '"x"@en', f'"2026-01-01"^^<{XSD}date>', f'"1.5"^^<{XSD}decimal>', "<http://ex.org/>"),
-    *("<http://ex.org/t12>", f'"x"^^{INTEGER}', f'"300"^^<{XSD}byte>', b"12", object(), (1,)),
+    *("<http://ex.org/t12>", f'"x"^^{INTEGER}', f'"300"^^<{XSD}byte>', b"12", frozenset(), (1,)),
     *(Decimal("1.5"), IRI("http://ex.org/"), BlankNode("b"), rdflib.Literal("soon"), "\ud800"),
 ]
 
