@@ -29,6 +29,7 @@ golden:
 bench:
 	$(BIN)/pip install --quiet '.[bench]'
 	$(BIN)/python benchmarks/compile_time.py
+	$(BIN)/python benchmarks/embedded.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
