@@ -15,8 +15,9 @@ from operator import itemgetter
 import numpy as np
 
 from streamsparql.physical import keys
-from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.elements import ByEnd, Queue, in_time, turned
+from streamsparql.physical.intervals import BLOCK
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.pieces import coalesced
 from streamsparql.physical.slots import Slots
@@ -84,17 +85,21 @@ class Canonical:
     def _turned(self, batch: Batch) -> Batch:
         found = {name: batch.column(name) for name in self._names}
         equal = [found[name] for name in self._equal]
-        found[_KEY] = keys.row_keys(equal, len(batch), 1)
+        size = len(batch)
+        parts = [
+            keys.row_keys([ids[at : at + BLOCK] for ids in equal], min(BLOCK, size - at), 1)
+            for at in range(0, size, BLOCK)
+        ]
+        found[_KEY] = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return Batch(found, batch.end, batch.start, batch.count)
 
     def _final(self, due: Batch, watermark: int, cut: bool) -> Batch:
-        alone = self._table[self._buckets(due.columns[_KEY])] == 1
-        single = due.where(alone)
-        self._count(single, -1)
-        parts = [single.with_columns({LEVEL: np.ones(len(single), np.int64)})]
-        if len(single) < len(due):
-            parts.append(self._levels(due.where(~alone)))
-        rows = Batch.concat(parts)
+        twins = self._twins(due)
+        if twins is None:
+            self._count(due, -1)
+            rows = _one_level(due)
+        else:
+            rows = self._levels(due, twins)
         start, end = rows.end, rows.start
         if cut:
             now, later = start < watermark, end > watermark
@@ -107,20 +112,40 @@ class Canonical:
             back = back.project((*self._names, _KEY))
             self._count(back, 1)
             self._rows.push(back)
-        return Batch(final.columns, final.start, final.end).project(self._nothing.columns).ordered()
+        return final.project(self._nothing.columns).ordered()
 
-    def _levels(self, due: Batch) -> Batch:
-        """The levels of these rows and of all that may be equal to one of them."""
+    def _twins(self, due: Batch) -> _Keys | None:
+        """The keys that several rows have, one of them due; None if there are none.
+
+        Rows that share a bucket are few, and most of these do so by chance.
+        """
+        found = due.columns[_KEY]
+        some = (self._table[self._buckets(found)] != 1).nonzero()[0]
+        if not len(some):
+            return None
         shared = np.zeros(len(self._table), np.bool_)
-        shared[self._buckets(due.columns[_KEY])] = True
-        more = self._rows.extract(lambda run: shared[self._buckets(run.columns[_KEY])])
-        due = Batch.concat([due, more])
+        shared[self._buckets(found[some])] = True
+        held = (run.columns[_KEY] for run in self._rows.runs())
+        every = np.concatenate([found[some], *(ids[shared[self._buckets(ids)]] for ids in held)])
+        every.sort()
+        twins = every[1:][every[1:] == every[:-1]]
+        if due.count is not None:
+            twins = np.sort(np.concatenate([twins, found[due.count > 1]]))
+        return _Keys(twins) if len(twins) else None
+
+    def _levels(self, due: Batch, twins: _Keys) -> Batch:
+        """These rows, and all that may be equal to one of them, by levels."""
+        twin = twins.include(due.columns[_KEY])
+        more = self._rows.extract(lambda run: twins.include(run.columns[_KEY]))
         self._count(due, -1)
-        equal = [due.columns[name] for name in self._equal]
-        slots = Slots(len(equal)).of(equal, len(due))
-        levels = coalesced(slots, due.end, due.start, due.count)
-        columns = {name: column[levels.row] for name, column in due.columns.items()}
-        return Batch({**columns, LEVEL: levels.level}, levels.end, levels.start)
+        self._count(more, -1)
+        alike = Batch.concat([due.where(twin), more])
+        equal = [alike.columns[name] for name in self._equal]
+        slots = Slots(len(equal)).of(equal, len(alike))
+        levels = coalesced(slots, alike.end, alike.start, alike.count)
+        columns = {name: column[levels.row] for name, column in alike.columns.items()}
+        found = Batch({**columns, LEVEL: levels.level}, levels.end, levels.start)
+        return Batch.concat([_one_level(due.where(~twin)), found])
 
     # -- The table --
 
@@ -146,6 +171,26 @@ class Canonical:
         self._shift = np.uint64(64 - bits)
         for run in self._rows.runs():
             self._count(run, 1)
+
+
+def _one_level(rows: Batch) -> Batch:
+    """Rows that have no equal."""
+    columns = {**rows.columns, LEVEL: np.ones(len(rows), np.int64)}
+    return Batch(columns, rows.start, rows.end)
+
+
+class _Keys:
+    """A few keys, ascending."""
+
+    def __init__(self, ascending: IntArray) -> None:
+        self._keys = ascending
+
+    def include(self, found: IntArray) -> BoolArray:
+        """Which keys are among them."""
+        at = self._keys.searchsorted(found)
+        at[at == len(self._keys)] = 0
+        among: BoolArray = self._keys[at] == found
+        return among
 
 
 class ByStamps:
