@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsparql.physical.batch import IntArray
-from streamsparql.physical.intervals import Clock, firsts
+from streamsparql.physical.intervals import Clock, firsts, running_max
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.slots import grown, order_by
 
@@ -36,19 +36,39 @@ def coalesced(
     >>> both.start.tolist(), both.end.tolist(), both.level.tolist()
     ([0, 4], [10, 6], [1, 2])
     """
-    order = np.argsort(keys, kind="stable")
-    group = np.cumsum(firsts(keys[order])) - 1
-    some = order[firsts(group)]
-    start, end = start[order], end[order]
+    group = np.unique(keys, return_inverse=True)[1]
+    clock = Clock(start, len(keys))
+    order = (group * clock.span + clock.number(start)).argsort()
+    group, start, end = group[order], start[order], end[order]
+    count = np.ones(len(keys), np.int64) if count is None else count[order]
+    reach = running_max(group, np.minimum(end, start.max(initial=0) + 1))
+    apart = firsts(group)
+    apart[1:] |= start[1:] > reach[:-1]
+    alone = apart & (count == 1)
+    alone[:-1] &= apart[1:]
+    some = alone.nonzero()[0]
+    found = Levels(order[some], start[some], end[some], np.ones(len(some), np.int64))
+    if len(some) < len(order):
+        rest = (~alone).nonzero()[0]
+        cluster = np.cumsum(apart[rest]) - 1
+        levels = _swept(cluster, start[rest], end[rest], count[rest])
+        levels = levels._replace(row=order[rest[levels.row]])
+        found = Levels(*(np.concatenate(pair) for pair in zip(found, levels, strict=True)))
+    back = np.argsort(found.start, kind="stable")
+    return Levels(*(column[back] for column in found))
+
+
+def _swept(group: IntArray, start: IntArray, end: IntArray, count: IntArray) -> Levels:
+    """The levels of groups of rows, which stand one after the other, each by start."""
     times = np.concatenate([start, end])
-    clock = Clock(times[times < INFINITY], len(some))
-    adds = np.ones(len(keys), np.int64) if count is None else count[order]
+    clock = Clock(times[times < INFINITY], int(group[-1]) + 1)
     point = np.concatenate([group, group]) * clock.span + clock.number(times)
     at = np.argsort(point, kind="stable")
-    point, times = point[at], times[at]
-    last = np.append(firsts(point)[1:], True)
-    depth = np.cumsum(np.concatenate([adds, -adds])[at])[last]
-    return _paired(some, point[last] // clock.span, times[last], depth)
+    point = point[at]
+    last = _lasts(point)
+    depth = np.cumsum(np.concatenate([count, -count])[at])[last]
+    some = firsts(group).nonzero()[0]
+    return _paired(some, point[last] // clock.span, times[at[last]], depth)
 
 
 def _paired(some: IntArray, group: IntArray, times: IntArray, depth: IntArray) -> Levels:
@@ -65,8 +85,6 @@ def _paired(some: IntArray, group: IntArray, times: IntArray, depth: IntArray) -
     level = np.arange(len(point)) - np.repeat(np.cumsum(high - low) - high, high - low)
     order = order_by(offset[group[point]] + level, int(deepest.sum()) + 1)
     opens, closes = order[::2], order[1::2]
-    back = np.argsort(times[opens], kind="stable")
-    opens, closes = opens[back], closes[back]
     return Levels(some[group[point[opens]]], times[opens], times[closes], level[opens] + 1)
 
 
