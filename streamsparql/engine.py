@@ -24,8 +24,8 @@ from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
 from streamsparql.physical.access import StreamAccess
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.distinct import Coalesce
+from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.lower import Catalog, lower
-from streamsparql.physical.lower_operators import ANSWER
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.order import Ranking
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
@@ -85,7 +85,8 @@ class Execution:
     """One run: what came is pushed through the pipeline, what is known comes out.
 
     `beside` is another run of the same query over the same data, whose dictionary and graphs this
-    one shares.
+    one shares. Rows that are `ordered` carry what ORDER BY sorts them by, and are in canonical form
+    with it.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Execution:
         given: Given,
         *,
         report: Reporting | None = None,
+        ordered: bool = True,
         eager: bool = False,
         beside: Execution | None = None,
         observer: Observer | None = None,
@@ -110,7 +112,7 @@ class Execution:
         self.catalog: Catalog = self._catalog() if beside is None else beside.catalog
         lowered = lower(plan, self.terms, Run(date_time_literal(given.started)), self.catalog)
         self.names = shown_columns(query)
-        self.ranking: Ranking | None = lowered.ranking
+        self.ranking: Ranking | None = lowered.ranking if ordered else None
         hidden = () if self.ranking is None else self.ranking.columns
         rows = Projection(lowered.operator, (*self.names, *hidden))
         self._lag = lag

@@ -77,7 +77,8 @@ class Live:
         if emit not in ("final", "eager"):
             raise EngineError(f"rows are emitted final or eager, not {emit!r}")
         wanted = None if report is None and every is None else reporting(query, report, every)
-        self._run = Execution(query, given, report=wanted, eager=emit == "eager")
+        reported = wanted is not None
+        self._run = Execution(query, given, report=wanted, ordered=reported, eager=emit == "eager")
         self._shape = Shape(query, self._run)
         self._clock = Clock(self._run.streams, idle)
         self._buffers: dict[str, list[Any]] = {name: [] for name in self._run.streams}
