@@ -114,10 +114,10 @@ class Canonical:
             self._rows.push(back)
         return final.project(self._nothing.columns).ordered()
 
-    def _twins(self, due: Batch) -> _Keys | None:
-        """The keys that several rows have, one of them due; None if there are none.
+    def _twins(self, due: Batch) -> BoolArray | None:
+        """The buckets in which several rows have one key, one of them due; None if there are none.
 
-        Rows that share a bucket are few, and most of these do so by chance.
+        Of the rows that share a bucket many do so by chance: these are left alone.
         """
         found = due.columns[_KEY]
         some = (self._table[self._buckets(found)] != 1).nonzero()[0]
@@ -130,13 +130,17 @@ class Canonical:
         every.sort()
         twins = every[1:][every[1:] == every[:-1]]
         if due.count is not None:
-            twins = np.sort(np.concatenate([twins, found[due.count > 1]]))
-        return _Keys(twins) if len(twins) else None
+            twins = np.concatenate([twins, found[due.count > 1]])
+        if not len(twins):
+            return None
+        shared[:] = False
+        shared[self._buckets(twins)] = True
+        return shared
 
-    def _levels(self, due: Batch, twins: _Keys) -> Batch:
+    def _levels(self, due: Batch, twins: BoolArray) -> Batch:
         """These rows, and all that may be equal to one of them, by levels."""
-        twin = twins.include(due.columns[_KEY])
-        more = self._rows.extract(lambda run: twins.include(run.columns[_KEY]))
+        twin = twins[self._buckets(due.columns[_KEY])]
+        more = self._rows.extract(lambda run: twins[self._buckets(run.columns[_KEY])])
         self._count(due, -1)
         self._count(more, -1)
         alike = Batch.concat([due.where(twin), more])
@@ -177,20 +181,6 @@ def _one_level(rows: Batch) -> Batch:
     """Rows that have no equal."""
     columns = {**rows.columns, LEVEL: np.ones(len(rows), np.int64)}
     return Batch(columns, rows.start, rows.end)
-
-
-class _Keys:
-    """A few keys, ascending."""
-
-    def __init__(self, ascending: IntArray) -> None:
-        self._keys = ascending
-
-    def include(self, found: IntArray) -> BoolArray:
-        """Which keys are among them."""
-        at = self._keys.searchsorted(found)
-        at[at == len(self._keys)] = 0
-        among: BoolArray = self._keys[at] == found
-        return among
 
 
 class ByStamps:
