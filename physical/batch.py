@@ -23,10 +23,6 @@ TRIPLE = (".s", ".p", ".o")
 
 UNBOUND = 0
 
-CARRIED = ".."
-"""How the names of columns begin that are no variables but are joined on like those: what a pattern
-carries of the outer rows that EXISTS asks it for (lower_exists.py)."""
-
 
 class Batch:
     """Rows in columns, each over `[start, end)`; ordered by `start`.

@@ -48,7 +48,7 @@ ROW = ".left row"
 FIRST_ROW = -(1 << 62)
 """Row numbers count up from here: nobody takes them for entries of the dictionary."""
 
-_END, _COUNT, _COVERED, _NUMBER = (".its end", ".its count", ".told until", ".its number")
+_END, _COUNT, _COVERED, _NUMBER = (".its end", ".its count", ".its told", ".its number")
 
 
 class Told(NamedTuple):

@@ -19,6 +19,7 @@ import numpy as np
 from streamsparql.algebra import join as algebra
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.heap import Heap
+from streamsparql.physical.hidden import is_stamp
 from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.sweep_area import SweepArea
 
@@ -109,11 +110,6 @@ def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
     ['x']
     """
     return [name for name in left if name in right and not is_stamp(name)]
-
-
-def is_stamp(name: str) -> bool:
-    """Whether a column is one of the hidden ones that carry timestamp()."""
-    return name.startswith(".t")
 
 
 def release(heap: Heap, found: list[Batch], bound: int) -> Batch:

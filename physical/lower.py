@@ -26,11 +26,12 @@ from streamsparql.algebra.trampoline import Steps
 from streamsparql.algebra.trampoline import run as run_steps
 from streamsparql.errors import EngineError, UnsupportedFeature
 from streamsparql.physical.access import Always
-from streamsparql.physical.batch import CARRIED, TRIPLE, Batch
+from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.expressions import Expressed, compiled
+from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lower_operators import OPERATORS
-from streamsparql.physical.lower_path import FROM, TO, Ends, ways
+from streamsparql.physical.lower_path import Ends, ways
 from streamsparql.physical.match import Bound, Columns, Equal, TriplePatternMatching
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.order import Ranking
@@ -277,10 +278,10 @@ class Lowering:
         """The id of a term that stands in the query, 0 of none."""
         return 0 if term is None else self.terms.id_of(term, keep=True)
 
-    def new(self, kind: str) -> str:
-        """The name of a carried column that no other has."""
+    def new_row(self) -> int:
+        """What tells those who carry an outer row's number from all others that do."""
         self._made += 1
-        return f"{CARRIED}{kind} {self._made}"
+        return self._made
 
 
 def _computing(node: Plan, made: Lowered) -> Lowered:

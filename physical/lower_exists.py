@@ -27,8 +27,9 @@ from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.physical.batch import CARRIED, Batch, BoolArray, IntArray
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.expressions import Expressed
+from streamsparql.physical.hidden import asked_column
 from streamsparql.physical.join import Join
 from streamsparql.physical.match import Columns, Equal
 from streamsparql.physical.operator import Operator, Stateless
@@ -99,7 +100,7 @@ def at_leaf(leaf: Operator, outer: Outer, terms: TermDictionary) -> Operator:
     They keep what they bind themselves: the outer row decides which of them are there, no more.
     """
     seen = outer.seen(leaf.names)
-    asked = {f"{CARRIED}asked {name}": name for name in seen}
+    asked = {asked_column(name): name for name in seen}
     left = Columns(leaf, {**{name: name for name in leaf.names}, **asked})
     theirs = {column: seen[name] for column, name in asked.items()}
     right = Columns(outer.rows, {**{name: name for name in outer.carried}, **theirs})

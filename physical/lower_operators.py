@@ -21,7 +21,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, BlankNode
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.physical.access import Always, StreamAccess
-from streamsparql.physical.batch import CARRIED, TRIPLE, Batch
+from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.closure import Closure
 from streamsparql.physical.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
 from streamsparql.physical.distinct import Distinct, LatestStamps, Number
@@ -29,21 +29,28 @@ from streamsparql.physical.extend import Extend
 from streamsparql.physical.filter import Filter
 from streamsparql.physical.graph import BLANK_SORT, Construct, OfSort
 from streamsparql.physical.group import Aggregation, Annotate, Call
-from streamsparql.physical.join import Join, is_stamp
+from streamsparql.physical.hidden import (
+    ANSWER,
+    NUMBER,
+    argument_column,
+    in_solution,
+    is_stamp,
+    outer_column,
+    stamp_column,
+)
+from streamsparql.physical.join import Join
 from streamsparql.physical.left_join import LeftJoin
 from streamsparql.physical.lower_exists import Outer, OuterRows, agree, reads, stands_alone
-from streamsparql.physical.match import Bound, Columns, Constants, Equal, stamp_column
+from streamsparql.physical.match import Bound, Columns, Constants, Equal
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.order import OrderBy, Slice
+from streamsparql.physical.order import OrderBy
 from streamsparql.physical.shape import Projection, Tag
+from streamsparql.physical.slice import Slice
 from streamsparql.physical.union import Union
 from streamsparql.physical.window import collapsed
 
 if TYPE_CHECKING:
     from streamsparql.physical.lower import At, Lowered, Lowering
-
-ANSWER = ".answer"
-"""The column of what ASK says."""
 
 
 def carried(at: At) -> tuple[str, ...]:
@@ -113,7 +120,7 @@ def left_join(low: Lowering, node: join.LeftJoin, at: At) -> Steps[Lowered]:
     if not node.marks:
         condition = None if node.condition is None else low.compiled(node.condition, at)
         return low.made(LeftJoin(left, right, condition, low.terms))
-    row = low.new("row")
+    row = outer_column(low.new_row())
     tagged = Tag(left, row, low.terms)
     pairs: Operator = Join(tagged, right, low.terms)
     names = pairs.names
@@ -173,16 +180,17 @@ Asked = tuple[Operator, Operator, list[tuple[str, str]] | None]
 
 def _asked(low: Lowering, rows: Operator, pattern: Plan, at: At) -> Steps[Asked]:
     """The rows that ask, the rows that answer, and the columns on which they are the same."""
-    own = [name for name in rows.names if not is_stamp(name) and not name.startswith(HIDDEN)]
+    own = [name for name in rows.names if in_solution(name)]
     if at.outer is None and stands_alone(pattern, frozenset(own)):
         answers = yield low.rows(pattern, at)
         shared = [name for name in answers.names if name in own]
         return rows, Projection(answers, shared), None
     seen = frozenset(own) | (at.outer.visible if at.outer else frozenset())
     relevant = sorted(reads(pattern) & seen)
-    number = low.new("row")
+    made = low.new_row()
+    number = outer_column(made)
     tagged = Tag(rows, number, low.terms)
-    bindings = {name: f"{number} {name}" for name in relevant}
+    bindings = {name: outer_column(made, name) for name in relevant}
     sources = {
         column: (
             name if name in own else None,
@@ -193,10 +201,6 @@ def _asked(low: Lowering, rows: Operator, pattern: Plan, at: At) -> Steps[Asked]
     outer = Outer(OuterRows(tagged, number, sources), number, bindings, frozenset(relevant))
     answers = yield low.rows(pattern, at._replace(outer=outer))
     return tagged, Columns(agree(answers, outer), {number: number}), [(number, number)]
-
-
-HIDDEN = (CARRIED, ".key ", ".by ")
-"""How the names of columns begin that are no part of a solution."""
 
 
 # -- shape ----------------------------------------------------------------------------------------
@@ -315,7 +319,7 @@ def _arguments(
             if name in rows.names and not (at.outer and at.outer.seen([name])):
                 columns[argument] = name
             else:
-                columns[argument] = f".argument {len(columns)}"
+                columns[argument] = argument_column(len(columns))
                 made = Variable(columns[argument])
                 rows = low.fold(Extend(rows, made, argument, low.compiled(argument, at)))
         column = None if argument is None else columns[argument]
@@ -363,7 +367,7 @@ def construct(low: Lowering, node: graph.Construct, at: At) -> Steps[Lowered]:
     rows = yield low.rows(node.input, at)
     label = None
     if any(isinstance(place, BlankNode) for pattern in node.template for place in pattern):
-        label = ".number"
+        label = NUMBER
         rows = Number(rows, label, low.terms)
     made = [low.fold(Construct(rows, pattern, low.terms, label)) for pattern in node.template]
     triples = low.union(made) if made else Always(Batch.empty(TRIPLE))

@@ -18,13 +18,12 @@ from streamsparql.algebra.trampoline import Steps
 from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.closure import Closure
 from streamsparql.physical.distinct import Distinct
+from streamsparql.physical.hidden import FROM, TO, VIA
 from streamsparql.physical.join import Join
 from streamsparql.physical.match import Columns, NotAmong, TriplePatternMatching
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.physical.union import Union
-
-FROM, TO, VIA = ".way from", ".way to", ".way via"
 
 
 class Ends(NamedTuple):

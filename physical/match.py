@@ -9,6 +9,7 @@ import numpy as np
 from streamsparql.algebra import match
 from streamsparql.algebra.solutions import Variable
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
+from streamsparql.physical.hidden import is_triple_stamp, stamp_column
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.terms import TermDictionary
 
@@ -75,19 +76,7 @@ def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
     if stamp.stream is not None:
         own = stamp_column(stamp.stream.value)
         return [own] if own in names else []
-    return [name for name in names if name.startswith(STAMP)]
-
-
-STAMP = ".t of "
-
-
-def stamp_column(stream: str) -> str:
-    """The hidden column of a triple's stamp on a stream.
-
-    >>> stamp_column("s")
-    '.t of s'
-    """
-    return STAMP + stream
+    return [name for name in names if is_triple_stamp(name)]
 
 
 def latest(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray:

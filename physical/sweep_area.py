@@ -28,7 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from sortedcontainers import SortedKeyList
 
-from streamsparql.physical.batch import CARRIED, UNBOUND, Batch, IntArray
+from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.physical.hidden import CARRIED
 from streamsparql.physical.intervals import Clock, blocks
 from streamsparql.physical.keys import row_keys
 
