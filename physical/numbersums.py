@@ -8,15 +8,12 @@ exception; such a group, and one with other numbers, is left to the definition.
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import NamedTuple
 
 import numpy as np
 
-from streamsparql.algebra.numeric import EXACT
-from streamsparql.algebra.operators import divide
-from streamsparql.algebra.terms import integer
-from streamsparql.algebra.values import literal_of
+from streamsparql.algebra.terms import XSD
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.numbers import DECIMAL, DOUBLE, INTEGER, NO_NUMBER
 from streamsparql.physical.pieces import Sweep, Tally
@@ -28,6 +25,7 @@ _ALL = 1 << 30
 """Multiplicities beyond this, of a row and of a group, are out of the ordinary: limbs overflow."""
 
 _MILLION = 10**6
+_QUOTIENTS = Context(prec=34)
 _LARGEST = 1 << 62
 
 
@@ -208,9 +206,16 @@ class Totals:
             if not len(left):
                 return found
         pairs, code = np.unique(np.stack([totals[left], rows[left]]), axis=1, return_inverse=True)
-        each = [
-            self._terms.id_of(divide(literal_of(EXACT.scaleb(Decimal(total), -digits)), integer(n)))
-            for total, n in pairs.T.tolist()
-        ]
-        found[left] = np.array(each, np.int64)[code.reshape(-1)]
+        texts = [_quotient_text(total, n * 10**digits) for total, n in pairs.T.tolist()]
+        found[left] = self._terms.encode(texts)[code.reshape(-1)]
         return found
+
+
+def _quotient_text(total: int, rows: int) -> str:
+    """A quotient as `algebra.numeric` rounds and writes it, in N-Triples.
+
+    >>> _quotient_text(1, 8)
+    '"0.125"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    """
+    quotient = _QUOTIENTS.divide(Decimal(total), rows).normalize(_QUOTIENTS)
+    return f'"{quotient:f}"^^<{XSD}decimal>'

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import Case, Given, Row, agrees, at_once, cases, drive, one_by_one, rows_over
+from steps import EPOCH, Case, Given, Row, agrees, at_once, cases, drive, one_by_one, rows_over
 
 from streamsparql.algebra import shape
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.solutions import Solution, Variable
-from streamsparql.algebra.streams import Element, Snapshot, coalesce
+from streamsparql.algebra.streams import INFINITY, Element, Snapshot, coalesce
 from streamsparql.algebra.terms import IRI
 from streamsparql.physical import keys
+from streamsparql.physical.batch import Batch
 from streamsparql.physical.distinct import Coalesce, Distinct, LatestStamps, Number
 from streamsparql.physical.pieces import coalesced
 from streamsparql.physical.terms import TermDictionary
@@ -154,3 +156,28 @@ def test_the_latest_stamps_are_kept(case: Case, columns: list[str], closing: boo
         closing=closing,
     )
     agrees(rows, case, latest)
+
+
+MANY = 10**6
+
+
+@pytest.mark.parametrize("ends", ["sliding", "never", "tied"])
+@pytest.mark.parametrize("operator", [Distinct, Coalesce])
+def test_a_million_equal_rows(operator: type, ends: str) -> None:
+    """In chunks, which takes seconds at most; what comes out covers what went in."""
+    start = EPOCH + (np.zeros(MANY, np.int64) if ends == "tied" else np.arange(MANY))
+    end = {"sliding": start + 1000, "never": np.full(MANY, INFINITY), "tied": start + 5}[ends]
+    source = Given(["x"])
+    made = Distinct(source, ["x"]) if operator is Distinct else Coalesce(source)
+    began, out = time.process_time(), []
+    for at in range(0, MANY, 1 << 16):
+        rows = Batch({"x": np.full(MANY, 7)}, start, end).part(at, at + (1 << 16))
+        later = start[at + (1 << 16) :]
+        out.append(made.step([rows], [int(later[0]) if len(later) else INFINITY], False)[0])
+    assert time.process_time() - began < 20
+    found = Batch.concat(out)
+    for t in (int(start[0]), int(start[MANY // 2]), int(start[-1])):
+        held = np.count_nonzero((start <= t) & (t < end))
+        given = np.count_nonzero((found.start <= t) & (t < found.end))
+        assert given == (1 if operator is Distinct else held)
+    assert made.size() == 0

@@ -5,21 +5,26 @@ The operators read arguments as columns, so that the algebra's expressions are p
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import Bag, Case, agrees, at_once, cases, drive, one_by_one, rows_over
+from steps import EPOCH, Bag, Case, Given, agrees, at_once, cases, drive, one_by_one, rows_over
 
 from streamsparql.algebra import group, shape
+from streamsparql.algebra.aggregates import aggregate
 from streamsparql.algebra.expressions import Aggregate
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Operator
 from streamsparql.algebra.solutions import Solution, Variable
-from streamsparql.algebra.streams import Snapshot
+from streamsparql.algebra.streams import INFINITY, Snapshot
+from streamsparql.algebra.terms import integer
 from streamsparql.physical import keys
+from streamsparql.physical.batch import Batch
 from streamsparql.physical.group import Aggregation, Annotate, Call
 from streamsparql.physical.terms import TermDictionary
 
@@ -160,3 +165,58 @@ def test_keys_may_collide(monkeypatch: pytest.MonkeyPatch) -> None:
         check(["x", "k"], [Call("v", "SUM", "x"), Call("w", "COUNT", None, True)], case)
 
     test()
+
+
+MANY = 10**6
+
+
+GIANTS = [
+    *(pytest.param("COUNT", ends) for ends in ("sliding", "never", "tied")),
+    pytest.param("MIN", "sliding"),
+    *(
+        pytest.param(function, ends, marks=pytest.mark.long)
+        for function in ("SUM", "AVG", "MIN")
+        for ends in ("sliding", "never", "tied")
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "ends"), GIANTS)
+def test_one_giant_group(function: str, ends: str) -> None:
+    """A million rows of one group: in chunks, which takes seconds at most, and comes out right."""
+    operator = Aggregation(Given(["x"]), [], [Call("v", function, "x")], TERMS)
+    start = EPOCH + (np.zeros(MANY, np.int64) if ends == "tied" else np.arange(MANY))
+    end = {"sliding": start + 1000, "never": np.full(MANY, INFINITY), "tied": start + 5}[ends]
+    x = TERMS.of_integers(np.arange(MANY) % 7)
+    began, out = time.process_time(), []
+    for at in range(0, MANY, 1 << 16):
+        rows = Batch({"x": x}, start, end).part(at, at + (1 << 16))
+        later = start[at + (1 << 16) :]
+        watermark = int(later[0]) if len(later) else INFINITY
+        out.append(operator.step([rows], [watermark], False)[0])
+    assert time.process_time() - began < 30
+    found = Batch.concat(out)
+    (row,) = np.flatnonzero((found.start <= start[-1]) & (start[-1] < found.end))
+    last = (np.arange(MANY) % 7)[-1000 if ends == "sliding" else 0 :]
+    bag = [
+        (integer(int(v)), int(n)) for v, n in zip(*np.unique(last, return_counts=True), strict=True)
+    ]
+    assert TERMS.term_of(int(found.columns["v"][row])) == aggregate(function, bag)
+
+
+def test_state_is_what_the_window_holds() -> None:
+    """Ever-new groups, for a long time: neither elements nor slots pile up."""
+    calls = [Call("n", "COUNT"), Call("s", "SUM", "x"), Call("d", "COUNT", "x", True)]
+    operator = Aggregation(Given(["k", "x"]), ["k"], calls, TERMS)
+    annotate = Annotate(Given(["k", "x"]), ["k"], calls[0], TERMS)
+    sizes, held = [], []
+    for t in range(500):
+        ids_ = TERMS.of_integers(np.arange(10 * t, 10 * t + 10))
+        rows = Batch({"k": ids_, "x": ids_}, np.full(10, t), np.full(10, t + 20))
+        for each in (operator, annotate):
+            each.step([rows], [t + 1], False)
+        if t > 200:
+            sizes.append(operator.size() + annotate.size())
+            held.append(sum(map(len, operator.held())) + sum(map(len, annotate.held())))
+    assert max(sizes) == min(sizes)
+    assert max(held) < 20_000
