@@ -35,7 +35,7 @@ class Closure(Operator):
     """The pairs that one edge or more connect, over the union of the validities of their ways.
 
     The edges are rows with the columns `subject` and `object`; how often one is there is nothing to
-    the closure.
+    the closure. A step costs as many rounds as the longest way that its new edges begin is long.
     """
 
     implements = (algebra.Path,)

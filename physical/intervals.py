@@ -162,7 +162,7 @@ def told_by(place: IntArray, start: IntArray, end: IntArray, told: IntArray) -> 
     first = firsts(place)
     until = running_max(np.cumsum(first) - 1, end)
     (later,) = (~first).nonzero()
-    before[later] = np.maximum(before[later], until[later - 1])
+    before[later] = until[later - 1]
     gap = start > before
     piece = first | gap
     last = lasts(first)

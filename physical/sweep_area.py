@@ -139,8 +139,8 @@ class SweepArea:
     def purge(self, t: int) -> None:
         """Drops the rows that end at `t` or before. Amortised O(1) per row; O(runs) to look.
 
-        A run is gone through only when half of its rows or more have ended, so the area holds at
-        most twice the rows that live.
+        A run is gone through only when half of its rows have ended, so the area holds at most twice
+        the rows that live; about twice where the half-life of a long run was sampled.
         """
         if t <= self._purged:
             return

@@ -148,6 +148,7 @@ def check(name: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
+@settings(max_examples=60)
 @given(case=inputs)
 def test_an_operator_is_its_definition_on_the_snapshots(name: str, case: Case) -> None:
     check(name, case)
@@ -155,14 +156,14 @@ def test_an_operator_is_its_definition_on_the_snapshots(name: str, case: Case) -
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", OPERATORS)
-@settings(max_examples=3000)
+@settings(max_examples=1500)
 @given(case=inputs)
 def test_an_operator_is_its_definition_on_many_snapshots(name: str, case: Case) -> None:
     check(name, case)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(case=inputs)
 def test_long_runs_slices_and_small_blocks_change_nothing(name: str, case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
