@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +95,9 @@ class Limbs:
         top[~some.any(axis=0)] = 3
         here = np.arange(size)
         one, two, three = limbs[top, here], limbs[top - 1, here], limbs[top - 2, here]
-        rest = np.cumsum(some, axis=0)[top - 3, here] > 0
+        for lower, limb in pairwise(some):
+            limb |= lower
+        rest = some[top - 3, here]
         bits = np.frexp(one.astype(np.float64))[1].astype(np.int64)
         shift = _TOP - _BITS - bits
         back = np.maximum(-shift, 0)
