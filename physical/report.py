@@ -89,20 +89,25 @@ class Reports(Operator):
         """Where it ends."""
         self.last = -1
         """The last instant at which anything was seen to happen: reports end with it."""
+        self.clock = -1
+        """How far time has come. A plan may know more (a static one knows all), but there are
+        reports up to here and no further."""
         self._rows = self.nothing()
         self._changes = Heap((*self.names, _SIGN))
         self._reported = 0
+        self._stepped_at = -1
         self._next: int | None = None
         self._due: list[int] = []
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """The reports that nothing can change any more."""
-        (batch,), (watermark,) = batches, watermarks
+        (batch,) = batches
         if len(batch):
             self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
-        over = watermark == INFINITY
-        until = self._label(self.last if over else watermark)
-        until, bound = (until + (self.every or 1), INFINITY) if over else (until, until)
+        self._stepped_at = self.clock
+        over = self.clock == INFINITY
+        until = self._label(self.last) + (self.every or 1) if over else self._label(self.clock)
+        until = min(until, self._label(self._end))
         if self.kind != "rstream":
             rows = self._differences(batch, until)
         elif self.every is None:
@@ -110,7 +115,11 @@ class Reports(Operator):
         else:
             rows = self._snapshots(batch, until)
         self._report(rows, until)
-        return rows, bound
+        return rows, INFINITY if over else until
+
+    def due(self) -> bool:
+        """Whether time has gone on: there are reports also where nothing comes."""
+        return self.clock != self._stepped_at
 
     def _report(self, rows: Batch, until: int) -> None:
         """Notes the instants of the reports before `until`."""
@@ -118,9 +127,8 @@ class Reports(Operator):
             if self.kind != "rstream":
                 self._due += np.unique(rows.start).tolist()
         elif self.begin is not None:
-            first, end = self._label(self.begin), self._label(self._end)
-            first = first if self._next is None else self._next
-            self._due += range(first, min(until, end), self.every)
+            first = self._label(self.begin) if self._next is None else self._next
+            self._due += range(first, until, self.every)
             self._next = max(first, until)
 
     @property

@@ -189,6 +189,7 @@ class Execution:
             self._since_cut = 0
         if self.reports is not None:
             self.reports.last = max(self.reports.last, self.last_stamp + self._lag)
+            self.reports.clock = min(watermark, INFINITY - self._lag) + self._lag
         offered = {name: self._stamped(name, batch) for name, batch in batches.items()}
         rows, _ = self.pipeline.step(offered, dict.fromkeys(self.streams, watermark), cut)
         if self.terms.due():

@@ -114,6 +114,7 @@ class Live:
 
     def advance(self, t: int, stream: str | None = None) -> None:
         """Nothing older than `t` will come: on this stream, or on any."""
+        self._open()
         if stream is not None:
             self._buffer(stream)
         self._flush()
@@ -198,9 +199,12 @@ class Live:
 
     # -- inside
 
-    def _buffer(self, stream: str) -> list[Any]:
+    def _open(self) -> None:
         if self._closed:
             raise EngineError("the query is closed")
+
+    def _buffer(self, stream: str) -> list[Any]:
+        self._open()
         found = self._buffers.get(str(stream))
         if found is None:
             names = ", ".join(f"<{name}>" for name in self._buffers) or "none"
@@ -226,6 +230,8 @@ class Live:
 
     def _round(self) -> None:
         watermark = self._clock.watermark()
+        for name in self._clock.silent():  # what it says of before, if it speaks again, is late
+            self._run.sorters[name].advance(watermark)
         batches = {name: sorter.release(watermark) for name, sorter in self._run.sorters.items()}
         came = sum(map(len, batches.values()))
         if not came and watermark == self._watermark:

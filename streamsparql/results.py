@@ -109,7 +109,7 @@ class Shape:
             batch = batch.take(np.array(order, np.int64))
         rows = self.rows(batch)
         if self.form == "ask":
-            return bool(rows and rows[0]["answer"])
+            return rows[0]["answer"] if rows else None
         if self.form == "select":
             return [row.asdict() for row in rows]
         return _graph(rows)
@@ -167,8 +167,8 @@ class Result:
     def snapshot(self, t: int) -> Any:
         """What holds at the instant `t`.
 
-        SELECT: a list of dicts, a bag, in the order of ORDER BY. ASK: a bool. CONSTRUCT and
-        DESCRIBE: an rdflib graph.
+        SELECT: a list of dicts, a bag, in the order of ORDER BY. ASK: a bool, None outside of the
+        horizon. CONSTRUCT and DESCRIBE: an rdflib graph.
         """
         rows = self._all()
         return self._shape.snapshot(rows.where((rows.start <= t) & (t < rows.end)))
@@ -208,7 +208,8 @@ class Result:
         """Pairs of a report's instant and its rows: "rstream", "istream" or "dstream".
 
         The kind and the period are those that the query asks for, where they are not given; a query
-        that asks for no kind gives whole snapshots. Rows come as `snapshot` gives them.
+        that asks for no kind gives whole snapshots. Rows come as `snapshot` gives them; of an ASK
+        there is a boolean, or None where its answer is no different.
         """
         shape, rows, instants = self._reported(kind, every)
         return by_instant(shape, rows, instants)
@@ -229,7 +230,7 @@ class Result:
         rows = self._all()
         end = INFINITY if self._given.end is None else self._given.end
         made = reports(wanted, Always(rows), end)
-        made.begin, made.last = self._run.begin, self._run.last_stamp
+        made.begin, made.last, made.clock = self._run.begin, self._run.last_stamp, INFINITY
         shown, _ = made.step([rows], [INFINITY], True)
         return self._shape, shown, made.done()
 
