@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra import access, graph, group, join, match, shape
 from streamsparql.algebra import filter as f
+from streamsparql.algebra.align import Align
 from streamsparql.algebra.expressions import Aggregate
 from streamsparql.algebra.group import aggregate_value
 from streamsparql.algebra.inputs import Inputs
@@ -23,6 +24,7 @@ from streamsparql.algebra.trampoline import Steps
 from streamsparql.physical.access import Always, StreamAccess
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.closure import Closure
+from streamsparql.physical.collapse import Collapse, collapsed
 from streamsparql.physical.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
 from streamsparql.physical.distinct import Distinct, LatestStamps, Number
 from streamsparql.physical.extend import Extend
@@ -47,7 +49,6 @@ from streamsparql.physical.order import OrderBy
 from streamsparql.physical.shape import Projection, Tag
 from streamsparql.physical.slice import Slice
 from streamsparql.physical.union import Union
-from streamsparql.physical.window import collapsed
 
 if TYPE_CHECKING:
     from streamsparql.physical.lower import At, Lowered, Lowering
@@ -225,7 +226,22 @@ def projection(low: Lowering, node: shape.Projection, at: At) -> Steps[Lowered]:
     rows = yield low.plan(node.input, inside)
     names = [variable.name for variable in node.variables]
     hidden = () if rows.ranking is None else rows.ranking.columns
-    return low.over(rows, Projection(rows.operator, [*names, *carried(at), *hidden]))
+    narrow = low.over(rows, Projection(rows.operator, [*names, *carried(at), *hidden]))
+    return low.over(narrow, Collapse(narrow.operator)) if _worth_counting(node.input) else narrow
+
+
+def _worth_counting(plan: Plan) -> bool:
+    """Whether many rows of a projection of this plan will be equal: see `Align`."""
+    pending = [plan]
+    while pending:
+        match pending.pop():
+            case Align(collapse=True):
+                return True
+            case f.Filter() | shape.Extend() | match.TriplePatternMatching() as node:
+                pending.append(node.input)
+            case access.Merge() | join.Union() as node:
+                pending += node.inputs
+    return False
 
 
 def distinct(low: Lowering, node: shape.Distinct, at: At) -> Steps[Lowered]:

@@ -22,11 +22,11 @@ from sortedcontainers import SortedList
 
 from streamsparql.algebra import shape
 from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.collapse import collapsed
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY, Operator, Step
 from streamsparql.physical.order import Key, Ranking, SortKeys
 from streamsparql.physical.terms import TermDictionary
-from streamsparql.physical.window import collapsed
 
 Ids = tuple[int, ...]
 

@@ -16,7 +16,6 @@ import numpy as np
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.keys import grouped
 from streamsparql.physical.operator import INFINITY, Operator, Step
 
 Instants = TypeVar("Instants", int, IntArray)
@@ -188,8 +187,8 @@ class SteppedTupleWindow(ElementWindow):
 class AlignToReports(Operator):
     """Aligns intervals to the grid of the reports (SEMANTICS.md section 6).
 
-    All that happens between two reports falls together, and where it pays (`collapse`) equal rows
-    become one with a count.
+    All that happens between two reports falls together. Where columns are dropped above, many rows
+    are equal then: see `Collapse`.
     """
 
     implements = (Align,)
@@ -208,7 +207,7 @@ class AlignToReports(Operator):
         start, end = self._first(batch.start), self._end(batch.end)
         end[batch.end == INFINITY] = INFINITY
         aligned = batch.over(start, end).where(start < end)
-        return (collapsed(aligned) if self.align.collapse else aligned), watermark
+        return aligned, watermark
 
     def _first(self, start: Instants) -> Instants:
         grid = self.align
@@ -223,23 +222,7 @@ class AlignToReports(Operator):
 
     def facts(self) -> str:
         """The grid."""
-        return f"every {self.align.period} ms" + (", equal rows counted" * self.align.collapse)
-
-
-def collapsed(batch: Batch) -> Batch:
-    """The same rows, those that are equal over the same interval as one with a count.
-
-    >>> same = Batch({"x": np.array([7, 7])}, np.array([0, 0]), np.array([5, 5]))
-    >>> collapsed(same).count.tolist()
-    [2]
-    """
-    columns = [*batch.columns.values(), batch.start, batch.end]
-    order, first = grouped(columns, len(batch))
-    if len(first) == len(batch):
-        return batch
-    counts = np.add.reduceat(batch.counts()[order], first)
-    merged = batch.take(order[first])
-    return Batch(merged.columns, merged.start, merged.end, counts).ordered()
+        return f"every {self.align.period} ms"
 
 
 def window_facts(window: w.Window) -> str:

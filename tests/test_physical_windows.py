@@ -39,6 +39,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY, Element
 from streamsparql.algebra.terms import IRI
 from streamsparql.physical.batch import Batch
+from streamsparql.physical.collapse import collapsed
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.window import (
     AlignToReports,
@@ -46,7 +47,6 @@ from streamsparql.physical.window import (
     SteppedTupleWindow,
     TimeWindow,
     TupleWindow,
-    collapsed,
 )
 
 S = AccessStream(IRI("s"))
@@ -152,8 +152,8 @@ def test_an_element_window_keeps_no_more_than_it_may_still_show(
 
 
 grids = st.builds(
-    lambda period, o, closing, collapse: Align(S, period, o, closing, collapse),
-    size, origin, st.booleans(), st.booleans(),
+    lambda period, o, closing: Align(S, period, o, closing),
+    size, origin, st.booleans(),
 )  # fmt: skip
 validities = cases(rows_over([st.integers(1, 3)], longest=20), most=14)
 
@@ -183,7 +183,6 @@ def test_alignment_moves_intervals_as_the_definition_does(align: Align, case: Ca
     for row in given:
         found[row.ids, row.start, row.end] += row.count
     assert found == moved
-    assert not align.collapse or len(given) == len(moved)
 
 
 @given(rows=st.lists(rows_over([st.integers(1, 2), st.integers(0, 1)]), max_size=12))
