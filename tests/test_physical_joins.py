@@ -353,3 +353,11 @@ def test_state_goes_with_what_has_ended() -> None:
         operator.step(empty, [30_000, 30_000], False)
         assert operator.size() == 0
         assert not any(len(column) for column in operator.held())
+
+
+def test_a_row_that_is_told_for_ever_still_meets_what_comes() -> None:
+    short = [Row((2, 2, k), k, k + 2) for k in range(1, 40)]
+    left = [Row((1, 1, 1), 0, INFINITY), *short, Row((1, 1, 2), 50, 60)]
+    right = [Row((5, 1, 1), 1, INFINITY), Row((6, 1, 1), 45, 48), Row((7, 1, 1), 52, 55)]
+    for name in OPERATORS:
+        check(name, one_by_one(left, right))

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import Row, batch_of, rows_of, rows_over
 
 from streamsparql.physical import intervals, sweep_area
+from streamsparql.physical.batch import Batch
 from streamsparql.physical.sweep_area import SweepArea
 
 NAMES, OTHERS = ("x", "y", "a"), ("y", "b", "x")
@@ -110,3 +112,14 @@ def play(exact: bool, steps: list[tuple[str, list[Row], int]]) -> None:
 
 def same(one: Row, other: Row, sharing: bool) -> bool:
     return (one.ids[0], one.ids[1]) == (other.ids[2], other.ids[0])
+
+
+def test_keys_that_share_a_bucket_are_told_apart() -> None:
+    area = SweepArea(("x",), ("x",))
+    keys = np.arange(1, 3001) * 7919
+    forever = np.zeros(3000, np.int64), np.full(3000, 9)
+    area.insert(Batch({"x": keys}, *forever))
+    asked = np.concatenate([keys[::2], keys[::2] + 1])
+    found = list(area.query(Batch({"x": asked}, *forever)))
+    assert sum(len(i) for i, _, _ in found) == 1500
+    assert all((asked[i] == rows.columns["x"][j]).all() for i, rows, j in found)
