@@ -94,7 +94,38 @@ def lower(plan: Plan, terms: TermDictionary, run: Run, catalog: Catalog) -> Lowe
     >>> type(lower(UNIT, TermDictionary(), Run(), Catalog()).operator).__name__
     'Always'
     """
+    refuse_events(plan)
     return run_steps(Lowering(terms, run, catalog).plan(plan, HERE))
+
+
+EVENTS: dict[type[Plan], str] = {
+    event.SeqJoin: "SEQ",
+    event.EqJoin: "EQUALS",
+    event.SeqRightJoin: "OPTIONALSEQ",
+    event.EqLeftJoin: "EQUALSOPTIONAL",
+    event.Closure: "CONSTRUCT rules",
+}
+"""The nodes that no operator computes, as a query writes them."""
+
+
+def refuse_events(plan: Plan) -> None:
+    """A plan of events has a meaning and no operators: it is refused in the query's own words.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> refuse_events(event.SeqJoin(UNIT, UNIT))
+    Traceback (most recent call last):
+    streamsparql.errors.UnsupportedFeature: the engine does not run SEQ of EP-SPARQL
+    hint: evaluate the query's definition instead: query.logical.at(t, streamsparql.inputs(..))
+    """
+    kinds = {type(node) for node in plan.walk()}
+    if kinds.isdisjoint((*EVENTS, event.Detect)):
+        return
+    found = [words for kind, words in EVENTS.items() if kind in kinds] or ["the event patterns"]
+    raise UnsupportedFeature(
+        f"the engine does not run {', '.join(found)} of EP-SPARQL",
+        hint="evaluate the query's definition instead:"
+        " query.logical.at(t, streamsparql.inputs(..))",
+    )
 
 
 class Lowering:
@@ -120,11 +151,6 @@ class Lowering:
         return lowered.plain
 
     def _node(self, node: Plan, at: At) -> Steps[Lowered]:
-        if isinstance(node, event.EventPair | event.Detect | event.Closure):
-            raise UnsupportedFeature(
-                f"no engine runs EP-SPARQL's event operators ({type(node).__name__})",
-                hint="evaluate the query's definition: query.logical.at(t, inputs)",
-            )
         if isinstance(node, p.Path):
             return Lowered((yield self._path(node, at)))
         leaf = self._leaf(node)
