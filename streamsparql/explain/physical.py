@@ -43,7 +43,9 @@ _FAMILIES = {
     "extend": "shape",
     "left_join": "join",
     "lower_exists": "filter",
+    "collapse": "shape",
     "order": "shape",
+    "slice": "shape",
     "union": "join",
 }
 """The families of modules that have no twin among the logical ones."""
