@@ -60,7 +60,7 @@ class Live:
     ...     live.push("s", ("<a>", "<p>", '"1"'), 3)
     ...     live.advance(50)
     ...     live.rows()
-    [Row(o="1"[3, 10))]
+    [Row(o="1", [3, 10))]
     """
 
     def __init__(
