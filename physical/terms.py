@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,10 @@ _UNKNOWN = -1  # of a kind: nobody has asked yet
 _HANDFUL = 16  # below so many texts each is read by itself
 _FEW = 256  # from so many on arrays are faster than Python's loops
 _MILLION = 10**6
+
+Texts: TypeAlias = Sequence[Any]
+"""Texts in N-Triples syntax, or what `Written` makes texts of; None is no term."""
+Written: TypeAlias = Callable[[list[Any]], list[str | None]]
 
 _KIND_OF = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
 _KINDS = {**dict.fromkeys(INTEGERS, INTEGER), "decimal": DECIMAL, "float": FLOAT, "double": DOUBLE}
@@ -165,61 +169,59 @@ class TermDictionary:
         """The ids of terms; 0 for None."""
         return np.fromiter((0 if t is None else self.id_of(t) for t in terms), np.int64)
 
-    def encode(self, texts: Sequence[str | None] | pa.Array, source: str = "") -> IntArray:
+    def encode(
+        self, texts: Texts | pa.Array, source: str = "", written: Written = list
+    ) -> IntArray:
         """The ids of terms in N-Triples syntax; 0 for what is no term.
 
         `texts` is a list of strings, or an Arrow array of strings, dictionary-encoded or not.
-        Labels of blank nodes are scoped to `source`.
+        Labels of blank nodes are scoped to `source`. Terms of other libraries may be among the
+        strings of a list, where `written` makes texts of them: it is asked for what is not known as
+        it stands.
         """
         if isinstance(texts, pa.ChunkedArray):
             parts = [self.encode(chunk, source) for chunk in texts.chunks]
             return np.concatenate(parts) if parts else np.empty(0, np.int64)
         if not isinstance(texts, pa.Array):
-            return self._encode_list(texts, source)
+            return self._encode_list(texts, source, written)
         if pa.types.is_dictionary(texts.type):
             return spread(self._encode_array(to_strings(texts.dictionary), source, True), texts)
         if len(texts) < _FEW:
-            return self._encode_list(texts.to_pylist(), source)
+            return self._encode_list(texts.to_pylist(), source, list)
         return self._encode_array(to_strings(texts), source, False)
 
-    def _encode_list(self, texts: Sequence[str | None], source: str) -> IntArray:
+    def _encode_list(self, texts: Texts, source: str, written: Written) -> IntArray:
         known: Any = self._known.get
         if len(texts) >= 4 * _FEW:
             sample = [*map(known, texts[:: len(texts) // 16])]
             if 2 * sample.count(None) > len(sample):  # most are new: no use in looking for each
-                return self._encode_new(list(texts), source)
+                return self._encode_new(written(list(texts)), source)
         ids = np.fromiter(map(known, texts, repeat(0)), np.int64, len(texts))
         missed = np.flatnonzero(ids == 0)
         if len(missed):
-            new = [texts[i] for i in missed.tolist()] if len(missed) < len(texts) else texts
-            ids[missed] = self._encode_new(list(new), source)
+            new = list(texts)
+            if len(missed) < len(new):
+                new = [new[i] for i in missed.tolist()]
+            ids[missed] = self._encode_new(written(new), source)
         return ids
 
     def _encode_new(self, texts: list[str | None], source: str) -> IntArray:
         """The ids of texts that are not known as they stand."""
         if len(texts) < _HANDFUL:
             return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
-        strings = ["" if text is None else text for text in texts]
         if len(texts) < _FEW:
+            strings = ["" if text is None else text for text in texts]
             ids = few_ids(strings)
             for i in np.flatnonzero(ids == 0).tolist():
                 ids[i] = self._read(strings[i], source)
             return ids
-        spans = Spans.of_list(strings)
-        if spans is None:
-            try:
-                return self._encode_array(pa.array(strings, pa.string()), source, False)
-            except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 lacks
-                return np.fromiter((self._read(t, source) for t in strings), np.int64, len(texts))
-        ids = inlined_ids(spans, lambda at: pa.array([strings[i] for i in at.tolist()]))
-        rest = np.flatnonzero(ids == 0)
-        others = [strings[i] for i in rest.tolist()]
-        if len(rest) < _FEW:
-            ids[rest] = [self._read(text, source) for text in others]
-        else:
-            encoded = pa.array(others, pa.string()).dictionary_encode()
-            ids[rest] = spread(self._encode_others(encoded.dictionary, source), encoded)
-        return ids
+        try:
+            array = pa.array(texts, pa.string())
+        except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 lacks
+            return np.fromiter((self._read(t, source) for t in texts), np.int64, len(texts))
+        if isinstance(array, pa.ChunkedArray):  # too long for one
+            return np.concatenate([self._encode_new(c.to_pylist(), source) for c in array.chunks])
+        return self._encode_array(to_strings(array), source, False)
 
     def _encode_array(self, texts: pa.Array, source: str, distinct: bool) -> IntArray:
         """The ids of an Arrow array of strings: numbers by their digits, others once each."""

@@ -70,11 +70,11 @@ def shown(text: str, stream: str) -> str:
 
 
 def rows(query: streamsparql.Query, stream: str) -> str:
-    """The rows of a query over items, a line each."""
+    """The rows of a query over items, a line each; of those that start together the first to end."""
     words = (line.split() for line in stream.splitlines())
     items = [(*map(term, triple), int(t)) for *triple, t in words]
     cells = []
-    for row in query.run(items):
+    for row in sorted(query.run(items), key=lambda row: (row.start, row.end, str(row))):
         values = " ".join("-" if x is None else x.rsplit("/", 1)[-1] for x in row.values())
         end = "…" if row.end > 1 << 62 else row.end
         cells.append(f"[{row.start}, {end})  {values}".rstrip())

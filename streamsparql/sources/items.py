@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from operator import itemgetter
+from operator import countOf, itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.reading import Field, Reading
-from streamsparql.sources.stamps import of_values
+from streamsparql.sources.stamps import Stamps, of_values
 
 _FORMS = "give (s, p, o, t), ((s, p, o), t) or ((s, p, o), start, end)"
 
@@ -34,6 +34,10 @@ def chunks_of_items(items: Iterable[Any], reading: Reading, size: int) -> Iterat
 
 
 def _parts(items: Iterable[Any], size: int) -> Iterator[Sequence[Any]]:
+    if isinstance(items, list):
+        for first in range(0, len(items), size):
+            yield items[first : first + size]
+        return
     iterator = iter(items)
     while some := list(islice(iterator, size)):
         yield some
@@ -44,12 +48,12 @@ def chunk_of_items(items: Sequence[Any], reading: Reading, first: int = 1) -> Ch
     width = _width(items)
     positions = np.arange(first, first + len(items))
     if width == 4:
-        times = [_field(items, 3)]
+        times = [of_values(_field(items, 3))]
         return _chunk(items, times, positions, items, reading)
     if width in (2, 3):
         triples = _field(items, 0)
         if _width(triples) == 3:
-            times = [_field(items, k) for k in range(1, width)]
+            times = [of_values(_field(items, k)) for k in range(1, width)]
             return _chunk(triples, times, positions, items, reading)
     return _one_by_one(items, reading, first)
 
@@ -60,15 +64,16 @@ def _field(tuples: Tuples, place: int) -> list[Any]:
 
 def _width(entries: Sequence[Any]) -> int | None:
     """How long all entries are; None where they differ, or are no tuples."""
-    if not all(issubclass(kind, tuple | list) for kind in set(map(type, entries))):
-        return None
-    lengths = set(map(len, entries))
-    return lengths.pop() if len(lengths) == 1 else None
+    if countOf(map(type, entries), tuple) != len(entries):
+        if not all(issubclass(kind, tuple | list) for kind in set(map(type, entries))):
+            return None
+    width = len(entries[0]) if entries else 0
+    return width if countOf(map(len, entries), width) == len(entries) else None
 
 
 def _chunk(
     triples: Tuples,
-    times: Sequence[Sequence[Any]],
+    times: Sequence[Stamps],
     positions: IntArray,
     items: Sequence[Any],
     reading: Reading,
@@ -76,9 +81,8 @@ def _chunk(
 ) -> Chunk:
     """The chunk of tuples that begin with a triple."""
     fields = Field(triples, 0), Field(triples, 1), Field(triples, 2)
-    since = of_values(times[0]) if len(times) == 2 else None
-    stamps = of_values(times[-1])
-    return reading.chunk(fields, stamps, positions, items.__getitem__, since, rejects)
+    since = times[0] if len(times) == 2 else None
+    return reading.chunk(fields, times[-1], positions, items.__getitem__, since, rejects)
 
 
 def _one_by_one(items: Sequence[Any], reading: Reading, first: int) -> Chunk:
@@ -94,7 +98,7 @@ def _one_by_one(items: Sequence[Any], reading: Reading, first: int) -> Chunk:
             rows.append(row)
             places.append(k)
     events = any(len(row) == 5 for row in rows)
-    times = [[row[k] for row in rows] for k in ((3, -1) if events else (3,))]
+    times = [of_values(_field(rows, k)) for k in ((3, -1) if events else (3,))]
     positions = np.array(places, np.int64) + first
     return _chunk(rows, times, positions, [items[k] for k in places], reading, rejects)
 
@@ -120,4 +124,5 @@ def chunks_of_triples(triples: Iterable[Any], reading: Reading, size: int) -> It
         positions = np.array(good, np.int64) + first
         first += len(some)
         some = [some[k] for k in good]
-        yield _chunk(some, [[0] * len(some)], positions, some, reading, rejects)
+        times = [(np.zeros(len(some), np.int64), {})]
+        yield _chunk(some, times, positions, some, reading, rejects)

@@ -7,7 +7,7 @@ which is most of the speed of a selective query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -25,24 +25,25 @@ from streamsparql.sources.texts import texts_of
 class Field:
     """One of the fields of many tuples: terms of any library, looked at when they are needed."""
 
-    __slots__ = ("_place", "_tuples")
+    __slots__ = ("place", "tuples")
 
     def __init__(self, tuples: Sequence[Sequence[Any]], place: int) -> None:
-        self._tuples = tuples
-        self._place = place
+        self.tuples = tuples
+        self.place = place
 
-    def take(self, places: IntArray) -> Field:
-        """The same field of the tuples at these places."""
-        tuples = self._tuples
-        return Field([tuples[k] for k in places.tolist()], self._place)
+    def __len__(self) -> int:
+        return len(self.tuples)
 
-    def values(self) -> list[Any]:
-        """The terms as they are."""
-        return list(map(itemgetter(self._place), self._tuples))
+    def __iter__(self) -> Iterator[Any]:
+        return map(itemgetter(self.place), self.tuples)
+
+    def __getitem__(self, some: slice) -> list[Any]:
+        return list(map(itemgetter(self.place), self.tuples[some]))
 
 
 Texts: TypeAlias = Sequence[str] | Field | pa.Array
-"""A column of texts in N-Triples syntax; in an Arrow array null is no term."""
+"""A column of texts in N-Triples syntax, a `Field` of terms of any library; in an Arrow array null is
+no term. The columns of some triples are of one kind."""
 
 _NO_TERM = "the {} is no RDF term: write <iri>, _:label or a literal as in N-Triples"
 
@@ -108,7 +109,7 @@ class Reading:
             take[list(untimed)] = False
         kept = None if take.all() else np.flatnonzero(take)
         if kept is not None:
-            s, o, ids = _take(s, kept), _take(o, kept), ids[kept]
+            (s, o), ids = _taken(s, o, kept), ids[kept]
         subjects, objects = self.encode(s), self.encode(o)
         sorts = self.terms.sorts(subjects)
         good = (sorts != UNBOUND) & (sorts != LITERAL) & (objects != UNBOUND)
@@ -122,11 +123,14 @@ class Reading:
 
     def encode(self, texts: Texts) -> IntArray:
         """The ids of terms; 0 for what is none."""
-        if isinstance(texts, Field):
-            texts = texts_of(texts.values())
-        elif isinstance(texts, pa.Array) and not isinstance(texts, pa.DictionaryArray):
-            texts = texts.cast(pa.string())
-        return self.terms.encode(texts, self.scope)
+        if isinstance(texts, pa.Array):
+            if not isinstance(texts, pa.DictionaryArray):
+                texts = texts.cast(pa.string())
+            return self.terms.encode(texts, self.scope)
+        try:
+            return self.terms.encode(texts, self.scope, texts_of)
+        except TypeError:  # some are not hashable, so no terms of anyone
+            return self.terms.encode(texts_of(list(texts)), self.scope)
 
     def reject(self, position: int, reason: str, item: object) -> Reject:
         """What is said of an item that cannot be taken."""
@@ -164,9 +168,13 @@ def _of_others(sort: int) -> str:
     return _NO_TERM.format("subject" if sort == UNBOUND else "object")
 
 
-def _take(texts: Texts, places: IntArray) -> Texts:
-    if isinstance(texts, Field):
-        return texts.take(places)
-    if isinstance(texts, pa.Array):
-        return texts.take(pa.array(places))
-    return [texts[k] for k in places.tolist()]
+def _taken(one: Texts, other: Texts, places: IntArray) -> tuple[Texts, Texts]:
+    """What is at these places of two columns."""
+    if isinstance(one, pa.Array):
+        at = pa.array(places)
+        return one.take(at), other.take(at)
+    at = places.tolist()
+    if isinstance(one, Field) and isinstance(other, Field) and one.tuples is other.tuples:
+        tuples = list(map(one.tuples.__getitem__, at))
+        return Field(tuples, one.place), Field(tuples, other.place)
+    return list(map(one.__getitem__, at)), list(map(other.__getitem__, at))

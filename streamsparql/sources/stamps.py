@@ -12,9 +12,11 @@ name, so a file that other tools can read has to write its stamps like that.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,8 +69,8 @@ def _milliseconds(value: Any) -> int:
         return (zoned - _EPOCH) // _MILLISECOND
     if isinstance(value, np.datetime64):
         return int(value.astype("datetime64[ms]").astype(np.int64))
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return int(value)
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return index(value)
     if isinstance(value, float | np.floating | Decimal) and float(value).is_integer():
         return int(value)
     if text := text_of(value):
@@ -119,13 +121,18 @@ def of_values(values: Sequence[Any]) -> Stamps:
     >>> stamps.tolist(), why[2]
     ([5, -1, -1], 'x is no timestamp')
     """
-    kinds = set(map(type, values))
-    if kinds == {int}:
-        try:
-            return _checked(np.array(values, np.int64), values)
-        except OverflowError:
-            pass
-    elif kinds == {str}:
+    try:
+        stamps = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
+    except (struct.error, OverflowError):
+        return _of_any(values)
+    # What stands for 0 or 1 may be False or True.
+    odd = (stamps - 2).view(np.uint64) >= LATEST - 2
+    return _one_by_one(stamps, values, np.flatnonzero(odd)) if odd.any() else (stamps, {})
+
+
+def _of_any(values: Sequence[Any]) -> Stamps:
+    """The stamps of values that are not whole numbers only."""
+    if set(map(type, values)) == {str}:
         try:
             return of_column(pa.array(values, pa.string()))
         except UnicodeError:

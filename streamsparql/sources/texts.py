@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import countOf
 from typing import Any
 
 from streamsparql.algebra.terms import IRI, BlankNode, Literal
@@ -24,13 +25,13 @@ def text_of(value: Any) -> str:
         except SourceError:
             return ""
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)
     return str(value) if library == "pyoxigraph" else ""
 
 
 def texts_of(values: list[Any]) -> list[str]:
     """Terms in N-Triples syntax; each distinct one is written once."""
-    if set(map(type, values)) == {str}:
+    if countOf(map(type, values), str) == len(values):
         return values
     memo: dict[tuple[type, Any], str] = {}
     found = []
