@@ -49,6 +49,31 @@ class Counts:
     """The most rows that its state held, as far as anybody asked."""
 
 
+class _Stage:
+    """An operator in a pipeline: what it reads, what it gave last, what it has seen."""
+
+    __slots__ = ("counts", "given", "inputs", "marks", "nothing", "operator", "watermark")
+
+    def __init__(self, operator: Operator, inputs: Sequence[_Stage], counts: Counts) -> None:
+        self.operator, self.inputs, self.counts = operator, inputs, counts
+        self.given = self.nothing = operator.nothing()
+        self.watermark = BEFORE
+        self.marks: list[int] = []
+
+    def has_news(self, cut: bool) -> bool:
+        """Whether anything happened that the operator could answer to; notes the watermarks."""
+        if not self.inputs:
+            return self.watermark != INFINITY
+        came = False
+        marks = []
+        for below in self.inputs:
+            came = came or len(below.given) > 0
+            marks.append(below.watermark)
+        moved = marks != self.marks
+        self.marks = marks
+        return moved or came or (cut and min(marks) != INFINITY) or self.operator.due()
+
+
 class Pipeline:
     """The operators below a root, in the order in which they are asked.
 
@@ -70,8 +95,11 @@ class Pipeline:
         self.operators = _below_first(root)
         self.counts = {operator: Counts() for operator in self.operators}
         self.watermark = BEFORE
-        self._given: dict[Operator, Step] = {o: (o.nothing(), BEFORE) for o in self.operators}
-        self._seen: dict[Operator, tuple[int, ...]] = {}
+        stages: dict[Operator, _Stage] = {}
+        for operator in self.operators:
+            below = [stages[one] for one in operator.inputs]
+            stages[operator] = _Stage(operator, below, self.counts[operator])
+        self._stages = list(stages.values())
 
     def step(
         self, offered: Mapping[str, Batch], watermarks: Mapping[str, int], cut: bool = False
@@ -81,45 +109,39 @@ class Pipeline:
         A stream that is not offered has nothing new. With `cut`, all that holds is given up to the
         least watermark.
         """
-        for operator in self.operators:
+        for stage in self._stages:
+            operator = stage.operator
             if isinstance(operator, StreamAccess):
                 batch = offered.get(operator.stream)
                 operator.offer(
-                    operator.nothing() if batch is None else batch.project(operator.names),
+                    stage.nothing if batch is None else batch.project(operator.names),
                     watermarks[operator.stream],
                 )
-            self._ask(operator, cut)
-        rows, self.watermark = self._given[self.root]
-        return rows, self.watermark
+            if stage.has_news(cut):
+                self._ask(stage, cut)
+            else:
+                stage.given = stage.nothing
+        last = self._stages[-1]
+        self.watermark = last.watermark
+        return last.given, last.watermark
 
-    def _ask(self, operator: Operator, cut: bool) -> None:
-        taken = [self._given[below] for below in operator.inputs]
-        batches = [batch for batch, _ in taken]
-        marks = tuple(watermark for _, watermark in taken)
-        nothing, last = operator.nothing(), self._given[operator][1]
-        if operator.inputs and not any(map(len, batches)) and not operator.due():
-            if marks == self._seen.get(operator) and (not cut or min(marks) == INFINITY):
-                self._given[operator] = (nothing, last)
-                return
-        elif not operator.inputs and last == INFINITY:
-            self._given[operator] = (nothing, last)
-            return
+    def _ask(self, stage: _Stage, cut: bool) -> None:
+        operator, counts = stage.operator, stage.counts
+        batches = [below.given for below in stage.inputs]
         before = perf_counter() if self.observer is not None else 0.0
-        given, watermark = operator.step(batches, marks, cut)
-        self._given[operator] = (given, watermark)
-        self._seen[operator] = marks
-        counts = self.counts[operator]
-        counts.rows_in += sum(map(len, batches))
-        counts.rows_out += len(given)
+        stage.given, stage.watermark = operator.step(batches, stage.marks, cut)
+        for batch in batches:
+            counts.rows_in += len(batch)
+        counts.rows_out += len(stage.given)
         if self.observer is not None:
-            self.observer.observe(operator, batches, given, perf_counter() - before)
+            self.observer.observe(operator, batches, stage.given, perf_counter() - before)
 
     def recycle(self, others: Iterable[IntArray] = ()) -> None:
         """Lets the dictionary drop the terms that no state and none of `others` refers to."""
         if not self.terms.due():
             return
         held = [ids for operator in self.operators for ids in operator.held()]
-        held += [ids for batch, _ in self._given.values() for ids in batch.columns.values()]
+        held += [ids for stage in self._stages for ids in stage.given.columns.values()]
         self.terms.recycle([*held, *others])
         for operator in self.operators:
             operator.forget()
