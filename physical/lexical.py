@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
+from itertools import compress, repeat
 from operator import eq
 from typing import Any, NamedTuple
 
@@ -154,25 +155,44 @@ def few_ids(texts: list[str]) -> IntArray:
     ids = np.zeros(len(texts), np.int64)
     for name in ("double", "integer"):
         end = ENDS[name]
-        places = [i for i, text in enumerate(texts) if text.endswith(end) and text[0] == '"']
-        if places:
-            ids[places] = _usual_ids([texts[i][1 : -len(end)] for i in places], name)
+        ended = [*map(str.endswith, texts, repeat(end))]
+        if True in ended:
+            places = [k for k in compress(range(len(texts)), ended) if texts[k][0] == '"']
+            ids[places] = _usual_ids([texts[k][1 : -len(end)] for k in places], name)
     return ids
 
 
 def _usual_ids(lexical: list[str], name: str) -> IntArray:
+    """The ids of numbers that are as Python writes them; 0 for others."""
+    values: list[int] | list[float]
     try:
         if name == "integer":
-            whole = [*map(int, lexical)]
-            same = np.fromiter(map(eq, map(str, whole), lexical), np.bool_, len(lexical))
-            return np.where(same, integer_ids(np.array(whole, np.int64)), 0)
-        floats = [*map(float, lexical)]
+            values = [*map(int, lexical)]
+            ids = integer_ids(np.array(values, np.int64))
+        else:
+            values = [*map(float, lexical)]
+            ids = _usual_double_ids(np.array(values, np.float64))
     except (ValueError, OverflowError):
         return np.zeros(len(lexical), np.int64)
-    values = np.array(floats)
+    same = [*map(eq, map(repr, values), lexical)]
+    if False in same:
+        ids[~np.array(same)] = 0
+    return ids
+
+
+_LEAST_USUAL, _FIRST_UNUSUAL = 1e-4, 1e6
+
+
+def _usual_double_ids(values: FloatArray) -> IntArray:
+    """The ids of doubles that `repr` writes as `literal_of` does; 0 for others."""
+    if len(values) and values.min() >= _LEAST_USUAL and values.max() < _FIRST_UNUSUAL:
+        ids = values.view(np.int64) - LOW_EXPONENT + (BASES[TAG_DOUBLE] + POSITIVE)
+        whole = np.floor(values) == values
+        if whole.any():
+            ids[whole] = 0
+        return ids
     size = np.abs(values)
-    usual = (size >= 1e-4) & (size < 1e6) & (np.floor(size) != size)
-    usual &= np.fromiter(map(eq, map(repr, floats), lexical), np.bool_, len(lexical))
+    usual = (size >= _LEAST_USUAL) & (size < _FIRST_UNUSUAL) & (np.floor(size) != size)
     return np.where(usual, double_ids(values), 0)
 
 
@@ -266,16 +286,6 @@ class Spans(NamedTuple):
         shown = slice(texts.offset, texts.offset + len(texts) + 1)
         places = np.frombuffer(offsets, np.int32)[shown].astype(np.int64)
         return cls(np.frombuffer(data or b"", np.uint8), places[:-1], places[1:])
-
-    @classmethod
-    def of_list(cls, texts: list[str]) -> Spans | None:
-        """Those of a list, put behind one another; None where a character takes several bytes."""
-        joined = "".join(texts)
-        if not joined.isascii():
-            return None
-        ends = np.fromiter(map(len, texts), np.int64, len(texts)).cumsum()
-        begins = np.concatenate([ends[:1] * 0, ends[:-1]])
-        return cls(np.frombuffer(joined.encode(), np.uint8), begins, ends)
 
     def at(self, places: IntArray) -> Spans:
         """Some of them."""

@@ -89,7 +89,7 @@ _MILLION = 10**6
 
 Texts: TypeAlias = Sequence[Any]
 """Texts in N-Triples syntax, or what `Written` makes texts of; None is no term."""
-Written: TypeAlias = Callable[[list[Any]], list[str | None]]
+Written: TypeAlias = Callable[[list[Any]], Sequence[str | None]]
 
 _KIND_OF = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
 _KINDS = {**dict.fromkeys(INTEGERS, INTEGER), "decimal": DECIMAL, "float": FLOAT, "double": DOUBLE}
@@ -205,7 +205,7 @@ class TermDictionary:
             ids[missed] = self._encode_new(written(new), source)
         return ids
 
-    def _encode_new(self, texts: list[str | None], source: str) -> IntArray:
+    def _encode_new(self, texts: Sequence[str | None], source: str) -> IntArray:
         """The ids of texts that are not known as they stand."""
         if len(texts) < _HANDFUL:
             return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
@@ -359,7 +359,10 @@ class TermDictionary:
 
     def sorts(self, ids: IntArray) -> KindArray:
         """UNBOUND, IRI_NODE, BLANK or LITERAL, of each id."""
-        return np.where(ids < 0, LITERAL, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL))
+        inline = ids < 0
+        if not inline.any():
+            return np.minimum(self._forms[ids], LITERAL)
+        return np.where(inline, LITERAL, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL))
 
     def plain_strings(self, ids: IntArray) -> BoolArray:
         """Whether they are literals of xsd:string."""

@@ -121,6 +121,7 @@ class Execution:
         self.reports = None if report is None else reports(report, self._clip)
         self.sink: Operator = self.reports or Coalesce(self._clip)
         self.pipeline = Pipeline(self.sink, self.terms, observer)
+        self._wanted = wanted_predicates(self.sink)
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
@@ -158,7 +159,7 @@ class Execution:
 
     def reader(self, stream: str, source: Any) -> Iterator[Chunk]:
         """The chunks of a source of a stream; what the query cannot match is left out."""
-        found = wanted_predicates(self.sink).get(stream, frozenset())
+        found = self._wanted.get(stream, frozenset())
         return read_stream(
             source,
             f"<{stream}>",

@@ -105,6 +105,11 @@ class Sorter:
         """No item below it will be let in any more; it never falls."""
         return max(self._floor, self.seen - self.max_delay)
 
+    @property
+    def _time(self) -> int:
+        """The stream's time, as far as it is known; -1 before."""
+        return max(self.seen, self._floor or -1)
+
     def __len__(self) -> int:
         """How many rows are held."""
         return len(self._heap) + sum(aside.row is not None for aside in self._aside)
@@ -136,8 +141,20 @@ class Sorter:
         """Takes in items in the order in which they came."""
         for reject in chunk.rejects:
             self._reject(reject)
-        if len(chunk.stamps):
+        if len(chunk.stamps) and not self._in_order(chunk):
             _Pass(self, chunk).run()
+
+    def _in_order(self, chunk: Chunk) -> bool:
+        """Lets in a chunk that is as it should be, which takes no look at single items."""
+        stamps = chunk.stamps
+        least, seen = int(stamps[0]), int(stamps[-1])
+        if self._aside or least < self.watermark or not (stamps[1:] >= stamps[:-1]).all():
+            return False
+        if self._reach is not None and (self._time < 0 or seen > self._time + self._reach):
+            return False
+        self.seen, self.least = max(self.seen, seen), min(self.least, least)
+        self._heap.push(_rows(chunk))
+        return True
 
     def _let_in(self, aside: _Aside) -> None:
         """Lets in an item of an earlier chunk."""
@@ -165,7 +182,7 @@ class _Pass:
         k, leaps, sorter = 0, 0, self._sorter
         while k < len(self._stamps):
             rest = len(self._stamps) - k
-            unclear = sorter._aside or (sorter._reach is not None and self._time() < 0)
+            unclear = sorter._aside or (sorter._reach is not None and self._sorter._time < 0)
             if unclear or rest <= _FEW or leaps > _FEW:
                 self._one(k)
                 k += 1
@@ -180,18 +197,14 @@ class _Pass:
                 aside.place = -1
         self._hand_over()
 
-    def _time(self) -> int:
-        """The stream's time, as far as it is known."""
-        return max(self._sorter.seen, self._sorter._floor or -1)
-
     # -- By arrays ----------------------------------------------------------------------------
 
     def _many(self, first: int) -> int:
         """Decides on the items from `first` on, up to where one leaps; gives the place after."""
         sorter, stamps = self._sorter, self._stamps[first:]
         time = np.maximum.accumulate(stamps)
-        np.maximum(time, self._time(), out=time)
-        earlier = np.concatenate([[self._time()], time[:-1]])
+        np.maximum(time, self._sorter._time, out=time)
+        earlier = np.concatenate([[self._sorter._time], time[:-1]])
         fine = stamps >= np.maximum(earlier - sorter.max_delay, sorter._floor)
         after = len(stamps)
         if sorter._reach is not None:
@@ -222,7 +235,7 @@ class _Pass:
             self._late(k, sorter.watermark)
             return
         reach = sorter._reach
-        leaps = reach is not None and (self._time() < 0 or stamp > self._time() + reach)
+        leaps = reach is not None and (self._sorter._time < 0 or stamp > self._sorter._time + reach)
         if reach is not None and sorter._aside:
             if stamp >= sorter._aside[-1].stamp - reach:
                 while sorter._aside and sorter._aside[-1].stamp <= stamp + reach:
@@ -279,16 +292,18 @@ class _Pass:
 
     def _row(self, k: int) -> Batch | None:
         row = self._row_at(k)
-        return None if row is None else self._rows().part(row, row + 1).take(np.zeros(1, np.int64))
-
-    def _rows(self) -> Batch:
-        """The rows of the chunk; `end` has the starts of events until they are released."""
-        chunk = self._chunk
-        columns = dict(zip(TRIPLE, (chunk.s, chunk.p, chunk.o), strict=True))
-        end = chunk.end
-        return Batch(columns, end, end if chunk.since is None else chunk.since)
+        if row is None:
+            return None
+        return _rows(self._chunk).part(row, row + 1).take(np.zeros(1, np.int64))
 
     def _hand_over(self) -> None:
         kept = self._chunk.kept
         let = self._let if kept is None else self._let[kept]
-        self._sorter._heap.push(self._rows().where(let))
+        self._sorter._heap.push(_rows(self._chunk).where(let))
+
+
+def _rows(chunk: Chunk) -> Batch:
+    """The rows of a chunk; `end` has the starts of events until they are released."""
+    columns = dict(zip(TRIPLE, (chunk.s, chunk.p, chunk.o), strict=True))
+    end = chunk.end
+    return Batch(columns, end, end if chunk.since is None else chunk.since)

@@ -124,5 +124,5 @@ def chunks_of_triples(triples: Iterable[Any], reading: Reading, size: int) -> It
         positions = np.array(good, np.int64) + first
         first += len(some)
         some = [some[k] for k in good]
-        times = [(np.zeros(len(some), np.int64), {})]
-        yield _chunk(some, times, positions, some, reading, rejects)
+        always: Stamps = np.zeros(len(some), np.int64), {}
+        yield _chunk(some, [always], positions, some, reading, rejects)

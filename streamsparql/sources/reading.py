@@ -42,8 +42,8 @@ class Field:
 
 
 Texts: TypeAlias = Sequence[str] | Field | pa.Array
-"""A column of texts in N-Triples syntax, a `Field` of terms of any library; in an Arrow array null is
-no term. The columns of some triples are of one kind."""
+"""A column of texts in N-Triples syntax, or a `Field` of terms of any library; in an Arrow array
+null is no term. Columns of the same triples are of the same type."""
 
 _NO_TERM = "the {} is no RDF term: write <iri>, _:label or a literal as in N-Triples"
 
@@ -170,11 +170,11 @@ def _of_others(sort: int) -> str:
 
 def _taken(one: Texts, other: Texts, places: IntArray) -> tuple[Texts, Texts]:
     """What is at these places of two columns."""
-    if isinstance(one, pa.Array):
-        at = pa.array(places)
-        return one.take(at), other.take(at)
+    if isinstance(one, pa.Array) and isinstance(other, pa.Array):
+        array = pa.array(places)
+        return one.take(array), other.take(array)
     at = places.tolist()
-    if isinstance(one, Field) and isinstance(other, Field) and one.tuples is other.tuples:
+    if isinstance(one, Field) and isinstance(other, Field):
         tuples = list(map(one.tuples.__getitem__, at))
         return Field(tuples, one.place), Field(tuples, other.place)
     return list(map(one.__getitem__, at)), list(map(other.__getitem__, at))
