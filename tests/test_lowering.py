@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
+from time import process_time
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from generate import PREFIX, Features, Generator, triples
 from hypothesis import HealthCheck, given, settings
@@ -20,14 +22,7 @@ from hypothesis import strategies as st
 from plans import matching, plan, stream
 
 import streamsparql
-from streamsparql.algebra import (
-    align,
-    event,
-    graph,
-    match,
-    path,
-    shape,
-)
+from streamsparql.algebra import align, event, filter, graph, join, match, path, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
@@ -43,12 +38,12 @@ from streamsparql.physical import (
     report,
 )
 from streamsparql.physical.access import Always, StreamAccess
-from streamsparql.physical.batch import TRIPLE
+from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.lower import EVENTS, Catalog, lower
 from streamsparql.physical.lower_exists import stands_alone
 from streamsparql.physical.lower_operators import OPERATORS
 from streamsparql.physical.match import TriplePatternMatching
-from streamsparql.physical.operator import Operator
+from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.pipeline import Pipeline
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_graph
@@ -358,3 +353,54 @@ def test_exists_puts_in_any_outer_row(place: str, pattern: str) -> None:
         assert answer(query, world, alone=False) == answer(query, world)
 
     right()
+
+
+# -- Depth
+
+LEAF = matching("?x p ?y", w.UnboundedWindow(stream()))
+OTHER = matching("?y p ?z", w.UnboundedWindow(stream()))
+DEEPER = {
+    "joins to the left": lambda plan: join.Join(plan, LEAF),
+    "joins to the right": lambda plan: join.Join(LEAF, plan),
+    "unions to the left": lambda plan: join.Union((plan, LEAF)),
+    "unions to the right": lambda plan: join.Union((LEAF, plan)),
+    "optionals": lambda plan: join.LeftJoin(plan, OTHER),
+    "optionals in optionals": lambda plan: join.LeftJoin(LEAF, plan),
+    "minus": lambda plan: join.Minus(LEAF, plan),
+    "exists": lambda plan: filter.SemiJoin(plan, LEAF),
+    "exists in exists": lambda plan: filter.SemiJoin(LEAF, plan),
+    "projections": lambda plan: shape.Projection((Variable("x"), Variable("y")), plan),
+    "distinct": lambda plan: shape.Distinct(plan),
+}
+
+
+@pytest.mark.parametrize("depth", [1_200, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", DEEPER)
+def test_a_deep_plan_is_lowered_and_runs(name: str, depth: int) -> None:
+    deep: Plan = LEAF
+    for _ in range(depth):
+        deep = DEEPER[name](deep)
+    runs(deep)
+
+
+def test_five_hundred_patterns_are_lowered_and_run() -> None:
+    window = w.UnboundedWindow(stream())
+    chain = [matching(f"?v{k} p ?v{k + 1}", window) for k in range(500)]
+    star = [matching(f"?x p{k} ?v{k}", window) for k in range(500)]
+    assert len(runs(match.BasicGraphPattern(tuple(chain)))) == 1
+    assert len(runs(match.BasicGraphPattern(tuple(star)))) == 0
+
+
+def runs(deep: Plan) -> Batch:
+    """What a plan gives over one triple of a stream, soon enough."""
+    started = process_time()
+    terms = TermDictionary()
+    made = lower(deep, terms, Run(), Catalog())
+    pipeline = Pipeline(made.plain, terms)
+    a, p = (terms.id_of(IRI(name)) for name in "ap")
+    ids = (np.array([term]) for term in (a, p, a))
+    item = Batch(dict(zip(TRIPLE, ids, strict=True)), np.array([3]), np.array([4]))
+    rows, watermark = pipeline.step({"s": item}, {"s": INFINITY}, cut=True)
+    assert watermark == INFINITY
+    assert process_time() - started < 20
+    return rows
