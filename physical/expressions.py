@@ -252,10 +252,16 @@ class _Comparison(_Condition):
 
     def truth(self, rows: Rows) -> Truth:
         truth = self._by_ids(rows)
-        if truth is not None:
-            return truth
-        truth = compared(self._symbol, self._a.operand(rows), self._b.operand(rows))
-        return _settled(truth, rows, self.slow)
+        if truth is None:
+            return _settled(self._by_values(rows), rows, self.slow)
+        if len(truth) and truth.max() == SLOW:
+            index = np.flatnonzero(truth == SLOW)
+            few = rows.take(index)
+            truth[index] = _settled(self._by_values(few), few, self.slow)
+        return truth
+
+    def _by_values(self, rows: Rows) -> Truth:
+        return compared(self._symbol, self._a.operand(rows), self._b.operand(rows))
 
     def _by_ids(self, rows: Rows) -> Truth | None:
         """Of columns and constants, if their ids tell."""

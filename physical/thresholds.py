@@ -16,9 +16,18 @@ import numpy as np
 from streamsparql.algebra.numeric import Number, Single, double
 from streamsparql.algebra.terms import XSD_STRING, Literal, Term
 from streamsparql.algebra.values import value_of
-from streamsparql.physical.arithmetic import ERROR, Truth
+from streamsparql.physical.arithmetic import ERROR, SLOW, Truth
 from streamsparql.physical.batch import UNBOUND, BoolArray, IntArray
-from streamsparql.physical.numbers import TAG_DOUBLE, TAG_INTEGER, double_ids, integer_ids
+from streamsparql.physical.numbers import (
+    DOUBLE,
+    TAG_DOUBLE,
+    TAG_INTEGER,
+    TAG_OTHER,
+    double_ids,
+    inlined_numbers,
+    integer_ids,
+    tags,
+)
 from streamsparql.physical.terms import LITERAL, TermDictionary
 
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -29,7 +38,7 @@ Threshold = tuple[Compare, int]
 
 
 def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Truth | None:
-    """`id symbol term` for each id; None where the ids alone do not tell.
+    """`id symbol term` for each id, SLOW where an id does not tell; None where none does.
 
     >>> terms = TermDictionary()
     >>> ids = terms.of_integers(np.array([1, 2, 3]))
@@ -44,9 +53,34 @@ def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Tr
         if found is not None:
             compare, bound = found
             return compare(ids, bound).view(np.int8)
+    if least < 0 and (number := _number(term)) is not None:
+        return _by_tag(symbol, ids, term, number)
     if symbol in ("=", "!="):
         return _equality(symbol, ids, term, terms, least, most)
     return None
+
+
+def _by_tag(symbol: str, ids: IntArray, term: Term, number: Number) -> Truth:
+    """Beside a number: the ids of each tag by themselves. Doubles that are written in an odd way
+    are compared as doubles."""
+    truth = np.full(len(ids), SLOW, np.int8)
+    tagged = np.where(ids < 0, tags(ids), _UNTAGGED)
+    for tag in (TAG_INTEGER, TAG_DOUBLE, TAG_OTHER):
+        here = np.flatnonzero(tagged == tag)
+        if not len(here):
+            continue
+        if tag == TAG_OTHER:
+            found = inlined_numbers(ids[here])
+            equal = _COMPARE[symbol](found.values, double(number))
+            truth[here] = np.where(found.kinds == DOUBLE, equal, SLOW)
+        elif (threshold := _threshold(symbol, term, tag)) is not None:
+            compare, bound = threshold
+            truth[here] = compare(ids[here], bound)
+    return truth
+
+
+_UNTAGGED = -1
+"""Beside the tags: that of an entry of the dictionary, or of no term."""
 
 
 def between(symbol: str, one: IntArray, other: IntArray) -> Truth | None:
@@ -145,8 +179,8 @@ def _equality(
 @lru_cache(maxsize=1 << 10)
 def _threshold(symbol: str, term: Term, tag: int) -> Threshold | None:
     """How ids with a tag compare with a number, and with which id."""
-    value = value_of(term)
-    if isinstance(value, bool) or not isinstance(value, Number):
+    value = _number(term)
+    if value is None:
         return None
     if tag == TAG_DOUBLE:
         bound = _double_bound(symbol, double(value))
@@ -157,7 +191,14 @@ def _threshold(symbol: str, term: Term, tag: int) -> Threshold | None:
     return None if bound == UNBOUND else (_COMPARE[symbol], bound)
 
 
-_COMPARE: dict[str, Compare] = {
+@lru_cache(maxsize=1 << 10)
+def _number(term: Term) -> Number | None:
+    """The number that a term is."""
+    value = value_of(term)
+    return value if isinstance(value, Number) and not isinstance(value, bool) else None
+
+
+_COMPARE: dict[str, Callable[..., BoolArray]] = {
     "=": np.equal,
     "!=": np.not_equal,
     "<": np.less,
