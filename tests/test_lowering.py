@@ -26,6 +26,7 @@ from streamsparql.algebra import align, event, filter, graph, join, match, path,
 from streamsparql.algebra import window as w
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, XSD
 from streamsparql.engine import Execution, Given
 from streamsparql.errors import UnsupportedFeature
