@@ -29,8 +29,10 @@ from streamsparql.physical.numbers import (
     BASES,
     ENDS,
     FALSE_ID,
+    FIRST_UNUSUAL,
     INTEGER_BASE,
     INTEGER_BOUND,
+    LEAST_USUAL,
     LOW_EXPONENT,
     MANTISSA_BASE,
     MANTISSA_BOUND,
@@ -180,19 +182,16 @@ def _usual_ids(lexical: list[str], name: str) -> IntArray:
     return ids
 
 
-_LEAST_USUAL, _FIRST_UNUSUAL = 1e-4, 1e6
-
-
 def _usual_double_ids(values: FloatArray) -> IntArray:
     """The ids of doubles that `repr` writes as `literal_of` does; 0 for others."""
-    if len(values) and values.min() >= _LEAST_USUAL and values.max() < _FIRST_UNUSUAL:
+    if len(values) and values.min() >= LEAST_USUAL and values.max() < FIRST_UNUSUAL:
         ids = values.view(np.int64) - LOW_EXPONENT + (BASES[TAG_DOUBLE] + POSITIVE)
         whole = np.floor(values) == values
         if whole.any():
             ids[whole] = 0
         return ids
     size = np.abs(values)
-    usual = (size >= _LEAST_USUAL) & (size < _FIRST_UNUSUAL) & (np.floor(size) != size)
+    usual = (size >= LEAST_USUAL) & (size < FIRST_UNUSUAL) & (np.floor(size) != size)
     return np.where(usual, double_ids(values), 0)
 
 

@@ -17,6 +17,7 @@ id. `lexical` decides which; this file is about what ids are.
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -146,6 +147,21 @@ def double_values(ids: IntArray) -> FloatArray:
     return bits.view(np.float64)
 
 
+_pack, _unpack = struct.Struct("<q").pack, struct.Struct("<d").unpack
+
+
+def double_value(term_id: int) -> float:
+    """The value of one inlined canonical double.
+
+    >>> double_value(int(double_ids(np.array([-1.5]))[0]))
+    -1.5
+    """
+    negative = not term_id & POSITIVE
+    size = (~term_id if negative else term_id) & (POSITIVE - 1)
+    value: float = _unpack(_pack(size + LOW_EXPONENT if size else 0))[0]
+    return -value if negative else value
+
+
 def scaled_parts(ids: IntArray) -> tuple[IntArray, IntArray]:
     """The mantissas and scales of inlined decimals, and of plain doubles."""
     payload = ids & _PAYLOAD
@@ -253,8 +269,69 @@ def _scaled_texts(ids: IntArray) -> pa.Array:
     return texts
 
 
-def inlined_texts(ids: IntArray, tag: int) -> pa.Array:
-    """The N-Triples texts of inlined literals that all have this tag."""
+class InlinedTexts:
+    """The N-Triples texts of inlined literals. A bounded cache: what windows report again and
+    again is written once.
+
+    >>> InlinedTexts().of(np.array([TRUE_ID])).to_pylist()
+    ['"true"^^<http://www.w3.org/2001/XMLSchema#boolean>']
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def of(self, ids: IntArray) -> pa.Array:
+        """The texts of ids."""
+        if len(ids) > _TOO_MANY:
+            return _written(ids)
+        asked = ids.tolist()
+        found: list[str | None] = [*map(self._known.get, asked)]
+        missed = [k for k, text in enumerate(found) if text is None]
+        if missed:
+            few = len(missed) <= _FEW
+            new = [asked[k] for k in missed]
+            texts = [*map(_text, new)] if few else _written(ids[missed]).to_pylist()
+            if len(self._known) + len(new) > _MOST:
+                self._known.clear()
+            self._known.update(zip(new, texts, strict=True))
+            for k, text in zip(missed, texts, strict=True):
+                found[k] = text
+        return pa.array(found, pa.string())
+
+
+_FEW, _TOO_MANY, _MOST = 64, 1 << 15, 1 << 16
+
+
+def _text(term_id: int) -> str:
+    """The text of one id."""
+    tag = (term_id >> 61) & 3
+    if tag == TAG_INTEGER:
+        return f'"{term_id - INTEGER_BASE}{ENDS["integer"]}'
+    if tag == TAG_DOUBLE:
+        value = double_value(term_id)
+        if LEAST_USUAL <= abs(value) < FIRST_UNUSUAL and value != int(value):
+            return f'"{value!r}{ENDS["double"]}'
+    return str(inlined_literal(term_id))
+
+
+LEAST_USUAL, FIRST_UNUSUAL = 1e-4, 1e6
+"""Between these, what is not whole is written by `repr` as `literal_of` does."""
+
+
+def _written(ids: IntArray) -> pa.Array:
+    """The texts of ids, those of each tag together."""
+    tagged = tags(ids)
+    where = [np.flatnonzero(tagged == tag) for tag in range(4)]
+    parts = [_written_of_tag(ids[here], tag) for tag, here in enumerate(where) if len(here)]
+    if len(parts) == 1:
+        return parts[0]
+    places = np.empty(len(ids), np.int64)
+    places[np.concatenate(where)] = np.arange(len(ids))
+    return pa.concat_arrays(parts).take(pa.array(places))
+
+
+def _written_of_tag(ids: IntArray, tag: int) -> pa.Array:
+    """The texts of ids that all have this tag."""
     if tag == TAG_OTHER:
         truth = ids <= TRUE_ID
         if truth.all():
@@ -284,7 +361,7 @@ def inlined_literal(term_id: int) -> Literal:
     if tag == TAG_INTEGER:
         return literal_of(term_id - INTEGER_BASE)
     if tag == TAG_DOUBLE:
-        return literal_of(double_values(np.array([term_id])).item())
+        return literal_of(double_value(term_id))
     if term_id in (TRUE_ID, FALSE_ID):
         return literal_of(term_id == TRUE_ID)
     mantissa, scale = (payload >> 4) - MANTISSA_BASE, payload & (SCALES - 1)

@@ -113,6 +113,7 @@ class TermDictionary:
         """Blank nodes by label, the source a part of it."""
         self._spelled: dict[str, int] = {}
         """A bounded cache: other texts of entries, and texts of inlined literals."""
+        self._written = inlined.InlinedTexts()
         self._free: IntArray = np.empty(0, np.int64)
         self._after = 1  # the least id that was never given
         self._floor = 0  # how many entries the last recycling left
@@ -341,18 +342,15 @@ class TermDictionary:
 
     def _texts_of(self, ids: IntArray) -> pa.Array:
         """The texts of ids, none of them 0."""
-        where = [np.flatnonzero(ids > 0)]
-        parts = [to_arrow(self._texts[ids[where[0]]])]
-        if len(where[0]) < len(ids):
-            tags = np.where(ids < 0, inlined.tags(ids), -1)
-            for tag in range(4):
-                where.append(np.flatnonzero(tags == tag))
-                if len(where[-1]):
-                    parts.append(inlined.inlined_texts(ids[where[-1]], tag))
-        if len(parts) == 1:
-            return parts[0]
+        inline = ids < 0
+        if inline.all():
+            return self._written.of(ids)
+        if not inline.any():
+            return to_arrow(self._texts[ids])
+        entries, others = np.flatnonzero(~inline), np.flatnonzero(inline)
         places = np.empty(len(ids), np.int64)
-        places[np.concatenate(where)] = np.arange(len(ids))
+        places[np.concatenate([entries, others])] = np.arange(len(ids))
+        parts = [to_arrow(self._texts[ids[entries]]), self._written.of(ids[others])]
         return pa.concat_arrays(parts).take(pa.array(places))
 
     # -- What is known of terms -------------------------------------------------------------
