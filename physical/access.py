@@ -12,7 +12,14 @@ from streamsparql.physical.operator import INFINITY, Operator, Step
 
 
 class StreamAccess(Operator):
-    """Hands on the items of a stream, over `[t, t+1)`, that the pipeline offers for a step."""
+    """Hands on the items of a stream, over `[t, t+1)`, that the pipeline offers for a step.
+
+    >>> stream = StreamAccess("s")
+    >>> item = np.array([7])
+    >>> stream.offer(Batch(dict.fromkeys(TRIPLE, item), np.array([3]), np.array([4])), 5)
+    >>> stream.step([], [], False)
+    (Batch(1 rows of .s, .p, .o), 5)
+    """
 
     implements = (access.AccessStream,)
 
@@ -39,7 +46,12 @@ class StreamAccess(Operator):
 
 
 class Always(Operator):
-    """Rows that are all there from the beginning: a static graph, VALUES. They come at once."""
+    """Rows that are all there from the beginning: a static graph, VALUES. They come at once.
+
+    >>> always = Always.of({"x": np.array([7, 8])}, 2)
+    >>> [len(always.step([], [], False)[0]) for _ in range(3)]
+    [2, 0, 0]
+    """
 
     implements = (access.AccessGraph, shape.Table)
     state = "none: the rows are given once, in the first step"

@@ -25,6 +25,14 @@ class Construct(Stateless):
     Those that are no RDF are left out. `number` is the column that tells equal rows apart; a blank
     node of the template is a function of its label, the row and that number. The union of the
     template's patterns, made distinct, is the constructed graph.
+
+    >>> from streamsparql.physical.access import Always
+    >>> terms, x = TermDictionary(), Variable("x")
+    >>> rows = Always.of({"x": terms.encode(["<a>", '"no subject"'])}, 2)
+    >>> from streamsparql.algebra.terms import IRI
+    >>> made = Construct(rows, TriplePattern(x, IRI("p"), x), terms).apply(rows.rows)
+    >>> terms.texts(made.columns[".s"]).to_pylist()
+    ['<a>']
     """
 
     implements: ClassVar[tuple[type[Plan], ...]] = (graph.Construct,)
@@ -87,7 +95,14 @@ class Construct(Stateless):
 
 
 class OfSort(Stateless):
-    """Keeps the rows whose column has a term of one sort: an IRI, a blank node, a literal."""
+    """Keeps the rows whose column has a term of one sort: an IRI, a blank node, a literal.
+
+    >>> from streamsparql.physical.access import Always
+    >>> terms = TermDictionary()
+    >>> rows = Always.of({"x": terms.encode(["_:n", "<a>", "1"])}, 3)
+    >>> terms.texts(OfSort(rows, "x", BLANK_SORT, terms).apply(rows.rows).columns["x"]).to_pylist()
+    ['_:n']
+    """
 
     def __init__(self, input: Operator, column: str, sort: int, terms: TermDictionary) -> None:  # noqa: A002
         super().__init__(input.names, input)

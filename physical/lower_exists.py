@@ -138,7 +138,11 @@ class Sighted:
 
 
 def reads(node: Node) -> frozenset[str]:
-    """The names of all variables in an expression or a plan."""
+    """The names of all variables in an expression or a plan.
+
+    >>> sorted(reads(shape.Projection((Variable("x"), Variable("y")), shape.UNIT)))
+    ['x', 'y']
+    """
     names: frozenset[str] = node.fold(_reads, keep="_reads")
     return names
 
@@ -156,6 +160,10 @@ def stands_alone(pattern: Plan, outer: frozenset[str]) -> bool:
 
     `outer` are the variables that outer rows may bind. True only where each solution of the pattern
     under an outer row is a solution without it that is compatible with the row, and the other way.
+
+    >>> row = shape.Table((Variable("x"),), ((None,),))
+    >>> stands_alone(row, frozenset("x")), stands_alone(join.LeftJoin(row, row), frozenset("x"))
+    (True, False)
     """
     pending: list[tuple[Plan, frozenset[str]]] = [(pattern, outer)]
     while pending:

@@ -15,7 +15,16 @@ from streamsparql.physical.terms import TermDictionary
 
 
 class TriplePatternMatching(Stateless):
-    """Keeps the triples that match a pattern, as solutions of its variables (Definition 7)."""
+    """Keeps the triples that match a pattern, as solutions of its variables (Definition 7).
+
+    >>> from streamsparql.physical.access import Always
+    >>> ids = (np.array([7, 7]), np.array([1, 2]), np.array([7, 8]))
+    >>> triples = Always.of(dict(zip(TRIPLE, ids, strict=True)), 2)
+    >>> x, p = Variable("x"), Variable("p")
+    >>> same = TriplePatternMatching(triples, match.TriplePattern(x, p, x), TermDictionary())
+    >>> same.apply(triples.rows)
+    Batch(1 rows of x, p)
+    """
 
     implements = (match.TriplePatternMatching,)
 
@@ -80,7 +89,13 @@ def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
 
 
 def latest(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray:
-    """Of several stamps of each row the greatest; unbound ones do not count."""
+    """Of several stamps of each row the greatest; unbound ones do not count.
+
+    >>> terms = TermDictionary()
+    >>> one, two = terms.of_integers(np.array([10, 20])), terms.of_integers(np.array([30, 5]))
+    >>> terms.integers_of(latest(terms, [one, two, np.zeros(2, np.int64)], 2)).tolist()
+    [30, 20]
+    """
     if not stamps:
         return np.zeros(rows, np.int64)
     found = stamps[0]
@@ -92,7 +107,13 @@ def latest(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray
 
 
 class Columns(Stateless):
-    """Columns under other names; a name may be given twice. Rows stay as they are."""
+    """Columns under other names; a name may be given twice. Rows stay as they are.
+
+    >>> from streamsparql.physical.access import Always
+    >>> rows = Always.of({"x": np.array([7])}, 1)
+    >>> Columns(rows, {"a": "x", "b": "x"}).apply(rows.rows)
+    Batch(1 rows of a, b)
+    """
 
     def __init__(self, input: Operator, columns: Mapping[str, str]) -> None:  # noqa: A002
         super().__init__(tuple(columns), input)
@@ -109,7 +130,13 @@ class Columns(Stateless):
 
 
 class Constants(Stateless):
-    """Adds columns that have the same term in all rows."""
+    """Adds columns that have the same term in all rows.
+
+    >>> from streamsparql.physical.access import Always
+    >>> rows = Always.of({"x": np.array([7, 8])}, 2)
+    >>> Constants(rows, {"g": 3}).apply(rows.rows).columns["g"].tolist()
+    [3, 3]
+    """
 
     def __init__(self, input: Operator, constants: Mapping[str, int]) -> None:  # noqa: A002
         kept = (name for name in input.names if name not in constants)
@@ -126,6 +153,11 @@ class Equal(Stateless):
     """Keeps the rows in which two columns, or a column and a constant, have the same term.
 
     With `or_unbound` a row passes also where one of the two is unbound: compatibility.
+
+    >>> from streamsparql.physical.access import Always
+    >>> rows = Always.of({"x": np.array([7, 8, 0])}, 3)
+    >>> [len(Equal(rows, [("x", 7)], or_unbound).apply(rows.rows)) for or_unbound in (False, True)]
+    [1, 2]
     """
 
     def __init__(
@@ -162,7 +194,13 @@ class Equal(Stateless):
 
 
 class Bound(Stateless):
-    """Keeps the rows in which some columns are bound and others are not."""
+    """Keeps the rows in which some columns are bound and others are not.
+
+    >>> from streamsparql.physical.access import Always
+    >>> rows = Always.of({"x": np.array([7, 8, 0])}, 3)
+    >>> [len(Bound(rows, {"x": bound}).apply(rows.rows)) for bound in (True, False)]
+    [2, 1]
+    """
 
     def __init__(self, input: Operator, bound: Mapping[str, bool]) -> None:  # noqa: A002
         super().__init__(input.names, input)
@@ -177,7 +215,13 @@ class Bound(Stateless):
 
 
 class NotAmong(Stateless):
-    """Keeps the rows whose column has none of some terms: a negated property set."""
+    """Keeps the rows whose column has none of some terms: a negated property set.
+
+    >>> from streamsparql.physical.access import Always
+    >>> rows = Always.of({"x": np.array([7, 8])}, 2)
+    >>> NotAmong(rows, "x", [8]).apply(rows.rows).columns["x"].tolist()
+    [7]
+    """
 
     def __init__(self, input: Operator, column: str, excluded: list[int]) -> None:  # noqa: A002
         super().__init__(input.names, input)

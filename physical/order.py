@@ -133,7 +133,12 @@ def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[Key
 
 
 class OrderBy(Stateless):
-    """Adds the columns of a `Ranking` to rows: the keys' values and copies of what breaks ties."""
+    """Adds the columns of a `Ranking` to rows: the keys' values and copies of what breaks ties.
+
+    >>> from streamsparql.physical.access import Always
+    >>> OrderBy(Always.of({}, 0), [], ["x"]).ranking.columns
+    ('.by x',)
+    """
 
     implements = (shape.OrderBy,)
 

@@ -174,6 +174,11 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     """The predicates of each stream that some pattern can match; None where that may be any.
 
     A source need not look at the rest of other items. Where elements are counted, all count.
+
+    >>> wanted_predicates(StreamAccess("s"))
+    {'s': frozenset()}
+    >>> wanted_predicates(Projection(StreamAccess("s"), [".o"]))
+    {'s': None}
     """
     readers: dict[Operator, list[Operator]] = {}
     operators = _below_first(root)

@@ -13,7 +13,14 @@ from streamsparql.physical.terms import TermDictionary
 
 
 class Projection(Stateless):
-    """Keeps some columns; those that the input lacks are unbound."""
+    """Keeps some columns; those that the input lacks are unbound.
+
+    >>> from streamsparql.physical.access import Always
+    >>> rows = Always.of({"x": np.array([7]), "y": np.array([8])}, 1)
+    >>> made = Projection(rows, ["y", "z"]).apply(rows.rows)
+    >>> made.columns["y"].tolist(), made.columns["z"].tolist()
+    ([8], [0])
+    """
 
     implements = (shape.Projection,)
 
@@ -34,6 +41,11 @@ class Tag(Stateless):
 
     EXISTS and the conditions of OPTIONAL are worked out beside the rows that ask, and joined back
     to them by this number. It never reaches a result.
+
+    >>> from streamsparql.physical.access import Always
+    >>> rows, terms = Always.of({"x": np.array([7, 7])}, 2), TermDictionary()
+    >>> terms.integers_of(Tag(rows, "..row", terms).apply(rows.rows).columns["..row"]).tolist()
+    [1, 2]
     """
 
     state = "a counter"

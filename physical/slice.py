@@ -130,6 +130,14 @@ class Slice(Operator):
 
     With `distinct`, of rows that agree in these columns only the first has a rank: DISTINCT over an
     order. With `partition`, rows that differ in these columns rank by themselves.
+
+    >>> from streamsparql.physical.access import Always
+    >>> terms = TermDictionary()
+    >>> rows = Batch({"x": terms.encode(["<b>", "<a>"])}, np.array([0, 5]), np.array([9, 7]))
+    >>> first = Slice(Always.of({"x": rows.columns["x"]}, 2), Ranking((), ("x",)), terms, limit=1)
+    >>> given, _ = first.step([rows], [INFINITY], False)
+    >>> terms.texts(given.columns["x"]).to_pylist(), given.start.tolist(), given.end.tolist()
+    (['<b>', '<a>', '<b>'], [0, 5, 7], [5, 7, 9])
     """
 
     implements = (shape.Slice,)

@@ -11,7 +11,15 @@ from streamsparql.physical.operator import Operator, Step
 
 
 class Union(Operator):
-    """All rows of all inputs; a column that an input lacks is unbound there (Definition 9)."""
+    """All rows of all inputs; a column that an input lacks is unbound there (Definition 9).
+
+    >>> import numpy as np
+    >>> from streamsparql.physical.access import Always
+    >>> one, other = (Always.of({name: np.array([7])}, 1) for name in "xy")
+    >>> rows, _ = Union(one, other).step([one.rows, other.rows], [9, 9], False)
+    >>> rows.columns["x"].tolist(), rows.columns["y"].tolist()
+    ([7, 0], [0, 7])
+    """
 
     implements = (join.Union, access.Merge)
     state = "rows of an input that is ahead of another"

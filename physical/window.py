@@ -23,7 +23,15 @@ Instants = TypeVar("Instants", int, IntArray)
 
 
 class TimeWindow(Operator):
-    """A window on stamps; what it gives an element is what the logical node says."""
+    """A window on stamps; what it gives an element is what the logical node says.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> from streamsparql.physical.access import Always
+    >>> window = TimeWindow(Always.of({}, 0), w.SlidingDeltaWindow(UNIT, 10, 5))
+    >>> rows, _ = window.step([Batch({}, np.array([3]), np.array([4]))], [4], False)
+    >>> rows.start.tolist(), rows.end.tolist()
+    ([3], [10])
+    """
 
     implements = (
         w.SlidingDeltaWindow,
@@ -97,7 +105,10 @@ def ceil(x: Instants, d: int) -> Instants:
 
 
 class ElementWindow(Operator):
-    """A window on ranks: an element holds from the stamp of one rank to that of another."""
+    """A window on ranks: an element holds from the stamp of one rank to that of another.
+
+    Elements come in stream order, over all steps.
+    """
 
     state = "the elements that nothing has pushed out of the window: as many as it holds"
 
@@ -163,7 +174,16 @@ class ElementWindow(Operator):
 
 
 class TupleWindow(ElementWindow):
-    """The last `count` elements: the k-th holds until the (k + count)-th comes."""
+    """The last `count` elements: the k-th holds until the (k + count)-th comes.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> from streamsparql.physical.access import Always
+    >>> window = TupleWindow(Always.of({}, 0), w.SlidingTupleWindow(UNIT, 1))
+    >>> elements = Batch({}, np.array([3, 5]), np.array([4, 6]))
+    >>> rows, watermark = window.step([elements], [9], False)
+    >>> rows.start.tolist(), rows.end.tolist(), watermark
+    ([3], [5], 5)
+    """
 
     implements = (w.SlidingTupleWindow,)
 
@@ -173,7 +193,16 @@ class TupleWindow(ElementWindow):
 
 
 class SteppedTupleWindow(ElementWindow):
-    """The last `count` elements as of the last `step`-th one."""
+    """The last `count` elements as of the last `step`-th one.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> from streamsparql.physical.access import Always
+    >>> window = SteppedTupleWindow(Always.of({}, 0), w.SteppedTupleWindow(UNIT, 2, step=2))
+    >>> elements = Batch({}, np.array([1, 3, 5, 7]), np.array([2, 4, 6, 8]))
+    >>> rows, _ = window.step([elements], [9], False)
+    >>> rows.start.tolist(), rows.end.tolist()
+    ([3, 3], [7, 7])
+    """
 
     implements = (w.SteppedTupleWindow,)
     window: w.SteppedTupleWindow
@@ -189,6 +218,13 @@ class AlignToReports(Operator):
 
     All that happens between two reports falls together. Where columns are dropped above, many rows
     are equal then: see `Collapse`.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> from streamsparql.physical.access import Always
+    >>> align = AlignToReports(Always.of({}, 0), Align(UNIT, 10))
+    >>> rows, _ = align.step([Batch({}, np.array([3, 4]), np.array([21, 9]))], [30], False)
+    >>> rows.start.tolist(), rows.end.tolist()
+    ([10], [30])
     """
 
     implements = (Align,)
@@ -226,7 +262,12 @@ class AlignToReports(Operator):
 
 
 def window_facts(window: w.Window) -> str:
-    """A window's kind and sizes, as plans show them."""
+    """A window's kind and sizes, as plans show them.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> window_facts(w.SlidingDeltaWindow(UNIT, 10, 5))
+    'SlidingDeltaWindow width 10 slide 5'
+    """
     sizes = (f"{name} {value}" for name, value in _sizes(window) if value)
     return f"{type(window).__name__} {' '.join(sizes)}".strip()
 
