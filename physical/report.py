@@ -79,8 +79,11 @@ class Reports(Operator):
         every: int | None,
         origin: int = 0,
         closing: bool = False,
+        shown: Sequence[str] | None = None,
     ) -> None:
         super().__init__(input.names, input)
+        self.shown = self.names if shown is None else tuple(shown)
+        """The columns that a reader sees; others only order the rows."""
         self.kind, self.every, self.origin = kind, every, origin
         self.lag = int(closing)
         self.begin: int | None = None
@@ -193,17 +196,16 @@ class Reports(Operator):
         due = self._changes.release(until - 1)
         if not len(due):
             return self.nothing()
-        columns = [due.columns[name] for name in self.names]
+        columns = [due.columns[name] for name in self.shown]
         order, first = grouped([*columns, due.start], len(due))
-        sums = np.add.reduceat(due.columns[_SIGN][order], first)
-        if self.every is None and self.kind == "rstream":
-            changed = sums != 0
-        else:
-            sums *= wanted
-            changed = sums > 0
-        rows = due.take(order[first[changed]]).project(self.names)
+        signs = due.columns[_SIGN][order] * wanted
+        sums = np.add.reduceat(signs, first)
+        changed = sums != 0 if self.kind == "rstream" else sums > 0
+        places = np.where(signs > 0, np.arange(len(due)), len(due))
+        ours = np.minimum.reduceat(places, first)  # of equal rows one that comes, or goes
+        rows = due.take(order[np.where(ours < len(due), ours, first)[changed]])
         counted = Batch(rows.columns, rows.start, rows.start + 1, np.abs(sums[changed]))
-        return counted.expanded().ordered()
+        return counted.project(self.names).expanded().ordered()
 
     def size(self) -> int:
         """The rows that are shown again, and changes to come."""

@@ -118,7 +118,7 @@ class Execution:
         self._lag = lag
         begin = None if given.start is None else given.start + lag
         self._clip = Clip(rows, begin, INFINITY if given.end is None else given.end + lag)
-        self.reports = None if report is None else reports(report, self._clip)
+        self.reports = None if report is None else reports(report, self._clip, self.names)
         self.sink: Operator = self.reports or Coalesce(self._clip)
         self.pipeline = Pipeline(self.sink, self.terms, observer)
         self._wanted = wanted_predicates(self.sink)
@@ -239,9 +239,11 @@ class Execution:
         return batch.with_columns({column: self.terms.of_integers(batch.start)})
 
 
-def reports(wanted: Reporting, rows: Operator, end: int = INFINITY) -> Reports:
-    """The operator that makes these reports of rows."""
-    made = Reports(rows, wanted.kind, wanted.every, wanted.origin, wanted.closing)
+def reports(
+    wanted: Reporting, rows: Operator, shown: tuple[str, ...], end: int = INFINITY
+) -> Reports:
+    """The operator that makes these reports of rows, of which a reader sees some columns."""
+    made = Reports(rows, wanted.kind, wanted.every, wanted.origin, wanted.closing, shown)
     made.end = rows.end if isinstance(rows, Clip) else end
     return made
 

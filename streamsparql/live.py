@@ -170,9 +170,7 @@ class Live:
         {'o': ['"1"'], 'start': [3], 'end': [10]}
         """
         batch, _ = self._taken()
-        if self._run.reports is not None:
-            return self._shape.table(batch, instant=batch.start)
-        return self._shape.table(batch, start=batch.start, end=batch.end)
+        return self._shape.table([batch], reports=self._run.reports is not None)
 
     @property
     def late(self) -> list[Reject]:

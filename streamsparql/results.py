@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamsparql.engine import Execution, Given, reporting, reports
 from streamsparql.physical.access import Always
-from streamsparql.physical.batch import Batch
+from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.distinct import Coalesce
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY
@@ -114,13 +114,33 @@ class Shape:
             return [row.asdict() for row in rows]
         return _graph(rows)
 
-    def table(self, batch: Batch, **times: Any) -> pa.Table:
-        """A batch as Arrow: dictionary-encoded terms in N-Triples syntax, and columns of times."""
-        columns = list(batch.columns.values())[: len(self.names)]
-        made: dict[str, Any] = {}
-        for name, ids in zip(self.names, columns, strict=True):
-            made[name] = self.terms.dictionary(ids)
-        return pa.table({**made, **times})
+    def table(self, parts: Sequence[Batch], reports: bool) -> pa.Table:
+        """Rows as Arrow: dictionary-encoded terms in N-Triples syntax, and columns of times.
+
+        Parts become chunks; long columns are not put together.
+        """
+        columns = [list(part.columns.values()) for part in parts]
+        made = {name: self._written([c[k] for c in columns]) for k, name in enumerate(self.names)}
+        starts = pa.chunked_array([part.start for part in parts])
+        if reports:
+            return pa.table({**made, "instant": starts})
+        ends = pa.chunked_array([part.end for part in parts])
+        return pa.table({**made, "start": starts, "end": ends})
+
+    def _written(self, parts: Sequence[IntArray]) -> pa.DictionaryArray | pa.ChunkedArray:
+        """A column with each term written once."""
+        if len(parts) == 1:
+            return self.terms.dictionary(parts[0])
+        encoded = pa.chunked_array([pa.array(ids) for ids in parts]).dictionary_encode()
+        ids = encoded.chunk(0).dictionary.to_numpy()
+        texts = self.terms.texts(ids)
+        chunks = []
+        for chunk in encoded.chunks:
+            codes = chunk.indices.to_numpy()
+            null = ids[codes] == UNBOUND if UNBOUND in ids else None
+            codes = pa.array(codes, mask=null)
+            chunks.append(pa.DictionaryArray.from_arrays(codes, texts, safe=False))
+        return pa.chunked_array(chunks)
 
 
 def _graph(rows: Sequence[Row]) -> rdflib.Graph:
@@ -181,9 +201,9 @@ class Result:
         """
         if report is None and every is None:
             rows = self._canonical()
-            return self._shape.table(rows, start=rows.start, end=rows.end)
-        shape, rows, _ = self._reported(report, every)
-        return shape.table(rows, instant=rows.start)
+            return self._shape.table([rows], reports=False)
+        shape, parts, _ = self._reported(report, every)
+        return shape.table(parts, reports=True)
 
     def to_pandas(self, report: str | None = None, every: int | None = None) -> pd.DataFrame:
         """The same as a pandas frame of strings and integers."""
@@ -211,10 +231,12 @@ class Result:
         that asks for no kind gives whole snapshots. Rows come as `snapshot` gives them; of an ASK
         there is a boolean, or None where its answer is no different.
         """
-        shape, rows, instants = self._reported(kind, every)
-        return by_instant(shape, rows, instants)
+        shape, parts, instants = self._reported(kind, every)
+        return by_instant(shape, Batch.concat(parts), instants)
 
-    def _reported(self, kind: str | None, every: int | None) -> tuple[Shape, Batch, list[int]]:
+    def _reported(
+        self, kind: str | None, every: int | None
+    ) -> tuple[Shape, list[Batch], list[int]]:
         """The rows of all reports, and when these are.
 
         Where nothing was computed before, the reports get a run of their own, over intervals that
@@ -225,14 +247,13 @@ class Result:
             run = Execution(self._query, self._given, report=wanted, beside=self._run)
             parts = [batch for batch in run.replay() if len(batch)]
             assert run.reports is not None
-            rows = Batch.concat(parts, run.sink.names)
-            return Shape(self._query, run), rows, run.reports.done()
+            return Shape(self._query, run), parts or [run.sink.nothing()], run.reports.done()
         rows = self._all()
         end = INFINITY if self._given.end is None else self._given.end
-        made = reports(wanted, Always(rows), end)
+        made = reports(wanted, Always(rows), self._run.names, end)
         made.begin, made.last, made.clock = self._run.begin, self._run.last_stamp, INFINITY
         shown, _ = made.step([rows], [INFINITY], True)
-        return self._shape, shown, made.done()
+        return self._shape, [shown], made.done()
 
     # -- what was computed
 
