@@ -19,7 +19,6 @@ from typing import ClassVar
 import numpy as np
 
 from streamsparql.algebra import group
-from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
@@ -50,7 +49,6 @@ class Aggregation(Operator):
         keys: Sequence[str],
         calls: Sequence[Call],
         terms: TermDictionary,
-        run: Run | None = None,
         begin: int = 0,
     ) -> None:
         super().__init__((*keys, *(call.variable for call in calls)), input)
@@ -213,10 +211,9 @@ class Annotate(Operator):
         keys: Sequence[str],
         call: Call,
         terms: TermDictionary,
-        run: Run | None = None,
     ) -> None:
         super().__init__((*input.names, call.variable), input)
-        self._groups = Aggregation(input, keys, [call], terms, run)
+        self._groups = Aggregation(input, keys, [call], terms)
         self._slots = Slots(len(keys))
         self._settled = 0  # how many slots there were when idle ones were last looked for
         self._coming, self._rows = Queue(input.names), ByEnd((*input.names, SLOT))

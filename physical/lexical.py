@@ -75,8 +75,11 @@ def lexical_id(lexical: str, name: str) -> int:
         return {"true": TRUE_ID, "false": FALSE_ID}.get(lexical, 0)
     if name not in ENDS:
         return 0
-    if name == "double" and (found := _usual_double_id(lexical)):
-        return found
+    return (_usual_double_id(lexical) if name == "double" else 0) or _unusual_id(lexical, name)
+
+
+def _unusual_id(lexical: str, name: str) -> int:
+    """The same of a number, however it is written."""
     if plain := _PLAIN.fullmatch(lexical):
         sign, whole, fraction = plain[1], plain[2], plain[3] or ""
         if len(lexical) <= 19 and (found := _plain_id(sign, whole, fraction, name)):
@@ -149,7 +152,7 @@ def _double_id(value: float) -> int:
 
 
 def few_ids(texts: list[str]) -> IntArray:
-    """The ids of a few N-Triples texts that are numbers as Python writes them; 0 for others.
+    """The ids of a few N-Triples texts that are inlined doubles or integers; 0 for others.
 
     >>> few_ids([f'"7{ENDS["integer"]}', "<a>"]).tolist() == [lexical_id("7", "integer"), 0]
     True
@@ -160,7 +163,11 @@ def few_ids(texts: list[str]) -> IntArray:
         ended = [*map(str.endswith, texts, repeat(end))]
         if True in ended:
             places = [k for k in compress(range(len(texts)), ended) if texts[k][0] == '"']
-            ids[places] = _usual_ids([texts[k][1 : -len(end)] for k in places], name)
+            lexical = [texts[k][1 : -len(end)] for k in places]
+            found = _usual_ids(lexical, name)
+            for k in (found == 0).nonzero()[0].tolist():
+                found[k] = _unusual_id(lexical[k], name)
+            ids[places] = found
     return ids
 
 

@@ -312,7 +312,7 @@ def aggregation(low: Lowering, node: group.Aggregation, at: At) -> Steps[Lowered
     rows = yield low.rows(node.input, at.below_names_of(*made))
     rows, calls = _arguments(low, rows, node.aggregates, at)
     keys = [key.name for key in node.keys] + list(carried(at))
-    groups: Operator = Aggregation(rows, keys, calls, low.terms, low.run)
+    groups: Operator = Aggregation(rows, keys, calls, low.terms)
     if at.outer is None or node.keys:
         return low.made(groups)
     number = at.outer.number
@@ -348,7 +348,7 @@ def annotate(low: Lowering, node: group.Annotate, at: At) -> Steps[Lowered]:
     below = yield low.plan(node.input, at.below_names_of(node.variable))
     rows, (call,) = _arguments(low, below.operator, [(node.variable, node.aggregate)], at)
     keys = [key.name for key in node.keys] + list(carried(at))
-    made = Annotate(rows, keys, call, low.terms, low.run)
+    made = Annotate(rows, keys, call, low.terms)
     names = dict.fromkeys((*below.operator.names, node.variable.name))
     return low.over(below, Projection(made, tuple(names)))
 

@@ -288,9 +288,8 @@ class InlinedTexts:
         found: list[str | None] = [*map(self._known.get, asked)]
         missed = [k for k, text in enumerate(found) if text is None]
         if missed:
-            few = len(missed) <= _FEW
             new = [asked[k] for k in missed]
-            texts = [*map(_text, new)] if few else _written(ids[missed]).to_pylist()
+            texts = _few_texts(new) if len(new) <= _FEW else _written(ids[missed]).to_pylist()
             if len(self._known) + len(new) > _MOST:
                 self._known.clear()
             self._known.update(zip(new, texts, strict=True))
@@ -302,16 +301,21 @@ class InlinedTexts:
 _FEW, _TOO_MANY, _MOST = 64, 1 << 15, 1 << 16
 
 
-def _text(term_id: int) -> str:
-    """The text of one id."""
-    tag = (term_id >> 61) & 3
-    if tag == TAG_INTEGER:
-        return f'"{term_id - INTEGER_BASE}{ENDS["integer"]}'
-    if tag == TAG_DOUBLE:
-        value = double_value(term_id)
-        if LEAST_USUAL <= abs(value) < FIRST_UNUSUAL and value != int(value):
-            return f'"{value!r}{ENDS["double"]}'
-    return str(inlined_literal(term_id))
+def _few_texts(ids: list[int]) -> list[str]:
+    """The texts of a few ids."""
+    if min(ids) >= BASES[TAG_DOUBLE] and max(ids) < BASES[TAG_DECIMAL]:
+        end = ENDS["double"]
+        return [
+            f'"{value!r}{end}'
+            if LEAST_USUAL <= value < FIRST_UNUSUAL and value % 1
+            else str(literal_of(value))
+            for value in double_values(np.array(ids)).tolist()
+        ]
+    end = ENDS["integer"]
+    return [
+        f'"{one - INTEGER_BASE}{end}' if one < BASES[TAG_DOUBLE] else str(inlined_literal(one))
+        for one in ids
+    ]
 
 
 LEAST_USUAL, FIRST_UNUSUAL = 1e-4, 1e6
