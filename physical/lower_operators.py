@@ -77,15 +77,9 @@ def access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Steps[Lower
     parts = [low.catalog.named[name] for name in names if name in low.catalog.named]
     parts += [low.catalog.default] * node.background
     merged = Batch.concat(parts, TRIPLE)
-    if len(parts) > 1:
-        merged = Batch(collapsed(merged).columns, *_always(len(collapsed(merged))))
+    columns = collapsed(merged).columns if len(parts) > 1 else merged.columns
     shown = [*map(str, names), *["default graph"] * node.background]
-    return low.made(Always(merged, " and ".join(shown)))
-
-
-def _always(rows: int) -> tuple[Any, Any]:
-    always = Always.of({}, rows).rows
-    return always.start, always.end
+    return low.made(Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown)))
 
 
 def merge(low: Lowering, node: access.Merge | join.Union, at: At) -> Steps[Lowered]:

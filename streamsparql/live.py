@@ -101,9 +101,16 @@ class Live:
             self._take_in()
 
     def push_many(self, stream: str, source: Any) -> None:
-        """All items of a source, in the order in which they are given."""
+        """All items of a source, in the order in which they are given. A few are read later."""
         name = str(stream)
-        self._buffer(name)
+        buffer = self._buffer(name)
+        few = isinstance(source, list | tuple) and len(source) < BUFFER
+        if few and self._on_row is None and not self._run.given.strict:
+            buffer.extend(source)
+            self._pushed += len(source)
+            if self._pushed >= BUFFER:
+                self._take_in()
+            return
         self._flush()
         sorter = self._run.sorters[name]
         for chunk in self._run.reader(name, source):
