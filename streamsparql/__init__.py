@@ -4,6 +4,8 @@
 
     query = streamsparql.compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE { ?x ?p ?o }")
     print(query.explain())
+    for row in query.run(items):  # (subject, predicate, object, timestamp)
+        print(row["x"], row.start, row.end)
 
 Names are loaded when they are first used, so that `import streamsparql` costs next to nothing.
 """
@@ -23,15 +25,20 @@ from streamsparql.errors import (
 
 if TYPE_CHECKING:
     from streamsparql.data import inputs
+    from streamsparql.live import Live
     from streamsparql.query import Query, compile
+    from streamsparql.results import Result, Row
 
 __version__ = "0.1.0"
 
 __all__ = [
     "EngineError",
+    "Live",
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "Result",
+    "Row",
     "SourceError",
     "StreamSparqlError",
     "UnsupportedFeature",
@@ -39,7 +46,15 @@ __all__ = [
     "inputs",
 ]
 
-_HOMES = {"compile": "query", "Query": "query", "inputs": "data"}
+_HOMES = {
+    "Live": "live",
+    "Query": "query",
+    "Result": "results",
+    "Row": "results",
+    "compile": "query",
+    "inputs": "data",
+}
+"""The modules of the names that are loaded late."""
 
 
 def __getattr__(name: str) -> Any:
