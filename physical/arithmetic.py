@@ -252,8 +252,8 @@ def calculated(symbol: str, a: Operand, b: Operand) -> Operand:
     if len(single):
         x, y = _singles(a.take(single).values), _singles(b.take(single).values)
         values[single] = _singles(_in_doubles(symbol, x, y))
-    if symbol == "/":  # of exact numbers it is a decimal that may have no end
-        kinds[(kinds == INTEGER) | (kinds == DECIMAL)] = UNKNOWN
+    if symbol == "/":
+        kinds[kinds == INTEGER] = DECIMAL
     integers = _in_integers(symbol, a, b) if (kinds == INTEGER).any() else None
     decimals = _in_decimals(symbol, a, b) if (kinds == DECIMAL).any() else None
     return _exactly(a.terms, values, kinds, integers, decimals)
@@ -322,10 +322,21 @@ def _in_decimals(symbol: str, a: Operand, b: Operand) -> Decimals:
             exact &= np.abs(x.astype(np.float64) * y.astype(np.float64)) < _EXACT
         return Decimals(x * y, exact, digits)
     x, y, exact, digits = _aligned(a.decimals, b.decimals)
+    if symbol == "/":
+        return _quotients(x, y, exact)
     result = x + y if symbol == "+" else x - y
     if _most(result) >= 1 << 53:
         exact &= np.abs(result) < 1 << 53
     return Decimals(result, exact, digits)
+
+
+def _quotients(x: IntArray, y: IntArray, exact: BoolArray) -> Decimals:
+    """Those of millionths; others, and those that have no end, are not exact."""
+    x, fits = _scaled_up(x, 6)
+    some = y != 0
+    result, rest = np.divmod(x, np.where(some, y, 1))
+    exact = exact & fits & some & (rest == 0) & (np.abs(result) < 1 << 53)
+    return Decimals(result, exact, 6)
 
 
 def _aligned(a: Decimals, b: Decimals) -> tuple[IntArray, IntArray, BoolArray, int]:

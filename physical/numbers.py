@@ -373,6 +373,23 @@ def inlined_literal(term_id: int) -> Literal:
     return Literal(lexical, IRI(XSD + ("decimal" if tag == TAG_DECIMAL else "double")))
 
 
+def inlined_literals(ids: IntArray) -> list[Literal]:
+    """The literals of inlined ids."""
+    if ids.max() < BASES[TAG_DOUBLE]:
+        return [Literal(str(value), _INTEGER) for value in integer_values(ids).tolist()]
+    if ids.min() >= BASES[TAG_DOUBLE] and ids.max() < BASES[TAG_DECIMAL]:
+        return [
+            Literal(repr(value), _DOUBLE)
+            if LEAST_USUAL <= value < FIRST_UNUSUAL and value % 1
+            else literal_of(value)
+            for value in double_values(ids).tolist()
+        ]
+    return [inlined_literal(one) for one in ids.tolist()]
+
+
+_INTEGER, _DOUBLE = IRI(XSD + "integer"), IRI(XSD + "double")
+
+
 # -- Arrow and numpy -----------------------------------------------------------------------------
 
 

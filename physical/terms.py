@@ -328,6 +328,8 @@ class TermDictionary:
 
     def terms_of(self, ids: IntArray) -> list[Term | None]:
         """The terms of ids."""
+        if len(ids) and ids.max() < 0:
+            return [*inlined.inlined_literals(ids)]
         return [self.term_of(term_id) for term_id in ids.tolist()]
 
     def texts(self, ids: IntArray) -> pa.Array:
