@@ -35,7 +35,7 @@ from streamsparql.algebra.expressions import (
 from streamsparql.algebra.functions import FUNCTIONS, Run
 from streamsparql.algebra.numeric import Number, Single
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import IRI, XSD_STRING, Literal, Term
+from streamsparql.algebra.terms import IRI, XSD, XSD_STRING, Literal, Term
 from streamsparql.algebra.values import literal_of
 from streamsparql.physical import evaluation as module
 from streamsparql.physical import results as kept
@@ -170,6 +170,29 @@ def test_a_column_of_one_type_meets_a_constant(symbol: str, bound: Number, colum
     check(Call(symbol, (constant, X)), made)
     check(In(X, (constant, Constant(literal_of(1)), Constant(IRI("x:a")))), made)
     check(Call(symbol, (X, Y)), [{X: x[X], Y: y[X]} for x, y in pairwise([*made, made[0]])])
+
+
+as_sensors_write = st.sampled_from(["22.50", "0.10", "-3.0", "1e3", "7", "2.5", "INF"]).map(
+    lambda lexical: Literal(lexical, IRI(XSD + "double"))
+)
+mixed = st.one_of(as_sensors_write, st.one_of(doubles, integers, st.booleans()).map(literal_of))
+
+
+@given(
+    st.sampled_from(BINARY[:6]),
+    bounds,
+    st.lists(mixed | some_terms, min_size=1, max_size=20) | st.lists(mixed, min_size=1),
+)
+@settings(max_examples=100)
+def test_a_column_of_any_types_meets_a_constant(symbol: str, bound: Number, column: list[Term]):
+    made = [*({X: value} for value in column), *([{}] if len(column) % 2 else [])]
+    check(Call(symbol, (X, Constant(literal_of(bound)))), made)
+    check(Call(symbol, (Constant(literal_of(bound)), X)), made)
+
+
+@given(st.lists(st.tuples(integers, st.integers(-8, 8)), min_size=1, max_size=20))
+def test_quotients_of_integers_are_decimals_with_an_end_or_without(pairs: list[tuple[int, int]]):
+    check(Call("/", (X, Y)), [{X: literal_of(x), Y: literal_of(y)} for x, y in pairs])
 
 
 @given(st.lists(some_terms, max_size=20), st.lists(some_terms, min_size=1, max_size=12))

@@ -69,6 +69,21 @@ def test_a_stamp_has_many_forms(value, stamp):
     assert of_values([value] * 3)[0].tolist() == [stamp] * 3
 
 
+class Whole:
+    """A whole number of a library that nobody knows."""
+
+    def __index__(self):
+        return 12
+
+
+@pytest.mark.parametrize("others", [[], [7], [True], ["7"]])
+def test_a_stamp_may_be_any_whole_number_but_no_boolean(others):
+    values = [Whole(), *others, 1, False]
+    stamps, why = of_values(values)
+    assert stamps.tolist() == [12, *[-1 if one is True else 7 for one in others], 1, -1]
+    assert set(why) == {k for k, value in enumerate(values) if isinstance(value, bool)}
+
+
 @pytest.mark.parametrize("value", BAD_STAMPS, ids=repr)
 def test_what_is_no_stamp_is_rejected_with_a_reason(value):
     found, rejects, _ = read([("<a>", "<p>", "<b>", value), ("<a>", "<p>", "<b>", 3)])

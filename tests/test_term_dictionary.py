@@ -16,6 +16,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+import rdflib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ from streamsparql.physical.terms import (
     UNBOUND,
     TermDictionary,
 )
+from streamsparql.sources.texts import texts_of
 
 # -- Terms, and texts that may be terms ---------------------------------------------------------
 
@@ -474,3 +476,31 @@ def test_other_spellings_are_forgotten_with_the_entry() -> None:
 @given(st.lists(spellings, min_size=1, max_size=4), st.sampled_from(["", "s."]))
 def test_many_texts_mean_the_terms_that_they_are_parsed_to(texts: list[str], source: str) -> None:
     test_texts_mean_the_terms_that_they_are_parsed_to.hypothesis.inner_test(texts, source)
+
+
+@given(st.lists(terms, min_size=1, max_size=8), st.sampled_from([1, 3, 12, 80]))
+@settings(max_examples=30)
+def test_what_is_reported_again_is_written_as_before(some: list[Term], often: int) -> None:
+    dictionary = TermDictionary()
+    ids = np.repeat(dictionary.ids_of([*some, *map(literal_of, range(often))]), often)
+    first = dictionary.texts(ids).to_pylist()
+    assert dictionary.texts(ids).to_pylist() == first
+    assert dictionary.texts(ids[::-1]).to_pylist() == first[::-1]
+    assert dictionary.terms_of(ids) == [dictionary.term_of(one) for one in ids.tolist()]
+
+
+def test_terms_of_other_libraries_are_asked_for_where_they_are_not_known() -> None:
+    """A term of rdflib is a string, too, but not that of its text."""
+    dictionary = TermDictionary()
+    known = dictionary.encode(["<http://ex.org/a>", '"b"', "_:c"]).tolist()
+    others = [
+        rdflib.URIRef("http://ex.org/a"),
+        rdflib.Literal("<http://ex.org/a>"),
+        "<http://ex.org/a>",
+        rdflib.Literal("b"),
+        None,
+    ]
+    for often in (1, 40, 400):
+        found = dictionary.encode(others * often, "", texts_of)
+        assert found.tolist() == [known[0], found[1], known[0], known[1], 0] * often
+        assert dictionary.term_of(int(found[1])) == Literal("<http://ex.org/a>")
