@@ -146,7 +146,7 @@ class Describe(Operator):
                 described.add(term)
                 found = by_subject.get(term, ())
                 pending += [x.object for x in found if isinstance(x.object, BlankNode)]
-        return Snapshot.of(x for term in described for x in by_subject.get(term, ()))
+        return Snapshot.of({x for term in described for x in by_subject.get(term, ())})
 
 
 class Ask(Operator):

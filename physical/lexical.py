@@ -167,6 +167,8 @@ def few_ids(texts: list[str]) -> IntArray:
             found = _usual_ids(lexical, name)
             for k in (found == 0).nonzero()[0].tolist():
                 found[k] = _unusual_id(lexical[k], name)
+            if len(places) == len(texts):
+                return found
             ids[places] = found
     return ids
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamsparql.query import Query
 
 DIALECTS = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
-STAGES = ("all", "syntax", "logical", "optimized")
+STAGES = ("all", "syntax", "logical", "optimized", "physical")
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
 
 
