@@ -205,7 +205,7 @@ class Lowering:
         ids = [[self.id(term) for term in row] for row in node.rows]
         table = np.array(ids, np.int64).reshape(len(ids), len(node.variables))
         columns = {v.name: table[:, k].copy() for k, v in enumerate(node.variables)}
-        return Always.of(columns, len(ids), "VALUES" if columns else "one empty row")
+        return Always.of(columns, len(ids), "VALUES" if columns else "unit")
 
     def _path(self, node: p.Path, at: At) -> Steps[Operator]:
         data = yield self._data(node.input, at)

@@ -408,7 +408,7 @@ def describe(low: Lowering, node: graph.Describe, at: At) -> Steps[Lowered]:
 def ask(low: Lowering, node: graph.Ask, at: At) -> Steps[Lowered]:
     """ASK: whether there is a row, at each instant."""
     rows = yield low.rows(node.input, at)
-    always = Always.of({}, 1, "one empty row")
+    always = Always.of({}, 1, "unit")
     some = Distinct(Columns(rows, {}), [])
     return low.made(Mark(always, some, None, ANSWER, low.terms))
 

@@ -35,7 +35,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.errors import StreamSparqlError
-from streamsparql.explain import FORMATS, STAGES, explain
+from streamsparql.explain import ALL, FORMATS, STAGES, explain
 from streamsparql.explain.box import Box, places
 from streamsparql.explain.json import nodes
 from streamsparql.explain.measure import cells
@@ -131,10 +131,19 @@ def test_all_stages_have_headings_and_say_what_is_known() -> None:
     assert headings == ["syntax", "logical"]  # no rule applies
 
 
+def test_the_physical_plan_shows_what_computes_it_and_what_that_remembers() -> None:
+    query = streamsparql.compile(LISTING_1_1)
+    lines = query.explain("physical").splitlines()
+    assert lines[:2] == ["Projection  ?x ?y ?z", "LeftJoin  on x"]
+    assert any("TupleWindow  last 1500 elements" in line for line in lines)
+    found = json.loads(query.explain("physical", "json"))["physical"]["nodes"]
+    assert any("both inputs" in node["facts"].get("state", "") for node in found)
+
+
 def test_the_optimized_plan_is_shown_where_it_differs_with_the_rules_that_were_used() -> None:
     query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }")
     lines = query.explain().splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("── ")] == list(STAGES)
+    assert [line.split()[1] for line in lines if line.startswith("── ")] == list(ALL)
     assert lines[-1] == "rules  fold constants, decide filters, prune columns"
     assert query.explain("optimized").splitlines()[-1] == lines[-1]
     found = json.loads(query.explain("optimized", "json"))["optimized"]
