@@ -58,6 +58,15 @@ class Given:
     started: int = field(default_factory=lambda: int(time.time() * 1000))
     """What NOW() is, in milliseconds."""
 
+    def __post_init__(self) -> None:
+        """Times are whole numbers of milliseconds, and the horizon has a beginning before its end."""
+        for name in ("start", "end", "max_delay", "leap"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < 0):
+                raise EngineError(f"{name} is a number of milliseconds, not {value!r}")
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise EngineError(f"the horizon ends at {self.end}, and starts no sooner: {self.start}")
+
 
 class Reporting(NamedTuple):
     """Which reports are wanted, and whether they show the snapshot before their instant (R15)."""

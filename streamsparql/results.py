@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from streamsparql.engine import Execution, Given, reporting, reports
+from streamsparql.errors import EngineError
 from streamsparql.physical.access import Always
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.distinct import Coalesce
@@ -207,6 +209,8 @@ class Result:
 
     def to_pandas(self, report: str | None = None, every: int | None = None) -> pd.DataFrame:
         """The same as a pandas frame of strings and integers."""
+        if find_spec("pandas") is None:
+            raise EngineError("to_pandas needs pandas: pip install 'streamsparql[pandas]'")
         table = self.to_arrow(report, every)
         names = self._shape.names
         plain = [table[n].cast(pa.string()) if n in names else table[n] for n in table.column_names]
