@@ -73,6 +73,7 @@ class NumberSums:
         self._terms = terms
         self._binary, self._millionths = ExactSums(), ExactSums()
         self._bad, self._strange, self._decimals, self._others = (Tally() for _ in range(4))
+        self._worth: dict[int, float] = {}
 
     def after(self, sweep: Sweep, ids: IntArray, count: IntArray, rows: IntArray) -> Totals:
         """The totals after each point, of events that add a term `count` times."""
@@ -102,6 +103,64 @@ class NumberSums:
         return Totals(self._terms, rows, kinds, binary, exact)
 
 
+    def few(
+        self, points: Points, ids: list[int], count: list[int], rows: list[int], at: int
+    ) -> Totals | None:
+        """The same for few events, those from `at` on, of common numbers; None if there are others.
+
+        Common are doubles and whole numbers, inlined, in groups that have seen no other.
+        """
+        if self._bad.used or self._strange.used or self._decimals.used:
+            return None
+        values = self._values(ids)
+        if values is None or max(count) > _MANY or min(count) < -_MANY or max(rows) >= _ALL:
+            return None
+        binary = self._binary.few(points, values, count, at)
+        if binary is None:
+            return None
+        numbers, kinds = np.array(rows, np.int64), None
+        if self._others.used or min(ids) < BASES[TAG_DOUBLE]:
+            whole = (n if i < BASES[TAG_DOUBLE] else 0 for i, n in zip(ids, count, strict=True))
+            none = np.zeros(len(points), np.int64)
+            others = np.array(self._others.few(points, [*whole], at), np.int64)
+            kinds = Kinds(none, none, none, numbers - others)
+        return Totals(self._terms, numbers, kinds, binary, None)
+
+    def _values(self, ids: list[int]) -> list[float] | None:
+        """What inlined doubles and whole numbers are worth; None if there are others.
+
+        A bounded cache: what comes goes again.
+        """
+        values = [*map(self._worth.get, ids)]
+        if None in values:
+            if len(self._worth) > _MOST:
+                self._worth.clear()
+            for i, value in enumerate(values):
+                if value is None:
+                    found = worth(ids[i])
+                    if found is None:
+                        return None
+                    values[i] = self._worth[ids[i]] = found
+        return cast(list[float], values)
+
+
+def worth(term_id: int) -> float | None:
+    """The value of an inlined double, or whole number that is a double; None of others.
+
+    >>> worth(int(TermDictionary().of_doubles(np.array([2.5]))[0])), worth(7)
+    (2.5, None)
+    """
+    if not term_id < BASES[TAG_DECIMAL]:
+        if term_id > TRUE_ID and term_id < 0:
+            mantissa, scale = scaled_part(term_id)
+            return mantissa / 10**scale
+        return None
+    if term_id >= BASES[TAG_DOUBLE]:
+        return double_value(term_id)
+    whole = term_id - INTEGER_BASE
+    return float(whole) if -MOST <= whole <= MOST else None
+
+
 class Kinds(NamedTuple):
     """How many summands of each kind there are after each point."""
 
@@ -119,7 +178,7 @@ class Totals:
         terms: TermDictionary,
         rows: IntArray,
         kinds: Kinds | None,
-        binary: Limbs,
+        binary: Limbs | Exact,
         millionths: Limbs | None,
     ) -> None:
         self._terms, self._rows = terms, rows
@@ -140,7 +199,7 @@ class Totals:
         if not self._double.all():
             self._add_up(binary, millionths)
 
-    def _add_up(self, binary: Limbs, millionths: Limbs | None) -> None:
+    def _add_up(self, binary: Limbs | Exact, millionths: Limbs | None) -> None:
         """The totals that are integers or decimals; what does not fit is left to the definition."""
         whole, fits = binary.integers()
         if millionths is not None:

@@ -16,11 +16,13 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from itertools import pairwise
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
 
 from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.handful import Points
 from streamsparql.physical.pieces import Sweep
 from streamsparql.physical.slots import grown
 
@@ -33,9 +35,44 @@ MOST = 1 << 53
 _BITS = 32
 _MASK = (1 << _BITS) - 1
 _LARGEST = 1 << 62
-_FEW = 16
-"""Up to so many numbers Python's own integers are faster than arrays."""
+_FEW = 256
+"""Up to so many limbs Python's own integers are faster than arrays."""
+_REACH = 1000
+"""Exponents of the powers of two, up and down, by which doubles are scaled."""
 _TOP = 62  # bits of a rounded sum's integer: more than a double has, and one that tells the rest
+
+
+class Exact:
+    """Exact numbers, as multiples of 2**`base`; the base is not positive.
+
+    >>> Exact(-1, [3, -4]).doubles().tolist()
+    [1.5, -2.0]
+    """
+
+    def __init__(self, base: int, numbers: list[int]) -> None:
+        self._base, self._numbers = base, numbers
+
+    def integers(self) -> tuple[IntArray, BoolArray]:
+        """The numbers, which must be integers, and where they fit."""
+        exact = [number >> -self._base for number in self._numbers]
+        fits = [-_LARGEST < number < _LARGEST for number in exact]
+        small = [number if fit else 0 for number, fit in zip(exact, fits, strict=True)]
+        return np.array(small, np.int64), np.array(fits, np.bool_)
+
+    def doubles(self) -> FloatArray:
+        """The nearest doubles: quotients of Python's integers are rounded once, as IEEE 754 does."""
+        one = 1 << -self._base
+        try:
+            return np.array([number / one for number in self._numbers], np.float64)
+        except OverflowError:
+            return np.array([_quotient(number, one) for number in self._numbers], np.float64)
+
+
+def _quotient(number: int, one: int) -> float:
+    try:
+        return number / one
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 class Limbs:
@@ -47,15 +84,7 @@ class Limbs:
 
     def __init__(self, base: int, limbs: IntArray) -> None:
         self._base, self._limbs = base, limbs
-        self._few = limbs.shape[1] <= _FEW
-
-    def _exact(self) -> list[int]:
-        """Each number as one integer, which counts multiples of 2**`base`."""
-        rows = self._limbs.tolist()
-        return [
-            sum(limb << (_BITS * i) for i, limb in enumerate(number))
-            for number in (zip(*rows, strict=True) if rows else [()] * self._limbs.shape[1])
-        ]
+        self._few = limbs.size <= _FEW
 
     @cached_property
     def _carried(self) -> tuple[BoolArray, IntArray]:
@@ -66,11 +95,7 @@ class Limbs:
     def integers(self) -> tuple[IntArray, BoolArray]:
         """The numbers, which must be integers, and where they fit."""
         if self._few:
-            shift = max(0, -self._base)
-            exact = [number >> shift for number in self._exact()]
-            fits = [-_LARGEST < number < _LARGEST for number in exact]
-            small = (number if fit else 0 for number, fit in zip(exact, fits, strict=True))
-            return np.fromiter(small, np.int64, len(exact)), np.array(fits, np.bool_)
+            return Exact(self._base, _joined(self._limbs)).integers()
         negative, limbs = self._carried
         fit = np.ones(len(negative), np.bool_)
         values = np.zeros(len(negative), np.int64)
@@ -86,7 +111,80 @@ class Limbs:
     def doubles(self) -> FloatArray:
         """The nearest doubles, ties to even, as IEEE 754 rounds."""
         if self._few:
-            return np.array([_quotient(number, self._base) for number in self._exact()], np.float64)
+            return Exact(self._base, _joined(self._limbs)).doubles()
+        negative, limbs = self._carried
+        size = len(negative)
+        limbs = np.concatenate([np.zeros((3, size), np.int64), limbs])
+        some = limbs != 0
+        top = len(limbs) - 1 - np.argmax(some[::-1], axis=0)
+        top[~some.any(axis=0)] = 3
+        here = np.arange(size)
+        one, two, three = limbs[top, here], limbs[top - 1, here], limbs[top - 2, here]
+        for lower, limb in pairwise(some):
+            limb |= lower
+        rest = some[top - 3, here]
+        bits = np.frexp(one.astype(np.float64))[1].astype(np.int64)
+        shift = _TOP - _BITS - bits
+        back = np.maximum(-shift, 0)
+        value = (one << (_TOP - bits)) + np.where(
+            shift >= 0, two << np.maximum(shift, 0), two >> back
+        )
+        rest |= (two & ((1 << back) - 1)) != 0
+        low = np.minimum(_BITS - shift, _BITS)
+        value += np.where(shift > 0, three >> low, 0)
+        rest |= (three & ((1 << low) - 1)) != 0
+        value |= rest
+        exponent = self._base + _BITS * (top - 3) + bits - _TOP
+        with np.errstate(over="ignore", under="ignore"):
+            found: FloatArray = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
+        return np.where(negative, -found, found)
+
+
+def _joined(limbs: IntArray) -> list[int]:
+    """Each number as one integer."""
+    rows = limbs.tolist()
+    if not rows:
+        return [0] * limbs.shape[1]
+    numbers: list[int] = rows.pop()
+    while rows:
+        numbers = [(high << _BITS) + low for high, low in zip(numbers, rows.pop(), strict=True)]
+    return numbers
+
+
+def _split(numbers: list[int], limbs: int) -> IntArray:
+    """The numbers in so many limbs, all but the top one in [0, 2**32)."""
+    rows = []
+    for _ in range(limbs - 1):
+        rows.append([number & _MASK for number in numbers])
+        numbers = [number >> _BITS for number in numbers]
+    return np.array([*rows, numbers][:limbs], np.int64)
+
+
+def _carried(self) -> tuple[BoolArray, IntArray]:
+        """Which numbers are negative, and all without their sign, in limbs of 32 bits."""
+        negative = _carried(self._limbs)[-1] < 0
+        return negative, _carried(np.where(negative, -self._limbs, self._limbs))
+
+    def integers(self) -> tuple[IntArray, BoolArray]:
+        """The numbers, which must be integers, and where they fit."""
+        if self._few:
+            return Exact(self._base, _joined(self._limbs)).integers()
+        negative, limbs = self._carried
+        fit = np.ones(len(negative), np.bool_)
+        values = np.zeros(len(negative), np.int64)
+        for i, limb in enumerate(limbs):
+            exponent = self._base + _BITS * i
+            if exponent in (0, _BITS):
+                fit &= limb < 1 << (_BITS - 2 if exponent else _BITS)
+                values += (limb & _MASK) << exponent
+            elif exponent > 0:
+                fit &= limb == 0
+        return np.where(negative, -values, values), fit
+
+    def doubles(self) -> FloatArray:
+        """The nearest doubles, ties to even, as IEEE 754 rounds."""
+        if self._few:
+            return Exact(self._base, _joined(self._limbs)).doubles()
         negative, limbs = self._carried
         size = len(negative)
         limbs = np.concatenate([np.zeros((3, size), np.int64), limbs])
@@ -166,6 +264,27 @@ class ExactSums:
         deltas &= _MASK
         deltas *= np.where(mantissa < 0, -count, count)
         return Limbs(self._base, sweep.after(self._state, deltas))
+
+    def few(
+        self, points: Points, values: list[float], count: list[int], at: int
+    ) -> Exact | None:
+        """The sums after each point, whose events from `at` on add values; None where arrays must.
+
+        They must where limbs do not reach all values: those that have come so far mostly do.
+        """
+        limbs = len(self._state)
+        if self._state.shape[1] < points.capacity or not -_REACH <= self._base or not limbs:
+            return None
+        scale, bound = 2.0**-self._base, 2.0 ** min(_BITS * limbs, _REACH)
+        scaled = [value * scale for value in values]
+        if not (all(map(float.is_integer, scaled)) and -bound < min(scaled, default=0.0)):
+            return None
+        if max(scaled, default=0.0) >= bound:
+            return None
+        before = _joined(self._state.take(points.changed, 1))
+        found = points.sums(before, map(mul, map(int, scaled), count), at)
+        self._state[:, points.changed] = _split(points.finals(found), limbs)
+        return Exact(self._base, found)
 
     def _reach(self, low: int, high: int) -> None:
         """Makes the limbs reach these bits."""

@@ -59,7 +59,7 @@ class Given:
     """What NOW() is, in milliseconds."""
 
     def __post_init__(self) -> None:
-        """Times are whole numbers of milliseconds, and the horizon has a beginning before its end."""
+        """Times are whole milliseconds, and the horizon begins before it ends."""
         for name in ("start", "end", "max_delay", "leap"):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 0):
