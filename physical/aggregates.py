@@ -8,6 +8,7 @@ aggregates share, how many elements there are and what they add up to, is kept o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from streamsparql.algebra.errors import ExpressionError
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.elements import ByEnd, Unions, turned
 from streamsparql.physical.numbersums import NumberSums, Totals
-from streamsparql.physical.pieces import Sweep, Tally
+from streamsparql.physical.pieces import Points, Sweep, Tally
 from streamsparql.physical.ranks import Ranked, least
 from streamsparql.physical.terms import TermDictionary
 
@@ -83,9 +84,13 @@ class Flow:
         self.lane, self.sweep = lane, sweep
         self._new, self._ends, self._at = *events, at
         self._sums: dict[str, Totals] = {}
-        self._counts = self._wide(np.concatenate([self._new.counts(), -self._ends.counts()]))
         self.rows = lane.rows.after(sweep, self._counts)
         """How many elements there are after each point."""
+
+    @cached_property
+    def _counts(self) -> IntArray:
+        """What each event adds to the number of elements."""
+        return self._wide(np.concatenate([self._new.counts(), -self._ends.counts()]))
 
     def _wide(self, some: IntArray) -> IntArray:
         """Of the events of all lanes, 0 for those of others."""
@@ -118,6 +123,47 @@ class Flow:
         some[slots] = True
         parts = self.lane.live.find(lambda run: some[run.columns[SLOT]])
         return Batch.concat([self._ends.where(some[self._ends.columns[SLOT]]), *parts])
+
+
+class FewFlow(Flow):
+    """A flow of a few events."""
+
+    def __init__(self, lane: Lane, events: tuple[Batch, Batch], points: Points, at: int) -> None:
+        self.lane, self._points = lane, points
+        self._new, self._ends, self._at = *events, at
+        self._sums = {}
+        new, ends = events
+        self._count = [1] * len(new) if new.count is None else new.count.tolist()
+        self._count += [-1] * len(ends) if ends.count is None else (-ends.count).tolist()
+        self._rows = lane.rows.few(points, self._count, at)
+        self.rows = np.array(self._rows, np.int64)
+
+    @property
+    def sweep(self) -> Sweep:
+        """The points as arrays, for what needs them."""
+        return self._points.sweep
+
+    def bound(self, column: str) -> IntArray:
+        """How many elements have a term in a column after each point."""
+        tally = self.lane.unbound.setdefault(column, Tally())
+        ids = self._list(column)
+        if not tally.used and 0 not in ids:
+            return self.rows
+        none = [0 if i else n for i, n in zip(ids, self._count, strict=True)]
+        return self.rows - np.array(tally.few(self._points, none, self._at), np.int64)
+
+    def sums(self, column: str) -> Totals:
+        """What a column adds up to after each point."""
+        if column not in self._sums:
+            kept = self.lane.sums.setdefault(column, NumberSums(self.lane.terms))
+            found = kept.few(self._points, self._list(column), self._count, self._rows, self._at)
+            if found is not None:
+                self._sums[column] = found
+        return super().sums(column)
+
+    def _list(self, column: str) -> list[int]:
+        found: list[int] = self._new.columns[column].tolist()
+        return found + self._ends.columns[column].tolist()
 
 
 class Value(ABC):

@@ -13,25 +13,32 @@ oldest value that still stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from streamsparql.algebra import group
 from streamsparql.algebra.plan import Plan
-from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
+from streamsparql.physical.aggregates import SLOT, VALUES, Call, FewFlow, Flow, Lane, value_of
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.elements import ByEnd, Queue, in_time, turned
 from streamsparql.physical.intervals import blocks, firsts
 from streamsparql.physical.operator import INFINITY, Operator, Step
-from streamsparql.physical.pieces import Sweep
+from streamsparql.physical.pieces import Points, Sweep
 from streamsparql.physical.slots import Slots, grown, order_by
 from streamsparql.physical.terms import TermDictionary
 
 __all__ = ["Aggregation", "Annotate", "Call"]
 
+FEW = 256
+"""Up to so many events Python is faster than arrays."""
+
 _MANY = 1024
+
+Ids: TypeAlias = tuple[int, ...]
+Events: TypeAlias = list[tuple[Batch, Batch]]
+"""What starts and what ends, of each lane."""
 
 
 class Aggregation(Operator):
@@ -119,7 +126,16 @@ class Aggregation(Operator):
             times = np.concatenate([batch.start for batch in parts])
         if self._always():
             times = np.maximum(times, self._begin)
-        sweep = Sweep(slots, times, self._slots.capacity)
+        if len(slots) <= FEW:
+            self._few(events, Points(slots, times, self._slots.capacity))
+        else:
+            self._many(events, Sweep(slots, times, self._slots.capacity))
+        if 8 * self._gone > len(self._slots):
+            self._slots.keep(self._since < INFINITY)
+            self._gone = 0
+
+    def _many(self, events: Events, sweep: Sweep) -> None:
+        """Takes in the events of a sweep, lane by lane."""
         flows, at = [], 0
         for lane, pair in zip(self._lanes, events, strict=True):
             flows.append(Flow(lane, pair, sweep, at))
@@ -130,9 +146,25 @@ class Aggregation(Operator):
         exists = np.ones(len(sweep), np.bool_) if self._always() else flows[0].rows > 0
         self._emit(sweep, exists, values)
         self._gone += int(np.count_nonzero(~exists[sweep.final]))
-        if 8 * self._gone > len(self._slots):
-            self._slots.keep(self._since < INFINITY)
-            self._gone = 0
+
+    def _few(self, events: Events, points: Points) -> None:
+        """The same for a few events, in plain Python."""
+        flows, at = [], 0
+        for lane, pair in zip(self._lanes, events, strict=True):
+            flows.append(FewFlow(lane, pair, points, at))
+            at += len(pair[0]) + len(pair[1])
+        found = [value.after(flows[place]).tolist() for place, value in self._values]
+        values = [*zip(*found, strict=True)] if found else [()] * len(points)
+        exists = [True] * len(points) if self._always() else [n > 0 for n in flows[0].rows.tolist()]
+        slots = points.changed
+        since, standing = self._since[slots].tolist(), self._standing[:, slots].T.tolist()
+        over, since, standing = turns(points, exists, values, since, [*map(tuple, standing)])
+        if over:
+            columns = np.array(over, np.int64).T
+            self._put(columns[0], columns[1], columns[2], columns[3:])
+        self._since[slots] = since
+        self._standing[:, slots] = np.array(standing, np.int64).T
+        self._gone += since.count(INFINITY)
 
     def _emit(self, sweep: Sweep, exists: BoolArray, values: IntArray) -> None:
         """Puts out the values that the points end, and keeps those that stand after the last."""
@@ -273,6 +305,48 @@ class Annotate(Operator):
             yield from part.held()
         for run in self._rows.runs():
             yield from (run.columns[name] for name in self.inputs[0].names)
+
+
+class Turns(NamedTuple):
+    """Values that are over, each a slot, a start, an end and ids; and what stands, by slot."""
+
+    over: list[Ids]
+    since: list[int]
+    standing: list[Ids]
+
+
+def turns(
+    points: Points,
+    exists: Iterable[bool],
+    values: Iterable[Ids],
+    since: list[int],
+    standing: list[Ids],
+) -> Turns:
+    """How the values of slots turn at each point: what stood since when before, and after it.
+
+    >>> points = Points(np.array([0, 0]), np.array([5, 8]), 1)
+    >>> turns(points, [True, True], [(1,), (2,)], [3], [(1,)])
+    Turns(over=[(0, 3, 8, 1)], since=[8], standing=[(2,)])
+    """
+    over: list[Ids] = []
+    before, last = iter(zip(since, standing, strict=True)), -1
+    ended: list[tuple[int, Ids]] = []
+    begun, stood = INFINITY, values  # of the slot that the loop is at
+    for slot, time, here, value in zip(points.slots, points.times, exists, values, strict=True):
+        if slot != last:
+            if last >= 0:
+                ended.append((begun, stood))
+            last, (begun, stood) = slot, next(before)
+        if here and begun < INFINITY and value == stood:
+            continue
+        if begun < time:
+            over.append((slot, begun, time, *stood))
+        if here:
+            begun, stood = time, value
+        else:
+            begun = INFINITY
+    ended.append((begun, stood))
+    return Turns(over, *map(list, zip(*ended, strict=True)))
 
 
 def _apart(call: Call) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import compress, repeat
 from operator import eq
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.algebra.numeric import INTEGERS
+from streamsparql.algebra.numeric import EXACT, INTEGERS, Number
 from streamsparql.algebra.terms import XSD, Literal
 from streamsparql.algebra.values import literal_of
 from streamsparql.physical.batch import BoolArray, IntArray
@@ -428,3 +429,14 @@ def _millionths(plain: _Plain) -> IntArray:
     factor = 10 ** np.maximum(6 - plain.scale, 0)
     fits = np.abs(plain.mantissa) < (1 << 53) // factor
     return np.where(fits, plain.mantissa * factor, NOT_EXACT)
+
+
+def exact_of(value: Number) -> int:
+    """An integer as it is, a decimal in millionths, where that can be relied on."""
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 63 else NOT_EXACT
+    if isinstance(value, Decimal) and value.copy_abs() < 1 << 53:
+        scaled = EXACT.scaleb(value, 6)
+        if scaled.copy_abs() < 1 << 53 and scaled == int(scaled):
+            return int(scaled)
+    return NOT_EXACT

@@ -9,15 +9,29 @@ exception; such a group, and one with other numbers, is left to the definition.
 from __future__ import annotations
 
 from decimal import Context, Decimal
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from streamsparql.algebra.terms import XSD
 from streamsparql.physical.batch import BoolArray, IntArray
-from streamsparql.physical.numbers import DECIMAL, DOUBLE, INTEGER, NO_NUMBER
-from streamsparql.physical.pieces import Sweep, Tally
-from streamsparql.physical.sums import MOST, ExactSums, FloatArray, Limbs, parts
+from streamsparql.physical.numbers import (
+    BASES,
+    DECIMAL,
+    DOUBLE,
+    INTEGER,
+    INTEGER_BASE,
+    MANTISSA_BASE,
+    NO_NUMBER,
+    SCALES,
+    TAG_DECIMAL,
+    TAG_DOUBLE,
+    TAG_OTHER,
+    TRUE_ID,
+    double_value,
+)
+from streamsparql.physical.pieces import Points, Sweep, Tally
+from streamsparql.physical.sums import MOST, Exact, ExactSums, FloatArray, Limbs, parts
 from streamsparql.physical.terms import TermDictionary
 
 _MANY = 1 << 20
@@ -25,6 +39,7 @@ _ALL = 1 << 30
 """Multiplicities beyond this, of a row and of a group, are out of the ordinary: limbs overflow."""
 
 _MILLION = 10**6
+_MOST = 1 << 16
 _QUOTIENTS = Context(prec=34)
 _LARGEST = 1 << 62
 
@@ -102,7 +117,6 @@ class NumberSums:
             exact = self._millionths.after(sweep, added.millionths, zero, plain)
         return Totals(self._terms, rows, kinds, binary, exact)
 
-
     def few(
         self, points: Points, ids: list[int], count: list[int], rows: list[int], at: int
     ) -> Totals | None:
@@ -150,15 +164,15 @@ def worth(term_id: int) -> float | None:
     >>> worth(int(TermDictionary().of_doubles(np.array([2.5]))[0])), worth(7)
     (2.5, None)
     """
-    if not term_id < BASES[TAG_DECIMAL]:
-        if term_id > TRUE_ID and term_id < 0:
-            mantissa, scale = scaled_part(term_id)
-            return mantissa / 10**scale
-        return None
-    if term_id >= BASES[TAG_DOUBLE]:
+    if term_id < BASES[TAG_DOUBLE]:
+        whole = term_id - INTEGER_BASE
+        return float(whole) if -MOST <= whole <= MOST else None
+    if term_id < BASES[TAG_DECIMAL]:
         return double_value(term_id)
-    whole = term_id - INTEGER_BASE
-    return float(whole) if -MOST <= whole <= MOST else None
+    if not TRUE_ID < term_id < 0:
+        return None
+    mantissa, scale = divmod(term_id - BASES[TAG_OTHER], SCALES)
+    return (mantissa - MANTISSA_BASE) / 10**scale
 
 
 class Kinds(NamedTuple):

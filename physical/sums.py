@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsparql.physical.batch import BoolArray, IntArray
-from streamsparql.physical.handful import Points
-from streamsparql.physical.pieces import Sweep
+from streamsparql.physical.pieces import Points, Sweep
 from streamsparql.physical.slots import grown
 
 FloatArray = npt.NDArray[np.float64]

@@ -33,6 +33,7 @@ from streamsparql.physical.lexical import (
     NOT_EXACT,
     NUMBER_ENDS,
     Spans,
+    exact_of,
     few_ids,
     inlined_id,
     inlined_ids,
@@ -84,6 +85,7 @@ __all__ = [
 
 _UNKNOWN = -1  # of a kind: nobody has asked yet
 _HANDFUL = 16  # below so many texts each is read by itself
+_LITTLE = 64  # up to so many a dict is faster than Arrow
 _FEW = 256  # from so many on arrays are faster than Python's loops
 _MILLION = 10**6
 
@@ -338,9 +340,14 @@ class TermDictionary:
 
     def dictionary(self, ids: IntArray) -> pa.DictionaryArray:
         """The terms in N-Triples syntax, each written once."""
-        encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
-        texts = self._texts_of(encoded.dictionary.to_numpy())
-        return pa.DictionaryArray.from_arrays(encoded.indices, texts)
+        if len(ids) < _LITTLE and ids.all():
+            codes: dict[int, int] = {}
+            where = [codes.setdefault(term_id, len(codes)) for term_id in ids.tolist()]
+            indices, distinct = pa.array(where, pa.int32()), np.fromiter(codes, np.int64)
+        else:
+            encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
+            indices, distinct = encoded.indices, encoded.dictionary.to_numpy()
+        return pa.DictionaryArray.from_arrays(indices, self._texts_of(distinct))
 
     def _texts_of(self, ids: IntArray) -> pa.Array:
         """The texts of ids, none of them 0."""
@@ -450,7 +457,7 @@ class TermDictionary:
         if isinstance(value, int | Decimal | float) and type(value) is not bool:
             self._kinds[entry] = _KIND_OF[type(value)]
             self._values[entry] = double(value)
-            self._exact[entry] = _exact(value)
+            self._exact[entry] = exact_of(value)
 
     # -- Numbers to terms -------------------------------------------------------------------
 
@@ -581,17 +588,3 @@ class TermDictionary:
         self._free = np.concatenate([self._free, freed])
         self._floor = len(self)
         return len(freed)
-
-
-# -- The value of a number ----------------------------------------------------------------------
-
-
-def _exact(value: Number) -> int:
-    """An integer as it is, a decimal in millionths, where that can be relied on."""
-    if isinstance(value, int):
-        return value if abs(value) < 1 << 63 else NOT_EXACT
-    if isinstance(value, Decimal) and value.copy_abs() < 1 << 53:
-        scaled = EXACT.scaleb(value, 6)
-        if scaled.copy_abs() < 1 << 53 and scaled == int(scaled):
-            return int(scaled)
-    return NOT_EXACT
