@@ -156,7 +156,7 @@ def test_any_query_over_static_data(text: str, over: Data) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_operators(family: str) -> None:
-    @settings(max_examples=100)
+    @settings(max_examples=120)
     @given(of_family(family), dense, modes)
     def agrees(text: str, over: Data, mode: Mode) -> None:
         check(text, over, mode)
