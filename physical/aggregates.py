@@ -47,7 +47,7 @@ class Lane:
         self.live = ByEnd(self.columns)
         self.rows = Tally()
         self.unbound: dict[str, Tally] = {}
-        self.sums: dict[str, NumberSums] = {}
+        self._sums: dict[str, NumberSums] = {}
         self._unions = Unions(self.columns) if distinct else None
         self._coming = ByEnd(self.columns)
 
@@ -63,6 +63,12 @@ class Lane:
     def __len__(self) -> int:
         waiting = 0 if self._unions is None else len(self._unions)
         return len(self.live) + len(self._coming) + waiting
+
+    def sums_of(self, column: str) -> NumberSums:
+        """The sums of a column."""
+        if column not in self._sums:
+            self._sums[column] = NumberSums(self.terms)
+        return self._sums[column]
 
     def ended(self) -> None:
         """Drops what never ends: the end of the input has come."""
@@ -81,11 +87,16 @@ class Flow:
     """A lane's events in a sweep, of which they are a part, and what they come to."""
 
     def __init__(self, lane: Lane, events: tuple[Batch, Batch], sweep: Sweep, at: int) -> None:
-        self.lane, self.sweep = lane, sweep
+        self.lane, self._sweep = lane, sweep
         self._new, self._ends, self._at = *events, at
         self._sums: dict[str, Totals] = {}
         self.rows = lane.rows.after(sweep, self._counts)
         """How many elements there are after each point."""
+
+    @property
+    def sweep(self) -> Sweep:
+        """The points."""
+        return self._sweep
 
     @cached_property
     def _counts(self) -> IntArray:
@@ -113,8 +124,8 @@ class Flow:
     def sums(self, column: str) -> Totals:
         """What a column adds up to after each point."""
         if column not in self._sums:
-            kept = self.lane.sums.setdefault(column, NumberSums(self.lane.terms))
-            self._sums[column] = kept.after(self.sweep, self._ids(column), self._counts, self.rows)
+            kept, ids = self.lane.sums_of(column), self._ids(column)
+            self._sums[column] = kept.after(self.sweep, ids, self._counts, self.rows)
         return self._sums[column]
 
     def elements(self, slots: IntArray) -> Batch:
@@ -132,9 +143,9 @@ class FewFlow(Flow):
         self.lane, self._points = lane, points
         self._new, self._ends, self._at = *events, at
         self._sums = {}
-        new, ends = events
-        self._count = [1] * len(new) if new.count is None else new.count.tolist()
-        self._count += [-1] * len(ends) if ends.count is None else (-ends.count).tolist()
+        new, ends = (batch.count for batch in events)
+        self._count: list[int] = [1] * len(self._new) if new is None else new.tolist()
+        self._count += [-1] * len(self._ends) if ends is None else (-ends).tolist()
         self._rows = lane.rows.few(points, self._count, at)
         self.rows = np.array(self._rows, np.int64)
 
@@ -155,15 +166,16 @@ class FewFlow(Flow):
     def sums(self, column: str) -> Totals:
         """What a column adds up to after each point."""
         if column not in self._sums:
-            kept = self.lane.sums.setdefault(column, NumberSums(self.lane.terms))
-            found = kept.few(self._points, self._list(column), self._count, self._rows, self._at)
+            kept, ids = self.lane.sums_of(column), self._list(column)
+            found = kept.few(self._points, ids, self._count, self._rows, self._at)
             if found is not None:
                 self._sums[column] = found
         return super().sums(column)
 
     def _list(self, column: str) -> list[int]:
-        found: list[int] = self._new.columns[column].tolist()
-        return found + self._ends.columns[column].tolist()
+        both: list[int] = self._new.columns[column].tolist()
+        both += self._ends.columns[column].tolist()
+        return both
 
 
 class Value(ABC):

@@ -13,8 +13,8 @@ oldest value that still stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -154,16 +154,20 @@ class Aggregation(Operator):
             flows.append(FewFlow(lane, pair, points, at))
             at += len(pair[0]) + len(pair[1])
         found = [value.after(flows[place]).tolist() for place, value in self._values]
-        values = [*zip(*found, strict=True)] if found else [()] * len(points)
+        values: list[Ids] = [*zip(*found, strict=True)] if found else [()] * len(points)
         exists = [True] * len(points) if self._always() else [n > 0 for n in flows[0].rows.tolist()]
         slots = points.changed
-        since, standing = self._since[slots].tolist(), self._standing[:, slots].T.tolist()
-        over, since, standing = turns(points, exists, values, since, [*map(tuple, standing)])
+        before = map(tuple, self._standing[:, slots].T.tolist())
+        standing = dict(
+            zip(slots.tolist(), zip(self._since[slots].tolist(), before, strict=True), strict=True)
+        )
+        over = turns(points, exists, values, standing)
         if over:
             columns = np.array(over, np.int64).T
             self._put(columns[0], columns[1], columns[2], columns[3:])
+        since, after = zip(*standing.values(), strict=True)
         self._since[slots] = since
-        self._standing[:, slots] = np.array(standing, np.int64).T
+        self._standing[:, slots] = np.array(after, np.int64).T
         self._gone += since.count(INFINITY)
 
     def _emit(self, sweep: Sweep, exists: BoolArray, values: IntArray) -> None:
@@ -307,46 +311,26 @@ class Annotate(Operator):
             yield from (run.columns[name] for name in self.inputs[0].names)
 
 
-class Turns(NamedTuple):
-    """Values that are over, each a slot, a start, an end and ids; and what stands, by slot."""
-
-    over: list[Ids]
-    since: list[int]
-    standing: list[Ids]
-
-
 def turns(
-    points: Points,
-    exists: Iterable[bool],
-    values: Iterable[Ids],
-    since: list[int],
-    standing: list[Ids],
-) -> Turns:
-    """How the values of slots turn at each point: what stood since when before, and after it.
+    points: Points, exists: list[bool], values: list[Ids], standing: dict[int, tuple[int, Ids]]
+) -> list[Ids]:
+    """The values that points end, each a slot, a start, an end and ids.
 
-    >>> points = Points(np.array([0, 0]), np.array([5, 8]), 1)
-    >>> turns(points, [True, True], [(1,), (2,)], [3], [(1,)])
-    Turns(over=[(0, 3, 8, 1)], since=[8], standing=[(2,)])
+    `standing` is by slot since when values stand, and which; it becomes what it is in the end.
+
+    >>> points, standing = Points(np.array([0, 0]), np.array([5, 8]), 1), {0: (3, (1,))}
+    >>> turns(points, [True, True], [(1,), (2,)], standing), standing
+    ([(0, 3, 8, 1)], {0: (8, (2,))})
     """
     over: list[Ids] = []
-    before, last = iter(zip(since, standing, strict=True)), -1
-    ended: list[tuple[int, Ids]] = []
-    begun, stood = INFINITY, values  # of the slot that the loop is at
     for slot, time, here, value in zip(points.slots, points.times, exists, values, strict=True):
-        if slot != last:
-            if last >= 0:
-                ended.append((begun, stood))
-            last, (begun, stood) = slot, next(before)
-        if here and begun < INFINITY and value == stood:
+        since, before = standing[slot]
+        if here and since < INFINITY and value == before:
             continue
-        if begun < time:
-            over.append((slot, begun, time, *stood))
-        if here:
-            begun, stood = time, value
-        else:
-            begun = INFINITY
-    ended.append((begun, stood))
-    return Turns(over, *map(list, zip(*ended, strict=True)))
+        if since < time:
+            over.append((slot, since, time, *before))
+        standing[slot] = (time, value) if here else (INFINITY, before)
+    return over
 
 
 def _apart(call: Call) -> bool:

@@ -9,7 +9,7 @@ exception; such a group, and one with other numbers, is left to the definition.
 from __future__ import annotations
 
 from decimal import Context, Decimal
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from streamsparql.physical.numbers import (
     TAG_DOUBLE,
     TAG_OTHER,
     TRUE_ID,
-    double_value,
+    double_values,
 )
 from streamsparql.physical.pieces import Points, Sweep, Tally
 from streamsparql.physical.sums import MOST, Exact, ExactSums, FloatArray, Limbs, parts
@@ -39,7 +39,7 @@ _ALL = 1 << 30
 """Multiplicities beyond this, of a row and of a group, are out of the ordinary: limbs overflow."""
 
 _MILLION = 10**6
-_MOST = 1 << 16
+_MOST = 1 << 14
 _QUOTIENTS = Context(prec=34)
 _LARGEST = 1 << 62
 
@@ -124,7 +124,7 @@ class NumberSums:
 
         Common are doubles and whole numbers, inlined, in groups that have seen no other.
         """
-        if self._bad.used or self._strange.used or self._decimals.used:
+        if not ids or self._bad.used or self._strange.used or self._decimals.used:
             return None
         values = self._values(ids)
         if values is None or max(count) > _MANY or min(count) < -_MANY or max(rows) >= _ALL:
@@ -134,45 +134,48 @@ class NumberSums:
             return None
         numbers, kinds = np.array(rows, np.int64), None
         if self._others.used or min(ids) < BASES[TAG_DOUBLE]:
-            whole = (n if i < BASES[TAG_DOUBLE] else 0 for i, n in zip(ids, count, strict=True))
+            whole = [n if i < BASES[TAG_DOUBLE] else 0 for i, n in zip(ids, count, strict=True)]
             none = np.zeros(len(points), np.int64)
-            others = np.array(self._others.few(points, [*whole], at), np.int64)
+            others = np.array(self._others.few(points, whole, at), np.int64)
             kinds = Kinds(none, none, none, numbers - others)
         return Totals(self._terms, numbers, kinds, binary, None)
 
     def _values(self, ids: list[int]) -> list[float] | None:
-        """What inlined doubles and whole numbers are worth; None if there are others.
+        """What common numbers are worth; None if there are others.
 
         A bounded cache: what comes goes again.
         """
-        values = [*map(self._worth.get, ids)]
-        if None in values:
-            if len(self._worth) > _MOST:
-                self._worth.clear()
-            for i, value in enumerate(values):
-                if value is None:
-                    found = worth(ids[i])
-                    if found is None:
-                        return None
-                    values[i] = self._worth[ids[i]] = found
-        return cast(list[float], values)
+        new = [i for i in ids if i not in self._worth]
+        if new:
+            found = worth(new)
+            if found is None:
+                return None
+            if len(self._worth) + len(found) > _MOST:
+                found, self._worth = worth(ids) or {}, {}
+            self._worth.update(found)
+        return [*map(self._worth.__getitem__, ids)]
 
 
-def worth(term_id: int) -> float | None:
-    """The value of an inlined double, or whole number that is a double; None of others.
+def worth(ids: list[int]) -> dict[int, float] | None:
+    """The values of inlined doubles and whole numbers up to 2**53; None if there are others.
 
-    >>> worth(int(TermDictionary().of_doubles(np.array([2.5]))[0])), worth(7)
-    (2.5, None)
+    >>> one = int(TermDictionary().of_doubles(np.array([2.5]))[0])
+    >>> worth([one]) == {one: 2.5}, worth([7])
+    (True, None)
     """
-    if term_id < BASES[TAG_DOUBLE]:
-        whole = term_id - INTEGER_BASE
-        return float(whole) if -MOST <= whole <= MOST else None
-    if term_id < BASES[TAG_DECIMAL]:
-        return double_value(term_id)
-    if not TRUE_ID < term_id < 0:
-        return None
-    mantissa, scale = divmod(term_id - BASES[TAG_OTHER], SCALES)
-    return (mantissa - MANTISSA_BASE) / 10**scale
+    found: dict[int, float] = dict(zip(ids, double_values(np.array(ids)).tolist(), strict=True))
+    for term_id in found:
+        if term_id < BASES[TAG_DOUBLE]:
+            whole = term_id - INTEGER_BASE
+            if abs(whole) > MOST:
+                return None
+            found[term_id] = float(whole)
+        elif term_id >= BASES[TAG_DECIMAL]:
+            if not TRUE_ID < term_id < 0:
+                return None
+            mantissa, scale = divmod(term_id - BASES[TAG_OTHER], SCALES)
+            found[term_id] = (mantissa - MANTISSA_BASE) / 10**scale
+    return found
 
 
 class Kinds(NamedTuple):

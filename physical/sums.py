@@ -59,7 +59,7 @@ class Exact:
         return np.array(small, np.int64), np.array(fits, np.bool_)
 
     def doubles(self) -> FloatArray:
-        """The nearest doubles: quotients of Python's integers are rounded once, as IEEE 754 does."""
+        """The nearest doubles: a quotient of Python's integers is rounded once."""
         one = 1 << -self._base
         try:
             return np.array([number / one for number in self._numbers], np.float64)
@@ -159,67 +159,6 @@ def _split(numbers: list[int], limbs: int) -> IntArray:
     return np.array([*rows, numbers][:limbs], np.int64)
 
 
-def _carried(self) -> tuple[BoolArray, IntArray]:
-        """Which numbers are negative, and all without their sign, in limbs of 32 bits."""
-        negative = _carried(self._limbs)[-1] < 0
-        return negative, _carried(np.where(negative, -self._limbs, self._limbs))
-
-    def integers(self) -> tuple[IntArray, BoolArray]:
-        """The numbers, which must be integers, and where they fit."""
-        if self._few:
-            return Exact(self._base, _joined(self._limbs)).integers()
-        negative, limbs = self._carried
-        fit = np.ones(len(negative), np.bool_)
-        values = np.zeros(len(negative), np.int64)
-        for i, limb in enumerate(limbs):
-            exponent = self._base + _BITS * i
-            if exponent in (0, _BITS):
-                fit &= limb < 1 << (_BITS - 2 if exponent else _BITS)
-                values += (limb & _MASK) << exponent
-            elif exponent > 0:
-                fit &= limb == 0
-        return np.where(negative, -values, values), fit
-
-    def doubles(self) -> FloatArray:
-        """The nearest doubles, ties to even, as IEEE 754 rounds."""
-        if self._few:
-            return Exact(self._base, _joined(self._limbs)).doubles()
-        negative, limbs = self._carried
-        size = len(negative)
-        limbs = np.concatenate([np.zeros((3, size), np.int64), limbs])
-        some = limbs != 0
-        top = len(limbs) - 1 - np.argmax(some[::-1], axis=0)
-        top[~some.any(axis=0)] = 3
-        here = np.arange(size)
-        one, two, three = limbs[top, here], limbs[top - 1, here], limbs[top - 2, here]
-        for lower, limb in pairwise(some):
-            limb |= lower
-        rest = some[top - 3, here]
-        bits = np.frexp(one.astype(np.float64))[1].astype(np.int64)
-        shift = _TOP - _BITS - bits
-        back = np.maximum(-shift, 0)
-        value = (one << (_TOP - bits)) + np.where(
-            shift >= 0, two << np.maximum(shift, 0), two >> back
-        )
-        rest |= (two & ((1 << back) - 1)) != 0
-        low = np.minimum(_BITS - shift, _BITS)
-        value += np.where(shift > 0, three >> low, 0)
-        rest |= (three & ((1 << low) - 1)) != 0
-        value |= rest
-        exponent = self._base + _BITS * (top - 3) + bits - _TOP
-        with np.errstate(over="ignore", under="ignore"):
-            found: FloatArray = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
-        return np.where(negative, -found, found)
-
-
-def _quotient(number: int, exponent: int) -> float:
-    """number * 2**exponent, rounded once: so are quotients of Python's integers."""
-    try:
-        return float(number << exponent) if exponent >= 0 else number / (1 << -exponent)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
-
-
 def _carried(limbs: IntArray) -> IntArray:
     """The same numbers with all limbs but a new top one in [0, 2**32)."""
     carried = np.empty((len(limbs) + 1, limbs.shape[1]), np.int64)
@@ -264,15 +203,13 @@ class ExactSums:
         deltas *= np.where(mantissa < 0, -count, count)
         return Limbs(self._base, sweep.after(self._state, deltas))
 
-    def few(
-        self, points: Points, values: list[float], count: list[int], at: int
-    ) -> Exact | None:
+    def few(self, points: Points, values: list[float], count: list[int], at: int) -> Exact | None:
         """The sums after each point, whose events from `at` on add values; None where arrays must.
 
         They must where limbs do not reach all values: those that have come so far mostly do.
         """
         limbs = len(self._state)
-        if self._state.shape[1] < points.capacity or not -_REACH <= self._base or not limbs:
+        if not limbs or self._state.shape[1] < points.capacity or self._base < -_REACH:
             return None
         scale, bound = 2.0**-self._base, 2.0 ** min(_BITS * limbs, _REACH)
         scaled = [value * scale for value in values]
