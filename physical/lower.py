@@ -35,7 +35,7 @@ from streamsparql.physical.lower_path import Ends, ways
 from streamsparql.physical.match import Bound, Columns, Equal, TriplePatternMatching
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.order import Ranking
-from streamsparql.physical.shape import Projection
+from streamsparql.physical.shape import narrowed
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.physical.union import Union
 from streamsparql.physical.window import (
@@ -70,7 +70,7 @@ class Lowered(NamedTuple):
         if self.ranking is None:
             return self.operator
         kept = [n for n in self.operator.names if n not in self.ranking.columns]
-        return Projection(self.operator, kept)
+        return narrowed(self.operator, kept)
 
 
 class At(NamedTuple):
@@ -210,7 +210,7 @@ class Lowering:
     def _path(self, node: p.Path, at: At) -> Steps[Operator]:
         data = yield self._data(node.input, at)
         if data.names != TRIPLE:
-            data = Projection(data, TRIPLE)
+            data = narrowed(data, TRIPLE)
         places = ((node.subject, FROM), (node.object, TO))
         fixed = [self._term_row(end, name) for end, name in places if not isinstance(end, Variable)]
         if at.outer is None:

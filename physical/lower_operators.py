@@ -46,7 +46,7 @@ from streamsparql.physical.lower_exists import Outer, OuterRows, agree, reads, s
 from streamsparql.physical.match import Bound, Columns, Constants, Equal
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.order import OrderBy
-from streamsparql.physical.shape import Projection, Tag
+from streamsparql.physical.shape import Tag, narrowed
 from streamsparql.physical.slice import Slice
 from streamsparql.physical.union import Union
 
@@ -123,7 +123,7 @@ def left_join(low: Lowering, node: join.LeftJoin, at: At) -> Steps[Lowered]:
         pairs = yield _marked(low, pairs, variable, pattern, at)
     assert node.condition is not None
     passing = Filter(pairs, node.condition, low.compiled(node.condition, at))
-    return low.made(LeftJoinOn(tagged, Projection(passing, names), row))
+    return low.made(LeftJoinOn(tagged, narrowed(passing, names), row))
 
 
 def minus(low: Lowering, node: join.Minus, at: At) -> Steps[Lowered]:
@@ -167,7 +167,7 @@ def semi_join(low: Lowering, node: f.SemiJoin | f.AntiJoin, at: At) -> Steps[Low
 
 
 def _untagged(rows: Operator, names: tuple[str, ...]) -> Operator:
-    return rows if rows.names == names else Projection(rows, names)
+    return narrowed(rows, names)
 
 
 Asked = tuple[Operator, Operator, list[tuple[str, str]] | None]
@@ -179,7 +179,7 @@ def _asked(low: Lowering, rows: Operator, pattern: Plan, at: At) -> Steps[Asked]
     if at.outer is None and stands_alone(pattern, frozenset(own)):
         answers = yield low.rows(pattern, at)
         shared = [name for name in answers.names if name in own]
-        return rows, Projection(answers, shared), None
+        return rows, narrowed(answers, shared), None
     seen = frozenset(own) | (at.outer.visible if at.outer else frozenset())
     relevant = sorted(reads(pattern) & seen)
     made = low.new_row()
@@ -220,7 +220,7 @@ def projection(low: Lowering, node: shape.Projection, at: At) -> Steps[Lowered]:
     rows = yield low.plan(node.input, inside)
     names = [variable.name for variable in node.variables]
     hidden = () if rows.ranking is None else rows.ranking.columns
-    narrow = low.over(rows, Projection(rows.operator, [*names, *carried(at), *hidden]))
+    narrow = low.over(rows, narrowed(rows.operator, [*names, *carried(at), *hidden]))
     return low.over(narrow, Collapse(narrow.operator)) if _worth_counting(node.input) else narrow
 
 
@@ -344,7 +344,7 @@ def annotate(low: Lowering, node: group.Annotate, at: At) -> Steps[Lowered]:
     keys = [key.name for key in node.keys] + list(carried(at))
     made = Annotate(rows, keys, call, low.terms)
     names = dict.fromkeys((*below.operator.names, node.variable.name))
-    return low.over(below, Projection(made, tuple(names)))
+    return low.over(below, narrowed(made, tuple(names)))
 
 
 # -- graphs and forms -----------------------------------------------------------------------------
@@ -387,7 +387,7 @@ def construct(low: Lowering, node: graph.Construct, at: At) -> Steps[Lowered]:
 def describe(low: Lowering, node: graph.Describe, at: At) -> Steps[Lowered]:
     """DESCRIBE: the triples of the resources and of the blank nodes that these lead to."""
     rows = yield low.rows(node.input, at)
-    data = Projection((yield low.rows(node.data, at)), TRIPLE)
+    data = narrowed((yield low.rows(node.data, at)), TRIPLE)
     subject, _, value = TRIPLE
     asked = []
     for resource in node.resources:

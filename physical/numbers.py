@@ -284,18 +284,22 @@ class InlinedTexts:
         """The texts of ids."""
         if len(ids) > _TOO_MANY:
             return _written(ids)
-        asked = ids.tolist()
+        return pa.array(self.listed(ids.tolist()), pa.string())
+
+    def listed(self, asked: list[int]) -> list[str | None]:
+        """The same of a list; none is None."""
         found: list[str | None] = [*map(self._known.get, asked)]
         missed = [k for k, text in enumerate(found) if text is None]
         if missed:
             new = [asked[k] for k in missed]
-            texts = _few_texts(new) if len(new) <= _FEW else _written(ids[missed]).to_pylist()
+            few = len(new) <= _FEW
+            texts = _few_texts(new) if few else _written(np.array(new, np.int64)).to_pylist()
             if len(self._known) + len(new) > _MOST:
                 self._known.clear()
             self._known.update(zip(new, texts, strict=True))
             for k, text in zip(missed, texts, strict=True):
                 found[k] = text
-        return pa.array(found, pa.string())
+        return found
 
 
 _FEW, _TOO_MANY, _MOST = 64, 1 << 15, 1 << 16

@@ -45,7 +45,7 @@ class Clip(Operator):
         if len(self._waiting):
             self._waiting.push(batch)
             batch = self._waiting.release(INFINITY)
-        if len(batch):
+        if len(batch) and (batch.start[0] < self.begin or self.end < INFINITY):
             start, end = np.maximum(batch.start, self.begin), np.minimum(batch.end, self.end)
             batch = batch.over(start, end).where(start < end)
         return batch, INFINITY if watermark >= self.end else watermark

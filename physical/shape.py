@@ -36,6 +36,17 @@ class Projection(Stateless):
         return " ".join(f"?{name}" for name in self.names if not name.startswith("."))
 
 
+def narrowed(rows: Operator, names: Sequence[str]) -> Operator:
+    """The rows with just these columns, in this order; themselves where they have no others.
+
+    >>> from streamsparql.physical.access import Always
+    >>> rows = Always.of({"x": np.array([7])}, 1)
+    >>> narrowed(rows, ["x"]) is rows, narrowed(rows, []).names
+    (True, ())
+    """
+    return rows if rows.names == tuple(names) else Projection(rows, names)
+
+
 class Tag(Stateless):
     """Gives each row a number of its own, in a hidden column, so that it can be found again.
 

@@ -85,7 +85,8 @@ __all__ = [
 
 _UNKNOWN = -1  # of a kind: nobody has asked yet
 _HANDFUL = 16  # below so many texts each is read by itself
-_LITTLE = 64  # up to so many a dict is faster than Arrow
+_LITTLE = 64  # so few are written by Python faster than by Arrow
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _FEW = 256  # from so many on arrays are faster than Python's loops
 _MILLION = 10**6
 
@@ -340,14 +341,18 @@ class TermDictionary:
 
     def dictionary(self, ids: IntArray) -> pa.DictionaryArray:
         """The terms in N-Triples syntax, each written once."""
-        if len(ids) < _LITTLE and ids.all():
-            codes: dict[int, int] = {}
-            where = [codes.setdefault(term_id, len(codes)) for term_id in ids.tolist()]
-            indices, distinct = pa.array(where, pa.int32()), np.fromiter(codes, np.int64)
-        else:
-            encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
-            indices, distinct = encoded.indices, encoded.dictionary.to_numpy()
-        return pa.DictionaryArray.from_arrays(indices, self._texts_of(distinct))
+        if len(ids) < _LITTLE:
+            return pa.array(self._few_texts(ids.tolist()), _DICTIONARY)
+        encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
+        distinct = self._texts_of(encoded.dictionary.to_numpy())
+        return pa.DictionaryArray.from_arrays(encoded.indices, distinct)
+
+    def _few_texts(self, ids: list[int]) -> list[str | None]:
+        """The texts of ids, None for 0."""
+        inline = [term_id for term_id in ids if term_id < 0]
+        written = iter(self._written.listed(inline)) if inline else iter(())
+        entries = self._texts
+        return [entries[k] if k >= 0 else next(written) for k in ids]
 
     def _texts_of(self, ids: IntArray) -> pa.Array:
         """The texts of ids, none of them 0."""

@@ -63,19 +63,32 @@ def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Tr
 def _by_tag(symbol: str, ids: IntArray, term: Term, number: Number) -> Truth:
     """Beside a number: the ids of each tag by themselves. Doubles that are written in an odd way
     are compared as doubles."""
-    truth = np.full(len(ids), SLOW, np.int8)
     tagged = np.where(ids < 0, tags(ids), _UNTAGGED)
+    odd = tagged == TAG_OTHER
+    doubles = _threshold(symbol, term, TAG_DOUBLE)
+    if doubles is not None and (odd | (tagged == TAG_DOUBLE)).all():
+        compare, bound = doubles
+        truth = compare(ids, bound).astype(np.int8)
+        truth[odd] = _of_odd_doubles(symbol, ids[odd], number)
+        return truth
+    truth = np.full(len(ids), SLOW, np.int8)
     for tag in (TAG_INTEGER, TAG_DOUBLE, TAG_OTHER):
         here = np.flatnonzero(tagged == tag)
         if not len(here):
             continue
         if tag == TAG_OTHER:
-            found = inlined_numbers(ids[here])
-            equal = _COMPARE[symbol](found.values, double(number))
-            truth[here] = np.where(found.kinds == DOUBLE, equal, SLOW)
+            truth[here] = _of_odd_doubles(symbol, ids[here], number)
         elif (threshold := _threshold(symbol, term, tag)) is not None:
             compare, bound = threshold
             truth[here] = compare(ids[here], bound)
+    return truth
+
+
+def _of_odd_doubles(symbol: str, ids: IntArray, number: Number) -> Truth:
+    """Doubles that are written in an odd way beside a number; SLOW for what is no double."""
+    found = inlined_numbers(ids)
+    compared = _COMPARE[symbol](found.values, double(number))
+    truth: Truth = np.where(found.kinds == DOUBLE, compared, SLOW).astype(np.int8)
     return truth
 
 

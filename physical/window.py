@@ -53,7 +53,9 @@ class TimeWindow(Operator):
         if not len(batch):
             return self.nothing(), watermark
         start, end = self._first(batch.start), self._end(batch.start)
-        return batch.over(start, end).where(start < end), watermark
+        windowed = batch.over(start, end)
+        stepped = isinstance(self.window, w.SteppedWindow)  # the others drop nothing
+        return windowed.where(start < end) if stepped else windowed, watermark
 
     def _first(self, stamp: Instants) -> Instants:
         """The first instant of an element; it never falls when stamps grow."""

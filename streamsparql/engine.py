@@ -30,7 +30,7 @@ from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.order import Ranking
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.physical.report import Clip, Kind, Reports
-from streamsparql.physical.shape import Projection
+from streamsparql.physical.shape import narrowed
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import Chunk, Reject, Wanted, read_graph, read_stream
 from streamsparql.sources.clock import Round, interleave
@@ -123,7 +123,7 @@ class Execution:
         self.names = shown_columns(query)
         self.ranking: Ranking | None = lowered.ranking if ordered else None
         hidden = () if self.ranking is None else self.ranking.columns
-        rows = Projection(lowered.operator, (*self.names, *hidden))
+        rows = narrowed(lowered.operator, (*self.names, *hidden))
         self._lag = lag
         begin = None if given.start is None else given.start + lag
         self._clip = Clip(rows, begin, INFINITY if given.end is None else given.end + lag)

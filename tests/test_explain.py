@@ -134,7 +134,7 @@ def test_all_stages_have_headings_and_say_what_is_known() -> None:
 def test_the_physical_plan_shows_what_computes_it_and_what_that_remembers() -> None:
     query = streamsparql.compile(LISTING_1_1)
     lines = query.explain("physical").splitlines()
-    assert lines[:2] == ["Projection  ?x ?y ?z", "LeftJoin  on x"]
+    assert lines[0] == "LeftJoin  on x"
     assert any("TupleWindow  last 1500 elements" in line for line in lines)
     found = json.loads(query.explain("physical", "json"))["physical"]["nodes"]
     assert any("both inputs" in node["facts"].get("state", "") for node in found)
