@@ -8,7 +8,6 @@ aggregates share, how many elements there are and what they add up to, is kept o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from streamsparql.algebra.errors import ExpressionError
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.elements import ByEnd, Unions, turned
 from streamsparql.physical.numbersums import NumberSums, Totals
-from streamsparql.physical.pieces import Points, Sweep, Tally
+from streamsparql.physical.pieces import Sweep, Tally
 from streamsparql.physical.ranks import Ranked, least
 from streamsparql.physical.terms import TermDictionary
 
@@ -46,7 +45,7 @@ class Lane:
         self.columns, self.terms = (SLOT, *columns), terms
         self.live = ByEnd(self.columns)
         self.rows = Tally()
-        self.unbound: dict[str, Tally] = {}
+        self._unbound: dict[str, Tally] = {}
         self._sums: dict[str, NumberSums] = {}
         self._unions = Unions(self.columns) if distinct else None
         self._coming = ByEnd(self.columns)
@@ -64,8 +63,14 @@ class Lane:
         waiting = 0 if self._unions is None else len(self._unions)
         return len(self.live) + len(self._coming) + waiting
 
+    def unbound_of(self, column: str) -> Tally:
+        """How many elements have no term in a column."""
+        if column not in self._unbound:
+            self._unbound[column] = Tally()
+        return self._unbound[column]
+
     def sums_of(self, column: str) -> NumberSums:
-        """The sums of a column."""
+        """What a column adds up to."""
         if column not in self._sums:
             self._sums[column] = NumberSums(self.terms)
         return self._sums[column]
@@ -87,21 +92,12 @@ class Flow:
     """A lane's events in a sweep, of which they are a part, and what they come to."""
 
     def __init__(self, lane: Lane, events: tuple[Batch, Batch], sweep: Sweep, at: int) -> None:
-        self.lane, self._sweep = lane, sweep
+        self.lane, self.sweep = lane, sweep
         self._new, self._ends, self._at = *events, at
         self._sums: dict[str, Totals] = {}
+        self._counts = self._wide(np.concatenate([self._new.counts(), -self._ends.counts()]))
         self.rows = lane.rows.after(sweep, self._counts)
         """How many elements there are after each point."""
-
-    @property
-    def sweep(self) -> Sweep:
-        """The points."""
-        return self._sweep
-
-    @cached_property
-    def _counts(self) -> IntArray:
-        """What each event adds to the number of elements."""
-        return self._wide(np.concatenate([self._new.counts(), -self._ends.counts()]))
 
     def _wide(self, some: IntArray) -> IntArray:
         """Of the events of all lanes, 0 for those of others."""
@@ -117,15 +113,15 @@ class Flow:
 
     def bound(self, column: str) -> IntArray:
         """How many elements have a term in a column after each point."""
-        tally = self.lane.unbound.setdefault(column, Tally())
+        tally = self.lane.unbound_of(column)
         none = np.where(self._ids(column) == 0, self._counts, 0)
         return self.rows - tally.after(self.sweep, none)
 
     def sums(self, column: str) -> Totals:
         """What a column adds up to after each point."""
         if column not in self._sums:
-            kept, ids = self.lane.sums_of(column), self._ids(column)
-            self._sums[column] = kept.after(self.sweep, ids, self._counts, self.rows)
+            kept = self.lane.sums_of(column)
+            self._sums[column] = kept.after(self.sweep, self._ids(column), self._counts, self.rows)
         return self._sums[column]
 
     def elements(self, slots: IntArray) -> Batch:
@@ -134,48 +130,6 @@ class Flow:
         some[slots] = True
         parts = self.lane.live.find(lambda run: some[run.columns[SLOT]])
         return Batch.concat([self._ends.where(some[self._ends.columns[SLOT]]), *parts])
-
-
-class FewFlow(Flow):
-    """A flow of a few events."""
-
-    def __init__(self, lane: Lane, events: tuple[Batch, Batch], points: Points, at: int) -> None:
-        self.lane, self._points = lane, points
-        self._new, self._ends, self._at = *events, at
-        self._sums = {}
-        new, ends = (batch.count for batch in events)
-        self._count: list[int] = [1] * len(self._new) if new is None else new.tolist()
-        self._count += [-1] * len(self._ends) if ends is None else (-ends).tolist()
-        self._rows = lane.rows.few(points, self._count, at)
-        self.rows = np.array(self._rows, np.int64)
-
-    @property
-    def sweep(self) -> Sweep:
-        """The points as arrays, for what needs them."""
-        return self._points.sweep
-
-    def bound(self, column: str) -> IntArray:
-        """How many elements have a term in a column after each point."""
-        tally = self.lane.unbound.setdefault(column, Tally())
-        ids = self._list(column)
-        if not tally.used and 0 not in ids:
-            return self.rows
-        none = [0 if i else n for i, n in zip(ids, self._count, strict=True)]
-        return self.rows - np.array(tally.few(self._points, none, self._at), np.int64)
-
-    def sums(self, column: str) -> Totals:
-        """What a column adds up to after each point."""
-        if column not in self._sums:
-            kept, ids = self.lane.sums_of(column), self._list(column)
-            found = kept.few(self._points, ids, self._count, self._rows, self._at)
-            if found is not None:
-                self._sums[column] = found
-        return super().sums(column)
-
-    def _list(self, column: str) -> list[int]:
-        both: list[int] = self._new.columns[column].tolist()
-        both += self._ends.columns[column].tolist()
-        return both
 
 
 class Value(ABC):

@@ -14,31 +14,25 @@ oldest value that still stands.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
 from streamsparql.algebra import group
 from streamsparql.algebra.plan import Plan
-from streamsparql.physical.aggregates import SLOT, VALUES, Call, FewFlow, Flow, Lane, value_of
+from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.elements import ByEnd, Queue, in_time, turned
+from streamsparql.physical.handful import FEW, Handful, turns
 from streamsparql.physical.intervals import blocks, firsts
 from streamsparql.physical.operator import INFINITY, Operator, Step
-from streamsparql.physical.pieces import Points, Sweep
+from streamsparql.physical.pieces import Sweep
 from streamsparql.physical.slots import Slots, grown, order_by
 from streamsparql.physical.terms import TermDictionary
 
 __all__ = ["Aggregation", "Annotate", "Call"]
 
-FEW = 256
-"""Up to so many events Python is faster than arrays."""
-
 _MANY = 1024
-
-Ids: TypeAlias = tuple[int, ...]
-Events: TypeAlias = list[tuple[Batch, Batch]]
-"""What starts and what ends, of each lane."""
 
 
 class Aggregation(Operator):
@@ -65,11 +59,13 @@ class Aggregation(Operator):
         self._values = [
             (self._lane_of(call, terms), VALUES[call.function](call, terms)) for call in calls
         ]
+        self._handful = Handful(self._lanes[0], calls, terms) if Handful.suits(calls) else None
         read = (name for lane in self._lanes for name in lane.columns if name != SLOT)
         self._coming_names = tuple(dict.fromkeys((*keys, *read)))
         self._coming = Queue(self._coming_names)
         self._none = Batch.empty((*self._coming_names, SLOT))
         self._ready = Queue(self.names)
+        self._out: list[Batch] = []
         self._since = np.full(self._slots.capacity, INFINITY)
         self._standing = np.zeros((len(calls), self._slots.capacity), np.int64)
         self._gone = 0  # groups, since idle slots were looked for
@@ -106,7 +102,17 @@ class Aggregation(Operator):
         if watermark == INFINITY:
             for lane in self._lanes:
                 lane.ended()
-        return self._ready.release(bound), bound
+        return self._released(bound), bound
+
+    def _released(self, bound: int) -> Batch:
+        """What starts no later than the bound, of what was put out; the last goes right through."""
+        if not self._out:
+            return self._ready.release(bound)
+        for batch in self._out[:-1]:
+            self._ready.push(batch)
+        last = self._out[-1].ordered()
+        self._out.clear()
+        return in_time(self._ready, last, bound)
 
     def _advance(self, new: Batch, watermark: int) -> None:
         """Takes in what happens before the watermark."""
@@ -126,16 +132,39 @@ class Aggregation(Operator):
             times = np.concatenate([batch.start for batch in parts])
         if self._always():
             times = np.maximum(times, self._begin)
-        if len(slots) <= FEW:
-            self._few(events, Points(slots, times, self._slots.capacity))
-        else:
-            self._many(events, Sweep(slots, times, self._slots.capacity))
+        if not self._by_hand(slots, times, events[0]):
+            self._sweep(Sweep(slots, times, self._slots.capacity), events)
         if 8 * self._gone > len(self._slots):
             self._slots.keep(self._since < INFINITY)
             self._gone = 0
 
-    def _many(self, events: Events, sweep: Sweep) -> None:
-        """Takes in the events of a sweep, lane by lane."""
+    def _by_hand(self, slots: IntArray, times: IntArray, events: tuple[Batch, Batch]) -> bool:
+        """Takes in events without a sweep, if they are few and common; says whether they are."""
+        if self._handful is None:
+            return False
+        if len(slots) > FEW:
+            self._handful.settle()
+            return False
+        points = self._handful.after(slots.tolist(), times.tolist(), events)
+        if points is None:
+            return False
+        if self._always():
+            points = points._replace(exists=[True] * len(points.exists))
+        touched = [*dict.fromkeys(slot for slot, _ in points.at)]
+        at = np.array(touched, np.int64)
+        before = zip(self._since[at].tolist(), map(tuple, self._standing.take(at, 1).T.tolist()))
+        standing = dict(zip(touched, before))
+        over = turns(points, standing)
+        if over:
+            columns = np.array(over, np.int64).T
+            self._put(columns[0], columns[1], columns[2], columns[3:])
+        since, values = zip(*standing.values(), strict=True)
+        self._since[at], self._standing[:, at] = since, np.array(values, np.int64).T
+        self._gone += since.count(INFINITY)
+        return True
+
+    def _sweep(self, sweep: Sweep, events: Sequence[tuple[Batch, Batch]]) -> None:
+        """Takes in the events of each lane."""
         flows, at = [], 0
         for lane, pair in zip(self._lanes, events, strict=True):
             flows.append(Flow(lane, pair, sweep, at))
@@ -146,29 +175,6 @@ class Aggregation(Operator):
         exists = np.ones(len(sweep), np.bool_) if self._always() else flows[0].rows > 0
         self._emit(sweep, exists, values)
         self._gone += int(np.count_nonzero(~exists[sweep.final]))
-
-    def _few(self, events: Events, points: Points) -> None:
-        """The same for a few events, in plain Python."""
-        flows, at = [], 0
-        for lane, pair in zip(self._lanes, events, strict=True):
-            flows.append(FewFlow(lane, pair, points, at))
-            at += len(pair[0]) + len(pair[1])
-        found = [value.after(flows[place]).tolist() for place, value in self._values]
-        values: list[Ids] = [*zip(*found, strict=True)] if found else [()] * len(points)
-        exists = [True] * len(points) if self._always() else [n > 0 for n in flows[0].rows.tolist()]
-        slots = points.changed
-        before = map(tuple, self._standing[:, slots].T.tolist())
-        standing = dict(
-            zip(slots.tolist(), zip(self._since[slots].tolist(), before, strict=True), strict=True)
-        )
-        over = turns(points, exists, values, standing)
-        if over:
-            columns = np.array(over, np.int64).T
-            self._put(columns[0], columns[1], columns[2], columns[3:])
-        since, after = zip(*standing.values(), strict=True)
-        self._since[slots] = since
-        self._standing[:, slots] = np.array(after, np.int64).T
-        self._gone += since.count(INFINITY)
 
     def _emit(self, sweep: Sweep, exists: BoolArray, values: IntArray) -> None:
         """Puts out the values that the points end, and keeps those that stand after the last."""
@@ -208,7 +214,8 @@ class Aggregation(Operator):
 
     def _put(self, slots: IntArray, start: IntArray, end: IntArray, values: IntArray) -> None:
         columns = [*(key[slots] for key in self._slots.columns), *values]
-        self._ready.push(Batch(dict(zip(self.names, columns, strict=True)), start, end))
+        if len(slots):
+            self._out.append(Batch(dict(zip(self.names, columns, strict=True)), start, end))
 
     def _grow(self) -> None:
         capacity = self._slots.capacity
@@ -309,28 +316,6 @@ class Annotate(Operator):
             yield from part.held()
         for run in self._rows.runs():
             yield from (run.columns[name] for name in self.inputs[0].names)
-
-
-def turns(
-    points: Points, exists: list[bool], values: list[Ids], standing: dict[int, tuple[int, Ids]]
-) -> list[Ids]:
-    """The values that points end, each a slot, a start, an end and ids.
-
-    `standing` is by slot since when values stand, and which; it becomes what it is in the end.
-
-    >>> points, standing = Points(np.array([0, 0]), np.array([5, 8]), 1), {0: (3, (1,))}
-    >>> turns(points, [True, True], [(1,), (2,)], standing), standing
-    ([(0, 3, 8, 1)], {0: (8, (2,))})
-    """
-    over: list[Ids] = []
-    for slot, time, here, value in zip(points.slots, points.times, exists, values, strict=True):
-        since, before = standing[slot]
-        if here and since < INFINITY and value == before:
-            continue
-        if since < time:
-            over.append((slot, since, time, *before))
-        standing[slot] = (time, value) if here else (INFINITY, before)
-    return over
 
 
 def _apart(call: Call) -> bool:

@@ -20,7 +20,6 @@ from streamsparql.physical.numbers import (
     DECIMAL,
     DOUBLE,
     INTEGER,
-    INTEGER_BASE,
     MANTISSA_BASE,
     NO_NUMBER,
     SCALES,
@@ -30,12 +29,12 @@ from streamsparql.physical.numbers import (
     TRUE_ID,
     double_values,
 )
-from streamsparql.physical.pieces import Points, Sweep, Tally
+from streamsparql.physical.pieces import Sweep, Tally
 from streamsparql.physical.sums import MOST, Exact, ExactSums, FloatArray, Limbs, parts
 from streamsparql.physical.terms import TermDictionary
 
-_MANY = 1 << 20
-_ALL = 1 << 30
+MANY = 1 << 20
+MOST_ROWS = 1 << 30
 """Multiplicities beyond this, of a row and of a group, are out of the ordinary: limbs overflow."""
 
 _MILLION = 10**6
@@ -88,12 +87,13 @@ class NumberSums:
         self._terms = terms
         self._binary, self._millionths = ExactSums(), ExactSums()
         self._bad, self._strange, self._decimals, self._others = (Tally() for _ in range(4))
-        self._worth: dict[int, float] = {}
+        self._known: dict[int, int] = {}
 
     def after(self, sweep: Sweep, ids: IntArray, count: IntArray, rows: IntArray) -> Totals:
         """The totals after each point, of events that add a term `count` times."""
+        self._known.clear()
         added = summands(self._terms, ids)
-        many = np.abs(count) > _MANY
+        many = np.abs(count) > MANY
         if added.double.all() and not self._others.used and not many.any():
             return Totals(
                 self._terms,
@@ -117,65 +117,56 @@ class NumberSums:
             exact = self._millionths.after(sweep, added.millionths, zero, plain)
         return Totals(self._terms, rows, kinds, binary, exact)
 
-    def few(
-        self, points: Points, ids: list[int], count: list[int], rows: list[int], at: int
-    ) -> Totals | None:
-        """The same for few events, those from `at` on, of common numbers; None if there are others.
+    def numbers(self, ids: list[int]) -> list[int] | None:
+        """Inlined doubles as numbers to count with; None if there are others, or have been.
 
-        Common are doubles and whole numbers, inlined, in groups that have seen no other.
+        A bounded cache until the next sweep: what comes goes again.
         """
-        if not ids or self._bad.used or self._strange.used or self._decimals.used:
-            return None
-        values = self._values(ids)
-        if values is None or max(count) > _MANY or min(count) < -_MANY or max(rows) >= _ALL:
-            return None
-        binary = self._binary.few(points, values, count, at)
-        if binary is None:
-            return None
-        numbers, kinds = np.array(rows, np.int64), None
-        if self._others.used or min(ids) < BASES[TAG_DOUBLE]:
-            whole = [n if i < BASES[TAG_DOUBLE] else 0 for i, n in zip(ids, count, strict=True)]
-            none = np.zeros(len(points), np.int64)
-            others = np.array(self._others.few(points, whole, at), np.int64)
-            kinds = Kinds(none, none, none, numbers - others)
-        return Totals(self._terms, numbers, kinds, binary, None)
-
-    def _values(self, ids: list[int]) -> list[float] | None:
-        """What common numbers are worth; None if there are others.
-
-        A bounded cache: what comes goes again.
-        """
-        new = [i for i in ids if i not in self._worth]
+        known = self._known
+        new = [i for i in ids if i not in known]
         if new:
-            found = worth(new)
-            if found is None:
+            values = None if self._others.used else inlined_doubles(new)
+            numbers = None if values is None else self._binary.scaled(values)
+            if numbers is None:
                 return None
-            if len(self._worth) + len(found) > _MOST:
-                found, self._worth = worth(ids) or {}, {}
-            self._worth.update(found)
-        return [*map(self._worth.__getitem__, ids)]
+            if len(known) > _MOST:
+                known.clear()
+                return self.numbers(ids)
+            known.update(zip(new, numbers, strict=True))
+        return [known[i] for i in ids]
+
+    def of(self, slots: IntArray) -> list[int]:
+        """The sums of these slots, in such numbers."""
+        return self._binary.of(slots)
+
+    def put(self, slots: IntArray, numbers: list[int]) -> None:
+        """Gives these slots, which `of` has seen, other sums."""
+        self._binary.put(slots, numbers)
+
+    def exact(self, numbers: list[int]) -> Exact:
+        """What such numbers are worth."""
+        return self._binary.exact(numbers)
 
 
-def worth(ids: list[int]) -> dict[int, float] | None:
-    """The values of inlined doubles and whole numbers up to 2**53; None if there are others.
+def inlined_doubles(ids: list[int]) -> FloatArray | None:
+    """The values of inlined doubles, most of them canonical; None if there are other terms.
 
-    >>> one = int(TermDictionary().of_doubles(np.array([2.5]))[0])
-    >>> worth([one]) == {one: 2.5}, worth([7])
-    (True, None)
+    >>> terms = TermDictionary()
+    >>> number = '"{}"^^<http://www.w3.org/2001/XMLSchema#double>'.format
+    >>> ids = terms.encode([number("2.5"), number("2.50")]).tolist()
+    >>> inlined_doubles(ids), inlined_doubles([*ids, 7])
+    (array([2.5, 2.5]), None)
     """
-    found: dict[int, float] = dict(zip(ids, double_values(np.array(ids)).tolist(), strict=True))
-    for term_id in found:
-        if term_id < BASES[TAG_DOUBLE]:
-            whole = term_id - INTEGER_BASE
-            if abs(whole) > MOST:
+    if not BASES[TAG_DOUBLE] <= min(ids) <= max(ids) < 0:
+        return None
+    values = double_values(np.array(ids, np.int64))
+    for k, one in enumerate(ids):
+        if one >= BASES[TAG_DECIMAL]:
+            if one <= TRUE_ID:
                 return None
-            found[term_id] = float(whole)
-        elif term_id >= BASES[TAG_DECIMAL]:
-            if not TRUE_ID < term_id < 0:
-                return None
-            mantissa, scale = divmod(term_id - BASES[TAG_OTHER], SCALES)
-            found[term_id] = (mantissa - MANTISSA_BASE) / 10**scale
-    return found
+            mantissa, scale = divmod(one - BASES[TAG_OTHER], SCALES)
+            values[k] = (mantissa - MANTISSA_BASE) / 10**scale
+    return values
 
 
 class Kinds(NamedTuple):
@@ -195,11 +186,11 @@ class Totals:
         terms: TermDictionary,
         rows: IntArray,
         kinds: Kinds | None,
-        binary: Limbs | Exact,
+        binary: Limbs,
         millionths: Limbs | None,
     ) -> None:
         self._terms, self._rows = terms, rows
-        self._odd = rows >= _ALL
+        self._odd = rows >= MOST_ROWS
         self._only_doubles = kinds is None
         if kinds is None:
             self._floats = binary.doubles()
@@ -216,7 +207,7 @@ class Totals:
         if not self._double.all():
             self._add_up(binary, millionths)
 
-    def _add_up(self, binary: Limbs | Exact, millionths: Limbs | None) -> None:
+    def _add_up(self, binary: Limbs, millionths: Limbs | None) -> None:
         """The totals that are integers or decimals; what does not fit is left to the definition."""
         whole, fits = binary.integers()
         if millionths is not None:

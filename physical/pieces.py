@@ -7,9 +7,6 @@ and time a running sum is the multiplicity, of all keys in one pass: each key's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cached_property
-from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +14,7 @@ import numpy as np
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.intervals import Clock, firsts, running_max
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.slots import grown, order_by
+from streamsparql.physical.slots import order_by, reaching
 
 
 class Levels(NamedTuple):
@@ -151,72 +148,6 @@ def _lasts(sorted_: IntArray) -> IntArray:
     return last.nonzero()[0]
 
 
-class Points:
-    """The change points of some slots, in order of slot and time, made of unordered events.
-
-    A `Sweep` of a few events in plain Python: numpy takes as long for 20 of them as for 2,000. It
-    works on the same state, so that steps of either kind can follow one another.
-
-    >>> points = Points(np.array([1, 0, 1]), np.array([5, 6, 7]), 2)
-    >>> state = np.array([0, 10])
-    >>> points.after(state, [1, 2, 3]), state.tolist()
-    ([2, 11, 14], [2, 14])
-    """
-
-    def __init__(self, slots: IntArray, times: IntArray, capacity: int) -> None:
-        self._events = slots, times, capacity
-        events = [*zip(slots.tolist(), times.tolist(), strict=True)]
-        points = sorted(set(events))
-        place = {point: i for i, point in enumerate(points)}
-        self._place = [place[event] for event in events]
-        self.slots = [slot for slot, _ in points]
-        self.times = [time for _, time in points]
-        self.final = {slot: i for i, slot in enumerate(self.slots)}
-        """The place of the last point of each slot."""
-        self.changed = np.array([*self.final], np.int64)
-        """The slots, once each, in their order."""
-
-    def __len__(self) -> int:
-        return len(self.slots)
-
-    @property
-    def capacity(self) -> int:
-        """All slots are below this."""
-        return self._events[2]
-
-    @cached_property
-    def sweep(self) -> Sweep:
-        """The same points as arrays."""
-        return Sweep(*self._events)
-
-    def sums(self, before: list[int], deltas: Iterable[int], at: int = 0) -> list[int]:
-        """The sums after each point, from those of `changed` and what events from `at` on add."""
-        found = [0] * len(self.slots)
-        for place, delta in zip(self._place[at:] if at else self._place, deltas, strict=False):
-            found[place] += delta
-        if len(before) == len(found):
-            return [*map(add, found, before)]
-        last, i = -1, 0
-        for known, final in zip(before, self.final.values(), strict=True):
-            for i in range(last + 1, final + 1):
-                known += found[i]
-                found[i] = known
-            last = i
-        return found
-
-    def finals(self, found: list[int]) -> list[int]:
-        """Of what stands after each point, what stands after the last ones."""
-        if len(self.final) == len(found):
-            return found
-        return [found[i] for i in self.final.values()]
-
-    def after(self, state: IntArray, deltas: Iterable[int], at: int = 0) -> list[int]:
-        """The sums likewise, from the state by slot, which becomes what it is after all."""
-        found = self.sums(state[self.changed].tolist(), deltas, at)
-        state[self.changed] = self.finals(found)
-        return found
-
-
 class Tally:
     """A number per slot that events add to; it costs nothing until one of them does.
 
@@ -234,18 +165,18 @@ class Tally:
         """The numbers after each point."""
         if not self.used and not deltas.any():
             return np.zeros(len(sweep), np.int64)
-        self._use(sweep.capacity)
+        self.used = True
+        self._state = reaching(self._state, sweep.capacity)
         found: IntArray = sweep.after(self._state, deltas[np.newaxis])[0]
         return found
 
-    def few(self, points: Points, deltas: list[int], at: int) -> list[int]:
-        """The same for few events, those from `at` on."""
-        if not self.used and not any(deltas):
-            return [0] * len(points)
-        self._use(points.capacity)
-        return points.after(self._state[0], deltas, at)
+    def of(self, slots: IntArray) -> list[int]:
+        """The numbers of these slots."""
+        self._state = reaching(self._state, int(slots.max()) + 1)
+        found: list[int] = self._state[0, slots].tolist()
+        return found
 
-    def _use(self, capacity: int) -> None:
-        self.used = True
-        if self._state.shape[1] < capacity:
-            self._state = grown(self._state, capacity, 0)
+    def put(self, slots: IntArray, numbers: list[int]) -> None:
+        """Gives these slots, which `of` has seen, other numbers."""
+        self._state[0, slots] = numbers
+        self.used = self.used or any(numbers)

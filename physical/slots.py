@@ -34,6 +34,15 @@ def grown(array: IntArray, capacity: int, fill: int) -> IntArray:
     return np.concatenate([array, more], axis=-1)
 
 
+def reaching(state: IntArray, capacity: int) -> IntArray:
+    """A state by slot that has room for all slots below the capacity.
+
+    >>> reaching(np.zeros((1, 2), np.int64), 4).tolist()
+    [[0, 0, 0, 0]]
+    """
+    return state if state.shape[-1] >= capacity else grown(state, capacity, 0)
+
+
 def order_by(numbers: IntArray, most: int) -> IntArray:
     """A stable order by small numbers, `0 <= number < most`.
 

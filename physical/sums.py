@@ -16,14 +16,13 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from itertools import pairwise
-from operator import mul
 
 import numpy as np
 import numpy.typing as npt
 
 from streamsparql.physical.batch import BoolArray, IntArray
-from streamsparql.physical.pieces import Points, Sweep
-from streamsparql.physical.slots import grown
+from streamsparql.physical.pieces import Sweep
+from streamsparql.physical.slots import reaching
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -36,8 +35,8 @@ _MASK = (1 << _BITS) - 1
 _LARGEST = 1 << 62
 _FEW = 256
 """Up to so many limbs Python's own integers are faster than arrays."""
-_REACH = 1000
-"""Exponents of the powers of two, up and down, by which doubles are scaled."""
+_REACH = 800
+"""By powers of two up to here inlined doubles, which are below 2**129, can be multiplied."""
 _TOP = 62  # bits of a rounded sum's integer: more than a double has, and one that tells the rest
 
 
@@ -156,7 +155,7 @@ def _split(numbers: list[int], limbs: int) -> IntArray:
     for _ in range(limbs - 1):
         rows.append([number & _MASK for number in numbers])
         numbers = [number >> _BITS for number in numbers]
-    return np.array([*rows, numbers][:limbs], np.int64)
+    return np.array([*rows, numbers], np.int64)
 
 
 def _carried(limbs: IntArray) -> IntArray:
@@ -191,8 +190,7 @@ class ExactSums:
 
     def after(self, sweep: Sweep, mantissa: IntArray, exponent: IntArray, count: IntArray) -> Limbs:
         """The sums after each point of a sweep, each event of which adds `count` times a number."""
-        if self._state.shape[1] < sweep.capacity:
-            self._state = grown(self._state, sweep.capacity, 0)
+        self._state = reaching(self._state, sweep.capacity)
         if len(exponent):
             self._reach(int(exponent.min()), int(exponent.max()) + _MANTISSA_BITS)
         bases = self._base + _BITS * np.arange(len(self._state))
@@ -203,24 +201,31 @@ class ExactSums:
         deltas *= np.where(mantissa < 0, -count, count)
         return Limbs(self._base, sweep.after(self._state, deltas))
 
-    def few(self, points: Points, values: list[float], count: list[int], at: int) -> Exact | None:
-        """The sums after each point, whose events from `at` on add values; None where arrays must.
+    def scaled(self, values: FloatArray) -> list[int] | None:
+        """Inlined doubles as multiples of what limbs count; None if these do not reach them.
 
-        They must where limbs do not reach all values: those that have come so far mostly do.
+        Those that have come so far mostly reach what comes.
         """
-        limbs = len(self._state)
-        if not limbs or self._state.shape[1] < points.capacity or self._base < -_REACH:
+        if self._base < -_REACH:
             return None
-        scale, bound = 2.0**-self._base, 2.0 ** min(_BITS * limbs, _REACH)
-        scaled = [value * scale for value in values]
-        if not (all(map(float.is_integer, scaled)) and -bound < min(scaled, default=0.0)):
+        scaled = values * 2.0**-self._base
+        bound = 2.0 ** min(_BITS * len(self._state), _REACH)
+        if not ((scaled == np.rint(scaled)) & (np.abs(scaled) < bound)).all():
             return None
-        if max(scaled, default=0.0) >= bound:
-            return None
-        before = _joined(self._state.take(points.changed, 1))
-        found = points.sums(before, map(mul, map(int, scaled), count), at)
-        self._state[:, points.changed] = _split(points.finals(found), limbs)
-        return Exact(self._base, found)
+        return [*map(int, scaled.tolist())]
+
+    def exact(self, numbers: list[int]) -> Exact:
+        """Multiples of what the limbs count."""
+        return Exact(self._base, numbers)
+
+    def of(self, slots: IntArray) -> list[int]:
+        """The sums of these slots, as such multiples."""
+        self._state = reaching(self._state, int(slots.max()) + 1)
+        return _joined(self._state[:, slots])
+
+    def put(self, slots: IntArray, numbers: list[int]) -> None:
+        """Gives these slots, which `of` has seen, other sums."""
+        self._state[:, slots] = _split(numbers, len(self._state))
 
     def _reach(self, low: int, high: int) -> None:
         """Makes the limbs reach these bits."""

@@ -7,13 +7,29 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from operator import mul
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import EPOCH, Bag, Case, Given, agrees, at_once, cases, drive, one_by_one, rows_over
+from steps import (
+    EPOCH,
+    Bag,
+    Case,
+    Given,
+    agrees,
+    at_once,
+    cases,
+    drive,
+    one_by_one,
+    rows_of,
+    rows_over,
+)
 
 from streamsparql.algebra import group, shape
 from streamsparql.algebra.aggregates import aggregate
@@ -23,9 +39,11 @@ from streamsparql.algebra.plan import Operator
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import INFINITY, Snapshot
 from streamsparql.algebra.terms import integer
+from streamsparql.physical import group as physical_group
 from streamsparql.physical import keys
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.group import Aggregation, Annotate, Call
+from streamsparql.physical.operator import Step
 from streamsparql.physical.terms import TermDictionary
 
 XSD = "^^<http://www.w3.org/2001/XMLSchema#"
@@ -54,6 +72,7 @@ ODD = [
     *ids("0.1:float", "INF:double", "NaN:double", '"x"', "<x>", "123456789012345678901:integer"),
 ]
 VALUES = {
+    "sensors": ids("0.1:double", "0.2:double", "22.50:double", "-0.0:double", "-1e-9:double"),
     "doubles": DOUBLES,
     "whole": WHOLE,
     "exact": WHOLE + DECIMALS,
@@ -95,19 +114,30 @@ def expression(call: Call) -> Aggregate:
     return Aggregate(call.function, argument, call.distinct, call.separator)
 
 
-def check(keys_: list[str], calls: list[Call], case: Case, closing: bool = False) -> None:
+def by_hand(most: int) -> Any:
+    """Steps of so many events at most are done by hand, others are swept."""
+    return mock.patch.object(physical_group, "FEW", most)
+
+
+fews = st.sampled_from([0, 3, 256])
+
+
+def check(
+    keys_: list[str], calls: list[Call], case: Case, closing: bool = False, few: int = 256
+) -> None:
     node = group.Aggregation(tuple(map(Variable, keys_)), logical(calls), shape.UNIT)
-    out = drive(
-        lambda source: Aggregation(source, keys_, calls, TERMS), [NAMES], case, closing=closing
-    )
+    with by_hand(few):
+        out = drive(
+            lambda source: Aggregation(source, keys_, calls, TERMS), [NAMES], case, closing=closing
+        )
     agrees(out, case, defined(node, [*keys_, *(call.variable for call in calls)]))
 
 
 def check_each(function: str, kind: str, examples: int) -> None:
-    @given(cases(rows(kind)), st.sampled_from([["k"], []]), st.booleans(), st.booleans())
+    @given(cases(rows(kind)), st.sampled_from([["k"], []]), st.booleans(), st.booleans(), fews)
     @settings(max_examples=examples)
-    def test(case: Case, keys_: list[str], distinct: bool, closing: bool) -> None:
-        check(keys_, [Call("v", function, "x", distinct)], case, closing)
+    def test(case: Case, keys_: list[str], distinct: bool, closing: bool, few: int) -> None:
+        check(keys_, [Call("v", function, "x", distinct)], case, closing, few)
 
     test()
 
@@ -137,13 +167,71 @@ calls = st.builds(
 keyed = st.sampled_from([[], ["k"], ["x", "k"]])
 
 
-@given(cases(rows("all")), keyed, st.lists(calls, max_size=4), st.booleans())
+@given(cases(rows("all")), keyed, st.lists(calls, max_size=4), st.booleans(), fews)
 def test_several_aggregates_at_once(
-    case: Case, keys_: list[str], several: list[Call], closing: bool
+    case: Case, keys_: list[str], several: list[Call], closing: bool, few: int
 ) -> None:
     named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
     for played in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=closing)):
-        check(keys_, named, played, closing)
+        check(keys_, named, played, closing, few)
+
+
+class Watched(Aggregation):
+    """An aggregation that says what it gave and what it knew after each step."""
+
+    seen: list
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        batch, watermark = super().step(batches, watermarks, cut)
+        live = np.flatnonzero(self._since < INFINITY).tolist()
+        known, standing = [], self._standing[:, live].T.tolist()
+        if live and self._handful._know(live):
+            known = [self._handful._groups[slot] for slot in live]
+            scale = [1] * (1 + len(self._handful._counted))
+            for name in self._handful._summed:
+                scale.append(Fraction(2) ** self._lanes[0].sums_of(name)._binary._base)
+            known = [[*map(mul, scale, group)] for group in known]
+        since = self._since[live].tolist()
+        self.seen.append((sorted(rows_of(batch)), watermark, live, since, standing, known))
+        return batch, watermark
+
+
+simple = st.builds(
+    lambda function, argument: Call("v", "COUNT" if argument is None else function, argument),
+    st.sampled_from(["COUNT", "SUM", "AVG"]),
+    st.sampled_from([None, "x", "x", ".y"]),
+)
+
+
+def check_steps(examples: int) -> None:
+    kinds = st.sampled_from(["sensors", "doubles", "all"]).flatmap(lambda kind: cases(rows(kind)))
+
+    @given(kinds, keyed, st.lists(simple, max_size=3), fews)
+    @settings(max_examples=examples)
+    def test(case: Case, keys_: list[str], several: list[Call], few: int) -> None:
+        named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
+        watched: list[Watched] = []
+
+        def make(source: Given) -> Watched:
+            watched.append(Watched(source, keys_, named, TERMS))
+            watched[-1].seen = []
+            return watched[-1]
+
+        for most in (few, 256, 0):
+            with by_hand(most):
+                drive(make, [NAMES], case)
+        assert watched[0].seen == watched[1].seen == watched[2].seen
+
+    test()
+
+
+def test_steps_by_hand_and_swept_come_to_the_same() -> None:
+    check_steps(examples=100)
+
+
+@pytest.mark.long
+def test_many_steps_by_hand_and_swept_come_to_the_same() -> None:
+    check_steps(examples=5000)
 
 
 @given(cases(rows("all")), keyed, calls, st.booleans())
