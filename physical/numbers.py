@@ -302,7 +302,7 @@ class InlinedTexts:
         return found
 
 
-_FEW, _TOO_MANY, _MOST = 64, 1 << 15, 1 << 16
+_FEW, _TOO_MANY, _MOST = 256, 1 << 15, 1 << 16
 
 
 def _few_texts(ids: list[int]) -> list[str]:

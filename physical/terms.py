@@ -85,7 +85,7 @@ __all__ = [
 
 _UNKNOWN = -1  # of a kind: nobody has asked yet
 _HANDFUL = 16  # below so many texts each is read by itself
-_LITTLE = 64  # so few are written by Python faster than by Arrow
+_LITTLE = 256  # so few are written by Python faster than by Arrow
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _FEW = 256  # from so many on arrays are faster than Python's loops
 _MILLION = 10**6
