@@ -342,7 +342,7 @@ class TermDictionary:
     def dictionary(self, ids: IntArray) -> pa.DictionaryArray:
         """The terms in N-Triples syntax, each written once."""
         if len(ids) < _LITTLE:
-            return pa.array(self._few_texts(ids.tolist()), _DICTIONARY)
+            return to_arrow(self._few_texts(ids.tolist()), _DICTIONARY)
         encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
         distinct = self._texts_of(encoded.dictionary.to_numpy())
         return pa.DictionaryArray.from_arrays(encoded.indices, distinct)

@@ -102,12 +102,17 @@ def term_of_text(text: str) -> Term:
     return Literal(lexical) if found[3] is None else Literal(lexical, IRI(unescape(found[3])))
 
 
-def to_arrow(texts: npt.NDArray[np.object_]) -> pa.Array:
+_STRING = pa.string()
+
+
+def to_arrow(
+    texts: npt.NDArray[np.object_] | list[str | None], kind: pa.DataType = _STRING
+) -> pa.Array:
     """Texts as Arrow has them: halves of surrogate pairs, which UTF-8 lacks, become escapes."""
     try:
-        return pa.array(texts, pa.string())
+        return pa.array(texts, kind)
     except UnicodeEncodeError:
-        return pa.array([_SURROGATE.sub(_escaped, text) for text in texts], pa.string())
+        return pa.array([text and _SURROGATE.sub(_escaped, text) for text in texts], kind)
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -202,7 +202,10 @@ def test_items_of_several_forms_stand_side_by_side():
 
 def test_columns_of_any_kind_of_text_are_read(tmp_path):
     rows = table([("<a>", "<p>", '"l"', 5)] * 2)
-    for kind in (pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()):
+    kinds = [pa.large_string(), pa.binary(), pa.large_binary()]
+    if int(pa.__version__.partition(".")[0]) >= 20:  # earlier ones cannot cast to views
+        kinds.append(pa.string_view())
+    for kind in kinds:
         columns = [rows[name].combine_chunks().cast(kind) for name in "spo"]
         assert read(pa.table([*columns, rows["t"]], list("spot")))[0] == rows_of(rows)
     wrong = pa.array([b"<a>", b"\xff", None])
