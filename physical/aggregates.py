@@ -94,6 +94,7 @@ class Flow:
     def __init__(self, lane: Lane, events: tuple[Batch, Batch], sweep: Sweep, at: int) -> None:
         self.lane, self.sweep = lane, sweep
         self._new, self._ends, self._at = *events, at
+        self._bound: dict[str, IntArray] = {}
         self._sums: dict[str, Totals] = {}
         self._counts = self._wide(np.concatenate([self._new.counts(), -self._ends.counts()]))
         self.rows = lane.rows.after(sweep, self._counts)
@@ -113,9 +114,10 @@ class Flow:
 
     def bound(self, column: str) -> IntArray:
         """How many elements have a term in a column after each point."""
-        tally = self.lane.unbound_of(column)
-        none = np.where(self._ids(column) == 0, self._counts, 0)
-        return self.rows - tally.after(self.sweep, none)
+        if column not in self._bound:
+            none = np.where(self._ids(column) == 0, self._counts, 0)
+            self._bound[column] = self.rows - self.lane.unbound_of(column).after(self.sweep, none)
+        return self._bound[column]
 
     def sums(self, column: str) -> Totals:
         """What a column adds up to after each point."""

@@ -22,6 +22,7 @@ from steps import (
     Bag,
     Case,
     Given,
+    Row,
     agrees,
     at_once,
     cases,
@@ -72,7 +73,7 @@ ODD = [
     *ids("0.1:float", "INF:double", "NaN:double", '"x"', "<x>", "123456789012345678901:integer"),
 ]
 VALUES = {
-    "sensors": ids("0.1:double", "0.2:double", "22.50:double", "-0.0:double", "-1e-9:double"),
+    "sensors": ids("0.1:double", "0.2:double", "22.50:double", "0.0:double", "-7.5:double"),
     "doubles": DOUBLES,
     "whole": WHOLE,
     "exact": WHOLE + DECIMALS,
@@ -137,7 +138,8 @@ def check_each(function: str, kind: str, examples: int) -> None:
     @given(cases(rows(kind)), st.sampled_from([["k"], []]), st.booleans(), st.booleans(), fews)
     @settings(max_examples=examples)
     def test(case: Case, keys_: list[str], distinct: bool, closing: bool, few: int) -> None:
-        check(keys_, [Call("v", function, "x", distinct)], case, closing, few)
+        for played in (case, one_by_one(*case.inputs, cut=closing)):
+            check(keys_, [Call("v", function, "x", distinct)], played, closing, few)
 
     test()
 
@@ -206,9 +208,10 @@ simple = st.builds(
 def check_steps(examples: int) -> None:
     kinds = st.sampled_from(["sensors", "doubles", "all"]).flatmap(lambda kind: cases(rows(kind)))
 
-    @given(kinds, keyed, st.lists(simple, max_size=3), fews)
+    @given(kinds, st.booleans(), keyed, st.lists(simple, max_size=3), fews)
     @settings(max_examples=examples)
-    def test(case: Case, keys_: list[str], several: list[Call], few: int) -> None:
+    def test(case: Case, slowly: bool, keys_: list[str], several: list[Call], few: int) -> None:
+        case = one_by_one(*case.inputs) if slowly else case
         named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
         watched: list[Watched] = []
 
@@ -231,7 +234,7 @@ def test_steps_by_hand_and_swept_come_to_the_same() -> None:
 
 @pytest.mark.long
 def test_many_steps_by_hand_and_swept_come_to_the_same() -> None:
-    check_steps(examples=5000)
+    check_steps(examples=2000)
 
 
 @given(cases(rows("all")), keyed, calls, st.booleans())
@@ -239,6 +242,14 @@ def test_annotate_keeps_the_rows(case: Case, keys_: list[str], call: Call, closi
     node = group.Annotate(Variable("v"), expression(call), tuple(map(Variable, keys_)), shape.UNIT)
     out = drive(lambda source: Annotate(source, keys_, call, TERMS), [NAMES], case, closing=closing)
     agrees(out, case, defined(node, [*NAMES, "v"]))
+
+
+@pytest.mark.parametrize("few", [0, 256])
+def test_what_is_counted_twice_is_counted_once(few: int) -> None:
+    """Calls of the same column share what is known of it."""
+    rows_ = [Row((0, x, 0), t, t + 5) for t, x in enumerate([0, DOUBLES[0], 0, 0])]
+    both = [Call("v", "COUNT", "x"), Call("w", "COUNT", "x")]
+    check(["k"], both, one_by_one(rows_), few=few)
 
 
 def test_keys_may_collide(monkeypatch: pytest.MonkeyPatch) -> None:
