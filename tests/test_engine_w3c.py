@@ -2,8 +2,8 @@
 
 A test's query that has no dataset of its own gets a stream with a window. The triples of the
 default graph come one after the other within that window; named graphs are static. At the end of
-the window the answer is the W3C's; when it has passed, that of an empty default graph. Half of the
-tests run the plan as it was written, half the rewritten one.
+the window the answer is the W3C's; when it has passed, that of an empty default graph. Each
+test runs the plan as it was written and the rewritten one.
 
 What this cannot see: what test_w3c.py cannot see; queries that describe their dataset are asked
 over static data only. A blank node that two graphs of a test share is two nodes here, since labels
@@ -54,9 +54,7 @@ def test_a_graph_that_the_query_names_must_be_given(data: Path) -> None:
         query.run(graphs=_graphs(w3c.inputs(case, query))).snapshot(0)
 
 
-def _optimize(case: Case) -> bool:
-    """Half of the cases, always the same ones."""
-    return sum(map(ord, case.name)) % 2 == 0
+with_and_without_rules = pytest.mark.parametrize("rules", [True, False], ids=["rules", "plain"])
 
 
 def _found(query: streamsparql.Query, shown: Any) -> Answer:
@@ -94,9 +92,10 @@ def _graphs(data: Inputs) -> dict[str, Any]:
     return {name.value: sorted(found, key=str) for name, found in data.graphs.items()}
 
 
+@with_and_without_rules
 @pytest.mark.parametrize("case", over_data(_evaluated))
-def test_the_engine_gives_the_answer_over_static_data(case: Case) -> None:
-    query = streamsparql.compile(case.text, base=case.query, optimize=_optimize(case))
+def test_the_engine_gives_the_answer_over_static_data(case: Case, rules: bool) -> None:
+    query = streamsparql.compile(case.text, base=case.query, optimize=rules)
     data = _labelled(w3c.inputs(case, query))
     given = Given({}, list(data.graph), _graphs(data), started=NOW)
     ours = _found(query, Result(query, given, True).snapshot(0))
@@ -116,14 +115,15 @@ def _streamed(case: Case, query: streamsparql.Query, graphs: dict[str, Any]) -> 
     return head + clauses + text[len(head) :]
 
 
+@with_and_without_rules
 @pytest.mark.parametrize("case", over_data(_evaluated))
-def test_the_engine_gives_the_answer_over_a_stream(case: Case) -> None:
+def test_the_engine_gives_the_answer_over_a_stream(case: Case, rules: bool) -> None:
     plain = streamsparql.compile(case.text, base=case.query)
     if plain.translation.dataset.graphs is not None:
         pytest.skip("the query describes its dataset itself")
     data = _labelled(w3c.inputs(case, plain))
     text = _streamed(case, plain, _graphs(data))
-    query = streamsparql.compile(text, base=case.query, optimize=_optimize(case))
+    query = streamsparql.compile(text, base=case.query, optimize=rules)
     triples = sorted(data.graph, key=str)
     stream = [(triple, HOUR + k * 1000 // 3) for k, triple in enumerate(triples)]
     given = Given({STREAM: stream}, None, _graphs(data), start=0, started=NOW)
