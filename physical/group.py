@@ -14,6 +14,7 @@ oldest value that still stands.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -156,7 +157,9 @@ class Aggregation(Operator):
         standing = dict(zip(touched, before))
         over = turns(points, standing)
         if over:
-            columns = np.array(over, np.int64).T
+            width = 3 + len(self.calls)
+            flat = np.fromiter(chain.from_iterable(over), np.int64, width * len(over))
+            columns = flat.reshape(-1, width).T.copy()
             self._put(columns[0], columns[1], columns[2], columns[3:])
         since, values = zip(*standing.values(), strict=True)
         self._since[at], self._standing[:, at] = since, np.array(values, np.int64).T

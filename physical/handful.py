@@ -9,7 +9,7 @@ Python's integers, which are as exact as limbs (sums.py). It is given back befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
+from operator import add, itemgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from streamsparql.physical.numbersums import MANY, MOST_ROWS
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 
-FEW = 256
+FEW = 128
 """Up to so many events Python is faster than arrays."""
 
 Ids: TypeAlias = tuple[int, ...]
@@ -48,7 +48,7 @@ class Handful:
         self._summed = [*dict.fromkeys(name for sums, name in arguments if sums and name)]
         counted = dict.fromkeys(name for sums, name in arguments if not sums and name)
         self._counted = [name for name in counted if name not in self._summed]
-        self._groups: dict[int, list[int]] = {}
+        self._groups: dict[int, Ids] = {}
 
     @staticmethod
     def suits(calls: Iterable[Call]) -> bool:
@@ -63,26 +63,14 @@ class Handful:
         if deltas is None or not self._know(slots):
             self.settle()
             return None
-        ends = [len(times)]
-        if min(times) < max(times):
-            order = sorted(range(len(times)), key=times.__getitem__)
-            slots, times, *deltas = ([some[i] for i in order] for some in (slots, times, *deltas))
-            ends = [i for i in range(1, len(times)) if times[i - 1] < times[i]] + ends
-        at: list[tuple[int, int]] = []
-        found, first, groups = [], 0, self._groups
-        for end in ends:
-            here = slots[first:end]
-            for k, delta in enumerate(deltas):
-                for slot, change in zip(here, delta[first:end] if first else delta, strict=False):
-                    groups[slot][k] += change
-            touched = dict.fromkeys(here)
-            at += zip(touched, repeat(times[first]))
-            found += [(*groups[slot],) for slot in touched]
-            first = end
-        rows, *others = map(list, zip(*found, strict=True))
+        groups, found = self._groups, {}
+        changes = zip(slots, times, zip(*deltas, strict=True), strict=True)
+        for slot, time, change in sorted(changes, key=itemgetter(1)):
+            found[slot, time] = groups[slot] = (*map(add, groups[slot], change),)
+        rows, *others = zip(*found.values(), strict=True)
         if max(rows) > MOST_ROWS // 2:
             self.settle()
-        return Points(at, [n > 0 for n in rows], self._values(rows, others))
+        return Points([*found], [n > 0 for n in rows], self._values(rows, others))
 
     def _deltas(self, events: tuple[Batch, Batch]) -> list[list[int]] | None:
         """What each event adds to the numbers of its group; None if there are uncommon ones."""
@@ -103,7 +91,7 @@ class Handful:
             deltas.append([i * n for i, n in zip(numbers, count, strict=True)])
         return deltas
 
-    def _values(self, rows: list[int], others: list[list[int]]) -> list[Ids]:
+    def _values(self, rows: Ids, others: list[Ids]) -> list[Ids]:
         """The ids of the values of the calls."""
         by_name = dict(zip([*self._counted, *self._summed], others, strict=True))
         found = []
@@ -113,7 +101,7 @@ class Handful:
                 counts = numbers if call.argument in self._counted else rows
                 found.append([n + INTEGER_BASE for n in counts])
                 continue
-            values = self._lane.sums_of(call.argument or "").exact(numbers).doubles()
+            values = self._lane.sums_of(call.argument or "").exact([*numbers]).doubles()
             if call.function == "AVG":
                 values = values / np.maximum(rows, 1)
             ids: list[int] = self._terms.of_doubles(values).tolist()
@@ -133,7 +121,7 @@ class Handful:
             unbound = (self._lane.unbound_of(name).of(at) for name in self._counted)
             bound = ([a - b for a, b in zip(rows, none, strict=True)] for none in unbound)
             sums = (self._lane.sums_of(name).of(at) for name in self._summed)
-            self._groups.update(zip(missed, map(list, zip(rows, *bound, *sums)), strict=True))
+            self._groups.update(zip(missed, zip(rows, *bound, *sums, strict=True), strict=True))
         return True
 
     def settle(self) -> None:
