@@ -202,7 +202,7 @@ def _of_times(column: pa.Array, unit: str) -> Stamps:
     """Times of any unit, rounded down to milliseconds; what has no time has no text either."""
     raw = _numpy(column.cast(pa.timestamp(unit)).cast(pa.int64()), -1)
     if unit == "s":
-        stamps = np.clip(raw, -1, LATEST // 1000) * 1000
+        stamps = np.clip(raw, -1, LATEST // 1000 + 1) * 1000
     else:
         stamps = raw // {"ms": 1, "us": 1000, "ns": 1_000_000}[unit]
     bad = (raw < 0) | (stamps >= LATEST)

@@ -49,17 +49,13 @@ def arrow_batches(source: Any) -> Iterator[pa.RecordBatch] | None:
     """The record batches of what speaks Arrow's protocol; None where the source does not."""
     if isinstance(source, pa.RecordBatch):
         return iter([source])
-    if hasattr(source, "__arrow_c_stream__"):
-        try:
-            reader: Iterator[pa.RecordBatch] = iter(pa.RecordBatchReader.from_stream(source))
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise SourceError(f"this table cannot be read as Arrow: {error.args[0]}") from error
-        return reader
-    if type(source).__module__.partition(".")[0] == "pandas":
-        batches: list[pa.RecordBatch] = pa.Table.from_pandas(
-            source, preserve_index=False
-        ).to_batches()
-        return iter(batches)
+    try:
+        if hasattr(source, "__arrow_c_stream__"):
+            return iter(pa.RecordBatchReader.from_stream(source))
+        if type(source).__module__.partition(".")[0] == "pandas":
+            return iter(pa.Table.from_pandas(source, preserve_index=False).to_batches())
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SourceError(f"this table cannot be read as Arrow: {error.args[0]}") from error
     return None
 
 
