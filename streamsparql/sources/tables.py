@@ -51,12 +51,14 @@ def arrow_batches(source: Any) -> Iterator[pa.RecordBatch] | None:
         return iter([source])
     try:
         if hasattr(source, "__arrow_c_stream__"):
-            return iter(pa.RecordBatchReader.from_stream(source))
-        if type(source).__module__.partition(".")[0] == "pandas":
-            return iter(pa.Table.from_pandas(source, preserve_index=False).to_batches())
+            batches: Iterable[pa.RecordBatch] = pa.RecordBatchReader.from_stream(source)
+        elif type(source).__module__.partition(".")[0] == "pandas":
+            batches = pa.Table.from_pandas(source, preserve_index=False).to_batches()
+        else:
+            return None
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SourceError(f"this table cannot be read as Arrow: {error.args[0]}") from error
-    return None
+    return iter(batches)
 
 
 def chunks_of_batches(
