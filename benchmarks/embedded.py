@@ -1,7 +1,8 @@
 """The embedded engine beside its peers, on W1 to W6: ratios of one run (see README.md here).
 
     python benchmarks/embedded.py [--sizes 1k,10k,100k] [--workloads W1,W5] [--peers polars,duckdb]
-                                  [--repeat 5] [--clock wall] [--json FILE] [--no-memory]
+                                  [--rspjs 1k] [--budget 20] [--queries 10,100] [--repeat 5]
+                                  [--clock wall] [--json FILE] [--no-memory] [--no-single]
 
 Contenders take turns, each several times, and the best turn of each counts: what else runs on the
 machine disturbs all alike, and cannot make anyone faster. All must give the same rows. On a machine
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -28,6 +30,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import ours  # noqa: E402
 import report  # noqa: E402
+import rspjs  # noqa: E402
 from memory import measured_memory  # noqa: E402
 from peers import PEERS, DuckDB, available  # noqa: E402
 from single import measured_batches, measured_pushes  # noqa: E402
@@ -36,6 +39,9 @@ from workloads import QUESTIONS, Row, same_rows  # noqa: E402
 
 LONG_ENOUGH = 20.0
 """A contender that took so many seconds has no more turns."""
+LONG_ENOUGH_FOR = {"rspjs": 3.0}
+"""The same for those that would hold up the others."""
+ALL_PEERS = (*PEERS, "rspjs")
 
 
 @dataclass
@@ -50,6 +56,8 @@ class Turns:
     """Rows by the end of the window."""
     rows: dict[int, list[Row]] = field(default_factory=dict)
     """The rows themselves, where they are compared."""
+    reached: float = inf
+    """The end of the last window that there was time for."""
 
 
 Clock = Callable[[], float]
@@ -109,6 +117,20 @@ def replayed_by_duckdb(workload: str, data: History, clock: Clock) -> Turn:
     return turn
 
 
+def by_rspjs(workload: str, data: History, compare: bool, clock: str, budget: float) -> Turn:
+    """Slide by slide in node; no speed if it came to no full window in time."""
+
+    def turn(turns: Turns, first: bool) -> float:
+        answers = rspjs.run(workload, data, compare and first, clock, budget)
+        if first:
+            turns.counts, turns.rows = answers.counts, answers.rows
+            turns.reached = max(answers.counts)
+        full = answers.seconds[SLIDES_PER_WINDOW - 1 :]
+        return data.per_slide / median(full) if full else 0.0
+
+    return turn
+
+
 class Case(NamedTuple):
     """One workload at one size, and who takes part."""
 
@@ -116,12 +138,14 @@ class Case(NamedTuple):
     size: str
     data: History
     peers: Sequence[str]
-    clock: Clock
+    clock: str
     queries: int = 0
+    budget: float = 0.0
+    """The seconds that rsp-js has."""
 
     def contenders(self) -> dict[str, Turn]:
         """All that are measured."""
-        workload, data, clock = self.workload, self.data, self.clock
+        workload, data, clock = self.workload, self.data, CLOCKS[self.clock]
         compare = self.size == "1k"
         found: dict[str, Turn] = {}
         if workload != "W6":
@@ -130,6 +154,9 @@ class Case(NamedTuple):
         live = partial(ours.Live, workload, data, self.queries)
         found["live"] = stepwise(live, data.items, compare, clock)
         for name in self.peers:
+            if name == "rspjs":
+                found[name] = by_rspjs(workload, data, compare, self.clock, self.budget)
+                continue
             peer = partial(PEERS[name], workload, data, self.queries)
             found[name] = stepwise(peer, data.triples, compare, clock)
         if "duckdb" in self.peers and workload != "W6":
@@ -143,7 +170,7 @@ def measured(turns_of: dict[str, Turn], repeat: int) -> dict[str, Turns]:
     for turn in range(repeat):
         for name, take in turns_of.items():
             turns = found[name]
-            if turns.spent > LONG_ENOUGH:
+            if turns.spent > LONG_ENOUGH_FOR.get(name, LONG_ENOUGH):
                 continue
             gc.collect()
             gc.freeze()
@@ -168,7 +195,11 @@ def disagreements(found: dict[str, Turns]) -> list[str]:
             if rows is not None and not same_rows(rows, truth.rows[end]):
                 out.append(f"{name}: other rows at {end} than {truth.name}")
                 break
-        missing = [end for end, count in truth.counts.items() if count and end not in turns.counts]
+        missing = [
+            end
+            for end, count in truth.counts.items()
+            if count and end not in turns.counts and end <= turns.reached
+        ]
         if turns.counts and missing:
             out.append(f"{name}: no rows at {missing[0]}")
     if "duckdb-replay" in found and found["replay"].counts != found["duckdb-replay"].counts:
@@ -181,7 +212,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="1k,10k,100k")
     parser.add_argument("--workloads", default=",".join(QUESTIONS))
-    parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--peers", default=",".join(ALL_PEERS))
+    parser.add_argument("--rspjs", default="1k", help="the sizes at which rsp-js takes part")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds for rsp-js, each case")
     parser.add_argument("--queries", default="10,100", help="how many W6 asks")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
@@ -196,7 +229,7 @@ def main() -> None:
     asked = arguments()
     peers = []
     for name in asked.peers.split(","):
-        reason = available(name)
+        reason = rspjs.missing() if name == "rspjs" else available(name)
         if reason:
             print(f"without {name}: {reason}")
         else:
@@ -204,8 +237,7 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}")
     records: list[dict[str, Any]] = []
     wrong: list[str] = []
-    clock = CLOCKS[asked.clock]
-    for case in _cases(asked, peers, clock):
+    for case in _cases(asked, peers):
         records.append(_compared(case, asked.repeat, wrong))
     if not asked.no_single:
         records += [measured_pushes(), *measured_batches(asked.workloads.split(","))]
@@ -220,16 +252,18 @@ def main() -> None:
     sys.exit(bool(wrong))
 
 
-def _cases(asked: argparse.Namespace, peers: Sequence[str], clock: Clock) -> Iterator[Case]:
+def _cases(asked: argparse.Namespace, peers: Sequence[str]) -> Iterator[Case]:
     workloads = asked.workloads.split(",")
+    without = [name for name in peers if name != "rspjs"]
     for size in asked.sizes.split(","):
+        present = peers if size in asked.rspjs.split(",") else without
         for workload in workloads:
             if workload != "W6":
                 data = history(size, static=workload == "W4")
-                yield Case(workload, size, data, peers, clock)
+                yield Case(workload, size, data, present, asked.clock, budget=asked.budget)
     if "W6" in workloads:
         for queries in map(int, asked.queries.split(",")):
-            yield Case("W6", f"K={queries}", history("w6"), peers, clock, queries)
+            yield Case("W6", f"K={queries}", history("w6"), without, asked.clock, queries)
 
 
 def _compared(case: Case, repeat: int, wrong: list[str]) -> dict[str, Any]:
