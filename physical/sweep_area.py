@@ -158,8 +158,10 @@ class SweepArea:
         """Drops the rows that end at `t` or before, and hands them back by start. O(n)."""
         out = [Batch.empty(self.names)]
         for bound, runs in list(self._parts.items()):
-            for run in [run for run in runs if run.rows.end.min() <= t]:
+            ending = [run for run in runs if run.rows.end.min() <= t]
+            for run in ending:
                 runs.remove(run)
+            for run in ending:  # what is left of one may be merged with a run that stays
                 alive = run.rows.end > t
                 out.append(run.rows.where(~alive & (run.rows.end > self._purged)))
                 if alive.any():

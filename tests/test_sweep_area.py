@@ -71,7 +71,7 @@ step = st.tuples(
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=50)
+@settings(max_examples=150)
 @given(steps=st.lists(step, max_size=14), block=st.sampled_from([2, intervals.BLOCK]))
 def test_an_area_answers_as_a_list_of_rows_would(
     way: str, exact: bool, steps: list[tuple[str, list[Row], int]], block: int
