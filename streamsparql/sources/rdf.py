@@ -141,7 +141,7 @@ def _in_graph(quad: Any) -> bool:
 
 
 class _Held:
-    """Items that are not yet a chunk."""
+    """Items that wait to become a chunk."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
