@@ -104,7 +104,7 @@ def _instance(place: Term | Variable, row: Solution, number: int) -> Term | None
 
 
 def blank_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
-    """What a blank node of a template stands for: a node of this row, and of this one of its equals.
+    """A blank node of a template stands for a node of this row, and of this one of its equals.
 
     >>> one, two = (blank_node(BlankNode("b"), Solution(), number) for number in (1, 2))
     >>> one == two

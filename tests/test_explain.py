@@ -150,8 +150,8 @@ def test_the_optimized_plan_is_shown_where_it_differs_with_the_rules_that_were_u
     assert found["rules"] == {"fold_constants": 1, "decide_filters": 1, "prune_columns": 1}
     assert found["nodes"][0]["kind"] == "Ask"
     assert "<p>rules: fold constants, decide filters, " in query.explain("optimized", "html")
-    for format in ("dot", "mermaid", "svg"):
-        assert "Ask" in query.explain("optimized", format)
+    for kind in ("dot", "mermaid", "svg"):
+        assert "Ask" in query.explain("optimized", kind)
 
 
 def test_an_unoptimized_query_is_optimized_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""A wind park: turbines tell their power, and that they stopped. What a window holds, as it moves."""
+"""A wind park: turbines tell their power, and that they stopped; windows move over it."""
 
 from __future__ import annotations
 
