@@ -53,7 +53,7 @@ GOOD_STAMPS = [
     (pyoxigraph.Literal(12), 12),
 ]
 BAD_STAMPS = [
-    *(None, "", float("nan"), pandas.NaT, pandas.NA, np.datetime64("NaT"), float("inf"), 1.5),
+    *(None, "", float("nan"), pandas.NaT, pandas.NA, np.datetime64("NaT", "ms"), float("inf"), 1.5),
     *(-1, "-1", True, False, 2**62, 2**70, "1e3", "0x1F", "1_000", "٣", "noon", "12:00"),
     *("2026-02-30", "2026-13-01T00:00:00Z", "1969-12-31T23:59:59Z", "2026-01-01T25:00:00Z"),
     *('"12"', '"x"@en', f'"2026-01-01"^^<{XSD}date>', f'"1.5"^^<{XSD}decimal>', "<http://ex.org/>"),
