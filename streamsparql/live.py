@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -93,9 +94,12 @@ class Live:
     # -- in
 
     def push(self, stream: str, triple: Any, t: int | None = None, *times: int) -> None:
-        """An item of a stream: a triple and its timestamp, or the start and end of an event."""
+        """An item of a stream: a triple and its timestamp, or the start and end of an event.
+
+        One with no timestamp happens when it comes, by the clock of this machine.
+        """
         buffer = self._buffer(stream)
-        buffer.append((triple, t, *times))
+        buffer.append((triple, time_ns() // 1_000_000 if t is None else t, *times))
         self._pushed += 1
         if self._pushed >= BUFFER or self._on_row is not None:
             self._take_in()

@@ -7,6 +7,7 @@ and everything beside the rows.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -318,3 +319,11 @@ def test_terms_that_nothing_holds_are_forgotten() -> None:
         most = max(most, live.stats().terms, len(live.rows()))
     assert most < 70_000
     assert live.stats().items == 80_000
+
+
+def test_an_item_with_no_timestamp_happens_when_it_comes() -> None:
+    before = time.time_ns() // 1_000_000
+    with streamsparql.compile(ONE).open() as live:
+        live.push(S, item(1))
+    (row,) = live.rows()
+    assert before <= row.start <= time.time_ns() // 1_000_000
