@@ -17,6 +17,7 @@ from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.align import align, closing
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.graph import Graph
+from streamsparql.algebra.inputs import LEAP
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.values import date_time_literal
@@ -34,7 +35,7 @@ from streamsparql.physical.shape import narrowed
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import Chunk, Reject, Wanted, read_graph, read_stream
 from streamsparql.sources.clock import Round, interleave
-from streamsparql.sources.disorder import LEAP, Sorter
+from streamsparql.sources.disorder import Sorter
 
 if TYPE_CHECKING:
     from streamsparql.query import Query

@@ -77,6 +77,8 @@ class Live:
     ) -> None:
         if emit not in ("final", "eager"):
             raise EngineError(f"rows are emitted final or eager, not {emit!r}")
+        if idle is not None and (type(idle) is not int or idle <= 0):
+            raise EngineError(f"idle is a number of milliseconds, not {idle!r}")
         wanted = None if report is None and every is None else reporting(query, report, every)
         reported = wanted is not None
         self._run = Execution(query, given, report=wanted, ordered=reported, eager=emit == "eager")
@@ -228,9 +230,9 @@ class Live:
         for name, buffer in self._buffers.items():
             if not buffer:
                 continue
+            self._buffers[name] = []
             for chunk in self._run.reader(name, buffer):
                 self._run.sorters[name].push(chunk)
-            self._buffers[name] = []
             self._clock.advance(name, self._run.sorters[name].watermark)
 
     def _take_in(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from streamsparql.algebra.inputs import LEAP
 from streamsparql.algebra.plan import Plan
 from streamsparql.errors import EngineError
 from streamsparql.lints import Warning, lint
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from streamsparql.live import Live
     from streamsparql.physical.operator import Operator
     from streamsparql.results import Result
-
-LEAP = 86_400_000
-"""A day in milliseconds: how far ahead of its stream an item is believed without another."""
 
 
 def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
@@ -151,7 +149,7 @@ class Query:
         max_delay: int = 0,
         leap: int | None = LEAP,
     ) -> Result:
-        """Runs the query over a whole history. Nothing is read before the result is used.
+        """Runs the query over a whole history. No stream is read before the result is used.
 
         `streams` are sources by the streams' IRIs, or one source where the query reads one stream;
         `graph` is the static default graph, `graphs` the named ones; docs/sources.md says what a
@@ -172,7 +170,8 @@ class Query:
         if engine != "embedded":
             raise EngineError(f"the engine is called embedded, not {engine!r}")
         named = check_given(self, streams, graphs)
-        given = Given(named, graph, graphs or {}, start, end, strict, max_delay, leap)
+        known = {str(name): source for name, source in (graphs or {}).items()}
+        given = Given(named, graph, known, start, end, strict, max_delay, leap)
         return Result(self, given, replayable(given))
 
     def open(
@@ -212,7 +211,8 @@ class Query:
 
         check_runs(self)
         check_graphs(self, graphs)
-        given = Given({}, graph, graphs or {}, start, end, strict, max_delay, leap)
+        known = {str(name): source for name, source in (graphs or {}).items()}
+        given = Given({}, graph, known, start, end, strict, max_delay, leap)
         return Live(self, given, idle=idle, emit=emit, report=report, every=every, on_row=on_row)
 
     def explain(

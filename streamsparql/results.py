@@ -181,10 +181,14 @@ class Result:
             yield from self._shape.rows(self._canonical())
             return
         self._started = True
-        ready = Heap(self._run.sink.names)
+        ready, given = Heap(self._run.sink.names), 0
         for batch in self._source:
             ready.push(batch)
-            yield from self._shape.rows(ready.release(self._run.pipeline.watermark))
+            known = ready.release(self._run.pipeline.watermark)
+            given += len(known)
+            yield from self._shape.rows(known)
+        rows = self._canonical()  # somebody may have asked for a snapshot meanwhile, thus for all
+        yield from self._shape.rows(rows.part(given, len(rows)))
 
     def snapshot(self, t: int) -> Any:
         """What holds at the instant `t`.

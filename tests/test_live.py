@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import pytest
+import rdflib
 
 import streamsparql
 from streamsparql.algebra.terms import integer
@@ -327,3 +328,20 @@ def test_an_item_with_no_timestamp_happens_when_it_comes() -> None:
         live.push(S, item(1))
     (row,) = live.rows()
     assert before <= row.start <= time.time_ns() // 1_000_000
+
+
+def test_asking_for_a_snapshot_while_iterating_loses_no_row() -> None:
+    items = [(*item(k % 7), 3 * k) for k in range(200_000)]
+    result = streamsparql.compile(ONE).run(items)
+    seen = 0
+    for row in result:
+        if not seen:
+            assert result.snapshot(row.start)
+        seen += 1
+    assert seen == len(list(result)) > 65_536
+
+
+def test_graphs_are_found_by_the_names_that_rdflib_has() -> None:
+    query = streamsparql.compile("SELECT ?o { GRAPH <http://e/g> { ?s ?p ?o } }")
+    graphs = {rdflib.URIRef("http://e/g"): [("<a>", "<p>", '"1"')]}
+    assert [str(row["o"]) for row in query.run(graphs=graphs)] == ["1"]

@@ -34,14 +34,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamsparql.algebra.inputs import LEAP
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Chunk, Reject
-
-LEAP = 86_400_000
-"""A day, in milliseconds."""
 
 SINCE = ".since"
 """The column of releases of events: when each began, in milliseconds."""
