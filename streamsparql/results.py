@@ -294,6 +294,15 @@ def by_instant(shape: Shape, rows: Batch, instants: list[int]) -> Iterator[tuple
 
 
 def replayable(given: Given) -> bool:
-    """Whether all sources can be read once more: they are no iterators and no open files."""
-    sources = [*given.streams.values(), *given.graphs.values(), given.graph]
-    return not any(isinstance(source, Iterator) or hasattr(source, "read") for source in sources)
+    """Whether all sources can be read once more.
+
+    >>> replayable(Given({"s": []})), replayable(Given({"s": iter([])})), replayable(Given({"s": "-"}))
+    (True, False, False)
+    """
+    return not any(map(_read_once, [*given.streams.values(), *given.graphs.values(), given.graph]))
+
+
+def _read_once(source: Any) -> bool:
+    """Whether a source is used up when it is read: an iterator, an open file, standard input."""
+    standard_input = isinstance(source, str) and source == "-"
+    return standard_input or isinstance(source, Iterator) or hasattr(source, "read")
