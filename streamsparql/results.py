@@ -296,7 +296,8 @@ def by_instant(shape: Shape, rows: Batch, instants: list[int]) -> Iterator[tuple
 def replayable(given: Given) -> bool:
     """Whether all sources can be read once more.
 
-    >>> replayable(Given({"s": []})), replayable(Given({"s": iter([])})), replayable(Given({"s": "-"}))
+    >>> once, stdin = Given({"s": iter([])}), Given({"s": "-"})
+    >>> replayable(Given({"s": []})), replayable(once), replayable(stdin)
     (True, False, False)
     """
     return not any(map(_read_once, [*given.streams.values(), *given.graphs.values(), given.graph]))
