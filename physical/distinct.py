@@ -74,18 +74,20 @@ class Coalesce(Operator):
     """The canonical form by level sets (algebra/streams.py), the same for all that have one `phi`.
 
     It is made to be the sink: a row is given when it can change no more, so that one may start
-    before others that were given in earlier steps. Within a step rows are ordered by start.
+    before others that were given in earlier steps. Within a step rows are ordered by start. What is
+    `eager` gives pieces at a cut; else rows are whole, however often operators below are cut.
     """
 
     state = "the rows that a later row could still extend"
 
-    def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
+    def __init__(self, input: Operator, eager: bool = False) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
+        self.eager = eager
         self._rows = Canonical(self.names, self.names)
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         """What ended before the watermark; with a cut, all that holds before it."""
-        rows = self._rows.take(batches[0], watermarks[0], cut)
+        rows = self._rows.take(batches[0], watermarks[0], cut and self.eager)
         return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 
     def size(self) -> int:

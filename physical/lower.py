@@ -33,13 +33,15 @@ from streamsparql.physical.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lower_operators import OPERATORS
 from streamsparql.physical.lower_path import Ends, ways
 from streamsparql.physical.match import Bound, Columns, Equal, TriplePatternMatching
-from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.operator import INFINITY, Operator, Stateless
 from streamsparql.physical.order import Ranking
+from streamsparql.physical.report import Clip
 from streamsparql.physical.shape import narrowed
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.physical.union import Union
 from streamsparql.physical.window import (
     AlignToReports,
+    ElementWindow,
     SteppedTupleWindow,
     TimeWindow,
     TupleWindow,
@@ -56,6 +58,21 @@ class Catalog:
     default: Batch = field(default_factory=lambda: Batch.empty(TRIPLE))
     named: Mapping[IRI, Batch] = field(default_factory=dict)
     known: bool = True
+    results: Mapping[Plan, Batch] = field(default_factory=dict)
+    """What static plans give, where that was worked out beforehand."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of time that a plan is computed for, where it is not all of it.
+
+    Windows give what holds within `[begin, end)`, those that count elements go on from `ranks`: how
+    many elements came to each before the first that is given.
+    """
+
+    begin: int = 0
+    end: int = INFINITY
+    ranks: Mapping[w.ElementWindow, int] = field(default_factory=dict)
 
 
 class Lowered(NamedTuple):
@@ -87,15 +104,17 @@ class At(NamedTuple):
 HERE = At()
 
 
-def lower(plan: Plan, terms: TermDictionary, run: Run, catalog: Catalog) -> Lowered:
-    """The physical plan of a logical one.
+def lower(
+    plan: Plan, terms: TermDictionary, run: Run, catalog: Catalog, share: Share | None = None
+) -> Lowered:
+    """The physical plan of a logical one; `share` is the part of time that it is for.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> type(lower(UNIT, TermDictionary(), Run(), Catalog()).operator).__name__
     'Always'
     """
     refuse_events(plan)
-    return run_steps(Lowering(terms, run, catalog).plan(plan, HERE))
+    return run_steps(Lowering(terms, run, catalog, share).plan(plan, HERE))
 
 
 EVENTS: dict[type[Plan], str] = {
@@ -131,8 +150,10 @@ def refuse_events(plan: Plan) -> None:
 class Lowering:
     """What stays the same while a plan is lowered."""
 
-    def __init__(self, terms: TermDictionary, run: Run, catalog: Catalog) -> None:
-        self.terms, self.run, self.catalog = terms, run, catalog
+    def __init__(
+        self, terms: TermDictionary, run: Run, catalog: Catalog, share: Share | None
+    ) -> None:
+        self.terms, self.run, self.catalog, self.share = terms, run, catalog, share
         self._done: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
         self._made = 0
 
@@ -151,6 +172,10 @@ class Lowering:
         return lowered.plain
 
     def _node(self, node: Plan, at: At) -> Steps[Lowered]:
+        if node in self.catalog.results:
+            yield from ()
+            rows = Always(self.catalog.results[node], "worked out beforehand")
+            return Lowered(rows if at.outer is None else at_leaf(rows, at.outer, self.terms))
         if isinstance(node, p.Path):
             return Lowered((yield self._path(node, at)))
         leaf = self._leaf(node)
@@ -189,9 +214,18 @@ class Lowering:
 
     def _window(self, node: w.Window | Align, at: At) -> Steps[Operator]:
         data = yield self._data(node.input, at)
+        if isinstance(node, Align):
+            return AlignToReports(data, node)
+        made = self._windowed(data, node)
+        if self.share is None:
+            return made
+        made.node = node
+        if isinstance(made, ElementWindow):
+            made.rank = self.share.ranks.get(made.window, 0)
+        return Clip(made, self.share.begin, self.share.end)
+
+    def _windowed(self, data: Operator, node: w.Window) -> Operator:
         match node:
-            case Align():
-                return AlignToReports(data, node)
             case w.TimeWindow():
                 return TimeWindow(data, node)
             case w.SlidingTupleWindow():

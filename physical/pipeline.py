@@ -21,6 +21,7 @@ from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.distinct import Distinct, LatestStamps
 from streamsparql.physical.match import Equal, TriplePatternMatching
 from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.report import Clip
 from streamsparql.physical.shape import Projection
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.physical.union import Union
@@ -129,7 +130,11 @@ class Pipeline:
         operator, counts = stage.operator, stage.counts
         batches = [below.given for below in stage.inputs]
         before = perf_counter() if self.observer is not None else 0.0
-        stage.given, stage.watermark = operator.step(batches, stage.marks, cut)
+        try:
+            stage.given, stage.watermark = operator.step(batches, stage.marks, cut)
+        except Exception as error:
+            error.add_note(f"in {type(operator).__name__} {operator.facts()}".rstrip())
+            raise
         for batch in batches:
             counts.rows_in += len(batch)
         counts.rows_out += len(stage.given)
@@ -214,4 +219,4 @@ def _wanted_of(
     return frozenset(wanted)
 
 
-_WHOLE_TRIPLES = (TimeWindow, AlignToReports, Union, Distinct, LatestStamps, Projection)
+_WHOLE_TRIPLES = (TimeWindow, AlignToReports, Clip, Union, Distinct, LatestStamps, Projection)

@@ -119,8 +119,8 @@ class ElementWindow(Operator):
         self.window = window
         self._waiting = self.nothing()
         """Elements whose end is to come, by rank, over `[stamp, given up to)`."""
-        self._rank = 0
-        """The rank, from 0, of the first of them."""
+        self.rank = 0
+        """The rank, from 0, of the first of them, or of the next to come."""
 
     @abstractmethod
     def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
@@ -137,7 +137,7 @@ class ElementWindow(Operator):
         since = np.maximum(start, rows.end)
         done = int(np.searchsorted(end, INFINITY, "left")) if watermark != INFINITY else len(rows)
         out = [rows.part(0, done).over(since[:done], end[:done])]
-        self._rank += done
+        self.rank += done
         rest = rows.part(done, len(rows))
         if cut and len(rest):
             held = np.minimum(end[done:], watermark)
@@ -151,8 +151,8 @@ class ElementWindow(Operator):
     def _intervals(self, stamps: IntArray) -> tuple[IntArray, IntArray]:
         """From when to when the waiting elements hold, INFINITY where it is not known."""
         padded = np.append(stamps, INFINITY)
-        ranks = self.ranks(np.arange(self._rank, self._rank + len(stamps)))
-        first, after = (padded[np.minimum(r - self._rank, len(stamps))] for r in ranks)
+        ranks = self.ranks(np.arange(self.rank, self.rank + len(stamps)))
+        first, after = (padded[np.minimum(r - self.rank, len(stamps))] for r in ranks)
         return first, after
 
     def _bound(self, watermark: int) -> int:

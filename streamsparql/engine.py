@@ -26,7 +26,7 @@ from streamsparql.physical.access import StreamAccess
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.distinct import Coalesce
 from streamsparql.physical.hidden import ANSWER
-from streamsparql.physical.lower import Catalog, lower
+from streamsparql.physical.lower import Catalog, Share, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.order import Ranking
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
@@ -96,7 +96,7 @@ class Execution:
 
     `beside` is another run of the same query over the same data, whose dictionary and graphs this
     one shares. Rows that are `ordered` carry what ORDER BY sorts them by, and are in canonical form
-    with it.
+    with it. `share` is the part of time that is computed, where the streams hold no more.
     """
 
     def __init__(
@@ -109,6 +109,7 @@ class Execution:
         eager: bool = False,
         beside: Execution | None = None,
         observer: Observer | None = None,
+        share: Share | None = None,
     ) -> None:
         self.query, self.given, self.eager = query, given, eager
         self._beside = beside
@@ -120,7 +121,8 @@ class Execution:
             plan = align(plan, report.every, report.origin, report.closing)
             lag, report = int(report.closing), report._replace(closing=False)
         self.catalog: Catalog = self._catalog() if beside is None else beside.catalog
-        lowered = lower(plan, self.terms, Run(date_time_literal(given.started)), self.catalog)
+        now = Run(date_time_literal(given.started))
+        lowered = lower(plan, self.terms, now, self.catalog, share)
         self.names = shown_columns(query)
         self.ranking: Ranking | None = lowered.ranking if ordered else None
         hidden = () if self.ranking is None else self.ranking.columns
@@ -129,7 +131,7 @@ class Execution:
         begin = None if given.start is None else given.start + lag
         self._clip = Clip(rows, begin, INFINITY if given.end is None else given.end + lag)
         self.reports = None if report is None else reports(report, self._clip, self.names)
-        self.sink: Operator = self.reports or Coalesce(self._clip)
+        self.sink: Operator = self.reports or Coalesce(self._clip, eager)
         self.pipeline = Pipeline(self.sink, self.terms, observer)
         self._wanted = wanted_predicates(self.sink)
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
@@ -153,7 +155,7 @@ class Execution:
         sources.update((name, None) for name in self.query.graphs if name not in sources)
         named: dict[IRI, Batch] = {}
         for k, (name, source) in enumerate(sources.items()):
-            source = _file_of(name) if source is None else source
+            source = file_of(name) if source is None else source
             named[IRI(name)] = self._graph(source, f"<{name}>", f"g{k}.")
         default = Batch.empty(TRIPLE)
         if given.graph is not None:
@@ -169,27 +171,35 @@ class Execution:
 
     def reader(self, stream: str, source: Any) -> Iterator[Chunk]:
         """The chunks of a source of a stream; what the query cannot match is left out."""
-        found = self._wanted.get(stream, frozenset())
         return read_stream(
             source,
             f"<{stream}>",
             self.terms,
             scope=f"s{self._scopes.index(stream)}.",
-            wanted=None if found is None else Wanted(found),
+            wanted=self.wanted(stream),
             strict=self.given.strict,
         )
+
+    def wanted(self, stream: str) -> Wanted | None:
+        """The predicates that the query can match in a stream; None where that may be any."""
+        found = self._wanted.get(stream, frozenset())
+        return None if found is None else Wanted(found)
 
     # -- rounds
 
     def replay(self) -> Iterator[Batch]:
         """Reads all streams to their end; gives, and keeps, rows as they become known."""
-        readers = {name: self.reader(name, self.given.streams[name]) for name in self.streams}
-        rounds = interleave(readers, self.sorters) if readers else iter([Round({}, INFINITY)])
-        for batches, watermark in rounds:
-            rows = self.round(batches, watermark)
+        for rows in self.passing():
             if len(rows):
                 self.parts.append(rows)
             yield rows
+
+    def passing(self) -> Iterator[Batch]:
+        """The same, but what was given is not kept: its ids are in use until the next is asked."""
+        readers = {name: self.reader(name, self.given.streams[name]) for name in self.streams}
+        rounds = interleave(readers, self.sorters) if readers else iter([Round({}, INFINITY)])
+        for batches, watermark in rounds:
+            yield self.round(batches, watermark)
 
     def round(self, batches: Mapping[str, Batch], watermark: int) -> Batch:
         """What is known once these items came and the time of all streams is `watermark`."""
@@ -312,7 +322,7 @@ def _by_name(query: Query, streams: Any) -> dict[str, Any]:
     return {query.streams[0]: streams}
 
 
-def _file_of(name: str) -> Path:
+def file_of(name: str) -> Path:
     """The file that an IRI names, for a graph that nobody gave."""
     path = Path(name.removeprefix("file://"))
     if not path.is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.algebra.inputs import LEAP
 from streamsparql.algebra.plan import Plan
@@ -13,7 +13,10 @@ from streamsparql.lints import Warning, lint
 from streamsparql.translator.translate import Report, Translation, translate
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from streamsparql.algebra.rewrite import Rewriting
+    from streamsparql.engine import Given
     from streamsparql.live import Live
     from streamsparql.physical.operator import Operator
     from streamsparql.results import Result
@@ -43,7 +46,8 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     _expect(str, text=text, dialect=dialect, base=base or "")
     _expect(int, origin=origin)
     _expect(bool, optimize=optimize, pedantic=pedantic)
-    return Query(translate(text, dialect, base or "", origin, pedantic), optimize)
+    recipe = Recipe(text, dialect, base, origin, optimize, pedantic)
+    return Query(translate(text, dialect, base or "", origin, pedantic), recipe)
 
 
 def _expect(kind: type, **options: object) -> None:
@@ -52,12 +56,27 @@ def _expect(kind: type, **options: object) -> None:
             raise TypeError(f"{name} is a {kind.__name__}, not {value!r:.40}")
 
 
+class Recipe(NamedTuple):
+    """What a query was compiled of, which is how it goes to other processes."""
+
+    text: str
+    dialect: str = "auto"
+    base: str | None = None
+    origin: int = 0
+    optimize: bool = True
+    pedantic: bool = False
+
+
 class Query:
     """What a query's text means, to be read and explained."""
 
-    def __init__(self, translation: Translation, optimize: bool = True) -> None:
+    def __init__(self, translation: Translation, recipe: Recipe) -> None:
         self.translation = translation
-        self._optimize = optimize
+        self.recipe = recipe
+
+    def __reduce__(self) -> tuple[Callable[..., Query], Recipe]:
+        """Plans may be deep, so a query is pickled as its text, and compiled again."""
+        return compile, self.recipe
 
     @property
     def text(self) -> str:
@@ -122,7 +141,7 @@ class Query:
         """The optimized plan, and how the rules came to it; worked out when it is first asked."""
         from streamsparql.algebra.rewrite import Rewriting, rewrite
 
-        return rewrite(self.logical) if self._optimize else Rewriting(self.logical)
+        return rewrite(self.logical) if self.recipe.optimize else Rewriting(self.logical)
 
     @cached_property
     def physical(self) -> Operator:
@@ -173,6 +192,61 @@ class Query:
         known = {str(name): source for name, source in (graphs or {}).items()}
         given = Given(named, graph, known, start, end, strict, max_delay, leap)
         return Result(self, given, replayable(given))
+
+    def on_spark(
+        self,
+        spark: SparkSession,
+        streams: Any = None,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        strict: bool = False,
+        max_delay: int = 0,
+        leap: int | None = LEAP,
+        report: str | None = None,
+        every: int | None = None,
+        slabs: int | None = None,
+    ) -> DataFrame:
+        """The query as a Spark DataFrame: docs/spark.md.
+
+        It has a string column per variable, with terms in N-Triples syntax, and `start` and `end`,
+        in milliseconds, for when a row holds; with `report` (rstream, istream or dstream) or
+        `every`, `instant` instead, for the report that a row is in. CONSTRUCT and DESCRIBE give
+        `subject`, `predicate` and `object`; ASK `answer`, a boolean.
+
+        Streams are files, folders, DataFrames of Spark, or any source that `run` takes. The time of
+        the data is cut into `slabs`, by default as many as are good for it; the answer is that of
+        `run`, however many there are. Rows are computed when the DataFrame is asked for them; when
+        their sources' items come is looked up at once.
+        """
+        from streamsparql.engine import reporting
+        from streamsparql.spark.engine import SparkRun
+
+        given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
+        wanted = None
+        if report is not None or every is not None:
+            wanted = reporting(self, report, every)
+        return SparkRun(spark, self, given, report=wanted, slabs=slabs).frame()
+
+    def _given(
+        self,
+        streams: Any,
+        graph: Any,
+        graphs: Mapping[str, Any] | None,
+        start: int | None,
+        end: int | None,
+        strict: bool,
+        max_delay: int,
+        leap: int | None,
+    ) -> Given:
+        """What a caller of `run` gives, checked."""
+        from streamsparql.engine import Given, check_given
+
+        named = check_given(self, streams, graphs)
+        known = {str(name): source for name, source in (graphs or {}).items()}
+        return Given(named, graph, known, start, end, strict, max_delay, leap)
 
     def open(
         self,

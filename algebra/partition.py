@@ -1,0 +1,192 @@
+"""What lets a plan be computed in parts: by time, and by the value of a variable.
+
+**By time.** Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so what a plan gives
+for a part of time depends on nothing but the elements that hold there. How long elements hold the
+windows tell: `reach` is the most that an element's validity can go beyond its stamp. Windows that
+count elements have no such bound; they look back by a number of elements, `counted`.
+
+**By value.** Where a variable is bound in all rows that meet in joins, groups and duplicates, rows
+with different values of it never meet: `keys`. Then the streams can be divided by that value, each
+part beside all of the static data, and the parts together give what the whole gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd, lcm
+
+from streamsparql.algebra import filter, group, join, match, shape
+from streamsparql.algebra import window as w
+from streamsparql.algebra.access import AccessStream
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import is_static
+from streamsparql.algebra.scope import scope
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.streams import INFINITY
+
+# -- By time ------------------------------------------------------------------------------------
+
+
+def reach(window: w.Window) -> int:
+    """How long after its stamp an element may still hold; 0 where elements are counted.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> reach(w.SlidingDeltaWindow(UNIT, 10, 5)), reach(w.SteppedWindow(UNIT, 10, 5, "right"))
+    (10, 15)
+    """
+    match window:
+        case w.SlidingDeltaWindow(width=width) | w.FixedWindow(width=width):
+            return width
+        case w.SteppedWindow(width=width, step=step):
+            return width + step
+        case w.NowWindow():
+            return 1
+        case w.ElementWindow():
+            return 0
+    return INFINITY
+
+
+def reaches(plan: Plan) -> dict[str, int]:
+    """The greatest reach of each stream's windows; INFINITY where its elements hold for ever.
+
+    >>> from streamsparql.algebra.rules.sketch import streamed
+    >>> reaches(streamed("?x p ?y"))
+    {'s': 10}
+    """
+    found: dict[str, int] = {}
+    for stream in _streams(plan):
+        found.setdefault(stream, 1)
+    for window in windows(plan):
+        for stream in _streams(window):
+            found[stream] = max(found[stream], reach(window))
+    return found
+
+
+def windows(plan: Plan) -> Iterator[w.Window]:
+    """The windows of a plan, those in the patterns of EXISTS too; equal ones come once."""
+    seen = {node: None for node in plan.walk() if isinstance(node, w.Window)}
+    return iter(seen)
+
+
+def counted(plan: Plan) -> dict[w.ElementWindow, int]:
+    """The windows that count elements, and how many elements before an instant each may need.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> list(counted(w.SteppedTupleWindow(UNIT, 10, step=4)).values())
+    [14]
+    """
+    found = [window for window in windows(plan) if isinstance(window, w.ElementWindow)]
+    steps = (x.step if isinstance(x, w.SteppedTupleWindow) else 0 for x in found)
+    return {window: window.count + step for window, step in zip(found, steps, strict=True)}
+
+
+def grid(plan: Plan) -> tuple[int, int] | None:
+    """Period and origin of the instants at which all time windows of a plan jump, if there are any.
+
+    A cut there crosses fewest windows. Where the windows' steps have no common multiple within the
+    longest reach, it is the grid of the one with the longest step.
+
+    >>> from streamsparql.algebra.rules.sketch import streamed
+    >>> grid(streamed("?x p ?y"))
+    (1, 0)
+    """
+    steps = [
+        (step, x.origin) for x in windows(plan) if isinstance(x, w.TimeWindow) for step in _step(x)
+    ]
+    if not steps:
+        return None
+    most = max(reach(x) for x in windows(plan) if _step(x))
+    period, origin = max(steps)
+    for step, its_origin in steps:
+        if (its_origin - origin) % gcd(period, step):
+            continue
+        common = lcm(period, step)
+        if common <= most:
+            both = range(origin, origin + common, period)
+            origin = next(o for o in both if (o - its_origin) % step == 0)
+            period = common
+    return period, origin % period
+
+
+def _step(window: w.Window) -> tuple[int, ...]:
+    match window:
+        case w.SlidingDeltaWindow(slide=step) | w.FixedWindow(width=step):
+            return (step,)
+        case w.SteppedWindow(step=step):
+            return (step,)
+    return ()
+
+
+def reads(plan: Node, stream: str) -> bool:
+    """Whether a stream is read somewhere in a plan.
+
+    >>> from streamsparql.algebra.rules.sketch import streamed
+    >>> reads(streamed("?x p ?y"), "s"), reads(streamed("?x p ?y"), "t")
+    (True, False)
+    """
+    return stream in _streams(plan)
+
+
+def _streams(plan: Node) -> list[str]:
+    return [node.stream.value for node in plan.walk() if isinstance(node, AccessStream)]
+
+
+# -- By value -----------------------------------------------------------------------------------
+
+
+def keys(plan: Plan) -> tuple[Variable, ...]:
+    """The variables by whose value the streams can be divided, so that no two parts have to meet.
+
+    Each is bound in every row of the result. The rows with some value of it are made of elements
+    that a pattern matches with that value, and of nothing else; static data is beside each part.
+
+    >>> from streamsparql.algebra.rules.sketch import streamed
+    >>> one, other = streamed("?x p ?y"), streamed("?x q ?z")
+    >>> keys(join.Join(one, other)), keys(shape.Projection((Variable("y"),), one))
+    ((?x,), (?y,))
+    """
+    if is_static(plan):
+        return ()
+    found: frozenset[Variable] = plan.fold(_keys)
+    return tuple(v for v in scope(plan).possible if v in found)
+
+
+_NONE: frozenset[Variable] = frozenset()
+_SAME = (
+    filter.Filter,
+    shape.Extend,
+    shape.OrderBy,
+    shape.Reduced,
+    shape.Distinct,
+    shape.Number,
+)
+
+
+def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
+    if not isinstance(node, Plan):
+        return _NONE
+    if is_static(node):
+        return frozenset(scope(node).certain)
+    both = zip(node.parts(), parts, strict=True)
+    inputs = [(one, its_keys) for one, its_keys in both if isinstance(one, Plan)]
+    below = [its_keys for _, its_keys in inputs]
+    match node:
+        case match.TriplePatternMatching():
+            counting = any(isinstance(x, w.ElementWindow) for x in node.walk())
+            return _NONE if counting else frozenset(scope(node).certain)
+        case w.Window():
+            return _NONE if isinstance(node, w.ElementWindow) else below[0]
+        case match.BasicGraphPattern() | join.Join():
+            moving = [its_keys for one, its_keys in inputs if not is_static(one)]
+            return frozenset.intersection(*moving)
+        case join.LeftJoin() | join.Minus() | filter.SemiJoin() | filter.AntiJoin() | filter.Mark():
+            moving = [its_keys for one, its_keys in inputs[1:] if not is_static(one)]
+            return below[0].intersection(*moving)
+        case join.Union():
+            return frozenset.intersection(*below)
+        case shape.Projection(variables) | group.Aggregation(variables):
+            return below[0].intersection(variables)
+        case group.Annotate(keys=variables):
+            return below[0].intersection(variables)
+    return below[0] if isinstance(node, _SAME) else _NONE

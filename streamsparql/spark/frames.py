@@ -1,0 +1,195 @@
+"""A caller's DataFrame as a stream: what Catalyst does before the items go to the exchange.
+
+Spark's own engine runs what needs no state: it picks and converts the columns, and filters by the
+constants of the query's patterns and by time, which reaches down into Parquet files. It packs
+nothing: rows become blocks in the first Python stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsparql.algebra import window as w
+from streamsparql.algebra.graph import Describe
+from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
+from streamsparql.algebra.partition import reads
+from streamsparql.algebra.path import Path
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.terms import IRI
+from streamsparql.errors import SourceError
+from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.terms import TermDictionary
+from streamsparql.sources import read_stream
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.stamps import of_column
+from streamsparql.sources.tables import roles
+from streamsparql.spark.cut import Spread
+from streamsparql.spark.exchange import ITEMS, Need, blocks_of
+from streamsparql.spark.streams import Frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+QUANTILES = 512
+ACCURACY = 5_000
+TERMS = ("subject", "predicate", "object")
+SEQUENCE = "sequence"
+
+
+def patterns_over(plan: Plan, stream: str) -> tuple[TriplePattern, ...] | None:
+    """The patterns that read a stream; None where something else needs all its items.
+
+    >>> from streamsparql.algebra.rules.sketch import streamed
+    >>> [str(pattern.predicate) for pattern in patterns_over(streamed("?x p ?y"), "s")]
+    ['<p>']
+    """
+    found: dict[TriplePattern, None] = {}
+    for node in plan.walk():
+        if isinstance(node, Path | Describe) and reads(node, stream):
+            return None
+        if isinstance(node, TriplePatternMatching) and reads(node, stream):
+            if any(isinstance(below, w.ElementWindow) for below in node.input.walk()):
+                return None
+            found[node.pattern] = None
+    return tuple(found)
+
+
+def look_at_frame(name: str, frame: DataFrame, plan: Plan) -> Frame:
+    """A DataFrame as a stream; one job finds out when its items come.
+
+    Its columns are those of any table (`streamsparql.sources.tables`), and perhaps `sequence`, which
+    orders items of one timestamp. Terms must be strings; IRIs with escapes keep Spark from filtering
+    by them, so the job looks for those too.
+    """
+    from pyspark.sql import functions as F
+
+    part = roles(frame.columns, Reading(f"<{name}>", TermDictionary()), True)
+    stamped = part.get("t", part.get("end", ""))
+    columns = [_text(frame, part[role], as_, name) for role, as_ in zip("spo", TERMS, strict=True)]
+    sequence = next((c for c in frame.columns if c.lower() == SEQUENCE), None)
+    if sequence is not None:
+        columns.append(frame[_quoted(sequence)].cast("long").alias(SEQUENCE))
+    items = _timed(frame, stamped, columns, name)
+    items = items.where(F.col("timestamp") >= 0)
+    patterns = patterns_over(plan, name)
+    filtered = _constants(patterns or ())
+    quantiles = [k / QUANTILES for k in range(QUANTILES + 1)]
+    t = F.col("timestamp")
+    escapes = [F.bool_or(F.contains(F.col(c), F.lit("\\"))) for c in filtered] or [F.lit(False)]
+    row = items.agg(
+        F.count(t),
+        F.min(t),
+        F.max(t),
+        F.percentile_approx(t, quantiles, ACCURACY),
+        *escapes,
+    ).first()
+    assert row is not None
+    rows, least, most, sample = row[0], row[1], row[2], row[3]
+    if not any(row[4:]) and patterns:
+        items = items.where(_matching(patterns))
+    spread = Spread.of_samples([np.array(sample or [], np.int64)], [rows])
+    if not rows:
+        least, most = INFINITY, -1
+    return Frame(name, spread, least, most, items, sequence is not None)
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"
+
+
+def _text(frame: DataFrame, column: str, as_: str, name: str) -> Column:
+    kind = dict(frame.dtypes)[column]
+    if kind != "string":
+        raise SourceError(f"<{name}>: the column {column} holds {kind}, not terms as text")
+    return frame[_quoted(column)].alias(as_)
+
+
+def _timed(frame: DataFrame, column: str, others: Sequence[Column], name: str) -> DataFrame:
+    """The columns with the timestamp in milliseconds."""
+    from pyspark.sql import functions as F
+
+    kind, stamp = dict(frame.dtypes)[column], frame[_quoted(column)]
+    if kind in ("bigint", "int", "smallint", "tinyint"):
+        return frame.select(*others, stamp.cast("long").alias("timestamp"))
+    if kind == "timestamp":
+        return frame.select(*others, F.unix_millis(stamp).alias("timestamp"))
+    if kind == "timestamp_ntz":
+        epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+        since = F.timestamp_diff("MILLISECOND", epoch, stamp)
+        return frame.select(*others, since.alias("timestamp"))
+    if kind != "string":
+        raise SourceError(f"<{name}>: the column {column} holds {kind}, not timestamps")
+    texts = frame.select(*others, stamp.alias("timestamp"))
+    kinds = ", ".join(f"{c} {'string' if c in TERMS else 'long'}" for c in texts.columns)
+    return texts.mapInArrow(_stamped, kinds)
+
+
+def _stamped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The items with the timestamps that texts mean; -1 where one means none."""
+    for batch in batches:
+        place = batch.schema.names.index("timestamp")
+        stamps = pa.array(of_column(batch.column(place))[0], pa.int64())
+        columns = [*batch.columns[:place], stamps, *batch.columns[place + 1 :]]
+        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def _constants(patterns: Sequence[TriplePattern]) -> list[str]:
+    """The columns that patterns ask for an IRI in."""
+    found = {n for p in patterns for n, x in zip(TERMS, p, strict=True) if isinstance(x, IRI)}
+    return sorted(found)
+
+
+def _matching(patterns: Sequence[TriplePattern]) -> Column:
+    """Whether an item has the IRIs of some pattern."""
+    from pyspark.sql import functions as F
+
+    found: Column = F.lit(False)
+    for pattern in patterns:
+        its: Column = F.lit(True)
+        for name, place in zip(TERMS, pattern, strict=True):
+            if isinstance(place, IRI):
+                its = its & (F.col(name) == F.lit(str(place)))
+        found = found | its
+    return found
+
+
+# -- In tasks -----------------------------------------------------------------------------------
+
+
+def pack_frame(
+    need: Need, stream: int, normal: bool, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a DataFrame, packed for the parts that need them.
+
+    Where terms are compared by their texts, they are brought to their `normal` form first.
+    """
+    tables = normal_items(batches) if normal else map(items_of_batch, batches)
+    yield from blocks_of(need, stream, tables)
+
+
+def items_of_batch(batch: pa.RecordBatch) -> pa.Table:
+    """The rows as items, as they are."""
+    made: dict[str, Any] = {name: batch.column(name).dictionary_encode() for name in TERMS}
+    made["timestamp"] = batch.column("timestamp")
+    known = SEQUENCE in batch.schema.names
+    zeros = np.zeros(batch.num_rows, np.int64)
+    made["sequence"] = batch.column(SEQUENCE).fill_null(0) if known else zeros
+    return pa.table(made).cast(ITEMS)
+
+
+def normal_items(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows that are items, their terms in normal form."""
+    terms = TermDictionary()
+    for batch in batches:
+        items = items_of_batch(batch)
+        for chunk in read_stream(items.drop_columns(["sequence"]), "", terms):
+            rows = chunk.positions if chunk.kept is None else chunk.positions[chunk.kept]
+            columns = [terms.dictionary(ids) for ids in (chunk.s, chunk.p, chunk.o)]
+            sequence = items.column("sequence").take(pa.array(rows - 1))
+            yield pa.table([*columns, chunk.end, sequence], schema=ITEMS)
+        if terms.due():
+            terms.recycle([])

@@ -1,0 +1,291 @@
+"""What a task computes: the whole plan over one part of the streams, and nothing of Spark.
+
+By the law of SEMANTICS.md (section 2) a plan restricted to a slab of time is the plan over what
+holds in the slab, restricted to it. So a task runs the embedded engine over the elements that can
+hold in its slab, with windows and results clipped to it. Rows that end where a slab ends may go on
+in the next: `merged` puts such rows together again.
+
+That the pieces fit is not obvious for rows that are there several times. Slabs give the canonical
+form: the k-th of equal rows holds where there are k or more. Of the pieces that touch a border,
+those that lie inside one of level k touch it at a level no higher, so the pieces that touch borders
+are, at each instant, the levels from 1 up. Coalesced by themselves they give these levels over all
+time, and the pieces that touch no border are in canonical form beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsparql.algebra.window import ElementWindow
+from streamsparql.engine import Execution, Given, Reporting
+from streamsparql.errors import EngineError, StreamSparqlError
+from streamsparql.physical.access import Always
+from streamsparql.physical.batch import Batch
+from streamsparql.physical.distinct import Coalesce
+from streamsparql.physical.lower import Share
+from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.terms import TermDictionary
+from streamsparql.query import Query
+from streamsparql.spark.blocks import divided, hashes, hashes_of_rows, packed, plain, unpacked
+from streamsparql.spark.cut import Part
+
+TOGETHER = 65_536
+"""So many rows, about, leave a task at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is the same for all parts of a run; it is sent to the workers."""
+
+    name: str
+    """No two runs have the same."""
+    query: Query
+    given: Given
+    """The static data, and all but the streams; `start` is where the horizon begins."""
+    report: Reporting | None = None
+    ordered: bool = False
+    """Whether rows carry what ORDER BY sorts them by."""
+    key: str | None = None
+    parts: int = 1
+    statics: tuple[pa.Table, ...] = ()
+    """What the static plans give that were worked out beforehand."""
+    seen: int = -1
+    """The greatest timestamp of all streams: reports go on until then."""
+    ranks: Mapping[int, Mapping[ElementWindow, int]] = field(default_factory=dict)
+    """Per part, how many elements came before the first that it is given."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of terms, as users see them."""
+        shown = {"select": self.query.variables, "ask": ("answer",)}
+        return shown.get(self.query.form, ("subject", "predicate", "object"))
+
+    @property
+    def merges(self) -> bool:
+        """Whether rows of different parts may belong together."""
+        return self.parts > 1 and self.report is None and self.key is None
+
+    @property
+    def margin(self) -> int:
+        """How long before its part a task begins: a difference of reports asks for the one before.
+        """  # fmt: skip
+        if self.report is None or (self.report.kind == "rstream" and self.report.every):
+            return 0
+        return self.report.every or 1
+
+    @property
+    def lag(self) -> int:
+        """How long after the instant that it shows a report is."""
+        return 0 if self.report is None else int(self.report.closing)
+
+    @property
+    def slack(self) -> int:
+        """How much earlier windows are clipped: a report's grid looks back to its last point."""
+        return 0 if self.report is None else (self.report.every or 0) + 1
+
+    def back(self, part: Part) -> int:
+        """The first instant that a part's windows have to show."""
+        first = part.begin == self.given.start
+        return max(part.begin - (0 if first else self.margin) - self.slack, 0)
+
+
+def compute(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.Table]:
+    """The rows of a part: terms dictionary-encoded, with `start` and `end`, or `instant`.
+
+    `streams` are sources as `Query.run` takes them, of the elements that can hold in the part.
+    """
+    try:
+        run = _execution(task, part, streams)
+        for rows in run.passing():
+            if len(rows):
+                found = _shown(task, part, run, rows)
+                if found.num_rows:
+                    yield found
+    except Exception as error:
+        raise failure(task, part, error) from error
+
+
+def _execution(task: Task, part: Part, streams: Mapping[str, Any]) -> Execution:
+    first = part.begin == task.given.start
+    start = part.begin if first else max(part.begin - task.margin, 0)
+    end = None if part.end == INFINITY else part.end
+    given = replace(task.given, streams=streams, start=start, end=end)
+    share = Share(task.back(part), part.end, task.ranks.get(part.number, {}))
+    run = Execution(
+        task.query,
+        given,
+        report=task.report,
+        ordered=task.ordered,
+        beside=ground(task),
+        share=share,
+    )
+    if run.reports is not None:
+        run.reports.last = task.seen + task.lag
+    return run
+
+
+_GROUNDS: dict[str, Execution] = {}
+"""What the tasks of a run share in a worker: the dictionary and the static graphs. Workers serve
+one run after another, so only the last is kept."""
+
+
+def ground(task: Task) -> Execution:
+    """The run of a task that has no part: what all parts in this process share."""
+    if task.name not in _GROUNDS:
+        _GROUNDS.clear()
+        from streamsparql.spark.statics import with_results
+
+        made = Execution(task.query, task.given, ordered=task.ordered)
+        _GROUNDS[task.name] = with_results(made, task.statics)
+    return _GROUNDS[task.name]
+
+
+def _shown(task: Task, part: Part, run: Execution, rows: Batch) -> pa.Table:
+    """The rows that are this part's own, as a table."""
+    if task.report is not None and task.margin:
+        rows = rows.where(rows.start >= part.begin + task.lag)
+    names = [*task.columns, *hidden_columns(len(rows.columns) - len(task.columns))]
+    made = {
+        name: run.terms.dictionary(ids)
+        for name, ids in zip(names, rows.columns.values(), strict=True)
+    }
+    if task.report is not None:
+        return _own(task, part, pa.table({**made, "instant": rows.start}))
+    return _own(task, part, pa.table({**made, "start": rows.start, "end": rows.end}))
+
+
+def hidden_columns(count: int) -> list[str]:
+    """The names of the columns that only order rows.
+
+    >>> hidden_columns(2)
+    ['_order0', '_order1']
+    """
+    return [f"_order{k}" for k in range(count)]
+
+
+def _own(task: Task, part: Part, table: pa.Table) -> pa.Table:
+    """Where the streams are divided by a key: the rows with the values of this part."""
+    if task.key is None:
+        return table
+    mine = hashes(table.column(task.key)) % part.buckets == part.bucket
+    return table.filter(pa.array(mine))
+
+
+def failure(task: Task, part: Part, error: Exception) -> StreamSparqlError:
+    """What to say of a part that cannot be computed: which it is, and where in the plan."""
+    where = f"part {part.number + 1} of {task.parts}, {_time(part.begin)} to {_time(part.end)}"
+    if part.buckets > 1:
+        where += f", bucket {part.bucket + 1} of {part.buckets} of ?{task.key}"
+    notes = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
+    what = (
+        str(error) if isinstance(error, StreamSparqlError) else f"{type(error).__name__}: {error}"
+    )
+    return EngineError(f"{where}{notes}: {what}")
+
+
+def _time(t: int) -> str:
+    """An instant for people.
+
+    >>> _time(1_400_000_000_000), _time(5), _time(INFINITY)
+    ('2014-05-13T16:53:20', '5 ms', 'the end')
+    """
+    if t == INFINITY:
+        return "the end"
+    if t < 10**10:
+        return f"{t:,} ms"
+    return str(np.datetime64(t, "ms")).removesuffix(".000")
+
+
+# -- What leaves a task -------------------------------------------------------------------------
+
+
+def together(tables: Iterable[pa.Table], rows: int = TOGETHER) -> Iterator[pa.Table]:
+    """The same rows in fewer tables."""
+    some: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        some.append(table)
+        count += table.num_rows
+        if count >= rows:
+            yield pa.concat_tables(some)
+            some, count = [], 0
+    if some:
+        yield pa.concat_tables(some)
+
+
+def finished(task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Rows as a DataFrame has them: plain texts, and booleans for ASK."""
+    table = plain(table)
+    if task.query.form == "ask":
+        true = pc.starts_with(table.column("answer"), '"true"')
+        table = table.set_column(table.column_names.index("answer"), "answer", true)
+    yield from table.combine_chunks().to_batches(max_chunksize=TOGETHER)
+
+
+def for_merging(task: Task, part: Part, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Rows packed, those that touch a border apart, each where its equals of other slabs go."""
+    start, end = table.column("start").to_numpy(), table.column("end").to_numpy()
+    touching = np.zeros(len(start), np.bool_)
+    if part.number > 0:
+        touching |= start == part.begin
+    if part.number < task.parts - 1:
+        touching |= end == part.end
+    inside = table.filter(pa.array(~touching))
+    if inside.num_rows:
+        yield block_row(part.number, False, inside)
+    border = table.filter(pa.array(touching))
+    names = [name for name in border.column_names if name not in ("start", "end")]
+    targets = hashes_of_rows(border, names) % np.uint32(task.parts)
+    for target, rows in divided(border, targets.astype(np.int64)):
+        yield block_row(target, True, rows)
+
+
+def block_row(target: int, border: bool, table: pa.Table) -> pa.RecordBatch:
+    """A block on its way to the merge."""
+    columns = {
+        "target": pa.array([target], pa.int32()),
+        "border": pa.array([border]),
+        "block": pa.array([packed(table)], pa.binary()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+MERGING = "target int, border boolean, block binary"
+"""The schema of rows on their way to the merge, as Spark writes it."""
+
+
+def merged(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of all slabs that came to this target, those that belong together as one."""
+    border: list[pa.Table] = []
+    for batch in batches:
+        flags, blocks = batch.column("border"), batch.column("block")
+        for flag, block in zip(flags, blocks, strict=True):
+            if flag.as_py():
+                border.append(unpacked(block.as_buffer()))
+            else:
+                yield from finished(task, unpacked(block.as_buffer()))
+    if border:
+        yield from finished(task, coalesced(border))
+
+
+def coalesced(tables: Sequence[pa.Table]) -> pa.Table:
+    """The canonical form of rows.
+
+    >>> one, next_one = ({"x": ["<a>"], "start": [s], "end": [s + 5]} for s in (0, 5))
+    >>> coalesced([pa.table(one), pa.table(next_one)]).to_pylist()
+    [{'x': '<a>', 'start': 0, 'end': 10}]
+    """
+    terms = TermDictionary()
+    table = pa.concat_tables(map(plain, tables))
+    names = [name for name in table.column_names if name not in ("start", "end")]
+    columns = {name: terms.encode(table.column(name)) for name in names}
+    rows = Batch(columns, table.column("start").to_numpy(), table.column("end").to_numpy())
+    found, _ = Coalesce(Always(rows)).step([rows.ordered()], [INFINITY], False)
+    made = {name: terms.dictionary(found.columns[name]) for name in names}
+    return pa.table({**made, "start": found.start, "end": found.end})

@@ -1,0 +1,254 @@
+"""The streams of a run on Spark: what kind of source each is, and how its items spread over time.
+
+- `Ordered`: Parquet files in order of time. Tasks read their own time range of them.
+- `Splits`: other files. Tasks read shares of them, and the items go through the exchange.
+- `Frame`: a caller's DataFrame. Catalyst filters and projects it before the exchange.
+- `Local`: what the caller holds in memory. It was read where it is.
+
+`look` finds out which it is. Looking costs a job for files and frames: when the first item came
+(where the horizon begins), when the last one did, and a sample of when the others did.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsparql.algebra.plan import Plan
+from streamsparql.engine import Given
+from streamsparql.errors import SourceError
+from streamsparql.physical.batch import IntArray
+from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.terms import TermDictionary
+from streamsparql.sources import read_stream
+from streamsparql.sources.chunk import Chunk, Reject, Wanted
+from streamsparql.sources.disorder import Sorter
+from streamsparql.sources.reading import Reading
+from streamsparql.spark.cut import Spread
+from streamsparql.spark.exchange import ITEMS, items_of_chunks
+from streamsparql.spark.files import Group, Split, groups_of, paths_of, split_chunks, splits_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SAMPLE = 1_000
+"""How many stamps of a share of the input are a sample of it."""
+CHUNK = 65_536
+SURVEYED = "split int, least long, seen long, rows long, sample binary"
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """What all kinds have in common."""
+
+    name: str
+    spread: Spread
+    least: int
+    """The least timestamp; INFINITY where there is no item."""
+    seen: int
+    """The greatest; -1 where there is none."""
+
+    @property
+    def what(self) -> str:
+        """The kind of source and how it is read, for people."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered(Stream):
+    """Parquet files in order of time."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def what(self) -> str:
+        """Which files, and how they are read."""
+        files = len({group.path for group in self.groups})
+        return (
+            f"{_count(files, 'Parquet file')} in order of time,"
+            f" {_count(len(self.groups), 'row group')}: tasks read their own time range"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Splits(Stream):
+    """Files that are read whole and exchanged."""
+
+    splits: tuple[Split, ...]
+    earlier: tuple[int, ...]
+    """The greatest timestamp before each split."""
+
+    @property
+    def what(self) -> str:
+        """Which files, and how they are read."""
+        files = len({split.path for split in self.splits})
+        return f"{_count(files, 'file')} read by {_count(len(self.splits), 'task')}, then exchanged"
+
+
+@dataclass(frozen=True, eq=False)
+class Frame(Stream):
+    """A DataFrame with the columns of `ITEMS`; `sequenced` where a column orders equal stamps."""
+
+    frame: DataFrame
+    sequenced: bool
+
+    @property
+    def what(self) -> str:
+        """How it is read."""
+        return "a DataFrame: filtered and projected by Spark, then exchanged"
+
+
+@dataclass(frozen=True, eq=False)
+class Local(Stream):
+    """Items in memory."""
+
+    items: pa.Table
+    rejects: tuple[Reject, ...]
+
+    @property
+    def what(self) -> str:
+        """How many there are."""
+        return f"{_count(self.items.num_rows, 'item')} in memory, sent to the tasks"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def look(spark: SparkSession, name: str, source: Any, given: Given, plan: Plan) -> Stream:
+    """What a source is, and when its items come; `plan` is what reads it."""
+    if is_frame(source):
+        from streamsparql.spark.frames import look_at_frame
+
+        return look_at_frame(name, source, plan)
+    if isinstance(source, str | os.PathLike) and source != "-":
+        return _look_at_files(spark, name, paths_of(source), given)
+    return _local(name, source, given)
+
+
+def is_frame(source: Any) -> bool:
+    """Whether a source is a DataFrame of Spark, in process or by Connect."""
+    return type(source).__module__.startswith("pyspark.sql")
+
+
+def _local(name: str, source: Any, given: Given) -> Local:
+    terms, sorter = TermDictionary(), _sorter(name, given)
+    chunks = read_stream(source, f"<{name}>", terms, strict=given.strict)
+    tables = list(items_of_chunks(chunks, sorter, terms))
+    items = pa.concat_tables(tables) if tables else ITEMS.empty_table()
+    spread = Spread.of_samples([items.column("timestamp").to_numpy()], [items.num_rows])
+    return Local(name, spread, sorter.least, sorter.seen, items, tuple(sorter.rejects))
+
+
+def _look_at_files(
+    spark: SparkSession, name: str, paths: Sequence[str], given: Given
+) -> Ordered | Splits:
+    groups = groups_of(paths, Reading(f"<{name}>", TermDictionary()))
+    if groups is not None:
+        spread = Spread.of_ranges([(g.least, g.most, g.rows) for g in groups])
+        least = min((g.least for g in groups), default=INFINITY)
+        seen = max((g.most for g in groups), default=-1)
+        return Ordered(name, spread, least, seen, tuple(groups))
+    splits = splits_of(paths)
+    surveying = partial(survey, name, tuple(splits), without_data(given))
+    found = _surveyed(spark, surveying, len(splits))
+    marks = np.maximum.accumulate([-1, *(row["seen"] for row in found)])
+    samples = [np.frombuffer(row["sample"], np.int64) for row in found]
+    return Splits(
+        name,
+        Spread.of_samples(samples, [row["rows"] for row in found]),
+        min((row["least"] for row in found), default=INFINITY),
+        int(marks[-1]),
+        tuple(splits),
+        tuple(marks[:-1].tolist()),
+    )
+
+
+def _surveyed(spark: SparkSession, surveying: Any, count: int) -> list[Mapping[str, Any]]:
+    frame = spark.range(0, count, 1, count).mapInArrow(surveying, SURVEYED)
+    rows: list[Mapping[str, Any]] = frame.toArrow().sort_by("split").to_pylist()
+    return rows
+
+
+def without_data(given: Given) -> Given:
+    """What is given beside the data, to be sent to tasks."""
+    return Given(
+        start=given.start,
+        end=given.end,
+        strict=given.strict,
+        max_delay=given.max_delay,
+        leap=given.leap,
+        started=given.started,
+    )
+
+
+def _sorter(name: str, given: Given, seen: int = -1) -> Sorter:
+    sorter = Sorter(f"<{name}>", given.max_delay, given.strict, given.leap)
+    sorter.seen = seen
+    return sorter
+
+
+# -- In tasks -----------------------------------------------------------------------------------
+
+
+def survey(
+    name: str, splits: Sequence[Split], given: Given, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """When the items of splits come: rows of `SURVEYED`. Nothing but timestamps is looked at."""
+    for batch in batches:
+        for k in batch.column(0).to_pylist():
+            reading = Reading(f"<{name}>", TermDictionary(), wanted=Wanted(frozenset()))
+            sorter = Sorter(f"<{name}>", given.max_delay, False, given.leap)
+            stamps: list[IntArray] = [np.empty(0, np.int64)]
+            for chunk in split_chunks(splits[k], reading, CHUNK):
+                chunk.rejects.clear()
+                sorter.push(chunk)
+                stamps.append(chunk.stamps)
+            sorter.advance(INFINITY)
+            rows = np.sort(np.concatenate(stamps))
+            sample = rows[:: max(1, len(rows) // SAMPLE)]
+            row = {
+                "split": pa.array([k], pa.int32()),
+                "least": pa.array([sorter.least], pa.int64()),
+                "seen": [sorter.seen],
+                "rows": [len(rows)],
+                "sample": pa.array([sample.tobytes()], pa.binary()),
+            }
+            yield pa.RecordBatch.from_pydict(row)
+
+
+def items_of_split(
+    name: str,
+    split: Split,
+    earlier: int,
+    number: int,
+    given: Given,
+    terms: TermDictionary,
+    wanted: Wanted | None,
+    rejects: list[Reject] | None = None,
+) -> Iterator[pa.Table]:
+    """The items of a split that are wanted and not late; what is rejected goes to `rejects`."""
+    reading = Reading(f"<{name}>", terms, "", wanted, given.strict)
+    sorter = _sorter(f"{name}", given, earlier)
+    yield from items_of_chunks(
+        _named(split_chunks(split, reading, CHUNK), split), sorter, terms, number << 40
+    )
+    if rejects is not None:
+        rejects += sorter.rejects
+
+
+def _named(chunks: Iterator[Chunk], split: Split) -> Iterator[Chunk]:
+    """The chunks, in whose rejects the file is named."""
+    where = f"{split.path}" + (f", from byte {split.begin:,}" if split.begin else "")
+    try:
+        for chunk in chunks:
+            chunk.rejects[:] = [r._replace(source=where) for r in chunk.rejects]
+            yield chunk
+    except SourceError as error:
+        raise SourceError(f"{where}: {error}") from error
