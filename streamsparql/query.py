@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streamsparql.live import Live
     from streamsparql.physical.operator import Operator
     from streamsparql.results import Result
+    from streamsparql.spark import SparkRun
 
 
 def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
@@ -162,6 +163,8 @@ class Query:
         graphs: Mapping[str, Any] | None = None,
         *,
         engine: str = "embedded",
+        spark: SparkSession | None = None,
+        slabs: int | None = None,
         start: int | None = None,
         end: int | None = None,
         strict: bool = False,
@@ -177,20 +180,26 @@ class Query:
         in `result.late`, as is what cannot be read. An item that is ahead of its stream by more
         than `leap` is believed when another one is. With `strict` either is an error.
 
+        The engine is embedded, in this process, or spark: in the Spark session `spark`, or one that
+        is made, with the time of the data cut into `slabs` (docs/spark.md).
+
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
         >>> for row in query.run([("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12)]):
         ...     print(row["o"], row.start, row.end)
         1 3 10
         2 12 20
         """
-        from streamsparql.engine import Given, check_given
         from streamsparql.results import Result, replayable
 
-        if engine != "embedded":
-            raise EngineError(f"the engine is called embedded, not {engine!r}")
-        named = check_given(self, streams, graphs)
-        known = {str(name): source for name, source in (graphs or {}).items()}
-        given = Given(named, graph, known, start, end, strict, max_delay, leap)
+        if engine not in ("embedded", "spark"):
+            raise EngineError(f"the engine is embedded or spark, not {engine!r}")
+        given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
+        if engine == "spark":
+            from streamsparql.spark.results import SparkResult
+
+            return SparkResult(self, given, spark, slabs)
+        if spark is not None or slabs is not None:
+            raise EngineError("spark and slabs are for engine='spark'")
         return Result(self, given, replayable(given))
 
     def on_spark(
@@ -293,10 +302,13 @@ class Query:
         self,
         stage: str = "all",
         format: str = "text",  # noqa: A002 -- the public name
+        *,
+        run: SparkRun | None = None,
     ) -> str:
         """A stage of the query, or all of them, to read: how it was understood and what it means.
 
-        Stages are syntax, logical, optimized; formats are text, json, dot, mermaid, svg and html.
+        Stages are syntax, logical, optimized, physical and spark; formats are text, json, dot,
+        mermaid, svg and html. With a `run` over data, `spark` shows how that is cut into tasks.
 
         >>> print(compile("ASK { ?s a <T> }").explain("logical"))
         Ask
@@ -305,7 +317,7 @@ class Query:
         """
         from streamsparql.explain import explain
 
-        return explain(self, stage, format)
+        return explain(self, stage, format, run=None if run is None else run.described())
 
     def _repr_html_(self) -> str:
         """How a notebook shows the query: as a picture of its logical plan, with the prefixes."""

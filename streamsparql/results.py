@@ -259,11 +259,15 @@ class Result:
         rows = self._all()
         end = INFINITY if self._given.end is None else self._given.end
         made = reports(wanted, Always(rows), self._run.names, end)
-        made.begin, made.last, made.clock = self._run.begin, self._run.last_stamp, INFINITY
+        (made.begin, made.last), made.clock = self._span(), INFINITY
         shown, _ = made.step([rows], [INFINITY], True)
         return self._shape, [shown], made.done()
 
     # -- what was computed
+
+    def _span(self) -> tuple[int | None, int]:
+        """Where the horizon begins, and the greatest timestamp of all."""
+        return self._run.begin, self._run.last_stamp
 
     def _all(self) -> Batch:
         """All rows, in canonical form by what a reader and ORDER BY see."""

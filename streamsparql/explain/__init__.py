@@ -17,6 +17,7 @@ from streamsparql.explain.box import Box
 from streamsparql.explain.explanation import Explanation
 from streamsparql.explain.physical import Operator, physical_box
 from streamsparql.explain.plans import plan_box
+from streamsparql.explain.spark import Described, spark_box
 from streamsparql.explain.syntax import syntax_box
 from streamsparql.translator.translate import Translation
 
@@ -42,6 +43,7 @@ STAGES: dict[str, Callable[[Compiled], Box]] = {
     "logical": lambda query: _plan(query, query.translation.plan),
     "optimized": lambda query: _plan(query, query.rewriting.plan),
     "physical": lambda query: physical_box(query.physical, query.translation.names.prefixes),
+    "spark": spark_box,
 }
 """The stages, in the order in which they follow from each other."""
 
@@ -69,12 +71,14 @@ def explain(
     format: str = "text",  # noqa: A002 -- the public name
     color: bool = False,
     width: int = 100,
+    run: Described | None = None,
 ) -> str:
     """A stage of a query, or all of them, in a format.
 
     The formats are text, json, dot (Graphviz), mermaid, svg and html. `color` and `width` are for
     text: whether to use a terminal's colours, and how wide the terminal is. Where all stages are
-    shown, the optimized plan is only if it differs from the logical one.
+    shown, the optimized plan is only if it differs from the logical one. With a `run` over data the
+    stage spark shows how that is cut.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?s { ?s a <T> OPTIONAL { ?s <p> ?o } }")
@@ -91,7 +95,11 @@ def explain(
     render = FORMATS[_known(format, FORMATS, "format")]
     if whole and query.rewriting.plan == query.translation.plan:
         names = tuple(name for name in names if name != "optimized")
-    stages = tuple((name, STAGES[name](query)) for name in names)
+    if run is not None and stage != "spark":
+        raise StreamSparqlError(f"the stage {stage} looks at no data; spark does")
+    stages = tuple(
+        (name, STAGES[name](query) if run is None else spark_box(query, run)) for name in names
+    )
     rules = query.rewriting.counts() if "optimized" in names else {}
     return render(Explanation(query.translation, stages, whole, color, width, rules))
 

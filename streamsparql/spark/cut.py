@@ -10,8 +10,9 @@ and why is in `Cut.reasons`, for `explain` to show.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -198,12 +199,12 @@ def _borders(spread: Spread, wishes: Wishes, count: int) -> list[int]:
     if count < 2 or rows <= 0:
         return []
     exact = spread.instants([low + rows * k / count for k in range(1, count)]).tolist()
-    found = sorted({t for t in map(_aligned(wishes, last - first, count), exact)})
+    found = sorted(set(map(_aligned(wishes, last - first, count), exact)))
     inside = [t for t in found if first < t <= last]
     return _further(spread, inside, (first, last + 1), rows / count)
 
 
-def _aligned(wishes: Wishes, span: int, count: int):  # type: ignore[no-untyped-def]
+def _aligned(wishes: Wishes, span: int, count: int) -> Callable[[int], int]:
     """What moves an instant to the grid, where slabs are long against that."""
     if wishes.grid is None or wishes.grid[0] * 2 > span / count:
         return int
@@ -214,7 +215,7 @@ def _aligned(wishes: Wishes, span: int, count: int):  # type: ignore[no-untyped-
 def _further(spread: Spread, borders: list[int], ends: tuple[int, int], most: float) -> list[int]:
     """With further cuts where a slab has more than twice as many items, on the grid or off it."""
     found: list[int] = []
-    for begin, end in zip([ends[0], *borders], [*borders, ends[1]], strict=True):
+    for begin, end in pairwise([ends[0], *borders, ends[1]]):
         rows = spread.between(begin, end)
         if rows > 2 * most and end - begin > 1:
             pieces = round(rows / most)
@@ -227,7 +228,7 @@ def _further(spread: Spread, borders: list[int], ends: tuple[int, int], most: fl
 
 def _in_time(borders: Sequence[int], wishes: Wishes, why: Sequence[str]) -> Cut:
     edges = [wishes.begin, *borders, wishes.end]
-    pairs = zip(edges[:-1], edges[1:], strict=True)
+    pairs = pairwise(edges)
     return Cut(tuple(Part(k, b, e) for k, (b, e) in enumerate(pairs)), tuple(why))
 
 

@@ -6,66 +6,67 @@ What happens, in order:
 2. Each source is looked at: when do its items come (`streams`)?
 3. Time is cut into slabs, or the streams are divided by a key (`cut`); where windows count
    elements, a job counts what comes before each slab (`ranks`).
-4. One task per part runs the whole plan (`slab`). It reads its own time range of ordered files; what
-   else there is comes to it through one shuffle (`exchange`).
+4. One task per part runs the whole plan (`slab`). It reads its own time range of ordered files;
+   what else there is comes to it through one shuffle (`exchange`).
 5. Rows that touch a border are merged by a second, small shuffle of packed rows.
 
-Steps 1 to 3 are done when the DataFrame is made; the rest when it is asked for rows.
+Steps 1 to 3 are done when the DataFrame is made; the rest when it is asked for rows. What runs in
+the workers is in `tasks`.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamsparql.algebra.partition import counted, grid, keys, reaches
 from streamsparql.algebra.window import ElementWindow
-from streamsparql.engine import Given, Reporting
+from streamsparql.engine import Execution, Given, Reporting
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.terms import TermDictionary
-from streamsparql.sources.chunk import Wanted
-from streamsparql.sources.reading import Reading
-from streamsparql.sources.tables import chunks_of_batches
+from streamsparql.sources.chunk import Reject
 from streamsparql.spark import slab
-from streamsparql.spark.blocks import plain
-from streamsparql.spark.cut import Cut, Part, Spread, Wishes, cut
+from streamsparql.spark.cut import Cut, Spread, Wishes, cut
 from streamsparql.spark.exchange import (
     EXCHANGED,
     Need,
     blocks_of,
     by_terms,
     exchanged,
-    items_of_chunks,
-    sources_of,
 )
-from streamsparql.spark.files import Group, in_order
 from streamsparql.spark.frames import TERMS, normal_items, pack_frame, patterns_over
-from streamsparql.spark.ranks import COUNTED, Counting, Ranks, edges_of, windows_over
-from streamsparql.spark.slab import MERGING, Task
+from streamsparql.spark.ranks import COUNTED, Ranks, edges_of, windows_over
+from streamsparql.spark.slab import MERGING, Task, instant
 from streamsparql.spark.streams import (
-    CHUNK,
     Frame,
     Local,
     Ordered,
     Splits,
     Stream,
-    items_of_split,
     look,
     without_data,
+)
+from streamsparql.spark.tasks import (
+    REJECTED,
+    count_elements,
+    items_of_shares,
+    markers,
+    merge_parts,
+    packed_shares,
+    rejects_of_rows,
+    rejects_of_shares,
+    run_parts,
+    shares_of,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamsparql.query import Query
-
-Batches = Iterable[pa.RecordBatch]
 
 
 class SparkRun:
@@ -90,30 +91,42 @@ class SparkRun:
         self.plan = query.optimized
         self.statics = gathered_statics(spark, query, given)
         self.streams = [look(spark, n, s, given, self.plan) for n, s in given.streams.items()]
+        self.spread = Spread.together([stream.spread for stream in self.streams])
+        self.task = self._task(given, ordered)
+        end = INFINITY if given.end is None else given.end
+        self.cut = self._cut(self.task.begin, end, slabs)
+        self.task = replace(self.task, key=self.cut.key, parts=len(self.cut.parts))
+        self._since, ranks = self._needs()
+        self.task = replace(self.task, ranks=ranks)
+
+    def _task(self, given: Given, ordered: bool) -> Task:
         least = min((stream.least for stream in self.streams), default=INFINITY)
         begin = (0 if least == INFINITY else least) if given.start is None else given.start
-        self.spread = Spread.together([stream.spread for stream in self.streams])
-        static = replace(
-            without_data(given), graph=self.statics.graph, graphs=self.statics.graphs, start=begin
+        beside = replace(
+            without_data(given),
+            streams=dict.fromkeys(given.streams),
+            graph=self.statics.graph,
+            graphs=self.statics.graphs,
+            start=None,
+            end=None,
         )
-        names = dict.fromkeys(given.streams)
-        task = Task(
+        return Task(
             uuid.uuid4().hex,
-            query,
-            replace(static, streams=names),
-            report,
+            self.query,
+            beside,
+            begin,
+            self.report,
             ordered,
             statics=self.statics.results,
             seen=max((stream.seen for stream in self.streams), default=-1),
         )
-        self.cut = self._cut(task, begin, given.end, slabs)
-        self.task = replace(task, key=self.cut.key, parts=len(self.cut.parts))
-        self._since, ranks = self._needs()
-        self.task = replace(self.task, ranks=ranks)
 
     # -- decisions
 
-    def _cut(self, task: Task, begin: int, end: int | None, slabs: int | None) -> Cut:
+    def _cut(self, begin: int, end: int, slabs: int | None) -> Cut:
+        if begin >= end:
+            return Cut((), ("the horizon ends before the first item comes",))
+        task = self.task
         its_reaches = reaches(self.plan)
         reach = max(its_reaches.values(), default=0)
         reach = min(reach + task.margin + task.slack, INFINITY)
@@ -127,7 +140,7 @@ class SparkRun:
             grid(self.plan),
             known,
             begin,
-            INFINITY if end is None else end,
+            end,
             slabs,
             cores(self._spark),
         )
@@ -171,7 +184,7 @@ class SparkRun:
 
     def _counted(self, stream: Stream) -> Ranks:
         edges = edges_of(stream.spread)
-        counting = partial(_count, self.task, stream.name, edges)
+        counting = partial(count_elements, self.task, stream.name, edges)
         match stream:
             case Local():
                 batches: Any = counting(lambda _: iter([stream.items]), [])
@@ -180,19 +193,45 @@ class SparkRun:
                 frame = stream.frame.mapInArrow(partial(counting, normal_items), COUNTED)
                 rows = frame.toArrow()
             case Splits() | Ordered():
-                shares = _shares(stream)
-                reading = partial(_items_of_shares, stream.name, shares, self.task.given)
+                shares = shares_of(stream)
+                reading = partial(items_of_shares, stream.name, shares, self.task.given)
                 frame = self._spark.range(0, len(shares), 1, len(shares))
                 rows = frame.mapInArrow(partial(counting, reading), COUNTED).toArrow()
             case _:
                 raise EngineError(f"cannot count the elements of {stream.name}")
         return Ranks.of(self.plan, edges, rows.to_pylist())
 
+    def described(self) -> Description:
+        """How it runs and why so, for `explain`."""
+        return Description(self)
+
     # -- frames
 
     def frame(self) -> DataFrame:
         """The rows of the query: a column of texts per variable, and when they hold."""
+        if not self.cut.parts:
+            return self._spark.createDataFrame([], self._schema())
         return self._merged(self._computed())
+
+    def rejects(self) -> list[Reject]:
+        """What is not part of the result: late items, and what could not be read, with reasons."""
+        found: list[Reject] = []
+        for stream in self.streams:
+            match stream:
+                case Local():
+                    found += stream.rejects
+                    continue
+                case Frame():
+                    frame = stream.whole.mapInArrow(partial(rejects_of_rows, stream.name), REJECTED)
+                case Splits() | Ordered():
+                    shares = shares_of(stream)
+                    reading = partial(rejects_of_shares, self.task, stream.name, shares)
+                    numbers = self._spark.range(0, len(shares), 1, max(len(shares), 1))
+                    frame = numbers.mapInArrow(reading, REJECTED)
+                case _:
+                    raise EngineError(f"cannot tell the rejects of {stream.name}")
+            found += (Reject(**row) for row in frame.toArrow().to_pylist())
+        return found
 
     def _computed(self) -> DataFrame:
         count = len(self.cut.parts)
@@ -240,8 +279,8 @@ class SparkRun:
                 packing = partial(pack_frame, need, number, bool(self.cut.key))
                 return frame.mapInArrow(packing, EXCHANGED)
             case Splits() | Ordered():
-                shares = _shares(stream)
-                reading = partial(_packed_shares, self.task, stream.name, shares, need, number)
+                shares = shares_of(stream)
+                reading = partial(packed_shares, self.task, stream.name, shares, need, number)
                 frame = self._spark.range(0, len(shares), 1, len(shares))
                 return frame.mapInArrow(reading, EXCHANGED)
         raise EngineError(f"cannot exchange the items of {stream.name}")
@@ -264,10 +303,41 @@ class SparkRun:
         """How many columns only order the rows."""
         if not self.task.ordered:
             return 0
-        from streamsparql.engine import Execution
+        known = Given(graphs=dict.fromkeys(self.query.graphs, ()))
+        return len(Execution(self.query, known).sink.names) - len(self.task.columns)
 
-        ranking = Execution(self.query, Given()).ranking
-        return 0 if ranking is None else len(set(ranking.columns) - set(self.task.columns))
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What a run says of itself (`streamsparql.explain.spark`)."""
+
+    run: SparkRun
+
+    def sources(self) -> list[tuple[str, str]]:
+        """The streams, and how each is read."""
+        return [(stream.name, stream.what) for stream in self.run.streams]
+
+    def statics(self) -> tuple[str, ...]:
+        """What was done about the static graphs."""
+        return self.run.statics.reasons
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why the cut is as it is."""
+        return self.run.cut.reasons
+
+    def slabs(self) -> list[tuple[str, str]]:
+        """The parts, and about how many items come in each."""
+        found = []
+        for part in self.run.cut.parts:
+            name = f"{part.number + 1}/{len(self.run.cut.parts)}"
+            if part.buckets > 1:
+                what = f"a share of the values of ?{self.run.cut.key}"
+            else:
+                items = round(self.run.spread.between(part.begin, part.end))
+                span = f"{instant(part.begin)} to {instant(part.end)}"
+                what = f"{span}, about {items:,} items"
+            found.append((name, what))
+        return found
 
 
 def _column(name: str, kind: str = "string") -> str:
@@ -279,150 +349,7 @@ def cores(spark: SparkSession) -> int:
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context: a range has as many parts by default
-        from pyspark.sql import functions as F
+        from pyspark.sql import functions
 
-        parts = spark.range(0, 10_000).select(F.spark_partition_id().alias("part"))
+        parts = spark.range(0, 10_000).select(functions.spark_partition_id().alias("part"))
         return max(parts.distinct().count(), 1)
-
-
-# -- In tasks -----------------------------------------------------------------------------------
-
-
-def run_parts(
-    task: Task,
-    parts: Sequence[Part],
-    direct: Mapping[str, tuple[Sequence[Group], Sequence[int]]],
-    *rest: Any,
-) -> Iterator[pa.RecordBatch]:
-    """Computes the parts whose numbers come, or the one whose blocks come."""
-    batches: Batches = rest[-1]
-    if len(rest) == 1:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _given_out(task, parts[number], _ranges(task, direct, parts[number]))
-        return
-    names, sorts = rest[0]
-    iterator = iter(batches)
-    for batch in iterator:
-        if batch.num_rows:
-            part = parts[batch.column(0)[0].as_py()]
-            streams = sources_of(_chained(batch, iterator), names, sorts)
-            yield from _given_out(task, part, {**_ranges(task, direct, part), **streams})
-            return
-
-
-def _chained(first: pa.RecordBatch, rest: Batches) -> Batches:
-    yield first
-    yield from rest
-
-
-def _ranges(
-    task: Task, direct: Mapping[str, tuple[Sequence[Group], Sequence[int]]], part: Part
-) -> dict[str, Any]:
-    """The streams that a task reads itself, as sources."""
-    found = {}
-    for name, (groups, since) in direct.items():
-        reading = Reading(f"<{name}>", TermDictionary())
-        batches = in_order(
-            groups, since[part.number], part.end, reading, CHUNK, task.given.max_delay
-        )
-        found[name] = _reader(batches)
-    return found
-
-
-def _reader(batches: Iterator[pa.RecordBatch]) -> Any:
-    """Record batches as a source, however many there are."""
-    first = next(batches, None)
-    if first is None:
-        return []
-    return pa.RecordBatchReader.from_batches(first.schema, _chained(first, batches))
-
-
-def _given_out(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    ordered = {name: streams[name] for name in task.given.streams}
-    for table in slab.together(slab.compute(task, part, ordered)):
-        if task.merges:
-            yield from slab.for_merging(task, part, table)
-        else:
-            yield from slab.finished(task, table)
-
-
-def merge_parts(task: Task, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The rows that came to one target of the merge."""
-    yield from slab.merged(task, batches)
-
-
-def markers(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """A row per part, so that each part has one even where no item comes to it."""
-    for batch in batches:
-        count = batch.num_rows
-        none = pa.nulls(count, pa.binary())
-        yield exchanged(batch.column(0).cast(pa.int32()), [-1] * count, [-1] * count, none)
-
-
-T = TypeVar("T")
-
-
-def _shares(stream: Splits | Ordered) -> list[Any]:
-    """The shares of a stream's files that one task each reads."""
-    if isinstance(stream, Splits):
-        return list(zip(stream.splits, stream.earlier, strict=True))
-    seen = [-1]
-    for group in stream.groups:
-        seen.append(max(seen[-1], group.most))
-    return list(zip(stream.groups, seen[:-1], strict=True))
-
-
-def _items_of_shares(
-    name: str,
-    shares: Sequence[Any],
-    given: Given,
-    batches: Batches,
-    wanted: Wanted | None = None,
-    terms: TermDictionary | None = None,
-) -> Iterator[pa.Table]:
-    """The items of the shares whose numbers come."""
-    terms = TermDictionary() if terms is None else terms
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            share, seen = shares[number]
-            if isinstance(share, Group):
-                yield from _items_of_group(name, share, seen, number, given, terms, wanted)
-            else:
-                yield from items_of_split(name, share, seen, number, given, terms, wanted)
-
-
-def _items_of_group(
-    name: str,
-    group: Group,
-    seen: int,
-    number: int,
-    given: Given,
-    terms: TermDictionary,
-    wanted: Wanted | None,
-) -> Iterator[pa.Table]:
-    from streamsparql.sources.disorder import Sorter
-
-    reading = Reading(f"<{name}>", terms, "", wanted, given.strict)
-    sorter = Sorter(f"<{name}>", given.max_delay, given.strict, None)
-    sorter.seen = seen
-    found = in_order([group], 0, INFINITY, reading, CHUNK, given.max_delay, seen)
-    chunks = chunks_of_batches(found, reading, CHUNK, timed=True)
-    yield from items_of_chunks(chunks, sorter, terms, number << 40)
-
-
-def _packed_shares(
-    task: Task, name: str, shares: Sequence[Any], need: Need, stream: int, batches: Batches
-) -> Iterator[pa.RecordBatch]:
-    ground = slab.ground(task)
-    items = _items_of_shares(name, shares, task.given, batches, ground.wanted(name), ground.terms)
-    yield from blocks_of(need, stream, items)
-
-
-def _count(
-    task: Task, stream: str, edges: Any, items: Any, batches: Any
-) -> Iterator[pa.RecordBatch]:
-    counting = Counting(task.query.optimized, stream, edges)
-    for table in items(batches):
-        counting.add(plain(table))
-    yield from counting.rows()

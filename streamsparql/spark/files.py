@@ -1,8 +1,8 @@
 """Files on Spark: which there are, and how tasks read their shares of them.
 
-What can be read from the middle is split: lines by bytes, Parquet by row groups. The rest (CSV, whose
-quotes may hold line ends, and what is packed) is read whole, each file by one task. The parsers are
-those of `streamsparql.sources`.
+What can be read from the middle is split: lines by bytes, Parquet by row groups. The rest (CSV,
+whose quotes may hold line ends, and what is packed) is read whole, each file by one task. The
+parsers are those of `streamsparql.sources`.
 """
 
 from __future__ import annotations

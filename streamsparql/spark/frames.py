@@ -61,11 +61,11 @@ def patterns_over(plan: Plan, stream: str) -> tuple[TriplePattern, ...] | None:
 def look_at_frame(name: str, frame: DataFrame, plan: Plan) -> Frame:
     """A DataFrame as a stream; one job finds out when its items come.
 
-    Its columns are those of any table (`streamsparql.sources.tables`), and perhaps `sequence`, which
-    orders items of one timestamp. Terms must be strings; IRIs with escapes keep Spark from filtering
-    by them, so the job looks for those too.
+    Its columns are those of any table (`streamsparql.sources.tables`), and perhaps `sequence`,
+    which orders items of one timestamp. Terms must be strings; IRIs with escapes keep Spark from
+    filtering by them, so the job looks for those too.
     """
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
     part = roles(frame.columns, Reading(f"<{name}>", TermDictionary()), True)
     stamped = part.get("t", part.get("end", ""))
@@ -73,18 +73,22 @@ def look_at_frame(name: str, frame: DataFrame, plan: Plan) -> Frame:
     sequence = next((c for c in frame.columns if c.lower() == SEQUENCE), None)
     if sequence is not None:
         columns.append(frame[_quoted(sequence)].cast("long").alias(SEQUENCE))
+    whole = frame.select(*columns[:3], frame[_quoted(stamped)].alias("timestamp"))
     items = _timed(frame, stamped, columns, name)
-    items = items.where(F.col("timestamp") >= 0)
+    items = items.where(functions.col("timestamp") >= 0)
     patterns = patterns_over(plan, name)
     filtered = _constants(patterns or ())
     quantiles = [k / QUANTILES for k in range(QUANTILES + 1)]
-    t = F.col("timestamp")
-    escapes = [F.bool_or(F.contains(F.col(c), F.lit("\\"))) for c in filtered] or [F.lit(False)]
+    t = functions.col("timestamp")
+    backslash = functions.lit("\\")
+    escapes = [
+        functions.bool_or(functions.contains(functions.col(c), backslash)) for c in filtered
+    ] or [functions.lit(False)]
     row = items.agg(
-        F.count(t),
-        F.min(t),
-        F.max(t),
-        F.percentile_approx(t, quantiles, ACCURACY),
+        functions.count(t),
+        functions.min(t),
+        functions.max(t),
+        functions.percentile_approx(t, quantiles, ACCURACY),
         *escapes,
     ).first()
     assert row is not None
@@ -94,7 +98,7 @@ def look_at_frame(name: str, frame: DataFrame, plan: Plan) -> Frame:
     spread = Spread.of_samples([np.array(sample or [], np.int64)], [rows])
     if not rows:
         least, most = INFINITY, -1
-    return Frame(name, spread, least, most, items, sequence is not None)
+    return Frame(name, spread, least, most, items, whole, sequence is not None)
 
 
 def _quoted(column: str) -> str:
@@ -110,16 +114,16 @@ def _text(frame: DataFrame, column: str, as_: str, name: str) -> Column:
 
 def _timed(frame: DataFrame, column: str, others: Sequence[Column], name: str) -> DataFrame:
     """The columns with the timestamp in milliseconds."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
     kind, stamp = dict(frame.dtypes)[column], frame[_quoted(column)]
     if kind in ("bigint", "int", "smallint", "tinyint"):
         return frame.select(*others, stamp.cast("long").alias("timestamp"))
     if kind == "timestamp":
-        return frame.select(*others, F.unix_millis(stamp).alias("timestamp"))
+        return frame.select(*others, functions.unix_millis(stamp).alias("timestamp"))
     if kind == "timestamp_ntz":
-        epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-        since = F.timestamp_diff("MILLISECOND", epoch, stamp)
+        epoch = functions.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+        since = functions.timestamp_diff("MILLISECOND", epoch, stamp)
         return frame.select(*others, since.alias("timestamp"))
     if kind != "string":
         raise SourceError(f"<{name}>: the column {column} holds {kind}, not timestamps")
@@ -145,14 +149,14 @@ def _constants(patterns: Sequence[TriplePattern]) -> list[str]:
 
 def _matching(patterns: Sequence[TriplePattern]) -> Column:
     """Whether an item has the IRIs of some pattern."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
-    found: Column = F.lit(False)
+    found: Column = functions.lit(False)
     for pattern in patterns:
-        its: Column = F.lit(True)
+        its: Column = functions.lit(True)
         for name, place in zip(TERMS, pattern, strict=True):
             if isinstance(place, IRI):
-                its = its & (F.col(name) == F.lit(str(place)))
+                its = its & (functions.col(name) == functions.lit(str(place)))
         found = found | its
     return found
 

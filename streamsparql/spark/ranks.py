@@ -99,7 +99,7 @@ class Ranks:
         return cls(edges, np.cumsum(counts, axis=1)[:, :-1], windows)
 
     def since(self, t: int, windows: Sequence[int]) -> int:
-        """The edge from which on a part needs the elements of windows, to know what they hold at `t`."""
+        """The edge from which on elements are needed to know what windows hold at `t`."""
         at = int(np.searchsorted(self.edges, t, "right")) - 1
         if at < 0:
             return 0

@@ -47,7 +47,9 @@ class Task:
     """No two runs have the same."""
     query: Query
     given: Given
-    """The static data, and all but the streams; `start` is where the horizon begins."""
+    """What is given beside the streams' items and the horizon."""
+    begin: int
+    """Where the horizon begins."""
     report: Reporting | None = None
     ordered: bool = False
     """Whether rows carry what ORDER BY sorts them by."""
@@ -91,7 +93,7 @@ class Task:
 
     def back(self, part: Part) -> int:
         """The first instant that a part's windows have to show."""
-        first = part.begin == self.given.start
+        first = part.begin == self.begin
         return max(part.begin - (0 if first else self.margin) - self.slack, 0)
 
 
@@ -112,7 +114,7 @@ def compute(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.T
 
 
 def _execution(task: Task, part: Part, streams: Mapping[str, Any]) -> Execution:
-    first = part.begin == task.given.start
+    first = part.begin == task.begin
     start = part.begin if first else max(part.begin - task.margin, 0)
     end = None if part.end == INFINITY else part.end
     given = replace(task.given, streams=streams, start=start, end=end)
@@ -179,7 +181,7 @@ def _own(task: Task, part: Part, table: pa.Table) -> pa.Table:
 
 def failure(task: Task, part: Part, error: Exception) -> StreamSparqlError:
     """What to say of a part that cannot be computed: which it is, and where in the plan."""
-    where = f"part {part.number + 1} of {task.parts}, {_time(part.begin)} to {_time(part.end)}"
+    where = f"part {part.number + 1} of {task.parts}, {instant(part.begin)} to {instant(part.end)}"
     if part.buckets > 1:
         where += f", bucket {part.bucket + 1} of {part.buckets} of ?{task.key}"
     notes = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
@@ -189,10 +191,10 @@ def failure(task: Task, part: Part, error: Exception) -> StreamSparqlError:
     return EngineError(f"{where}{notes}: {what}")
 
 
-def _time(t: int) -> str:
+def instant(t: int) -> str:
     """An instant for people.
 
-    >>> _time(1_400_000_000_000), _time(5), _time(INFINITY)
+    >>> instant(1_400_000_000_000), instant(5), instant(INFINITY)
     ('2014-05-13T16:53:20', '5 ms', 'the end')
     """
     if t == INFINITY:

@@ -96,6 +96,8 @@ class Frame(Stream):
     """A DataFrame with the columns of `ITEMS`; `sequenced` where a column orders equal stamps."""
 
     frame: DataFrame
+    whole: DataFrame
+    """As it came, before anything was filtered, with the columns that a table has."""
     sequenced: bool
 
     @property
@@ -128,7 +130,7 @@ def look(spark: SparkSession, name: str, source: Any, given: Given, plan: Plan) 
 
         return look_at_frame(name, source, plan)
     if isinstance(source, str | os.PathLike) and source != "-":
-        return _look_at_files(spark, name, paths_of(source), given)
+        return look_at_files(spark, name, paths_of(source), given)
     return _local(name, source, given)
 
 
@@ -146,9 +148,10 @@ def _local(name: str, source: Any, given: Given) -> Local:
     return Local(name, spread, sorter.least, sorter.seen, items, tuple(sorter.rejects))
 
 
-def _look_at_files(
+def look_at_files(
     spark: SparkSession, name: str, paths: Sequence[str], given: Given
 ) -> Ordered | Splits:
+    """Files as a stream; where they do not tell their order, a job finds it out."""
     groups = groups_of(paths, Reading(f"<{name}>", TermDictionary()))
     if groups is not None:
         spread = Spread.of_ranges([(g.least, g.most, g.rows) for g in groups])
