@@ -125,9 +125,11 @@ class Shape:
         made = {name: self._written([c[k] for c in columns]) for k, name in enumerate(self.names)}
         starts = pa.chunked_array([part.start for part in parts])
         if reports:
-            return pa.table({**made, "instant": starts})
+            (name,) = time_columns(self.names, "instant")
+            return pa.table({**made, name: starts})
         ends = pa.chunked_array([part.end for part in parts])
-        return pa.table({**made, "start": starts, "end": ends})
+        start, end = time_columns(self.names, "start", "end")
+        return pa.table({**made, start: starts, end: ends})
 
     def _written(self, parts: Sequence[IntArray]) -> pa.DictionaryArray | pa.ChunkedArray:
         """A column with each term written once."""
@@ -157,6 +159,20 @@ def _graph(rows: Sequence[Row]) -> rdflib.Graph:
         )
         made.add(triple)
     return made
+
+
+def time_columns(variables: Sequence[str], *names: str) -> tuple[str, ...]:
+    """The names of columns of times: where a variable is called so, with an underscore.
+
+    >>> time_columns(["x", "end"], "start", "end")
+    ('start', 'end_')
+    """
+    found = []
+    for name in names:
+        while name in variables:
+            name += "_"
+        found.append(name)
+    return tuple(found)
 
 
 class Result:

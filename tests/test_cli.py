@@ -110,7 +110,8 @@ def test_help_fits_a_screen_and_has_an_example():
     for arguments in (["--help"], ["explain", "--help"], ["check", "--help"]):
         lines = run(*arguments, COLUMNS="80").stdout.splitlines()
         assert 5 < len(lines) < 36
-    assert "example:" in run("explain", "--help").stdout
+    for command in ("explain", "check", "run", "prepare"):
+        assert "example:" in run(command, "--help").stdout
     assert run("--version").stdout.startswith("streamsparql 0.")
 
 

@@ -21,11 +21,11 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from pkgutil import get_data
 from typing import Any, NamedTuple
 
 from streamsparql.errors import Span
 
-GRAMMAR = Path(__file__).parent / "grammar"
 LAYERS = (
     "sparql",
     "streaming",
@@ -224,17 +224,26 @@ def _reduce(
 def load() -> Table:
     """The table of the whole language, from the cache where it is there."""
     texts = grammar_text()
-    name = f"grammar-{_key(texts)}.table"
-    plain = _read(_cache_folder() / name)
+    folder = cache_folder()
+    file = None if folder is None else folder / f"grammar-{_key(texts)}.table"
+    plain = None if file is None else _read(file)
     if plain is None:
         plain = _plain_table(texts)
-        _write(_cache_folder() / name, plain)
+        if file is not None:
+            _write(file, plain)
     return Table(plain)
 
 
 def grammar_text(layers: Iterable[str] = LAYERS) -> str:
     """The grammar files of the layers as one text."""
-    return "\n".join((GRAMMAR / f"{layer}.lark").read_text("utf-8") for layer in layers)
+    return "\n".join(_grammar_file(f"grammar/{layer}.lark") for layer in layers)
+
+
+def _grammar_file(name: str) -> str:
+    """A file of this package, which may be in a folder or in a zip (as on Spark's workers)."""
+    content = get_data(__package__, name)
+    assert content is not None
+    return content.decode("utf-8").replace("\r\n", "\n")
 
 
 def _key(texts: str) -> str:
@@ -242,13 +251,17 @@ def _key(texts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
-def _cache_folder() -> Path:
-    if sys.platform == "win32":
-        root = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        root = Path.home() / "Library" / "Caches"
-    else:
-        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+def cache_folder() -> Path | None:
+    """The folder of this package in the user's cache; None for a user who has no home."""
+    try:
+        if sys.platform == "win32":
+            root = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        elif sys.platform == "darwin":
+            root = Path.home() / "Library" / "Caches"
+        else:
+            root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        return None
     return Path(root) / "streamsparql"
 
 

@@ -74,7 +74,7 @@ def _streams(plan: Plan, run: Described | None) -> Iterator[Box]:
         parts += dict.fromkeys(counts.get(stream, []))
         if stream in how:
             parts.append(how[stream])
-        yield Box("Stream", title=visible(", ".join(parts)), family="access")
+        yield Box("Stream", title=visible("; ".join(parts)), family="access")
 
 
 def _elements(window: ElementWindow, need: int) -> str:

@@ -2,8 +2,8 @@
 
 `Query.on_spark` gives a query's result as a DataFrame, `Query.run(engine="spark")` as a `Result`.
 Here is what belongs to it: `session` makes or finds a session, `prepare` puts a history in order of
-time once for many queries, `archive` packs this package for a cluster's workers, and `SparkRun`
-tells how a run is cut and why. docs/spark.md is the guide.
+time once for many queries, `archive` and `ship` bring this package to a cluster's workers, and
+`SparkRun` tells how a run is cut and why. docs/spark.md is the guide.
 
 Nothing here imports pyspark before it is used.
 """
@@ -13,14 +13,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamsparql.spark.archive import archive
     from streamsparql.spark.engine import SparkRun
     from streamsparql.spark.preparation import prepare
-    from streamsparql.spark.session import session
+    from streamsparql.spark.sessions import session
+    from streamsparql.spark.shipping import archive, ship
 
-__all__ = ["SparkRun", "archive", "prepare", "session"]
+__all__ = ["SparkRun", "archive", "prepare", "session", "ship"]
 
-_HOMES = {"SparkRun": "engine", "archive": "archive", "prepare": "preparation", "session": "session"}
+_HOMES = {
+    "SparkRun": "engine",
+    "archive": "shipping",
+    "prepare": "preparation",
+    "session": "sessions",
+    "ship": "shipping",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -57,8 +57,10 @@ def _coded(column: pa.ChunkedArray) -> bool:
     return bool(pa.types.is_dictionary(column.type))
 
 
-def hashes(column: pa.ChunkedArray) -> Hashes:
+def hashes(column: pa.ChunkedArray, scope: str = "") -> Hashes:
     """A hash of each text that is the same in all processes; 0 of null.
+
+    With a `scope` the labels of blank nodes are hashed as they will be once they are scoped.
 
     >>> a, b, again = hashes(pa.chunked_array([["<a>", "<b>", "<a>"]])).tolist()
     >>> a == again, a == b
@@ -67,11 +69,15 @@ def hashes(column: pa.ChunkedArray) -> Hashes:
     coded = column if _coded(column) else column.dictionary_encode()
     parts = [np.empty(0, np.uint32)]
     for chunk in coded.chunks:
-        texts = chunk.dictionary.to_pylist()
-        known = np.array([0, *(crc32((text or "").encode()) for text in texts)], np.uint32)
+        texts = (_scoped(text or "", scope) for text in chunk.dictionary.to_pylist())
+        known = np.array([0, *(crc32(text.encode()) for text in texts)], np.uint32)
         codes = np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
         parts.append(known[codes + 1])
     return np.concatenate(parts)
+
+
+def _scoped(text: str, scope: str) -> str:
+    return f"_:{scope}{text[2:]}" if scope and text.startswith("_:") else text
 
 
 def hashes_of_rows(table: pa.Table, names: Sequence[str]) -> Hashes:

@@ -172,7 +172,9 @@ class SparkRun:
             back = [self.task.back(part) for part in self.cut.parts]
             first = [max(t - reach + 1, 0) if reach < INFINITY else 0 for t in back]
             numbers = [number for number, _ in windows_over(self.plan, stream.name)]
-            if numbers and len(first) > 1:
+            if numbers and len(first) == 1:
+                first = [0]
+            elif numbers:
                 known = self._counted(stream)
                 wanted = [min(f, known.since(b, numbers)) for f, b in zip(first, back, strict=True)]
                 first = [known.edge(t) for t in wanted]
@@ -195,7 +197,7 @@ class SparkRun:
             case Splits() | Ordered():
                 shares = shares_of(stream)
                 reading = partial(items_of_shares, stream.name, shares, self.task.given)
-                frame = self._spark.range(0, len(shares), 1, len(shares))
+                frame = self._numbers(len(shares))
                 rows = frame.mapInArrow(partial(counting, reading), COUNTED).toArrow()
             case _:
                 raise EngineError(f"cannot count the elements of {stream.name}")
@@ -226,7 +228,7 @@ class SparkRun:
                 case Splits() | Ordered():
                     shares = shares_of(stream)
                     reading = partial(rejects_of_shares, self.task, stream.name, shares)
-                    numbers = self._spark.range(0, len(shares), 1, max(len(shares), 1))
+                    numbers = self._numbers(len(shares))
                     frame = numbers.mapInArrow(reading, REJECTED)
                 case _:
                     raise EngineError(f"cannot tell the rejects of {stream.name}")
@@ -264,7 +266,9 @@ class SparkRun:
         need = Need.of(self.cut.parts, self._since[stream.name])
         if self.cut.key:
             places = self._places(self.cut.key) or {}
-            need = replace(need, key=places[stream.name], buckets=len(self.cut.parts))
+            scope = f"s{list(self.task.given.streams).index(stream.name)}."
+            count = len(self.cut.parts)
+            need = replace(need, key=places[stream.name], buckets=count, scope=scope)
         match stream:
             case Local():
                 rows = list(blocks_of(need, number, [stream.items] if len(stream.items) else []))
@@ -281,9 +285,13 @@ class SparkRun:
             case Splits() | Ordered():
                 shares = shares_of(stream)
                 reading = partial(packed_shares, self.task, stream.name, shares, need, number)
-                frame = self._spark.range(0, len(shares), 1, len(shares))
+                frame = self._numbers(len(shares))
                 return frame.mapInArrow(reading, EXCHANGED)
         raise EngineError(f"cannot exchange the items of {stream.name}")
+
+    def _numbers(self, count: int) -> DataFrame:
+        """So many numbers, each in a partition of its own."""
+        return self._spark.range(0, count, 1, max(count, 1))
 
     def _merged(self, computed: DataFrame) -> DataFrame:
         if not self.task.merges:
@@ -296,8 +304,7 @@ class SparkRun:
         hidden = slab.hidden_columns(self._hidden())
         kind = "boolean" if self.query.form == "ask" else "string"
         names = [*(_column(n, kind) for n in self.task.columns), *(_column(n) for n in hidden)]
-        times = ["instant"] if self.report is not None else ["start", "end"]
-        return ", ".join([*names, *(f"`{name}` long" for name in times)])
+        return ", ".join([*names, *(_column(name, "long") for name in self.task.times)])
 
     def _hidden(self) -> int:
         """How many columns only order the rows."""

@@ -52,6 +52,8 @@ class Need:
     key: tuple[str, ...] | None = None
     """Where the streams are divided by a key: the columns of an item that can hold its value."""
     buckets: int = 1
+    scope: str = ""
+    """What the labels of its blank nodes are scoped by."""
 
     @classmethod
     def of(cls, parts: Sequence[Part], since: Sequence[int]) -> Need:
@@ -73,7 +75,7 @@ class Need:
                 yield target, items.slice(begin, end - begin)
 
     def _by_key(self, items: pa.Table, stamps: IntArray) -> Iterator[tuple[int, pa.Table]]:
-        keys = [hashes(items.column(name)) % self.buckets for name in self.key or ()]
+        keys = [hashes(items.column(name), self.scope) % self.buckets for name in self.key or ()]
         inside = (stamps >= self.since[0]) & (stamps < self.until[0])
         rows, targets = [], []
         for k, bucket in enumerate(keys):

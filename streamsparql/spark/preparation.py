@@ -81,14 +81,14 @@ def _prepared(spark: SparkSession, files: Sequence[str], folder: str, given: Giv
     shares = shares_of(stream)
     need = Need.of(made.parts, [part.begin for part in made.parts])
     packing = partial(_packed, shares, need, given)
-    blocks = spark.range(0, len(shares), 1, len(shares)).mapInArrow(packing, EXCHANGED)
+    blocks = spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(packing, EXCHANGED)
     count = len(made.parts)
     arrived = blocks.repartitionById(count, blocks["target"]).sortWithinPartitions("first")
     rows = arrived.mapInArrow(written, ROWS)
     rows.write.mode("overwrite").option("parquet.block.size", ROW_GROUP).option(
         "compression", "zstd"
     ).parquet(folder)
-    numbers = spark.range(0, len(shares), 1, len(shares))
+    numbers = spark.range(0, len(shares), 1, max(len(shares), 1))
     found = numbers.mapInArrow(partial(_rejected, shares, given), REJECTED).toArrow()
     rejects = tuple(Reject(**row) for row in found.to_pylist())
     return Prepared(folder, count, rejects)

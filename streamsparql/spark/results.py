@@ -40,7 +40,7 @@ class SparkResult(Result):
     @cached_property
     def run(self) -> SparkRun:
         """How Spark computes it: the cut and what it was decided by."""
-        from streamsparql.spark.session import session
+        from streamsparql.spark.sessions import session
 
         spark = session() if self._spark is None else self._spark
         return SparkRun(spark, self._query, self._given, slabs=self._slabs, ordered=True)
@@ -70,7 +70,7 @@ class SparkResult(Result):
         names = self._run.sink.names
         texts = [table.column(k) for k in range(len(names))]
         columns = {n: self._ids(column) for n, column in zip(names, texts, strict=True)}
-        start, end = (table.column(name).to_numpy() for name in ("start", "end"))
+        start, end = (table.column(len(names) + k).to_numpy() for k in (0, 1))
         return Batch(columns, start, end).ordered()
 
     def _ids(self, column: pa.ChunkedArray) -> IntArray:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,16 @@ from streamsparql.physical.lower import Share
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.query import Query
+from streamsparql.results import time_columns
 from streamsparql.spark.blocks import divided, hashes, hashes_of_rows, packed, plain, unpacked
 from streamsparql.spark.cut import Part
 
 TOGETHER = 65_536
 """So many rows, about, leave a task at a time."""
+PATIENCE = 30.0
+"""After so many seconds a task gives what there is, even if it is nothing: it is alive."""
+START, END = ".start", ".end"
+"""The columns of when a row holds, or of the report that it is in, while no user sees them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,12 @@ class Task:
         """The columns of terms, as users see them."""
         shown = {"select": self.query.variables, "ask": ("answer",)}
         return shown.get(self.query.form, ("subject", "predicate", "object"))
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """The columns of times, as users see them."""
+        wanted = ("start", "end") if self.report is None else ("instant",)
+        return time_columns(self.columns, *wanted)
 
     @property
     def merges(self) -> bool:
@@ -105,10 +117,7 @@ def compute(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.T
     try:
         run = _execution(task, part, streams)
         for rows in run.passing():
-            if len(rows):
-                found = _shown(task, part, run, rows)
-                if found.num_rows:
-                    yield found
+            yield _shown(task, part, run, rows)
     except Exception as error:
         raise failure(task, part, error) from error
 
@@ -157,9 +166,8 @@ def _shown(task: Task, part: Part, run: Execution, rows: Batch) -> pa.Table:
         name: run.terms.dictionary(ids)
         for name, ids in zip(names, rows.columns.values(), strict=True)
     }
-    if task.report is not None:
-        return _own(task, part, pa.table({**made, "instant": rows.start}))
-    return _own(task, part, pa.table({**made, "start": rows.start, "end": rows.end}))
+    times = {START: rows.start} if task.report is not None else {START: rows.start, END: rows.end}
+    return _own(task, part, pa.table({**made, **times}))
 
 
 def hidden_columns(count: int) -> list[str]:
@@ -208,15 +216,16 @@ def instant(t: int) -> str:
 
 
 def together(tables: Iterable[pa.Table], rows: int = TOGETHER) -> Iterator[pa.Table]:
-    """The same rows in fewer tables."""
+    """The same rows in fewer tables; an empty one where nothing comes for long."""
     some: list[pa.Table] = []
-    count = 0
+    count, last = 0, monotonic()
     for table in tables:
-        some.append(table)
+        if table.num_rows or not some:
+            some.append(table)
         count += table.num_rows
-        if count >= rows:
+        if count >= rows or monotonic() - last > PATIENCE:
             yield pa.concat_tables(some)
-            some, count = [], 0
+            some, count, last = [], 0, monotonic()
     if some:
         yield pa.concat_tables(some)
 
@@ -227,22 +236,26 @@ def finished(task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
     if task.query.form == "ask":
         true = pc.starts_with(table.column("answer"), '"true"')
         table = table.set_column(table.column_names.index("answer"), "answer", true)
+    terms = table.column_names[: -len(task.times)]
+    table = table.rename_columns([*terms, *task.times])
+    if not table.num_rows:
+        yield pa.RecordBatch.from_pylist([], table.schema)
     yield from table.combine_chunks().to_batches(max_chunksize=TOGETHER)
 
 
 def for_merging(task: Task, part: Part, table: pa.Table) -> Iterator[pa.RecordBatch]:
     """Rows packed, those that touch a border apart, each where its equals of other slabs go."""
-    start, end = table.column("start").to_numpy(), table.column("end").to_numpy()
+    start, end = table.column(START).to_numpy(), table.column(END).to_numpy()
     touching = np.zeros(len(start), np.bool_)
     if part.number > 0:
         touching |= start == part.begin
     if part.number < task.parts - 1:
         touching |= end == part.end
     inside = table.filter(pa.array(~touching))
-    if inside.num_rows:
+    if inside.num_rows or not table.num_rows:
         yield block_row(part.number, False, inside)
     border = table.filter(pa.array(touching))
-    names = [name for name in border.column_names if name not in ("start", "end")]
+    names = [name for name in border.column_names if name not in (START, END)]
     targets = hashes_of_rows(border, names) % np.uint32(task.parts)
     for target, rows in divided(border, targets.astype(np.int64)):
         yield block_row(target, True, rows)
@@ -279,15 +292,15 @@ def merged(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 def coalesced(tables: Sequence[pa.Table]) -> pa.Table:
     """The canonical form of rows.
 
-    >>> one, next_one = ({"x": ["<a>"], "start": [s], "end": [s + 5]} for s in (0, 5))
+    >>> one, next_one = ({"x": ["<a>"], START: [s], END: [s + 5]} for s in (0, 5))
     >>> coalesced([pa.table(one), pa.table(next_one)]).to_pylist()
-    [{'x': '<a>', 'start': 0, 'end': 10}]
+    [{'x': '<a>', '.start': 0, '.end': 10}]
     """
     terms = TermDictionary()
     table = pa.concat_tables(map(plain, tables))
-    names = [name for name in table.column_names if name not in ("start", "end")]
+    names = [name for name in table.column_names if name not in (START, END)]
     columns = {name: terms.encode(table.column(name)) for name in names}
-    rows = Batch(columns, table.column("start").to_numpy(), table.column("end").to_numpy())
+    rows = Batch(columns, table.column(START).to_numpy(), table.column(END).to_numpy())
     found, _ = Coalesce(Always(rows)).step([rows.ordered()], [INFINITY], False)
     made = {name: terms.dictionary(found.columns[name]) for name in names}
-    return pa.table({**made, "start": found.start, "end": found.end})
+    return pa.table({**made, START: found.start, END: found.end})

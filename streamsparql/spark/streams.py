@@ -174,7 +174,7 @@ def look_at_files(
 
 
 def _surveyed(spark: SparkSession, surveying: Any, count: int) -> list[Mapping[str, Any]]:
-    frame = spark.range(0, count, 1, count).mapInArrow(surveying, SURVEYED)
+    frame = spark.range(0, count, 1, max(count, 1)).mapInArrow(surveying, SURVEYED)
     rows: list[Mapping[str, Any]] = frame.toArrow().sort_by("split").to_pylist()
     return rows
 

@@ -1,0 +1,72 @@
+"""The command line: `streamsparql explain`, `check`, `run` and `prepare`.
+
+Exit status: 0 fine, 1 the query or the input is wrong, 2 the command line is wrong. What is asked
+for goes to standard output, errors to standard error; a user's mistake never shows a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+
+from streamsparql import __version__
+from streamsparql.cli import queries, runs
+from streamsparql.cli.options import DIALECTS, UsageError
+from streamsparql.cli.queries import FORMATS, STAGES
+from streamsparql.errors import StreamSparqlError
+
+__all__ = ["DIALECTS", "FORMATS", "STAGES", "main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and gives its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a pipe or a file gets UTF-8, as our files have it
+            encoding = None if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except UsageError as error:
+        print(f"{parser.prog} {options.command}: error: {error}", file=sys.stderr)
+        return 2
+    except StreamSparqlError as error:
+        print(f"{options.name}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        _discard_output()
+        return 0
+    except OSError as error:
+        _discard_output()
+        print(f"standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _discard_output() -> None:
+    """What is still to be written goes nowhere, so that Python's own last flush does not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="streamsparql",
+        description="SPARQL over streams: what a query means, and what it answers.",
+        epilog="QUERY is a file, or - for standard input.",
+    )
+    parser.set_defaults(name=parser.prog)
+    parser.add_argument("--version", action="version", version=f"streamsparql {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    queries.add_explain(commands)
+    queries.add_check(commands)
+    runs.add_run(commands)
+    runs.add_prepare(commands)
+    return parser

@@ -1,0 +1,140 @@
+"""What the commands have in common: the options of a query, and the values that options take."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamsparql.errors import SourceError, StreamSparqlError
+
+if TYPE_CHECKING:
+    from streamsparql.query import Query
+
+DIALECTS = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
+
+Commands = argparse._SubParsersAction  # the type that add_subparsers gives has no other name
+
+
+class UsageError(StreamSparqlError):
+    """The command line is wrong in a way that its parser cannot see."""
+
+
+def compile_options(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that compiles a query."""
+    group = parser.add_argument_group("how the query is read")
+    group.add_argument("--dialect", choices=DIALECTS, default="auto", help="default: auto")
+    group.add_argument("--base", metavar="IRI", help="resolves relative IRIs")
+    group.add_argument(
+        "--origin", metavar="T", type=moment, default=0, help="where window grids start; default: 0"
+    )
+    group.add_argument(
+        "--pedantic", action="store_true", help="constructs of another dialect are errors"
+    )
+
+
+def compiled(name: str, options: argparse.Namespace) -> Query:
+    """The query in a file, or in standard input where the name is `-`."""
+    from streamsparql.query import compile
+
+    options.name = "standard input" if name == "-" else name
+    try:
+        text = (_standard_input() if name == "-" else Path(name).read_bytes()).decode("utf-8")
+    except OSError as error:
+        raise StreamSparqlError(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise StreamSparqlError(f"is not UTF-8 text (byte {error.start})") from None
+    return compile(
+        text,
+        dialect=options.dialect,
+        base=options.base,
+        origin=options.origin,
+        pedantic=options.pedantic,
+    )
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise StreamSparqlError("is closed")
+    return sys.stdin.buffer.read()
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_WHOLE = re.compile(r"-?[0-9]+")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|m|h|d)?")
+
+
+def duration(text: str) -> int:
+    """The milliseconds of a duration: 500ms, 10s, 1.5m, 1h, 2d; a bare number is milliseconds.
+
+    >>> duration("500ms"), duration("1.5m"), duration("10")
+    (500, 90000, 10)
+    """
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration: 500ms, 10s, 5m, 1h or 2d")
+    milliseconds = float(found[1]) * _UNITS[found[2] or "ms"]
+    if milliseconds != int(milliseconds):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of milliseconds")
+    return int(milliseconds)
+
+
+def moment(text: str) -> int:
+    """The milliseconds since 1970 of an instant: that number, or a date and time as in ISO 8601.
+
+    >>> moment("1500"), moment("1970-01-01T00:01:00Z")
+    (1500, 60000)
+    """
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    from streamsparql.sources.stamps import stamp_of
+
+    try:
+        return stamp_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{error}: give milliseconds, or a time as 2026-01-31T12:00:00Z"
+        ) from None
+
+
+def sources(given: Sequence[str], names: Sequence[str], what: str) -> dict[str, str]:
+    """The sources by IRI, of `IRI=FILE` as options have them. A sole name can be left out.
+
+    Both IRIs and files may have an equals sign: what the query names decides.
+
+    >>> sources(["http://e.org/?a=b=x.nq"], ["http://e.org/?a=b"], "stream")
+    {'http://e.org/?a=b': 'x.nq'}
+    >>> sources(["x.nq"], ["http://e.org/s"], "stream")
+    {'http://e.org/s': 'x.nq'}
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, file = _split(text, names, what)
+        if not file:
+            raise UsageError(f"--{what} {text}: no file is given")
+        if name in found:
+            raise UsageError(f"--{what} {text}: the {what} <{name}> is given twice")
+        found[name] = file
+    return found
+
+
+def _split(text: str, names: Sequence[str], what: str) -> tuple[str, str]:
+    for name in sorted(names, key=len, reverse=True):
+        for written in (f"{name}=", f"<{name}>="):
+            if text.startswith(written):
+                return name, text[len(written) :]
+    if len(names) == 1 and ("=" not in text or Path(text).exists()):
+        return names[0], text
+    name, equals, file = text.partition("=")
+    if equals:
+        name = name.removeprefix("<").removesuffix(">")
+        known = ", ".join(f"<{known}>" for known in names)
+        if what == "stream":
+            raise SourceError(f"the query does not read the stream <{name}>, but {known or 'none'}")
+        return name, file
+    raise UsageError(f"--{what} {text}: write IRI=FILE")

@@ -1,0 +1,294 @@
+"""`streamsparql run` and `prepare`, as a user meets them: in a process of their own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from streamsparql.query import Query
+
+ROOT = Path(__file__).parents[1]
+WIND = "http://example.org/wind"
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+PREFIX = "PREFIX : <http://example.org/>\n"
+FROM = f"FROM STREAM <{WIND}> WINDOW RANGE 10 SECOND SLIDE 5 SECOND\n"
+MEAN = f"{PREFIX}SELECT ?t (AVG(?v) AS ?mean) {FROM} WHERE {{ ?t :speed ?v }} GROUP BY ?t"
+FAST = f"{PREFIX}CONSTRUCT {{ ?t :fast ?v }} {FROM} WHERE {{ ?t :speed ?v FILTER(?v > 5) }}"
+ANY = f"{PREFIX}ASK {FROM} WHERE {{ ?t :speed ?v FILTER(?v > 5) }}"
+ITEMS = (("a", 6, 1_000), ("a", 8, 4_000), ("b", 5, 12_000))
+
+
+def quad(turbine: str, speed: int, t: int) -> str:
+    subject, predicate = f"<http://example.org/{turbine}>", "<http://example.org/speed>"
+    return f'{subject} {predicate} "{speed}"^^<{INTEGER}> "{t}"^^<{INTEGER}> .\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a stream and queries over it."""
+    (tmp_path / "wind.nq").write_text("".join(quad(*item) for item in ITEMS))
+    for name, text in (("mean", MEAN), ("fast", FAST), ("any", ANY)):
+        (tmp_path / f"{name}.rq").write_text(text)
+    return tmp_path
+
+
+def run(cwd: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Runs `python -m streamsparql run` in the folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "streamsparql", "run", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+    )
+
+
+def printed(cwd: Path, *arguments: str, text: str = "") -> list[str]:
+    """What it prints, when nothing is wrong."""
+    done = run(cwd, *arguments, text=text)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+# -- formats ---------------------------------------------------------------------------------------
+
+
+def test_a_table_is_aligned_and_shortens_iris(folder):
+    assert printed(folder, "mean.rq", "--stream", f"{WIND}=wind.nq") == [
+        "?t  ?mean  start    end",
+        ":a      6   1000   4000",
+        ":a      7   4000  10000",
+        ":b      5  12000  20000",
+    ]
+
+
+def test_csv_has_values(folder):
+    lines = printed(folder, "mean.rq", "--stream", "wind.nq", "--output", "csv")
+    assert lines[:2] == ["t,mean,start,end", "http://example.org/a,6,1000,4000"]
+
+
+def test_json_lines_have_terms_as_sparql_has_them(folder):
+    lines = printed(folder, "mean.rq", "--stream", "wind.nq", "--output", "jsonl")
+    assert json.loads(lines[0]) == {
+        "t": {"type": "uri", "value": "http://example.org/a"},
+        "mean": {
+            "type": "literal",
+            "value": "6",
+            "datatype": "http://www.w3.org/2001/XMLSchema#decimal",
+        },
+        "start": 1000,
+        "end": 4000,
+    }
+
+
+def test_all_kinds_of_terms_and_none(folder):
+    terms = '"a\\nb"', '"chat"@fr', "_:b", "<http://example.org/x>", '"1 "^^<http://example.org/d>'
+    made = (
+        f'<http://e.org/s> <http://e.org/p> {o} "{t}"^^<{INTEGER}> .' for t, o in enumerate(terms)
+    )
+    text = "SELECT ?o ?end FROM STREAM <s> WINDOW RANGE 1 MS SLIDE 1 MS { ?s ?p ?o }"
+    (folder / "terms.rq").write_text(text)
+    (folder / "terms.nq").write_text("\n".join(made))
+    lines = printed(folder, "terms.rq", "--stream", "s=terms.nq", "--output", "jsonl")
+    found = [json.loads(line) for line in lines]
+    assert [(row["start"], row["end_"]) for row in found] == [(t, t + 1) for t in range(5)]
+    assert all("end" not in row for row in found)
+    assert [row["o"].get("value") for row in found if row["o"]["type"] != "bnode"] == [
+        "a\nb",
+        "chat",
+        "http://example.org/x",
+        "1 ",
+    ]
+    assert found[1]["o"]["xml:lang"] == "fr"
+    table = printed(folder, "terms.rq", "--stream", "s=terms.nq")
+    assert table[0].split() == ["?o", "?end", "start", "end_"]
+    assert table[1].split() == ['"a\\nb"', "0", "1"]
+
+
+def test_triples_can_be_a_source_again(folder):
+    for kind in ("nq", "csv"):
+        printed(folder, "fast.rq", "--stream", "wind.nq", "--output", kind, "-o", f"fast.{kind}")
+    text = FAST.replace(":fast", ":x").replace(":speed", ":fast")
+    again = printed(folder, "-", "--stream", "fast.nq", "--output", "csv", text=text)
+    assert again[1:3] == [
+        f'<http://example.org/a>,<http://example.org/x>,"""6""^^<{INTEGER}>",1000,10000',
+        f'<http://example.org/a>,<http://example.org/x>,"""8""^^<{INTEGER}>",4000,10000',
+    ]
+    again = printed(folder, "-", "--stream", "fast.csv", text=text)
+    assert {line.split()[2] for line in again[1:]} == {"6", "8"}
+
+
+def test_ask_has_answers(folder):
+    lines = printed(folder, "any.rq", "--stream", "wind.nq")
+    assert [line.split() for line in lines] == [
+        ["answer", "start", "end"],
+        ["true", "1000", "10000"],
+        ["false", "10000", "…"],
+    ]
+    lines = printed(folder, "any.rq", "--stream", "wind.nq", "--output", "jsonl")
+    assert json.loads(lines[1]) == {"answer": False, "start": 10000, "end": None}
+    assert printed(folder, "any.rq", "--stream", "wind.nq", "--output", "csv")[2] == "false,10000,"
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+def test_reports_have_instants(folder):
+    given = ("mean.rq", "--stream", "wind.nq", "--output", "csv")
+    lines = printed(folder, *given, "--report", "istream", "--every", "10s")
+    assert lines == [
+        "t,mean,instant",
+        "http://example.org/a,7,10000",
+        "http://example.org/b,5,20000",
+    ]
+    assert len(printed(folder, *given, "--every", "5s")) == 5
+    lines = printed(folder, "fast.rq", *given[1:], "--every", "10s")
+    assert [line[-6:] for line in lines[1:]] == [",10000", ",10000"]
+    assert printed(folder, "any.rq", *given[1:], "--every", "10s")[1] == "true,10000"
+
+
+def test_a_horizon_is_milliseconds_or_a_time(folder):
+    given = ("mean.rq", "--stream", "wind.nq", "--output", "csv")
+    lines = printed(folder, *given, "--from", "5000", "--until", "1970-01-01T00:00:12Z")
+    assert lines[1:] == ["http://example.org/a,7,5000,10000"]
+    assert run(folder, *given, "--from", "soon").returncode == 2
+    assert run(folder, *given, "--from", "7", "--until", "6").returncode == 1
+
+
+def test_standard_input_is_a_stream_and_a_file_gets_the_output(folder):
+    text = (folder / "wind.nq").read_text()
+    assert printed(folder, "mean.rq", "--stream", "-", "-o", "out.txt", text=text) == []
+    assert len((folder / "out.txt").read_text().splitlines()) == 4
+    done = run(folder, "-", "--stream", "-", text=text)
+    assert (done.returncode, "read once" in done.stderr) == (2, True)
+    done = run(folder, "mean.rq", "--stream", "wind.nq", "-o", str(folder / "no" / "out.txt"))
+    assert (done.returncode, "cannot write" in done.stderr) == (1, True)
+
+
+def test_static_graphs(folder):
+    (folder / "parks.nt").write_text("<http://example.org/a> <http://example.org/in> <urn:p=1> .\n")
+    text = MEAN.replace("?t :speed ?v", "?t :speed ?v . ?t :in ?p")
+    assert len(printed(folder, "-", "--stream", "wind.nq", "--graph", "parks.nt", text=text)) == 3
+    text = MEAN.replace("WHERE", "FROM NAMED <urn:g=1> WHERE")
+    text = text.replace("?t :speed ?v", "?t :speed ?v . GRAPH <urn:g=1> { ?t :in ?p }")
+    named = ("--named", "urn:g=1=parks.nt")
+    assert len(printed(folder, "-", "--stream", "wind.nq", *named, text=text)) == 3
+
+
+# -- what is wrong ---------------------------------------------------------------------------------
+
+
+def test_what_is_late_or_bad_is_told(folder):
+    with (folder / "wind.nq").open("a") as file:
+        file.write("so what\n" * 3 + quad("b", 5, 2_000))
+    done = run(folder, "mean.rq", "--stream", "wind.nq")
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 4)
+    assert done.stderr.splitlines() == [
+        "4 items are not part of the answer:",
+        *(f"  <{WIND}>, {n}: this is no line of N-Quads: 'so what'" for n in (4, 5, 6)),
+        "  … and 1 more",
+    ]
+    done = run(folder, "mean.rq", "--stream", "wind.nq", "--max-delay", "10s")
+    assert done.stderr.startswith("3 items")
+    done = run(folder, "mean.rq", "--stream", "wind.nq", "--strict", "-o", "out.txt")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"streamsparql: <{WIND}>, 4: this is no line of N-Quads: 'so what'\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["mean.rq"], 1, f"give --stream {WIND}=FILE"),
+        (["mean.rq", "--stream", "gone.nq"], 1, "gone.nq: No such file"),
+        (["mean.rq", "--stream", "urn:x=wind.nq"], 1, f"the stream <urn:x>, but <{WIND}>"),
+        (["mean.rq", "--stream", "wind.nq", "--graph", "gone.nt"], 1, "gone.nt: No such file"),
+        (["mean.rq", "--stream", "wind.nq", "--named", "urn:x=wind.nq"], 1, "the graph <urn:x>"),
+        (["mean.rq", "--stream", "wind.nq", "--named", "wind.nq"], 2, "write IRI=FILE"),
+        (["mean.rq", "--stream", f"{WIND}="], 2, "no file is given"),
+        (["mean.rq", "--stream", "wind.nq", "--stream", "wind.nq"], 2, "given twice"),
+        (["mean.rq", "--stream", "wind.nq", "--output", "nq"], 2, "nq is for triples"),
+        (["mean.rq", "--stream", "wind.nq", "--every", "1x"], 2, "'1x' is no duration"),
+        (["mean.rq", "--stream", "wind.nq", "--slabs", "0"], 2, "no number of slabs"),
+        (["mean.rq", "--stream", "wind.nq", "--slabs", "3"], 2, "goes with --engine spark"),
+        (["gone.rq", "--stream", "wind.nq"], 1, "gone.rq: cannot be read"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(folder, arguments, status, message):
+    done = run(folder, *arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_fails_leaves_an_older_file_alone(folder):
+    (folder / "out.txt").write_text("older")
+    assert run(folder, "mean.rq", "--stream", "gone.nq", "-o", "out.txt").returncode == 1
+    assert (folder / "out.txt").read_text() == "older"
+
+
+# -- how it ends -----------------------------------------------------------------------------------
+
+
+def test_a_reader_that_has_gone_is_no_error(folder):
+    (folder / "long.nq").write_text("".join(quad("a", 9 + t, 100 * t) for t in range(20_000)))
+    done = subprocess.run(
+        f"{sys.executable} -m streamsparql run fast.rq --stream long.nq --output nq | head -n 2",
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+    )
+    assert (len(done.stdout.splitlines()), done.stderr) == (2, "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_an_interrupt_is_quiet_and_rows_come_before_the_end(folder):
+    command = [sys.executable, "-m", "streamsparql", "run", "mean.rq", "--stream", "-"]
+    running = subprocess.Popen(
+        [*command, "--output", "csv"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    with running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdin.write("".join(quad("a", t // 100, 100 * t) for t in range(1_000)))
+        running.stdin.flush()
+        assert running.stdout.readline() == "t,mean,start,end\n"
+        assert running.stdout.readline().startswith("http://example.org/a,0,0,")
+        time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 130
+        assert running.stderr.read() == ""
+
+
+# -- Spark -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="pyspark is not installed")
+@pytest.mark.skipif(
+    "spark" not in inspect.signature(Query.run).parameters, reason="there is no Spark engine"
+)
+def test_spark_answers_the_same_and_is_quiet(folder):
+    """The session is made for the command, and says nothing where no terminal shows it."""
+    given = ("mean.rq", "--stream", "wind.nq", "--output", "csv")
+    spark = ("--engine", "spark", "--master", "local[1]", "--slabs", "2")
+    assert printed(folder, *given, *spark) == printed(folder, *given)
