@@ -189,6 +189,7 @@ class Result:
         self._shape = Shape(query, self._run)
         self._source = self._run.replay()
         self._started = False
+        self._late: list[Reject] | None = None
 
     # -- rows
 
@@ -240,9 +241,10 @@ class Result:
     @property
     def late(self) -> list[Reject]:
         """What is not part of the result: late items, and what could not be read, with reasons."""
-        if not self._started:
+        if self._late is None:
             self._all()
-        return self._run.late()
+            self._late = self._run.late()
+        return self._late
 
     # -- reports
 
@@ -271,6 +273,7 @@ class Result:
             run = Execution(self._query, self._given, report=wanted, beside=self._run)
             parts = [batch for batch in run.replay() if len(batch)]
             assert run.reports is not None
+            self._late = [*self._run.rejects, *run.late()]
             return Shape(self._query, run), parts or [run.sink.nothing()], run.reports.done()
         rows = self._all()
         end = INFINITY if self._given.end is None else self._given.end

@@ -47,7 +47,7 @@ def spark_box(query: Compiled, run: Described | None = None) -> Box:
     >>> text = "SELECT ?s FROM STREAM <s> WINDOW RANGE 1 MINUTE SLIDE 1 SECOND { ?s <p> ?o }"
     >>> box = spark_box(streamsparql.compile(text))
     >>> box.kind, box.children[0].kind, box.children[0].children[0].title
-    ('Merge', 'Slabs', '<s>, looked back at by 1 min')
+    ('Merge', 'Slabs', '<s>; looked back at by 1 min')
     """
     plan = query.rewriting.plan
     below = [*_streams(plan, run), *_cut(plan, run)]
