@@ -189,17 +189,13 @@ class Execution:
 
     def replay(self) -> Iterator[Batch]:
         """Reads all streams to their end; gives, and keeps, rows as they become known."""
-        for rows in self.passing():
-            if len(rows):
-                self.parts.append(rows)
-            yield rows
-
-    def passing(self) -> Iterator[Batch]:
-        """The same, but what was given is not kept: its ids are in use until the next is asked."""
         readers = {name: self.reader(name, self.given.streams[name]) for name in self.streams}
         rounds = interleave(readers, self.sorters) if readers else iter([Round({}, INFINITY)])
         for batches, watermark in rounds:
-            yield self.round(batches, watermark)
+            rows = self.round(batches, watermark)
+            if len(rows):
+                self.parts.append(rows)
+            yield rows
 
     def round(self, batches: Mapping[str, Batch], watermark: int) -> Batch:
         """What is known once these items came and the time of all streams is `watermark`."""

@@ -28,11 +28,28 @@ def packed(table: pa.Table) -> bytes:
     ['<a>', '<a>']
     """
     sink = pa.BufferOutputStream()
-    table = table.combine_chunks()
+    table = compact(table)
     with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
         writer.write_table(table)
     found: bytes = sink.getvalue().to_pybytes()
     return found
+
+
+def compact(table: pa.Table) -> pa.Table:
+    """The table in one piece, without entries of dictionaries that its rows do not use.
+
+    What was taken out of a table refers to all the dictionary of that.
+
+    >>> whole = pa.table({"x": pa.array([f"<{k}>" for k in range(9)]).dictionary_encode()})
+    >>> len(compact(whole.slice(0, 2)).column("x").chunk(0).dictionary)
+    2
+    """
+    table = table.combine_chunks()
+    for k, name in enumerate(table.column_names):
+        column = table.column(k)
+        if _coded(column) and any(len(c.dictionary) > len(c) for c in column.chunks):
+            table = table.set_column(k, name, column.cast(pa.string()).dictionary_encode())
+    return table
 
 
 def unpacked(block: bytes | pa.Buffer) -> pa.Table:

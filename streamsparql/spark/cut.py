@@ -167,7 +167,9 @@ def cut(spread: Spread, wishes: Wishes) -> Cut:
         borders = _borders(spread, wishes, wishes.slabs)
         return _in_time(borders, wishes, [f"{len(borders) + 1} slabs, as asked for"])
     rows = spread.between(wishes.begin, wishes.end)
-    count = max(round(rows / ROWS), min(wishes.cores, int(rows // FEWEST)), 1)
+    count = max(min(wishes.cores, int(rows // FEWEST)), 1)
+    if rows > count * ROWS:
+        count = -(-round(rows / ROWS) // wishes.cores) * wishes.cores  # so that all end together
     why = [f"about {int(rows):,} items: {count} of about {int(rows / count):,} each"]
     if count == 1:
         return _in_time([], wishes, [*why, "one task does it all"])

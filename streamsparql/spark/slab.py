@@ -34,7 +34,15 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.query import Query
 from streamsparql.results import time_columns
-from streamsparql.spark.blocks import divided, hashes, hashes_of_rows, packed, plain, unpacked
+from streamsparql.spark.blocks import (
+    compact,
+    divided,
+    hashes,
+    hashes_of_rows,
+    packed,
+    plain,
+    unpacked,
+)
 from streamsparql.spark.cut import Part
 
 TOGETHER = 65_536
@@ -116,8 +124,11 @@ def compute(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.T
     """
     try:
         run = _execution(task, part, streams)
-        for rows in run.passing():
-            yield _shown(task, part, run, rows)
+        for _ in run.replay():
+            rows = sum(map(len, run.parts))
+            if rows >= TOGETHER or not rows:
+                yield _shown(task, part, run)
+        yield _shown(task, part, run)
     except Exception as error:
         raise failure(task, part, error) from error
 
@@ -157,8 +168,10 @@ def ground(task: Task) -> Execution:
     return _GROUNDS[task.name]
 
 
-def _shown(task: Task, part: Part, run: Execution, rows: Batch) -> pa.Table:
-    """The rows that are this part's own, as a table."""
+def _shown(task: Task, part: Part, run: Execution) -> pa.Table:
+    """The rows that are this part's own, as a table; they are kept no longer."""
+    rows = Batch.concat(run.parts, run.sink.names)
+    run.parts.clear()
     if task.report is not None and task.margin:
         rows = rows.where(rows.start >= part.begin + task.lag)
     names = [*task.columns, *hidden_columns(len(rows.columns) - len(task.columns))]
@@ -254,7 +267,7 @@ def for_merging(task: Task, part: Part, table: pa.Table) -> Iterator[pa.RecordBa
     inside = table.filter(pa.array(~touching))
     if inside.num_rows or not table.num_rows:
         yield block_row(part.number, False, inside)
-    border = table.filter(pa.array(touching))
+    border = compact(table.filter(pa.array(touching)))
     names = [name for name in border.column_names if name not in (START, END)]
     targets = hashes_of_rows(border, names) % np.uint32(task.parts)
     for target, rows in divided(border, targets.astype(np.int64)):
