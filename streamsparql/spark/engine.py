@@ -217,7 +217,7 @@ class SparkRun:
 
     def rejects(self) -> list[Reject]:
         """What is not part of the result: late items, and what could not be read, with reasons."""
-        found: list[Reject] = []
+        found = self.statics.rejects(self._spark)
         for stream in self.streams:
             match stream:
                 case Local():
@@ -297,7 +297,9 @@ class SparkRun:
         if not self.task.merges:
             return computed
         arrived = computed.repartitionById(len(self.cut.parts), computed["target"])
-        return arrived.mapInArrow(partial(merge_parts, self.task), self._schema())
+        bare = replace(self.task.given, graph=None, graphs={})
+        merging = partial(merge_parts, replace(self.task, given=bare, statics=(), ranks={}))
+        return arrived.mapInArrow(merging, self._schema())
 
     def _schema(self) -> str:
         """The schema of the result, as Spark writes it."""
