@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.algebra.inputs import LEAP
@@ -51,6 +51,12 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     return Query(translate(text, dialect, base or "", origin, pedantic), recipe)
 
 
+@lru_cache(maxsize=16)
+def _recompiled(*recipe: Any) -> Query:
+    """The query of a recipe; a worker gets the same one with each task."""
+    return compile(*recipe)
+
+
 def _expect(kind: type, **options: object) -> None:
     for name, value in options.items():
         if type(value) is not kind and (kind is not str or not isinstance(value, str)):
@@ -77,7 +83,7 @@ class Query:
 
     def __reduce__(self) -> tuple[Callable[..., Query], Recipe]:
         """Plans may be deep, so a query is pickled as its text, and compiled again."""
-        return compile, self.recipe
+        return _recompiled, self.recipe
 
     @property
     def text(self) -> str:

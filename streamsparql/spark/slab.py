@@ -6,10 +6,11 @@ hold in its slab, with windows and results clipped to it. Rows that end where a 
 in the next: `merged` puts such rows together again.
 
 That the pieces fit is not obvious for rows that are there several times. Slabs give the canonical
-form: the k-th of equal rows holds where there are k or more. Of the pieces that touch a border,
-those that lie inside one of level k touch it at a level no higher, so the pieces that touch borders
-are, at each instant, the levels from 1 up. Coalesced by themselves they give these levels over all
-time, and the pieces that touch no border are in canonical form beside them.
+form, in which the k-th of equal rows holds where there are k or more; so the stretches of level
+k + 1 lie within those of level k. If one touches a border, then those of the lower levels around it
+touch it, too: the pieces that touch borders are, at each instant, all levels from 1 up to some
+level. Put into canonical form by themselves they give these levels over all time, and the pieces
+that touch no border are complete beside them.
 """
 
 from __future__ import annotations
