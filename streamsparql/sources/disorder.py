@@ -108,6 +108,11 @@ class Sorter:
         """The stream's time, as far as it is known; -1 before."""
         return max(self.seen, self._floor or -1)
 
+    @property
+    def undecided(self) -> bool:
+        """Whether an item is held aside, for the next to decide on."""
+        return bool(self._aside)
+
     def __len__(self) -> int:
         """How many rows are held."""
         return len(self._heap) + sum(aside.row is not None for aside in self._aside)

@@ -143,9 +143,16 @@ def gathered(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def items_of_chunks(
-    chunks: Iterable[Chunk], sorter: Sorter, terms: TermDictionary, first: int = 0
+    chunks: Iterable[Chunk],
+    sorter: Sorter,
+    terms: TermDictionary,
+    first: int = 0,
+    ended: Callable[[], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """The items that a sorter lets in, numbered from `first` on in the order of their source."""
+    """The items that a sorter lets in, numbered from `first` on in the order of their source.
+
+    `ended` is called when all chunks are in; by default what the sorter holds aside is let in then.
+    """
     for chunk in chunks:
         sorter.push(chunk)
         rows = sorter.release(INFINITY)
@@ -154,6 +161,8 @@ def items_of_chunks(
             first += len(rows)
         if terms.due():
             terms.recycle(sorter.held())
+    if ended is not None:
+        ended()
     sorter.advance(INFINITY)
     rows = sorter.release(INFINITY)
     if len(rows):

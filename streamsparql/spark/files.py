@@ -261,11 +261,18 @@ def group_batches(
     part = roles(schema.names, reading, timed)
     again = [part[r] for r in "sp" if schema.field(part[r]).type == pa.string()]
     chosen = _parquet(file, path, read_dictionary=again)
-    yield from chosen.iter_batches(size, row_groups=list(groups), columns=list(part.values()))
+    for group in groups:
+        try:
+            yield from chosen.iter_batches(size, row_groups=[group], columns=list(part.values()))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"{path}, row group {group}, cannot be read: {error}") from error
 
 
 def groups_of(paths: Sequence[str], reading: Reading) -> list[Group] | None:
-    """The row groups of Parquet files, in order of time; None where they overlap or do not tell."""
+    """The row groups of Parquet files, in order of time; None where they overlap or do not tell.
+
+    Within a file they must be in order as they are: that is the order in which its items came.
+    """
     found: list[Group] = []
     for path in paths:
         if not is_parquet(path):
@@ -274,12 +281,15 @@ def groups_of(paths: Sequence[str], reading: Reading) -> list[Group] | None:
             opened_file = _parquet(file, path)
             part = roles(opened_file.schema_arrow.names, reading, True)
             its = _stamped_groups(path, opened_file, part.get("t", part.get("end", "")))
-        if its is None:
+        if its is None or not _apart(its):
             return None
         found += its
     found.sort(key=lambda group: group.least)
-    apart = all(a.most <= b.least for a, b in pairwise(found))
-    return found if apart else None
+    return found if _apart(found) else None
+
+
+def _apart(groups: Sequence[Group]) -> bool:
+    return all(one.most <= other.least for one, other in pairwise(groups))
 
 
 def _stamped_groups(path: str, file: Any, column: str) -> list[Group] | None:

@@ -135,8 +135,7 @@ def compute(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.T
 
 
 def _execution(task: Task, part: Part, streams: Mapping[str, Any]) -> Execution:
-    first = part.begin == task.begin
-    start = part.begin if first else max(part.begin - task.margin, 0)
+    start = max(part.begin - task.margin, task.begin)
     end = None if part.end == INFINITY else part.end
     given = replace(task.given, streams=streams, start=start, end=end)
     share = Share(task.back(part), part.end, task.ranks.get(part.number, {}))

@@ -213,7 +213,7 @@ def survey(
                 chunk.rejects.clear()
                 sorter.push(chunk)
                 stamps.append(chunk.stamps)
-            sorter.advance(INFINITY)
+            decide(sorter, splits[k + 1 : k + 2])
             rows = np.sort(np.concatenate(stamps))
             sample = rows[:: max(1, len(rows) // SAMPLE)]
             row = {
@@ -226,9 +226,22 @@ def survey(
             yield pa.RecordBatch.from_pydict(row)
 
 
+def decide(sorter: Sorter, following: Sequence[Split]) -> None:
+    """Lets the first item of the next split decide on one that leapt at the end of a split."""
+    nothing = Reading(sorter.name, TermDictionary(), wanted=Wanted(frozenset()))
+    for split in following if sorter.undecided else ():
+        for chunk in split_chunks(split, nothing, 1):
+            chunk.rejects.clear()
+            if len(chunk.stamps):
+                sorter.push(chunk)
+                break
+    sorter.advance(INFINITY)
+
+
 def items_of_split(
     name: str,
     split: Split,
+    following: Sequence[Split],
     earlier: int,
     number: int,
     given: Given,
@@ -236,11 +249,15 @@ def items_of_split(
     wanted: Wanted | None,
     rejects: list[Reject] | None = None,
 ) -> Iterator[pa.Table]:
-    """The items of a split that are wanted and not late; what is rejected goes to `rejects`."""
+    """The items of a split that are wanted and not late; what is rejected goes to `rejects`.
+
+    `following` is the next split, if there is one.
+    """
     reading = Reading(f"<{name}>", terms, "", wanted, given.strict)
     sorter = _sorter(f"{name}", given, earlier)
+    chunks = _named(split_chunks(split, reading, CHUNK), split)
     yield from items_of_chunks(
-        _named(split_chunks(split, reading, CHUNK), split), sorter, terms, number << 40
+        chunks, sorter, terms, number << 40, lambda: decide(sorter, following)
     )
     if rejects is not None:
         rejects += sorter.rejects

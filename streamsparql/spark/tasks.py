@@ -141,7 +141,10 @@ def items_of_shares(
     for batch in batches:
         for number in batch.column(0).to_pylist():
             share, seen = shares[number]
-            yield from items_of_split(name, share, seen, number, given, terms, wanted, rejects)
+            following = [split for split, _ in shares[number + 1 : number + 2]]
+            yield from items_of_split(
+                name, share, following, seen, number, given, terms, wanted, rejects
+            )
 
 
 def packed_shares(
