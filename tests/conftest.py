@@ -10,12 +10,16 @@ beside the repository, and never copied into it. Without it the tests that need 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import Phase, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("find", deadline=None, phases=(Phase.explicit, Phase.generate))
@@ -32,6 +36,16 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip(NO_DATA)
     return DATA
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The Spark session of all tests: two cores, four tries for each task."""
+    from spark_support import started
+
+    made = started()
+    yield made
+    made.stop()
 
 
 def over_data(cases: Callable[[Path], Iterable[ParameterSet]]) -> list[ParameterSet]:

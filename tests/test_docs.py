@@ -64,6 +64,12 @@ def test_the_examples_of_running_run() -> None:
     assert (failed, tried > 5) == (0, True)
 
 
+def test_the_examples_of_spark_run(spark: object) -> None:
+    page = ROOT / "docs" / "spark.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert (failed, tried > 5) == (0, True)
+
+
 @pytest.mark.parametrize(("command", "output"), shown())
 def test_a_command_prints_what_is_shown(command: str, output: str) -> None:
     echo, arguments = command.split(" | streamsparql ")

@@ -45,10 +45,13 @@ def roles(names: Sequence[str], reading: Reading, timed: bool) -> dict[str, str]
     return {role: found[role] for role in used}
 
 
-def arrow_batches(source: Any) -> Iterator[pa.RecordBatch] | None:
+def arrow_batches(source: Any) -> Iterator[Any] | None:
     """The record batches of what speaks Arrow's protocol; None where the source does not."""
     if isinstance(source, pa.RecordBatch):
         return iter([source])
+    if isinstance(source, pa.RecordBatchReader):
+        found: Iterator[Any] = iter(source)  # what goes wrong in it keeps its own words
+        return found
     try:
         if hasattr(source, "__arrow_c_stream__"):
             batches: Iterable[pa.RecordBatch] = pa.RecordBatchReader.from_stream(source)

@@ -22,11 +22,11 @@ from streamsparql.errors import EngineError
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.operator import INFINITY
 
-ROWS = 1_000_000
-"""How many items a slab has, about; where one has twice as many, it is cut further."""
+ROWS = 3_000_000
+"""How many items a slab has, about; one that has half as many again is cut further."""
 FEWEST = 50_000
 """A slab of less is not worth a task."""
-FINE, BOUND = 1.25, 1.5
+FINE, BOUND = 1.25, 1.4
 """How often an item may be computed: with many slabs, and at most."""
 
 
@@ -159,7 +159,7 @@ def cut(spread: Spread, wishes: Wishes) -> Cut:
     >>> day = Spread.of_ranges([(0, 86_399_999, 4_000_000)])
     >>> made = cut(day, Wishes(reach=60_000, grid=(6_000, 0), cores=2))
     >>> [(part.begin, part.end % 6_000) for part in made.parts[:2]]
-    [(0, 0), (21600000, 0)]
+    [(0, 0), (43200000, 0)]
     """
     if wishes.slabs is not None and wishes.slabs < 1:
         raise EngineError(f"time is cut into a number of slabs, not into {wishes.slabs}")
@@ -170,24 +170,30 @@ def cut(spread: Spread, wishes: Wishes) -> Cut:
     count = max(min(wishes.cores, int(rows // FEWEST)), 1)
     if rows > count * ROWS:
         count = -(-round(rows / ROWS) // wishes.cores) * wishes.cores  # so that all end together
-    why = [f"about {int(rows):,} items: {count} of about {int(rows / count):,} each"]
-    if count == 1:
-        return _in_time([], wishes, [*why, "one task does it all"])
+    why = [f"about {int(rows):,} items"]
     while count > wishes.cores and _replication(spread, wishes, count) > FINE:
         count = max(wishes.cores, count // 2)
     share = _replication(spread, wishes, count)
     if share > BOUND and wishes.keys:
         return _by_key(wishes, max(count, round(rows / ROWS)), share, why)
+    if share > BOUND:
+        why.append(
+            f"items hold {_long(wishes.reach)}: in {count} slabs each is read {share:.1f} times"
+        )
     while count > 1 and share > BOUND:
         count -= 1
         share = _replication(spread, wishes, count)
     borders = _borders(spread, wishes, count)
-    if wishes.reach >= INFINITY:
-        why.append("items hold for ever, and no variable divides them: one task does it all")
-    else:
-        again = spread.replication(borders, wishes.reach) - 1
-        why.append(f"windows reach {wishes.reach:,} ms: {again:.0%} of the items are read twice")
+    if not borders:
+        return _in_time([], wishes, [*why, "one task does it all"])
+    again = spread.replication(borders, wishes.reach) - 1
+    slabs = f"{len(borders) + 1} slabs of about {int(rows / count):,} items"
+    why.append(f"{slabs}; items hold {_long(wishes.reach)}, so {again:.1%} are read twice")
     return _in_time(borders, wishes, why)
+
+
+def _long(reach: int) -> str:
+    return "for ever" if reach >= INFINITY else f"for {reach:,} ms"
 
 
 def _replication(spread: Spread, wishes: Wishes, count: int) -> float:
@@ -215,11 +221,11 @@ def _aligned(wishes: Wishes, span: int, count: int) -> Callable[[int], int]:
 
 
 def _further(spread: Spread, borders: list[int], ends: tuple[int, int], most: float) -> list[int]:
-    """With further cuts where a slab has more than twice as many items, on the grid or off it."""
+    """With further cuts where a slab has half as many items again, on the grid or off it."""
     found: list[int] = []
     for begin, end in pairwise([ends[0], *borders, ends[1]]):
         rows = spread.between(begin, end)
-        if rows > 2 * most and end - begin > 1:
+        if rows > 1.5 * most and end - begin > 1:
             pieces = round(rows / most)
             low = spread.before(begin)
             inner = spread.instants([low + rows * k / pieces for k in range(1, pieces)])
@@ -236,10 +242,9 @@ def _in_time(borders: Sequence[int], wishes: Wishes, why: Sequence[str]) -> Cut:
 
 def _by_key(wishes: Wishes, count: int, share: float, why: Sequence[str]) -> Cut:
     key = wishes.keys[0]
-    far = "for ever" if wishes.reach >= INFINITY else f"for {wishes.reach:,} ms"
     reasons = (
         *why,
-        f"items hold {far}: in slabs of time each would be computed {share:.1f} times",
+        f"items hold {_long(wishes.reach)}: in slabs of time each is read {share:.1f} times",
         f"all that meets has the same ?{key}: the streams are divided by its value",
     )
     parts = (Part(k, wishes.begin, wishes.end, k, count) for k in range(count))

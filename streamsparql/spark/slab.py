@@ -121,10 +121,12 @@ class Task:
 def compute(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.Table]:
     """The rows of a part: terms dictionary-encoded, with `start` and `end`, or `instant`.
 
-    `streams` are sources as `Query.run` takes them, of the elements that can hold in the part.
+    `streams` are sources as `Query.run` takes them, or what gives one when it is called, of the
+    elements that can hold in the part.
     """
     try:
-        run = _execution(task, part, streams)
+        sources = {n: source() if callable(source) else source for n, source in streams.items()}
+        run = _execution(task, part, sources)
         for _ in run.replay():
             rows = sum(map(len, run.parts))
             if rows >= TOGETHER or not rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -67,7 +68,7 @@ def _ranges(
         batches = in_order(
             groups, since[part.number], part.end, reading, CHUNK, task.given.max_delay
         )
-        found[name] = _reader(batches)
+        found[name] = partial(_reader, batches)
     return found
 
 
