@@ -17,8 +17,10 @@ from math import gcd, lcm
 
 from streamsparql.algebra import filter, group, join, match, shape
 from streamsparql.algebra import window as w
-from streamsparql.algebra.access import AccessStream
+from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.node import Node
+from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_static
 from streamsparql.algebra.scope import scope
@@ -130,6 +132,46 @@ def reads(plan: Node, stream: str) -> bool:
 
 def _streams(plan: Node) -> list[str]:
     return [node.stream.value for node in plan.walk() if isinstance(node, AccessStream)]
+
+
+def places(plan: Plan, stream: str) -> frozenset[str]:
+    """Which of the places `s`, `p` and `o` of a stream's triples a plan looks at.
+
+    A place that only ever binds a variable that is projected away at once is not looked at.
+
+    >>> from streamsparql.algebra.rules.sketch import streamed
+    >>> sorted(places(shape.Projection((Variable("x"),), streamed("?x p ?y")), "s"))
+    ['p', 's']
+    """
+    kept: dict[Plan, set[Variable] | None] = {}
+    found: set[str] = set()
+    for node in plan.walk():
+        for child in node.inputs if isinstance(node, Plan) else ():
+            variables = set(node.variables) if isinstance(node, shape.Projection) else None
+            before = kept.get(child, set())
+            kept[child] = None if variables is None or before is None else before | variables
+    for node in plan.walk():
+        if not reads(node, stream):
+            continue
+        if isinstance(node, match.TriplePatternMatching):
+            if not all(isinstance(below, _WHOLE) for below in node.input.walk()):
+                return _ALL
+            found.update(_looked_at(node.pattern, kept.get(node)))
+        elif isinstance(node, Path | Describe):
+            return _ALL
+    return frozenset(found)
+
+
+_ALL = frozenset("spo")
+_WHOLE = (w.TimeWindow, AccessStream, AccessGraph, Merge)
+"""What hands triples on without a look at them."""
+
+
+def _looked_at(pattern: match.TriplePattern, kept: set[Variable] | None) -> Iterator[str]:
+    for name, place in zip("spo", pattern, strict=True):
+        free = isinstance(place, Variable) and tuple(pattern).count(place) == 1
+        if kept is None or not free or place in kept:
+            yield name
 
 
 # -- By value -----------------------------------------------------------------------------------

@@ -56,11 +56,11 @@ EVERY = 0.2
 
 def made(folder: Path, triples: int) -> str:
     """The Parquet file with so many triples; it is made where it is not there."""
-    path = folder / f"turbines-{triples}.parquet"
+    path = folder / f"readings-{triples}.parquet"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(".part")
-        tables = readings(triples)
+        tables = map(vouched, readings(triples))
         first = next(tables)
         with parquet.ParquetWriter(beside, first.schema, compression="zstd") as writer:
             writer.write_table(first, ROW_GROUP)
@@ -68,6 +68,21 @@ def made(folder: Path, triples: int) -> str:
                 writer.write_table(table, ROW_GROUP)
         beside.rename(path)
     return str(path)
+
+
+def vouched(table: pa.Table) -> pa.Table:
+    """The rows, said to be terms, as `streamsparql prepare` leaves them: for Arrow and for Spark."""
+    fields = [
+        {
+            "name": name,
+            "type": "long" if name == "timestamp" else "string",
+            "nullable": True,
+            "metadata": {} if name == "timestamp" else {"streamsparql": "terms"},
+        }
+        for name in table.column_names
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    return table.replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": schema})
 
 
 def readings(triples: int) -> Iterator[pa.Table]:

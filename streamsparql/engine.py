@@ -18,6 +18,7 @@ from streamsparql.algebra.align import align, closing
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.graph import Graph
 from streamsparql.algebra.inputs import LEAP
+from streamsparql.algebra.partition import places
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.values import date_time_literal
@@ -134,6 +135,7 @@ class Execution:
         self.sink: Operator = self.reports or Coalesce(self._clip, eager)
         self.pipeline = Pipeline(self.sink, self.terms, observer)
         self._wanted = wanted_predicates(self.sink)
+        self._places = {name: places(query.optimized, name) for name in query.streams}
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
@@ -181,9 +183,10 @@ class Execution:
         )
 
     def wanted(self, stream: str) -> Wanted | None:
-        """The predicates that the query can match in a stream; None where that may be any."""
+        """What the query can use of a stream; None where that is everything."""
         found = self._wanted.get(stream, frozenset())
-        return None if found is None else Wanted(found)
+        looked_at = self._places.get(stream, frozenset("spo"))
+        return None if found is None and len(looked_at) == 3 else Wanted(found, looked_at)
 
     # -- rounds
 

@@ -41,16 +41,21 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Wanted:
-    """The predicates, by id, that some pattern of the query can match.
+    """What a query can use of a stream: of the predicates these, by id, None for any.
+
+    `places` are those of `s`, `p` and `o` that it looks at.
 
     >>> Wanted(frozenset({3, 5})).mask(np.array([5, 4, 3])).tolist()
     [True, False, True]
     """
 
-    predicates: frozenset[int]
+    predicates: frozenset[int] | None = None
+    places: frozenset[str] = frozenset("spo")
 
     def mask(self, ids: IntArray) -> BoolArray:
         """Which of the predicates are wanted."""
+        if self.predicates is None:
+            return np.ones(len(ids), np.bool_)
         if len(self.predicates) > _FEW:
             return np.isin(ids, np.fromiter(self.predicates, np.int64))
         found = np.zeros(len(ids), np.bool_)

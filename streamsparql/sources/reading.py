@@ -121,6 +121,10 @@ class Reading:
             subjects, ids, objects = subjects[good], ids[good], objects[good]
         return (subjects, ids, objects), kept, why
 
+    def uses(self, place: str) -> bool:
+        """Whether the query has a use for a place of the triples: `s`, `p` or `o`."""
+        return self.wanted is None or place in self.wanted.places
+
     def encode(self, texts: Texts) -> IntArray:
         """The ids of terms; 0 for what is none."""
         if isinstance(texts, pa.Array):

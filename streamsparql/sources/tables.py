@@ -6,6 +6,7 @@ The columns are `subject, predicate, object` or `s, p, o`, with `timestamp` or `
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -142,10 +143,58 @@ def parquet_batches(file: Any, reading: Reading, size: int, timed: bool) -> Iter
     import pyarrow.parquet as parquet
 
     try:
-        schema = parquet.ParquetFile(file).schema_arrow
-        part = roles(schema.names, reading, timed)
-        again = [part[r] for r in "sp" if schema.field(part[r]).type == pa.string()]
-        opened = parquet.ParquetFile(file, read_dictionary=again)
-        yield from opened.iter_batches(size, columns=list(part.values()))
+        groups = range(parquet.ParquetFile(file).metadata.num_row_groups)
+        yield from row_groups(file, groups, reading, size, timed)
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(f"{reading.name} is no Parquet file that can be read: {error}") from error
+
+
+def row_groups(
+    file: Any, groups: Sequence[int], reading: Reading, size: int, timed: bool
+) -> Iterator[pa.RecordBatch]:
+    """The record batches of some row groups.
+
+    Columns that are known to hold nothing but terms are not read where the query has no use for
+    them: `UNREAD` stands in these.
+    """
+    import pyarrow.parquet as parquet
+
+    schema = parquet.ParquetFile(file).schema_arrow
+    part = roles(schema.names, reading, timed)
+    known = vouched(schema)
+    unread = [part[role] for role in "so" if part[role] in known and not reading.uses(role)]
+    again = [part[role] for role in "sp" if schema.field(part[role]).type == pa.string()]
+    opened = parquet.ParquetFile(file, read_dictionary=again)
+    columns = [name for name in part.values() if name not in unread]
+    for batch in opened.iter_batches(size, row_groups=list(groups), columns=columns):
+        for name in unread:
+            batch = batch.append_column(name, constant(UNREAD, batch.num_rows))
+        yield batch
+
+
+UNREAD = "<urn:streamsparql:unread>"
+"""What stands where nobody looks."""
+
+VOUCHED = "streamsparql"
+"""The metadata of a column that holds nothing but terms in normal form, with the value `terms`."""
+_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+def constant(text: str, rows: int) -> pa.DictionaryArray:
+    """A column that has the same text in all rows."""
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([text]))
+
+
+def vouched(schema: pa.Schema) -> set[str]:
+    """The columns of a file that are known to hold nothing but terms in normal form.
+
+    >>> field = pa.field("object", pa.string(), metadata={VOUCHED: "terms"})
+    >>> vouched(pa.schema([field, ("subject", pa.string())]))
+    {'object'}
+    """
+    name, terms = VOUCHED.encode(), b"terms"
+    found = {field.name for field in schema if (field.metadata or {}).get(name) == terms}
+    written = (schema.metadata or {}).get(_SPARK)
+    fields = json.loads(written)["fields"] if written else ()
+    spark = {each["name"] for each in fields if each["metadata"].get(VOUCHED) == "terms"}
+    return found | spark

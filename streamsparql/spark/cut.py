@@ -156,10 +156,10 @@ class Wishes:
 def cut(spread: Spread, wishes: Wishes) -> Cut:
     """The parts of a run over streams that are spread so.
 
-    >>> day = Spread.of_ranges([(0, 86_399_999, 4_000_000)])
+    >>> day = Spread.of_ranges([(0, 86_399_999, 12_000_000)])
     >>> made = cut(day, Wishes(reach=60_000, grid=(6_000, 0), cores=2))
     >>> [(part.begin, part.end % 6_000) for part in made.parts[:2]]
-    [(0, 0), (43200000, 0)]
+    [(0, 0), (21600000, 0)]
     """
     if wishes.slabs is not None and wishes.slabs < 1:
         raise EngineError(f"time is cut into a number of slabs, not into {wishes.slabs}")

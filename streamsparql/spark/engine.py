@@ -192,7 +192,8 @@ class SparkRun:
                 batches: Any = counting(lambda _: iter([stream.items]), [])
                 rows = pa.Table.from_batches(batches)
             case Frame():
-                frame = stream.frame.mapInArrow(partial(counting, normal_items), COUNTED)
+                normal = partial(normal_items, stream.predicates)
+                frame = stream.frame.mapInArrow(partial(counting, normal), COUNTED)
                 rows = frame.toArrow()
             case Splits() | Ordered():
                 shares = shares_of(stream)
@@ -280,7 +281,8 @@ class SparkRun:
                 last = int(need.until.max())
                 if last < INFINITY:
                     frame = frame.where(stream.frame["timestamp"] < last)
-                packing = partial(pack_frame, need, number, bool(self.cut.key))
+                normal = bool(self.cut.key)
+                packing = partial(pack_frame, need, number, normal, stream.predicates)
                 return frame.mapInArrow(packing, EXCHANGED)
             case Splits() | Ordered():
                 shares = shares_of(stream)

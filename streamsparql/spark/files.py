@@ -23,7 +23,7 @@ from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.files import file_chunks
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import of_column
-from streamsparql.sources.tables import chunks_of_batches, roles
+from streamsparql.sources.tables import chunks_of_batches, roles, row_groups
 
 SPLIT = 1 << 27
 """How many bytes of a text file a task reads, about."""
@@ -257,13 +257,9 @@ def group_batches(
     file: Any, path: str, groups: Sequence[int], reading: Reading, size: int, timed: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of some row groups, of the columns that are needed."""
-    schema = _parquet(file, path).schema_arrow
-    part = roles(schema.names, reading, timed)
-    again = [part[r] for r in "sp" if schema.field(part[r]).type == pa.string()]
-    chosen = _parquet(file, path, read_dictionary=again)
     for group in groups:
         try:
-            yield from chosen.iter_batches(size, row_groups=[group], columns=list(part.values()))
+            yield from row_groups(file, [group], reading, size, timed)
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(f"{path}, row group {group}, cannot be read: {error}") from error
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from streamsparql.algebra import window as w
 from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
-from streamsparql.algebra.partition import reads
+from streamsparql.algebra.partition import places, reads
 from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI
@@ -26,9 +26,9 @@ from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_stream
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import of_column
-from streamsparql.sources.tables import roles
+from streamsparql.sources.tables import UNREAD, VOUCHED, constant, roles
 from streamsparql.spark.cut import Spread
-from streamsparql.spark.exchange import ITEMS, Need, blocks_of
+from streamsparql.spark.exchange import ITEMS, PACK, Need, blocks_of, gathered
 from streamsparql.spark.streams import Frame
 
 if TYPE_CHECKING:
@@ -77,28 +77,58 @@ def look_at_frame(name: str, frame: DataFrame, plan: Plan) -> Frame:
     items = _timed(frame, stamped, columns, name)
     items = items.where(functions.col("timestamp") >= 0)
     patterns = patterns_over(plan, name)
-    filtered = _constants(patterns or ())
-    quantiles = [k / QUANTILES for k in range(QUANTILES + 1)]
+    rows, least, most, sample, escaped = _surveyed(items, _constants(patterns or ()))
+    constants: tuple[str, ...] = ()
+    if patterns and not escaped:
+        items = items.where(_matching(patterns))
+        found = {pattern.predicate for pattern in patterns}
+        if all(isinstance(predicate, IRI) for predicate in found):
+            constants = tuple(sorted(map(str, found)))
+            items = items.withColumn("predicate", _code(constants))
+    looked_at = places(plan, name)
+    unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in looked_at]
+    items = items.drop(*(as_ for as_ in unread if _is_vouched(frame, part[as_[0]])))
+    spread = Spread.of_samples([np.array(sample, np.int64)], [rows])
+    return Frame(name, spread, least, most, items, whole, sequence is not None, constants)
+
+
+SAMPLED = 0.02
+ENOUGH = 1_000_000
+"""Of frames with so many rows, quantiles are taken of a sample."""
+
+
+def _surveyed(items: DataFrame, columns: Sequence[str]) -> tuple[int, int, int, list[int], bool]:
+    """How many items there are, the first and the last timestamp and some between, and whether
+    terms in these columns are escaped."""  # fmt: skip
+    from pyspark.sql import functions
+
     t = functions.col("timestamp")
     backslash = functions.lit("\\")
-    escapes = [
-        functions.bool_or(functions.contains(functions.col(c), backslash)) for c in filtered
-    ] or [functions.lit(False)]
-    row = items.agg(
-        functions.count(t),
-        functions.min(t),
-        functions.max(t),
-        functions.percentile_approx(t, quantiles, ACCURACY),
-        *escapes,
-    ).first()
-    assert row is not None
-    rows, least, most, sample = row[0], row[1], row[2], row[3]
-    if not any(row[4:]) and patterns:
-        items = items.where(_matching(patterns))
-    spread = Spread.of_samples([np.array(sample or [], np.int64)], [rows])
+    escapes = [functions.bool_or(functions.contains(functions.col(c), backslash)) for c in columns]
+    ends = items.agg(functions.count(t), functions.min(t), functions.max(t), *escapes)
+    rows, least, most, *found = tuple(ends.collect()[0])
     if not rows:
-        least, most = INFINITY, -1
-    return Frame(name, spread, least, most, items, whole, sequence is not None)
+        return 0, INFINITY, -1, [], False
+    some = items if rows < ENOUGH else items.where(functions.rand(7) < SAMPLED)
+    quantiles = [k / QUANTILES for k in range(QUANTILES + 1)]
+    sample = some.agg(functions.percentile_approx(t, quantiles, ACCURACY)).collect()[0][0]
+    return rows, least, most, [least, *(sample or ()), most], any(found)
+
+
+def _code(constants: Sequence[str]) -> Column:
+    """The number of a predicate: numbers travel faster than texts."""
+    from pyspark.sql import functions
+
+    predicate = functions.col("predicate")
+    found = functions.when(predicate == constants[0], 0)
+    for number, text in enumerate(constants[1:], 1):
+        found = found.when(predicate == text, number)
+    return found.cast("int")
+
+
+def _is_vouched(frame: DataFrame, column: str) -> bool:
+    """Whether a column holds nothing but terms: one of files that `prepare` has made."""
+    return frame.schema[column].metadata.get(VOUCHED) == "terms"
 
 
 def _quoted(column: str) -> str:
@@ -165,31 +195,55 @@ def _matching(patterns: Sequence[TriplePattern]) -> Column:
 
 
 def pack_frame(
-    need: Need, stream: int, normal: bool, batches: Iterable[pa.RecordBatch]
+    need: Need,
+    stream: int,
+    normal: bool,
+    predicates: Sequence[str],
+    batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a DataFrame, packed for the parts that need them.
 
     Where terms are compared by their texts, they are brought to their `normal` form first.
     """
-    tables = normal_items(batches) if normal else map(items_of_batch, batches)
+    if normal:
+        tables = normal_items(predicates, batches)
+    else:
+        tables = (items_of_batch(batch, predicates) for batch in larger(batches))
     yield from blocks_of(need, stream, tables)
 
 
-def items_of_batch(batch: pa.RecordBatch) -> pa.Table:
-    """The rows as items, as they are."""
-    made: dict[str, Any] = {name: batch.column(name).dictionary_encode() for name in TERMS}
+def larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are worth a dictionary."""
+    tables = (pa.Table.from_batches([batch]) for batch in batches)
+    for table in gathered(tables, PACK):
+        yield from table.to_batches()
+
+
+def items_of_batch(batch: pa.RecordBatch, predicates: Sequence[str]) -> pa.Table:
+    """The rows as items; their predicates may be numbers of these, and what is unread missing."""
+    names, rows = batch.schema.names, batch.num_rows
+    made: dict[str, Any] = {}
+    for name in TERMS:
+        if name not in names:
+            made[name] = constant(UNREAD, rows)
+        elif name == "predicate" and predicates:
+            texts = pa.array(predicates, pa.string())
+            made[name] = pa.DictionaryArray.from_arrays(batch.column(name), texts)
+        else:
+            made[name] = batch.column(name).dictionary_encode()
     made["timestamp"] = batch.column("timestamp")
-    known = SEQUENCE in batch.schema.names
-    zeros = np.zeros(batch.num_rows, np.int64)
-    made["sequence"] = batch.column(SEQUENCE).fill_null(0) if known else zeros
+    zeros = np.zeros(rows, np.int64)
+    made["sequence"] = batch.column(SEQUENCE).fill_null(0) if SEQUENCE in names else zeros
     return pa.table(made).cast(ITEMS)
 
 
-def normal_items(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def normal_items(
+    predicates: Sequence[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.Table]:
     """The rows that are items, their terms in normal form."""
     terms = TermDictionary()
     for batch in batches:
-        items = items_of_batch(batch)
+        items = items_of_batch(batch, predicates)
         for chunk in read_stream(items.drop_columns(["sequence"]), "", terms):
             rows = chunk.positions if chunk.kept is None else chunk.positions[chunk.kept]
             columns = [terms.dictionary(ids) for ids in (chunk.s, chunk.p, chunk.o)]

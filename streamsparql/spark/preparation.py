@@ -19,12 +19,14 @@ from streamsparql.engine import Given
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.tables import VOUCHED
 from streamsparql.spark.blocks import plain
 from streamsparql.spark.cut import Wishes, cut
 from streamsparql.spark.engine import cores
 from streamsparql.spark.exchange import EXCHANGED, Arriving, Need, blocks_of
 from streamsparql.spark.failures import told
 from streamsparql.spark.files import paths_of
+from streamsparql.spark.frames import TERMS
 from streamsparql.spark.streams import look_at_files
 from streamsparql.spark.tasks import REJECTED, Share, as_rows, items_of_shares, shares_of
 
@@ -85,6 +87,9 @@ def _prepared(spark: SparkSession, files: Sequence[str], folder: str, given: Giv
     count = len(made.parts)
     arrived = blocks.repartitionById(count, blocks["target"]).sortWithinPartitions("first")
     rows = arrived.mapInArrow(written, ROWS)
+    rows = rows.select(
+        *(rows[name].alias(name, metadata={VOUCHED: "terms"}) for name in TERMS), "timestamp"
+    )
     rows.write.mode("overwrite").option("parquet.block.size", ROW_GROUP).option(
         "compression", "zstd"
     ).parquet(folder)

@@ -99,6 +99,8 @@ class Frame(Stream):
     whole: DataFrame
     """As it came, before anything was filtered, with the columns that a table has."""
     sequenced: bool
+    predicates: tuple[str, ...] = ()
+    """What the numbers in the column of predicates stand for; if there are none, it has texts."""
 
     @property
     def what(self) -> str:

@@ -64,7 +64,8 @@ def _ranges(
     """The streams that a task reads itself, as sources."""
     found = {}
     for name, (groups, since) in direct.items():
-        reading = Reading(f"<{name}>", TermDictionary())
+        run = slab.ground(task)
+        reading = Reading(f"<{name}>", run.terms, wanted=run.wanted(name))
         batches = in_order(
             groups, since[part.number], part.end, reading, CHUNK, task.given.max_delay
         )
