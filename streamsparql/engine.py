@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 CUT_AFTER = 65_536
 """After so many items, what operators hold open is cut: it bounds what waits for an end."""
 
+LARGE = 262_144
+"""A part of a history, which is one of many, is read in chunks of so many items."""
+
 
 @dataclass(frozen=True)
 class Given:
@@ -113,6 +116,7 @@ class Execution:
         share: Share | None = None,
     ) -> None:
         self.query, self.given, self.eager = query, given, eager
+        self._large = {} if share is None else {"chunk": LARGE}
         self._beside = beside
         self.terms: TermDictionary = TermDictionary() if beside is None else beside.terms
         self.rejects: list[Reject] = []
@@ -180,6 +184,7 @@ class Execution:
             scope=f"s{self._scopes.index(stream)}.",
             wanted=self.wanted(stream),
             strict=self.given.strict,
+            **self._large,
         )
 
     def wanted(self, stream: str) -> Wanted | None:

@@ -238,12 +238,14 @@ class Query:
         """
         from streamsparql.engine import reporting
         from streamsparql.spark.engine import SparkRun
+        from streamsparql.spark.failures import told
 
         given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
         wanted = None
         if report is not None or every is not None:
             wanted = reporting(self, report, every)
-        return SparkRun(spark, self, given, report=wanted, slabs=slabs).frame()
+        with told():
+            return SparkRun(spark, self, given, report=wanted, slabs=slabs).frame()
 
     def _given(
         self,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamsparql.engine import Given
+from streamsparql.engine import LARGE, Given
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Wanted
@@ -25,7 +25,7 @@ from streamsparql.spark.exchange import Need, blocks_of, exchanged, sources_of
 from streamsparql.spark.files import SPLIT_ROWS, Group, Split, in_order
 from streamsparql.spark.ranks import Counting
 from streamsparql.spark.slab import Task
-from streamsparql.spark.streams import CHUNK, Ordered, Splits, items_of_split
+from streamsparql.spark.streams import Ordered, Splits, items_of_split
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -67,7 +67,7 @@ def _ranges(
         run = slab.ground(task)
         reading = Reading(f"<{name}>", run.terms, wanted=run.wanted(name))
         batches = in_order(
-            groups, since[part.number], part.end, reading, CHUNK, task.given.max_delay
+            groups, since[part.number], part.end, reading, LARGE, task.given.max_delay
         )
         found[name] = partial(_reader, batches)
     return found
