@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from streamsparql.errors import EngineError
-from streamsparql.spark.shipping import archive
 from streamsparql.spark.java import find_java, script
 from streamsparql.spark.sessions import choices, configuration, session
+from streamsparql.spark.shipping import archive
 
 ROOT = Path(__file__).parents[1]
 FAST = '"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"'
