@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -44,7 +45,7 @@ SURVEYED = "split int, least long, seen long, rows long, sample binary"
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class Stream(ABC):
     """What all kinds have in common."""
 
     name: str
@@ -55,9 +56,9 @@ class Stream:
     """The greatest; -1 where there is none."""
 
     @property
+    @abstractmethod
     def what(self) -> str:
         """The kind of source and how it is read, for people."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
