@@ -254,3 +254,28 @@ def test_columns_that_are_no_terms_are_refused(spark: SparkSession) -> None:
         QUERY.on_spark(spark, {S: spark.createDataFrame(stamps)})
     with pytest.raises(SourceError):
         QUERY.on_spark(spark, {S: spark.createDataFrame(table.drop_columns(["object"]))})
+
+
+@pytest.mark.parametrize("slabs", [1, 2])
+def test_reading_strictly_a_row_without_a_timestamp_is_an_error(
+    spark: SparkSession, slabs: int
+) -> None:
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }")
+    rows = [("<a>", "<p>", '"1"', 5), ("<a>", "<p>", '"2"', None), ("<a>", "<p>", '"3"', 20)]
+    frame = spark.createDataFrame(rows, "s string, p string, o string, t long")
+    assert len(list(query.run(frame, engine="spark", spark=spark, slabs=slabs))) == 2
+    with pytest.raises(SourceError, match="no timestamp"):
+        list(query.run(frame, engine="spark", spark=spark, slabs=slabs, strict=True))
+
+
+def test_reading_strictly_a_late_row_of_a_row_group_is_an_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }")
+    items = [(("<a>", "<p>", f'"{t}"'), t) for t in (5, 12, 8, 20)]
+    parquet.write_table(item_table(items), tmp_path / "items.parquet")
+    source = tmp_path / "items.parquet"
+    assert len(list(query.run(source, engine="spark", spark=spark))) == 3
+    with pytest.raises(SourceError, match="late"):
+        list(query.run(source, engine="spark", spark=spark, strict=True))
+    assert len(list(query.run(source, engine="spark", spark=spark, strict=True, max_delay=4))) == 4

@@ -192,8 +192,7 @@ class SparkRun:
                 batches: Any = counting(lambda _: iter([stream.items]), [])
                 rows = pa.Table.from_batches(batches)
             case Frame():
-                normal = partial(normal_items, stream.predicates)
-                frame = stream.frame.mapInArrow(partial(counting, normal), COUNTED)
+                frame = stream.frame.mapInArrow(partial(counting, self._normal(stream)), COUNTED)
                 rows = frame.toArrow()
             case Splits() | Ordered():
                 shares = shares_of(stream)
@@ -281,7 +280,7 @@ class SparkRun:
                 last = int(need.until.max())
                 if last < INFINITY:
                     frame = frame.where(stream.frame["timestamp"] < last)
-                normal = bool(self.cut.key)
+                normal = self._normal(stream) if self.cut.key else None
                 packing = partial(pack_frame, need, number, normal, stream.predicates)
                 return frame.mapInArrow(packing, EXCHANGED)
             case Splits() | Ordered():
@@ -290,6 +289,11 @@ class SparkRun:
                 frame = self._numbers(len(shares))
                 return frame.mapInArrow(reading, EXCHANGED)
         raise EngineError(f"cannot exchange the items of {stream.name}")
+
+    def _normal(self, stream: Frame) -> Any:
+        """What brings the rows of a DataFrame to normal form."""
+        strict = self.task.given.strict
+        return partial(normal_items, f"<{stream.name}>", stream.predicates, strict)
 
     def _numbers(self, count: int) -> DataFrame:
         """So many numbers, each in a partition of its own."""

@@ -354,6 +354,11 @@ def _within(
         low, high = np.searchsorted(stamps, [begin, end], "left").tolist()
         return batch.slice(low, high - low), max(seen, int(stamps[-1]))
     time = np.maximum.accumulate(np.maximum(stamps, seen))
-    earlier = np.append(seen, time[:-1])
-    fine = (stamps >= earlier - max_delay) & (stamps >= begin) & (stamps < end)
+    late = stamps < np.append(seen, time[:-1]) - max_delay
+    if reading.strict and late.any():
+        at = int(stamps[late][0])
+        raise SourceError(
+            f"{reading.name}: an item stamped {at} is late by more than {max_delay} ms"
+        )
+    fine = ~late & (stamps >= begin) & (stamps < end)
     return batch.take(pa.array(np.flatnonzero(fine))), int(time[-1])

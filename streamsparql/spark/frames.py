@@ -7,7 +7,7 @@ nothing: rows become blocks in the first Python stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,12 +58,13 @@ def patterns_over(plan: Plan, stream: str) -> tuple[TriplePattern, ...] | None:
     return tuple(found)
 
 
-def look_at_frame(name: str, frame: DataFrame, plan: Plan) -> Frame:
+def look_at_frame(name: str, frame: DataFrame, plan: Plan, strict: bool = False) -> Frame:
     """A DataFrame as a stream; one job finds out when its items come.
 
     Its columns are those of any table (`streamsparql.sources.tables`), and perhaps `sequence`,
     which orders items of one timestamp. Terms must be strings; IRIs with escapes keep Spark from
-    filtering by them, so the job looks for those too.
+    filtering by them, so the job looks for those too. Where reading is `strict`, what has no
+    timestamp is an error, and nothing is filtered: each term is looked at.
     """
     from pyspark.sql import functions
 
@@ -75,8 +76,11 @@ def look_at_frame(name: str, frame: DataFrame, plan: Plan) -> Frame:
         columns.append(frame[_quoted(sequence)].cast("long").alias(SEQUENCE))
     whole = frame.select(*columns[:3], frame[_quoted(stamped)].alias("timestamp"))
     items = _timed(frame, stamped, columns, name)
-    items = items.where(functions.col("timestamp") >= 0)
-    patterns = patterns_over(plan, name)
+    timed = functions.coalesce(functions.col("timestamp") >= 0, functions.lit(False))
+    if strict and items.where(~timed).limit(1).count():
+        raise SourceError(f"<{name}>: a row of the DataFrame has no timestamp that can be used")
+    items = items.where(timed)
+    patterns = None if strict else patterns_over(plan, name)
     rows, least, most, sample, escaped = _surveyed(items, _constants(patterns or ()))
     constants: tuple[str, ...] = ()
     if patterns and not escaped:
@@ -85,7 +89,7 @@ def look_at_frame(name: str, frame: DataFrame, plan: Plan) -> Frame:
         if all(isinstance(predicate, IRI) for predicate in found):
             constants = tuple(sorted(map(str, found)))
             items = items.withColumn("predicate", _code(constants))
-    looked_at = places(plan, name)
+    looked_at = {"s", "p", "o"} if strict else places(plan, name)
     unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in looked_at]
     items = items.drop(*(as_ for as_ in unread if _is_vouched(frame, part[as_[0]])))
     spread = Spread.of_samples([np.array(sample, np.int64)], [rows])
@@ -197,7 +201,7 @@ def _matching(patterns: Sequence[TriplePattern]) -> Column:
 def pack_frame(
     need: Need,
     stream: int,
-    normal: bool,
+    normal: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.Table]] | None,
     predicates: Sequence[str],
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
@@ -205,8 +209,8 @@ def pack_frame(
 
     Where terms are compared by their texts, they are brought to their `normal` form first.
     """
-    if normal:
-        tables = normal_items(predicates, batches)
+    if normal is not None:
+        tables = normal(batches)
     else:
         tables = (items_of_batch(batch, predicates) for batch in larger(batches))
     yield from blocks_of(need, stream, tables)
@@ -238,13 +242,13 @@ def items_of_batch(batch: pa.RecordBatch, predicates: Sequence[str]) -> pa.Table
 
 
 def normal_items(
-    predicates: Sequence[str], batches: Iterable[pa.RecordBatch]
+    name: str, predicates: Sequence[str], strict: bool, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.Table]:
     """The rows that are items, their terms in normal form."""
     terms = TermDictionary()
     for batch in batches:
         items = items_of_batch(batch, predicates)
-        for chunk in read_stream(items.drop_columns(["sequence"]), "", terms):
+        for chunk in read_stream(items.drop_columns(["sequence"]), name, terms, strict=strict):
             rows = chunk.positions if chunk.kept is None else chunk.positions[chunk.kept]
             columns = [terms.dictionary(ids) for ids in (chunk.s, chunk.p, chunk.o)]
             sequence = items.column("sequence").take(pa.array(rows - 1))

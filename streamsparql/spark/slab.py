@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.engine import Execution, Given, Reporting
-from streamsparql.errors import EngineError, StreamSparqlError
+from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.physical.access import Always
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.distinct import Coalesce
@@ -174,6 +174,8 @@ def _shown(task: Task, part: Part, run: Execution) -> pa.Table:
     """The rows that are this part's own, as a table; they are kept no longer."""
     rows = Batch.concat(run.parts, run.sink.names)
     run.parts.clear()
+    if run.reports is not None:
+        run.reports.done()  # which reports there were is of no use here: the rows tell
     if task.report is not None and task.margin:
         rows = rows.where(rows.start >= part.begin + task.lag)
     names = [*task.columns, *hidden_columns(len(rows.columns) - len(task.columns))]
@@ -211,7 +213,8 @@ def failure(task: Task, part: Part, error: Exception) -> StreamSparqlError:
     what = (
         str(error) if isinstance(error, StreamSparqlError) else f"{type(error).__name__}: {error}"
     )
-    return EngineError(f"{where}{notes}: {what}")
+    kind = SourceError if isinstance(error, SourceError) else EngineError
+    return kind(f"{where}{notes}: {what}")
 
 
 def instant(t: int) -> str:

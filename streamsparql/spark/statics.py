@@ -114,15 +114,6 @@ def _nothing() -> pa.Table:
 # -- Looking at a graph -------------------------------------------------------------------------
 
 
-def as_table(source: Any, name: str, given: Given) -> pa.Table:
-    """A static graph as a table of terms, blank nodes as they are written there.
-
-    >>> as_table([("<a>", "<p>", "_:b")], "the graph", Given()).to_pylist()
-    [{'subject': '<a>', 'predicate': '<p>', 'object': '_:b'}]
-    """
-    return _read([source], name, given, [])
-
-
 def _read(sources: Iterable[Any], name: str, given: Given, rejects: list[Reject]) -> pa.Table:
     terms = TermDictionary()
     found: list[Batch] = []

@@ -131,7 +131,7 @@ def look(spark: SparkSession, name: str, source: Any, given: Given, plan: Plan) 
     if is_frame(source):
         from streamsparql.spark.frames import look_at_frame
 
-        return look_at_frame(name, source, plan)
+        return look_at_frame(name, source, plan, given.strict)
     if isinstance(source, str | os.PathLike) and source != "-":
         return look_at_files(spark, name, paths_of(source), given)
     return _local(name, source, given)

@@ -65,7 +65,7 @@ def _ranges(
     found = {}
     for name, (groups, since) in direct.items():
         run = slab.ground(task)
-        reading = Reading(f"<{name}>", run.terms, wanted=run.wanted(name))
+        reading = Reading(f"<{name}>", run.terms, wanted=run.wanted(name), strict=task.given.strict)
         batches = in_order(
             groups, since[part.number], part.end, reading, LARGE, task.given.max_delay
         )
