@@ -3,7 +3,8 @@
 Seeded, so each run sees the same. Four predicates in equal share: two counters, whose values never
 repeat for a turbine, and two readings. A slide of 6 s holds exactly a tenth of the triples of a
 window of 60 s. No stamp is on a border of a slide or right behind one, so windows `[a, b)` and
-`(a, b]` hold the same.
+`(a, b]` hold the same. (A park that behaves like one is `streamsparql.wind_park`; readings repeat
+there, so engines whose windows are sets would answer something else.)
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from streamsparql.algebra import access, shape
+from streamsparql.algebra import access, match, shape
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.operator import INFINITY, Operator, Step
 
@@ -46,14 +46,16 @@ class StreamAccess(Operator):
 
 
 class Always(Operator):
-    """Rows that are all there from the beginning: a static graph, VALUES. They come at once.
+    """Rows that are all there from the beginning, and come at once.
+
+    They are of a static graph, of what a pattern finds in it, or of VALUES.
 
     >>> always = Always.of({"x": np.array([7, 8])}, 2)
     >>> [len(always.step([], [], False)[0]) for _ in range(3)]
     [2, 0, 0]
     """
 
-    implements = (access.AccessGraph, shape.Table)
+    implements = (access.AccessGraph, match.TriplePatternMatching, shape.Table)
     state = "none: the rows are given once, in the first step"
 
     def __init__(self, batch: Batch, what: str = "") -> None:

@@ -54,6 +54,7 @@ from streamsparql.physical.evaluation import Evaluation, Kept, OneByOne
 from streamsparql.physical.rows import Rows
 from streamsparql.physical.terms import BLANK, IRI_NODE, LITERAL, TermDictionary
 from streamsparql.physical.thresholds import MIRRORED, against, among, between
+from streamsparql.physical.wording import Worded, wording
 
 
 class Expressed(Protocol):
@@ -159,7 +160,8 @@ def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Ev
             return _First(inner, slow)
         case In():
             return _Among(node, inner, slow)
-    return slow
+    worded = wording(node)
+    return slow if worded is None else Worded(worded, slow)
 
 
 # -- Leaves -------------------------------------------------------------------------------------

@@ -55,6 +55,14 @@ class Heap:
         self._runs = kept
         return out[0] if len(out) == 1 else Batch.concat(out).ordered()
 
+    def runs(self) -> list[Batch]:
+        """All rows, as they are held."""
+        return list(self._runs)
+
+    def rows(self) -> Batch:
+        """All rows, in order; they stay."""
+        return Batch.concat([self._nothing, *self._runs]).ordered()
+
     def held(self) -> Iterator[IntArray]:
         """The term ids of the rows."""
         for run in self._runs:

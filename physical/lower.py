@@ -207,7 +207,7 @@ class Lowering:
                 continue
             data = yield self._data(source, at)
             matching = TriplePatternMatching(data, node.pattern, self.terms, node.stamps)
-            matching.node = node
+            matching.node = alone
             found.append(self.fold(matching))
         return self.union(found)
 
@@ -312,7 +312,9 @@ class Lowering:
             assert isinstance(operator.inputs[0], Always)
             rows = operator.inputs[0].rows
             made = operator.apply(rows) if len(rows) else operator.nothing()
-            return Always(made.project(operator.names), operator.facts())
+            known = Always(made.project(operator.names), operator.facts())
+            known.node = operator.node
+            return known
         return operator
 
     def union(self, branches: Sequence[Operator]) -> Operator:

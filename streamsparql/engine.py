@@ -175,8 +175,11 @@ class Execution:
             self.terms.keep(ids)
         return batch
 
-    def reader(self, stream: str, source: Any) -> Iterator[Chunk]:
-        """The chunks of a source of a stream; what the query cannot match is left out."""
+    def reader(self, stream: str, source: Any, first: int = 1) -> Iterator[Chunk]:
+        """The chunks of a source of a stream; what the query cannot match is left out.
+
+        `first` is the position of the first item, where there were others before.
+        """
         return read_stream(
             source,
             f"<{stream}>",
@@ -184,6 +187,7 @@ class Execution:
             scope=f"s{self._scopes.index(stream)}.",
             wanted=self.wanted(stream),
             strict=self.given.strict,
+            first=first,
             **self._large,
         )
 
@@ -195,11 +199,14 @@ class Execution:
 
     # -- rounds
 
+    def rounds(self) -> Iterator[Round]:
+        """What all streams bring together, until they have ended."""
+        readers = {name: self.reader(name, self.given.streams[name]) for name in self.streams}
+        return interleave(readers, self.sorters) if readers else iter([Round({}, INFINITY)])
+
     def replay(self) -> Iterator[Batch]:
         """Reads all streams to their end; gives, and keeps, rows as they become known."""
-        readers = {name: self.reader(name, self.given.streams[name]) for name in self.streams}
-        rounds = interleave(readers, self.sorters) if readers else iter([Round({}, INFINITY)])
-        for batches, watermark in rounds:
+        for batches, watermark in self.rounds():
             rows = self.round(batches, watermark)
             if len(rows):
                 self.parts.append(rows)

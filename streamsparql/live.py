@@ -16,6 +16,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.results import Shape, by_instant
 from streamsparql.sources import Reject
 from streamsparql.sources.clock import Clock
+from streamsparql.sources.folders import files_of
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -85,6 +86,8 @@ class Live:
         self._shape = Shape(query, self._run)
         self._clock = Clock(self._run.streams, idle)
         self._buffers: dict[str, list[Any]] = {name: [] for name in self._run.streams}
+        self._came = dict.fromkeys(self._run.streams, 0)
+        """How many items were pushed one by one, for what is said of them to have a place."""
         self._pushed = 0
         self._items = 0
         self._watermark = -1
@@ -111,6 +114,7 @@ class Live:
         name = str(stream)
         buffer = self._buffer(name)
         few = isinstance(source, list | tuple) and len(source) < BUFFER
+        few = few and files_of(source) is None
         if few and self._on_row is None and not self._run.given.strict:
             buffer.extend(source)
             self._pushed += len(source)
@@ -188,6 +192,8 @@ class Live:
     @property
     def late(self) -> list[Reject]:
         """What was not taken: late items, and what could not be read, with reasons."""
+        if not self._closed:
+            self._flush()
         return self._run.late()
 
     @property
@@ -231,7 +237,9 @@ class Live:
             if not buffer:
                 continue
             self._buffers[name] = []
-            for chunk in self._run.reader(name, buffer):
+            first = self._came[name] + 1
+            self._came[name] += len(buffer)
+            for chunk in self._run.reader(name, buffer, first):
                 self._run.sorters[name].push(chunk)
             self._clock.advance(name, self._run.sorters[name].watermark)
 

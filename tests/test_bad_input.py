@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
+import re
 import sys
 from pathlib import Path
 
 import pandas
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 import rdflib
 from hypothesis import given
@@ -24,6 +27,7 @@ from sources import (
     told,
 )
 
+import streamsparql
 from streamsparql.errors import SourceError
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_graph, read_stream
@@ -53,7 +57,7 @@ def test_a_bad_line_of_quads_is_rejected_and_the_others_are_read(line, reason, s
     ((position, why),) = told(rejects)
     assert position == 3
     assert reason in why
-    with pytest.raises(SourceError, match="in, 3: "):
+    with pytest.raises(SourceError, match="in, line 3: "):
         read(lines(GOOD, b"", line), strict=True)
 
 
@@ -86,7 +90,8 @@ HEADER = b"s,p,o,t"
         (b"<a>,<p>,<b>,soon", "soon is no timestamp"),
         (b"<a>,<p>,b,5", "the object is no RDF term"),
         (b'<a>,<p>,"b",5', "the object is no RDF term"),
-        (b"<a>,<p>,\xe9,5", "the object is no RDF term"),
+        (b"<a>,<p>,\xe9,5", "the row is not UTF-8"),
+        (b"<a>,<p>,<b>,\xe9", "the row is not UTF-8"),
         (b",<p>,<b>,5", "the subject is no RDF term"),
     ],
 )
@@ -162,20 +167,12 @@ def test_a_bad_statement_of_trig_is_rejected_and_the_others_are_read():
     assert "this is no statement" in rejects[0].reason
 
 
-@pytest.mark.parametrize("packed", [".gz", ".zst"])
-def test_a_file_that_is_cut_off_is_an_error_that_says_so(packed, tmp_path):
-    data = (GOOD + b"\n") * 10_000
-    whole = gzip.compress(data) if packed == ".gz" else pa.compress(data, "zstd", asbytes=True)
-    path = tmp_path / f"x.nq{packed}"
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(SourceError, match=r"in, after line \d+: Truncated"):
-        read(path)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("x.zip", b"", r"\.zip is no format of a stream"),
+        ("x.zip", b"PK\x03\x04\0\0", r"x\.zip is of no known format"),
+        ("x.nq.gz", b"<a> <p> <b> <c/5> .", "cannot be unpacked as gzip"),
+        ("x.nq.zst", b"<a> <p> <b> <c/5> .", "cannot be unpacked as Zstandard"),
         ("x.ttl", b"", r"\.ttl is no format of a stream, whose items have timestamps"),
         ("x.csv", b"a,b\n1,2\n", "has the columns a, b: give subject"),
         ("x.csv", b"s,subject,p,o,t\n", "two columns for one"),
@@ -196,7 +193,7 @@ def test_a_file_that_is_none_is_an_error(name, content, reason, tmp_path):
     ("source", "reason"),
     [
         ("nowhere.nq", "No such file"),
-        (Path(__file__).parent, "directory"),
+        (Path(__file__).parent / "nowhere", "No such file"),
         (7, "a int is no source"),
         ({"s": 1}, "a dict is no source"),
         (rdflib.Graph(), "an rdflib graph has no timestamps"),
@@ -215,10 +212,10 @@ def test_an_empty_source_has_no_items():
         assert read(source)[:2] == ([], [])
 
 
-def test_files_need_pyoxigraph_and_say_how_to_get_it(monkeypatch, tmp_path):
+def test_without_pyoxigraph_what_it_reads_is_an_error_that_says_so(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyoxigraph", None)
     (tmp_path / "x.ttl").write_text("")
-    with pytest.raises(SourceError, match=r"pip install streamsparql\[files\]"):
+    with pytest.raises(SourceError, match="pip install pyoxigraph"):
         read_graph(tmp_path / "x.ttl", "g", TermDictionary())
     (tmp_path / "x.nt").write_text("<a> <b> <c> .\n")
     assert len(read_graph(tmp_path / "x.nt", "g", TermDictionary())[0]) == 1
@@ -231,3 +228,166 @@ def test_blank_nodes_are_those_of_their_source():
     (two,) = read_stream(items, "two", terms, scope="s1.")
     assert one.s.tolist() == [one.o[0]] * 2
     assert set(one.s.tolist()).isdisjoint(two.s.tolist())
+
+
+# -- Broken files ------------------------------------------------------------------------------------
+
+JSON = b'{"s": "<a>", "p": "<p>", "o": "\\"x y\\"", "t": 5}'
+CSV_ROW = b'<a>,<p>,"""x y""",5'
+FORMS = {"nq": (GOOD, b""), "csv": (CSV_ROW, HEADER + b"\n"), "jsonl": (JSON, b"")}
+ITEM = ("<a>", "<p>", '"x y"', 5)
+
+
+def packed_as(kind: str, data: bytes) -> bytes:
+    return gzip.compress(data, 0) if kind == "gz" else pa.compress(data, "zstd", asbytes=True)
+
+
+@pytest.mark.parametrize("kind", ["gz", "zst"])
+@pytest.mark.parametrize("form", FORMS)
+def test_of_a_packed_file_that_breaks_off_all_is_read_that_can_be_unpacked(form, kind, tmp_path):
+    line, header = FORMS[form]
+    noise = random.Random(1)
+    lines = [line.replace(b"x y", noise.randbytes(30).hex().encode()) for _ in range(20_000)]
+    data = header + b"\n".join(lines) + b"\n"
+    path = tmp_path / f"x.{form}.{kind}"
+    whole = packed_as(kind, data)
+    path.write_bytes(whole[: 3 * len(whole) // 4])
+    found, rejects, _ = read(path)
+    assert len(found) > 10_000
+    assert [item[2].strip('"') for item in found] == [text_in(line) for line in lines[: len(found)]]
+    (reject,) = rejects
+    assert (reject.source, reject.unit) == (str(path), "line")
+    assert reject.position == len(found) + 1 + bool(header)
+    assert reject.reason.startswith("the file breaks off: ")
+    if reject.item is not None:
+        assert lines[len(found)].startswith(reject.item)
+    with pytest.raises(SourceError, match=rf"x\.{form}\.{kind}, line \d+: the file breaks off"):
+        read(path, strict=True)
+
+
+def text_in(line: bytes) -> str:
+    return max(re.findall(r"[0-9a-f]+", line.decode()), key=len)
+
+
+def test_gzip_keeps_all_to_the_last_byte_and_reads_member_after_member(tmp_path):
+    path = tmp_path / "x.nq.gz"
+    lines = [GOOD.replace(b"x y", b"%d" % k) + b"\n" for k in range(1000)]
+    path.write_bytes(gzip.compress(b"".join(lines[:500])) + gzip.compress(b"".join(lines[500:])))
+    assert len(read(path)[0]) == 1000
+    path.write_bytes(gzip.compress(b"".join(lines) + b"<a> <p>", 0)[:-12])
+    found, (reject,), _ = read(path)
+    assert (len(found), reject.position) == (1000, 1001)
+    assert b"<a> <p>".startswith(reject.item or b"")
+
+
+def test_a_packed_graph_that_breaks_off_is_read_as_far_as_it_goes(tmp_path):
+    text = "".join(f"<http://a/{k}> <http://p> {k} .\n" for k in range(5000))
+    path = tmp_path / "x.ttl.gz"
+    path.write_bytes(gzip.compress(text.encode(), 0)[:100_000])
+    batch, (reject,) = read_graph(path, "g", TermDictionary())
+    assert len(batch) > 1000
+    assert (reject.unit, reject.position) == ("statement", len(batch) + 1)
+    assert "the file breaks off" in reject.reason
+
+
+def test_a_packed_stream_of_graphs_that_breaks_off_is_read_as_far_as_it_goes(tmp_path):
+    path = tmp_path / "x.trig.gz"
+    path.write_bytes(gzip.compress(as_trig(ITEMS * 100).encode(), 0)[:50_000])
+    found, rejects, _ = read(path)
+    assert len(found) > 100
+    assert found == (ITEMS * 100)[: len(found)]
+    assert "the file breaks off" in rejects[-1].reason
+    assert rejects[-1].unit == "statement"
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5, 0.99])
+def test_a_parquet_file_that_is_cut_off_is_an_error(keep, tmp_path):
+    path = tmp_path / "x.parquet"
+    parquet.write_table(table([ITEM] * 100), path)
+    path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
+    with pytest.raises(SourceError, match=r"x\.parquet is no Parquet file that can be read"):
+        read(path)
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000])
+@pytest.mark.parametrize("form", FORMS)
+def test_lines_may_end_in_any_way_in_one_file(form, size):
+    line, header = FORMS[form]
+    ends = [b"\r\n", b"\n", b"\r", b"\r\n", b"\r", b"\n", b"\r\r\n", b""]
+    data = header + b"".join(line + end for end in ends)
+    found, rejects, _ = read(named_bytes(data, f"x.{form}"), chunk=size)
+    assert (found, rejects) == ([ITEM] * 8, [])
+    bad = header + b"".join((b"x" if k == 5 else line) + end for k, end in enumerate(ends))
+    found, (reject,), _ = read(named_bytes(bad, f"x.{form}"), chunk=size)
+    assert (len(found), reject.position) == (7, 6 + bool(header))
+
+
+def named_bytes(data: bytes, name: str) -> io.BytesIO:
+    file = io.BytesIO(data)
+    file.name = name
+    return file
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_half_a_line_at_the_end_is_rejected(form):
+    line, header = FORMS[form]
+    data = header + line + b"\n" + line[:-9]
+    found, (reject,), _ = read(named_bytes(data, f"x.{form}"))
+    assert found == [ITEM]
+    assert str(reject).startswith(f"x.{form}, {'row' if header else 'line'} {2 + bool(header)}: ")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_byte_that_is_no_text_is_the_matter_of_its_line(form):
+    line, header = FORMS[form]
+    latin = line.replace(b"x y", "\u00e9".encode("latin-1"))
+    data = header + b"\n".join([line, latin, line])
+    found, (reject,), _ = read(named_bytes(data, f"x.{form}"))
+    assert found == [ITEM] * 2
+    assert reject.reason.endswith("is not UTF-8")
+    assert reject.position == 2 + bool(header)
+    with pytest.raises(SourceError, match="is UTF-16"):
+        read(named_bytes(data.decode("latin-1").encode("utf-16"), f"x.{form}"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nul_bytes_harm_nobody_else(form):
+    line, header = FORMS[form]
+    data = header + b"\n".join([line, b"\0" * 10, line])
+    found, rejects, _ = read(named_bytes(data, f"x.{form}"))
+    assert found == [ITEM] * 2
+    assert [r.position for r in rejects] == [2 + bool(header)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_line_of_any_length_is_rejected_alone(form, size, monkeypatch):
+    line, header = FORMS[form]
+    monkeypatch.setattr("streamsparql.sources.lines.LONGEST", 1000)
+    data = header + b"\n".join([line, b"x" * 5000, line])
+    found, (reject,), _ = read(named_bytes(data, f"x.{form}"), chunk=size)
+    assert found == [ITEM] * 2
+    assert reject.position == 2 + bool(header)
+
+
+def test_a_long_literal_is_read():
+    long = GOOD.replace(b"x y", b"x" * 3_000_000)
+    found, rejects, _ = read(lines(GOOD, long, GOOD), chunk=10)
+    assert ([len(item[2]) for item in found], rejects) == ([5, 3_000_002, 5], [])
+
+
+def test_rejects_name_their_file_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wind.nq").write_bytes(GOOD + b'\n"a" <p> <b> <c/5> .\n')
+    (reject,) = read("wind.nq")[1]
+    assert str(reject) == ("wind.nq, line 2: the subject is a literal: '\"a\" <p> <b> <c/5> .'")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"<rubbish>\n" + GOOD)))
+    (reject,) = read("-")[1]
+    assert reject.source == "standard input"
+    query = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 5 MS SLIDE { ?s ?p ?o }")
+    (tmp_path / "late.nq").write_bytes(b"\n".join(GOOD.replace(b"5", t) for t in (b"9", b"7")))
+    assert [str(r) for r in query.run("late.nq").late] == [
+        "late.nq, line 2: late by 2 ms: '<a> <p> \"x y\" <http://ex.org/t/7> .'"
+    ]
+    assert str(read([("<a>", "<p>", "b", 1)])[1][0]).startswith("in, item 1: ")
+    assert str(read(table([("<a>", "<p>", "b", 1)]))[1][0]).startswith("in, row 1: ")

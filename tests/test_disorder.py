@@ -222,7 +222,7 @@ def test_what_comes_below_an_announced_time_is_late():
 
 def test_strictly_the_first_late_item_is_an_error():
     sorter = Sorter("plant", strict=True)
-    with pytest.raises(SourceError, match="plant, 2: late by 10 ms: 2"):
+    with pytest.raises(SourceError, match="plant, item 2: late by 10 ms: 2"):
         sorter.push(chunk([20, 10]))
 
 

@@ -345,3 +345,12 @@ def test_graphs_are_found_by_the_names_that_rdflib_has() -> None:
     query = streamsparql.compile("SELECT ?o { GRAPH <http://e/g> { ?s ?p ?o } }")
     graphs = {rdflib.URIRef("http://e/g"): [("<a>", "<p>", '"1"')]}
     assert [str(row["o"]) for row in query.run(graphs=graphs)] == ["1"]
+
+
+def test_a_reject_is_at_the_place_of_the_item_among_all_that_were_pushed():
+    with streamsparql.compile(ONE).open() as live:
+        for t in (1, 2, 3):
+            live.push("http://e/s", ("<a>", "<p>", '"1"'), t)
+            live.rows()
+        live.push("http://e/s", ("<a>", '"p"', '"1"'), 4)
+        assert [(reject.position, reject.unit) for reject in live.late] == [(4, "item")]

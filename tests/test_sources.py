@@ -6,13 +6,11 @@ The law of all of them: items in = rows + dropped by predicate + rejects, whatev
 from __future__ import annotations
 
 import csv
-import doctest
 import gzip
 import io
 import json
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pandas
@@ -377,7 +375,7 @@ def test_what_is_no_triple_of_a_graph_is_rejected():
     batch, rejects = read_graph([*WRITTEN, *bad], "g", TermDictionary())
     assert len(batch) == 2
     assert [r.position for r in rejects] == [3, 4, 5, 6, 7]
-    with pytest.raises(SourceError, match="g, 1: this is no triple"):
+    with pytest.raises(SourceError, match="g, item 1: this is no triple"):
         read_graph(bad, "g", TermDictionary(), strict=True)
 
 
@@ -387,8 +385,3 @@ def test_statements_of_named_graphs_are_no_part_of_a_graph(tmp_path):
     assert len(batch) == 2
     assert "in a named graph" in rejects[0].reason
     assert read_graph(rdflib.Graph(), "g", TermDictionary())[1] == []
-
-
-def test_the_page_about_sources_is_true() -> None:
-    page = Path(__file__).parents[1] / "docs" / "sources.md"
-    assert doctest.testfile(str(page), module_relative=False, encoding="utf-8") == (0, 7)

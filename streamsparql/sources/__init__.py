@@ -1,14 +1,16 @@
 """Sources: where data comes from. Each gives chunks of encoded items, and says what it rejects.
 
-A *source* is a path or an open file, an iterable of items, a table that Arrow can read, or a graph
-of rdflib. `read_stream` reads a stream, whose items have timestamps, `read_graph` a static graph.
+A *source* is a path or an open file, a folder or a list of paths, a mapped table, an iterable of
+items, a table that Arrow can read, or a graph of rdflib. `read_stream` reads a stream, whose items
+have timestamps, `read_graph` a static graph.
 `disorder` puts a stream's items in order, `clock` tells how far several streams have come.
 docs/sources.md says what users can give; a new kind of source is one more case in here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,16 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
-from streamsparql.sources.chunk import Chunk, Reject, Wanted
+from streamsparql.sources.chunk import Chunk, Reject, Tally, Wanted
 from streamsparql.sources.files import file_chunks, is_file
+from streamsparql.sources.folders import files_of, merged
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
+from streamsparql.sources.making import mapped_chunks
+from streamsparql.sources.mapping import Mapped, mapped
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches
 
-__all__ = ["Chunk", "Reject", "Wanted", "read_graph", "read_stream"]
+__all__ = ["Chunk", "Mapped", "Reject", "Tally", "Wanted", "mapped", "read_graph", "read_stream"]
 
 CHUNK = 65_536
 
@@ -37,12 +42,14 @@ def read_stream(
     wanted: Wanted | None = None,
     strict: bool = False,
     chunk: int = CHUNK,
+    first: int = 1,
 ) -> Iterator[Chunk]:
     """The items of a stream, in the order of the source, up to `chunk` at a time.
 
     `scope` goes before the labels of blank nodes. Items whose predicate is not `wanted` are dropped
     before their other terms are looked at; they still tell the time. When reading strictly, the
-    first reject is a SourceError. The ids in a chunk are in use until it is dropped.
+    first reject is a SourceError. The ids in a chunk are in use until it is dropped. `first` is the
+    position of the first of several items.
 
     >>> terms = TermDictionary()
     >>> items = [("<a>", "<p>", '"1"', 5), ("<a>", '"p"', '"1"', 6)]
@@ -50,15 +57,52 @@ def read_stream(
     >>> len(found), found.end.tolist(), found.rejects[0].reason
     (1, [5], 'the predicate is no IRI')
     """
-    reading = Reading(name, terms, scope, wanted, strict)
+    return _chunks(
+        source, Reading(name, terms, scope, wanted, strict, first=first), chunk, timed=True
+    )
+
+
+def _chunks(source: Any, reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
+    """What any source holds: of a stream where `timed`, else of a static graph."""
+    table = source.source if isinstance(source, Mapped) else source
+    files = files_of(table)
+    if files is not None:
+        return _of_files(source, files, reading, size, timed)
+    if isinstance(source, Mapped):
+        return mapped_chunks(source, reading, size, timed)
     if is_file(source):
-        return file_chunks(source, reading, chunk, timed=True)
+        return file_chunks(source, reading, size, timed)
     batches = arrow_batches(source)
     if batches is not None:
-        return chunks_of_batches(batches, reading, chunk, timed=True)
+        return chunks_of_batches(batches, reading.of("row"), size, timed)
+    if not timed:
+        return chunks_of_triples(_iterable(source, reading.name), reading, size)
     if _is_rdflib_graph(source):
-        raise SourceError(f"{name}: an rdflib graph has no timestamps: give it as a graph")
-    return chunks_of_items(_iterable(source, name), reading, chunk)
+        raise SourceError(f"{reading.name}: an rdflib graph has no timestamps: give it as a graph")
+    return chunks_of_items(_iterable(source, reading.name), reading, size)
+
+
+def _of_files(
+    source: Any, paths: Sequence[str], reading: Reading, size: int, timed: bool
+) -> Iterator[Chunk]:
+    """Several files: those of a stream merged by time, those of a graph one after the other."""
+
+    def chunks(number: int, path: str, most: int) -> Iterator[Chunk]:
+        return of(reading, number, path, most)
+
+    def probe(number: int, path: str, most: int) -> Iterator[Chunk]:
+        nothing = Reading(reading.name, TermDictionary(), wanted=Wanted(frozenset()))
+        return of(nothing, number, path, most)
+
+    def of(reading: Reading, number: int, path: str, most: int) -> Iterator[Chunk]:
+        if isinstance(source, Mapped):
+            scoped = reading.of("row", scope=f"{number}.")
+            return mapped_chunks(source.over(path), scoped, most, timed)
+        return file_chunks(path, reading, most, timed)
+
+    if timed:
+        return merged(paths, chunks, probe, size)
+    return chain.from_iterable(chunks(k, path, size) for k, path in enumerate(paths))
 
 
 def read_graph(
@@ -71,12 +115,7 @@ def read_graph(
     (1, [])
     """
     reading = Reading(name, terms, scope, None, strict)
-    if is_file(source):
-        chunks = file_chunks(source, reading, CHUNK, timed=False)
-    elif (batches := arrow_batches(source)) is not None:
-        chunks = chunks_of_batches(batches, reading, CHUNK, timed=False)
-    else:
-        chunks = chunks_of_triples(_iterable(source, name), reading, CHUNK)
+    chunks = _chunks(source, reading, CHUNK, timed=False)
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     rejects: list[Reject] = []
     for chunk in chunks:

@@ -3,17 +3,20 @@
 Every item that has a usable timestamp tells the time, whatever else it is: one whose predicate no
 pattern of the query can match (it is *dropped* before its other terms are looked at), one that is
 no triple. So a chunk has `stamps` of all those, and rows only of some; `kept` says which. Nothing
-is lost in silence: `items` is the number of rows, dropped items and rejects together.
+is lost in silence: `items` is the number of rows, dropped items and rejects together, and a `Tally`
+tells in the end what became of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
+from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.operator import INFINITY
 
@@ -21,22 +24,68 @@ from streamsparql.physical.operator import INFINITY
 class Reject(NamedTuple):
     """An item that is not part of the answer, and why.
 
-    `position` counts from 1: the line of a text file, the row of a table, else the item. `item` is
-    what the source gave there.
+    `source` is the path of the file, as it was given, "standard input", or else the name of the
+    stream or graph. `position` counts from 1, in units of `unit`: line, row, statement or item.
+    `item` is what the source gave there.
+
+    >>> print(Reject("wind.nq", 17, "the subject is a literal", '"a" <p> <b> .', "line"))
+    wind.nq, line 17: the subject is a literal: '"a" <p> <b> .'
     """
 
     source: str
     position: int
     reason: str
     item: object
+    unit: str = "item"
 
     def __str__(self) -> str:
+        said = f"{self.source}, {self.unit} {self.position}: {self.reason}"
+        if self.item is None:
+            return said
         shown = repr(self.item)
-        shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
-        return f"{self.source}, {self.position}: {self.reason}: {shown}"
+        return f"{said}: {shown if len(shown) <= _LONGEST else f'{shown[:_LONGEST]}…'}"
 
 
 _LONGEST = 200
+
+
+class Rejected(SourceError):
+    """A reject that ends the reading, for it is strict."""
+
+    def __init__(self, reject: Reject) -> None:
+        super().__init__(str(reject))
+        self.reject = reject
+
+
+class Origin(NamedTuple):
+    """Where items come from, and what their positions count."""
+
+    source: str
+    unit: str = "item"
+
+
+class Tally(NamedTuple):
+    """What became of the items that came: `items == used + late + rejected`, always.
+
+    `used` are those that take part in the answer, or could: `unmatched` of them have a predicate
+    that no pattern of the query matches, so that nobody looked at the rest. Such an item is never
+    late and never ahead, for the answer does not hang on when it came.
+
+    >>> Tally(10, 7, 2, 1, 4) + Tally(5, 5, 0, 0, 0)
+    Tally(items=15, used=12, late=2, rejected=1, unmatched=4)
+    """
+
+    items: int = 0
+    used: int = 0
+    late: int = 0
+    rejected: int = 0
+    unmatched: int = 0
+
+    def __add__(self, other: object) -> Tally:
+        """Both together."""
+        if not isinstance(other, Tally):
+            return NotImplemented
+        return Tally(*map(add, self, other))
 
 
 @dataclass(frozen=True)
@@ -87,6 +136,55 @@ class Chunk:
     rejects: list[Reject]
     original: Callable[[int], object]
     """What the source gave at a place of `stamps`."""
+    origins: tuple[Origin, ...] = ()
+    """Where the items come from: one file, or several that are read side by side."""
+    which: IntArray | None = None
+    """Of several origins that of each of the `stamps`."""
+    held: Callable[[], Iterable[IntArray]] | None = None
+    """The ids that the source holds beside it, for chunks that come after this one."""
+
+    def reject(self, k: int, reason: str, name: str) -> Reject:
+        """What is said of the item at a place of `stamps`; `name` is for what has no origin."""
+        origin = Origin(name)
+        if self.origins:
+            origin = self.origins[0 if self.which is None else int(self.which[k])]
+        position, item = int(self.positions[k]), self.original(k)
+        return Reject(origin.source, position, reason, item, origin.unit)
+
+    def parts(self, size: int) -> Iterator[Chunk]:
+        """The same in chunks of at most so many items that have a stamp."""
+        count = len(self.stamps)
+        if count <= size:
+            yield self
+            return
+        for at in range(0, count, size):
+            found = self.part(at, min(at + size, count), not at)
+            found.held = None if at + size >= count else lambda: (self.s, self.p, self.o)
+            yield found
+
+    def part(self, first: int, after: int, rejects: bool = False) -> Chunk:
+        """The items at some places of `stamps`; the rejects go with one part."""
+        if self.kept is None:
+            low, high, kept = first, after, None
+        else:
+            low, high = np.searchsorted(self.kept, [first, after]).tolist()
+            kept = self.kept[low:high] - first
+        rows, cut = slice(low, high), slice(first, after)
+        found = self.rejects if rejects else []
+        return Chunk(
+            *(self.s[rows], self.p[rows], self.o[rows]),
+            None if self.since is None else self.since[rows],
+            *(self.stamps[cut], kept, self.positions[cut]),
+            after - first + self._untimed(rejects),
+            found,
+            lambda k: self.original(first + k),
+            self.origins,
+            None if self.which is None else self.which[cut],
+        )
+
+    def _untimed(self, rejects: bool) -> int:
+        """How many items have no stamp: rejects, all of them but those that tell the time."""
+        return self.items - len(self.stamps) if rejects else 0
 
     def __len__(self) -> int:
         return len(self.s)

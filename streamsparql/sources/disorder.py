@@ -29,17 +29,16 @@ What an item's fate is depends on the order of the items and not on how they are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from streamsparql.algebra.inputs import LEAP
-from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY
-from streamsparql.sources.chunk import Chunk, Reject
+from streamsparql.sources.chunk import Chunk, Reject, Rejected, Tally
 
 SINCE = ".since"
 """The column of releases of events: when each began, in milliseconds."""
@@ -55,8 +54,7 @@ class _Aside:
     stamp: int
     place: int
     row: Batch | None = None
-    position: int = 0
-    item: object = None
+    reject: Reject | None = None
 
 
 class Sorter:
@@ -88,7 +86,9 @@ class Sorter:
         self.rejects: list[Reject] = []
         """What was rejected, late items among them, in the order in which that was known."""
         self.late = 0
-        """How many of them were late."""
+        """How many items were late."""
+        self._behind: Callable[[], Iterable[IntArray]] | None = None
+        self._came = self._rejected = self._unmatched = 0
         self.seen = -1
         """The stream's time: the greatest stamp that was let in."""
         self.least = INFINITY
@@ -113,12 +113,26 @@ class Sorter:
         """Whether an item is held aside, for the next to decide on."""
         return bool(self._aside)
 
+    @property
+    def tally(self) -> Tally:
+        """What became of the items that are decided on: those that came, but those held aside."""
+        items = self._came - sum(aside.row is not None for aside in self._aside)
+        used = items - self.late - self._rejected
+        return Tally(items, used, self.late, self._rejected, self._unmatched)
+
+    def drain(self) -> list[Reject]:
+        """Hands out the rejects so far, and forgets them; what is counted stays."""
+        rejects, self.rejects = self.rejects, []
+        return rejects
+
     def __len__(self) -> int:
         """How many rows are held."""
         return len(self._heap) + sum(aside.row is not None for aside in self._aside)
 
     def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows that are held."""
+        """The term ids of the rows that are held, here or in the source."""
+        if self._behind is not None:
+            yield from self._behind()
         yield from self._heap.held()
         for aside in self._aside:
             if aside.row is not None:
@@ -142,6 +156,9 @@ class Sorter:
 
     def push(self, chunk: Chunk) -> None:
         """Takes in items in the order in which they came."""
+        self._came += chunk.items
+        self._behind = chunk.held
+        self._unmatched += chunk.dropped
         for reject in chunk.rejects:
             self._reject(reject)
         if len(chunk.stamps) and not self._in_order(chunk):
@@ -165,9 +182,13 @@ class Sorter:
         if aside.row is not None:
             self._heap.push(aside.row)
 
-    def _reject(self, reject: Reject) -> None:
+    def _reject(self, reject: Reject, late: bool = False) -> None:
+        if late:
+            self.late += 1
+        else:
+            self._rejected += 1
         if self.strict:
-            raise SourceError(str(reject))
+            raise Rejected(reject)
         self.rejects.append(reject)
 
 
@@ -194,8 +215,7 @@ class _Pass:
                 leaps += 1
         for aside in sorter._aside:
             if aside.place >= 0:
-                aside.position = int(self._chunk.positions[aside.place])
-                aside.item = self._chunk.original(aside.place)
+                aside.reject = self._chunk.reject(aside.place, "", sorter.name)
                 aside.row = self._row(aside.place)
                 aside.place = -1
         self._hand_over()
@@ -266,22 +286,16 @@ class _Pass:
             reason = f"ahead of all that came next: the timestamp {aside.stamp} is taken for wrong"
             if aside.place >= 0:
                 self._reject(aside.place, reason)
-            elif aside.row is not None:
-                name = self._sorter.name
-                self._sorter._reject(Reject(name, aside.position, reason, aside.item))
+            elif aside.row is not None and aside.reject is not None:
+                self._sorter._reject(aside.reject._replace(reason=reason))
 
     def _late(self, k: int, bound: int) -> None:
-        if self._reject(k, f"late by {bound - int(self._stamps[k])} ms"):
-            self._sorter.late += 1
+        self._reject(k, f"late by {bound - int(self._stamps[k])} ms", late=True)
 
-    def _reject(self, k: int, reason: str) -> bool:
+    def _reject(self, k: int, reason: str, late: bool = False) -> None:
         """Rejects an item of this chunk, if there is still a row of it."""
-        if self._row_at(k) is None:
-            return False
-        chunk = self._chunk
-        position, item = int(chunk.positions[k]), chunk.original(k)
-        self._sorter._reject(Reject(self._sorter.name, position, reason, item))
-        return True
+        if self._row_at(k) is not None:
+            self._sorter._reject(self._chunk.reject(k, reason, self._sorter.name), late)
 
     # -- Rows -----------------------------------------------------------------------------------
 

@@ -1,16 +1,19 @@
 """Files: which format one has, and its bytes, unpacked.
 
 The extension names the format; `.gz` and `.zst` after it are unpacked on the way. What has no name
-(standard input, a file made in memory) is known by its first line: `{` begins JSON lines, a term
-or a comment N-Quads, anything else is the header of a CSV, or of a TSV if it has tabs.
+(standard input, a file made in memory), or one that tells nothing, is known by its first line: `{`
+begins JSON lines, a term or a comment N-Quads, anything else is the header of a CSV, or of a TSV if
+it has tabs.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -18,16 +21,19 @@ import pyarrow as pa
 from streamsparql.errors import SourceError
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.json_lines import json_chunks
+from streamsparql.sources.lines import broken
+from streamsparql.sources.packed import Gzip, Zstandard
 from streamsparql.sources.quads import line_chunks
 from streamsparql.sources.rdf import SYNTAXES, graph_chunks, trig_chunks
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.separated import Separated
-from streamsparql.sources.tables import chunks_of_batches, parquet_batches
+from streamsparql.sources.tables import chunk_of_batch, chunks_of_batches, parquet_batches, roles
 
-_PACKED = {"gz": "gzip", "zst": "zstd"}
 _STREAMS = "nq, trig, csv, tsv, jsonl, parquet"
 _GRAPHS = "nt, ttl, rdf, jsonld, csv, tsv, jsonl, parquet"
 _OTHER_NAMES = {"ndjson": "jsonl", "pq": "parquet", "json": "jsonl", "n3": "ttl"}
+KNOWN = frozenset({"nq", "nt", "csv", "tsv", "jsonl", "parquet", *SYNTAXES, *_OTHER_NAMES})
+"""The extensions that tell a format."""
 
 
 def is_file(source: Any) -> bool:
@@ -37,12 +43,22 @@ def is_file(source: Any) -> bool:
 
 def file_chunks(source: Any, reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
     """The content of a file: of a stream where `timed`, else of a static graph."""
-    file, kind = _opened(source, reading)
-    try:
+    with opened(source, reading.name) as (file, kind):
+        reading = reading.of(UNITS.get(kind, "statement"), name_of(source))
         yield from _chunks(file, kind, reading, size, timed)
-    finally:
-        if isinstance(source, str | os.PathLike) and file is not sys.stdin.buffer:
-            file.close()
+        yield from reading.last()
+
+
+UNITS = {"nq": "line", "nt": "line", "jsonl": "line", "csv": "row", "tsv": "row", "parquet": "row"}
+"""What the positions in a file count, by its format."""
+
+
+def name_of(source: Any) -> str | None:
+    """What to call a file in a message: the path as it was given; None where there is no name."""
+    if isinstance(source, str | os.PathLike):
+        return "standard input" if source == "-" else os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else None
 
 
 def _chunks(
@@ -50,11 +66,11 @@ def _chunks(
 ) -> Iterator[Chunk]:
     match kind:
         case "csv" | "tsv":
-            return Separated(reading, timed, kind == "tsv").chunks(file, size)
+            return _table_chunks(file, kind == "tsv", reading, size, timed)
         case "jsonl":
             return json_chunks(file, reading, size, timed)
         case "parquet":
-            batches = parquet_batches(_seekable(file), reading, size, timed)
+            batches = parquet_batches(seekable(file, reading), reading, size, timed)
             return chunks_of_batches(batches, reading, size, timed)
         case "nq" if timed:
             return line_chunks(file, reading, size, timed=True)
@@ -68,71 +84,79 @@ def _chunks(
     raise SourceError(f"{reading.name}: .{kind} is no format {what} (each also .gz, .zst)")
 
 
-def _opened(source: Any, reading: Reading) -> tuple[IO[bytes], str]:
-    """The bytes, unpacked, and the format."""
+def _table_chunks(
+    file: IO[bytes], tabs: bool, reading: Reading, size: int, timed: bool
+) -> Iterator[Chunk]:
+    """The rows of a table that has a column for each part of an item."""
+    table = Separated(reading, lambda names: [*roles(names, reading, timed).values()])
+    for rows, places, rejects in table.batches(file, size, "\t" if tabs else ","):
+        yield chunk_of_batch(rows, reading, places, timed, rejects)
+
+
+@contextmanager
+def opened(source: Any, name: str) -> Iterator[tuple[IO[bytes], str]]:
+    """The bytes of a file, unpacked, and its format; what was opened by its path gets closed."""
+    file, kind = _opened(source, name)
+    try:
+        yield file, kind
+    finally:
+        if isinstance(source, str | os.PathLike) and source != "-":
+            file.close()
+
+
+def _opened(source: Any, name: str) -> tuple[IO[bytes], str]:
     if isinstance(source, str) and source == "-":
-        return _known(sys.stdin.buffer)
+        return _known(sys.stdin.buffer, "standard input")
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source).removeprefix("file://")
         try:
-            return _unpacked(open(path, "rb"), path)
+            file = open(path, "rb")  # noqa: SIM115 -- handed on
         except OSError as error:
-            raise SourceError(f"{reading.name}: {path}: {error.strerror or error}") from error
+            raise SourceError(f"{path}: {error.strerror or error}") from error
+        try:
+            return _unpacked(file, path)
+        except BaseException:
+            file.close()
+            raise
     if isinstance(source, io.TextIOBase):
         inner = getattr(source, "buffer", None)
         if inner is None:
             inner = io.BytesIO(source.read().encode("utf-8", "surrogatepass"))
-        return _named(cast("IO[bytes]", inner), getattr(source, "name", None))
-    return _named(source, getattr(source, "name", None))
+        return _named(cast("IO[bytes]", inner), getattr(source, "name", None), name)
+    return _named(source, getattr(source, "name", None), name)
 
 
-def _named(file: IO[bytes], name: object) -> tuple[IO[bytes], str]:
-    if isinstance(name, str) and os.path.splitext(name)[1]:
-        return _unpacked(file, name)
-    return _known(file)
+def _named(file: IO[bytes], path: object, name: str) -> tuple[IO[bytes], str]:
+    if isinstance(path, str) and os.path.splitext(path)[1]:
+        return _unpacked(file, path)
+    return _known(file, name)
 
 
 def _unpacked(file: IO[bytes], path: str) -> tuple[IO[bytes], str]:
+    """The bytes of a file by its name; where that tells no format, its first line does."""
     stem, extension = os.path.splitext(path.lower())
-    packed = _PACKED.get(extension[1:])
-    if packed:
-        unpacking = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), packed)
-        file = cast("IO[bytes]", io.BufferedReader(_Unpacking(unpacking, file), 1 << 20))
+    if extension in (".gz", ".zst"):
+        raw = Gzip(file) if extension == ".gz" else Zstandard(file)
+        file = cast("IO[bytes]", io.BufferedReader(raw, 1 << 20))
         extension = os.path.splitext(stem)[1]
-    kind = extension[1:]
-    return (file, _OTHER_NAMES.get(kind, kind)) if kind else _known(file)
+    kind = _OTHER_NAMES.get(extension[1:], extension[1:])
+    return (file, kind) if kind in KNOWN else _known(file, path)
 
 
-class _Unpacking(io.RawIOBase):
-    """Arrow's unpacking stream as a raw stream of Python, which can be buffered."""
-
-    def __init__(self, stream: pa.NativeFile, file: IO[bytes]) -> None:
-        super().__init__()
-        self._stream = stream
-        self._file = file
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fills the buffer, as far as there is anything."""
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Closes the file below, too."""
-        self._file.close()
-        super().close()
-
-
-def _known(file: IO[bytes]) -> tuple[IO[bytes], str]:
-    """The format of what has no name, by how it begins."""
+def _known(file: IO[bytes], name: str) -> tuple[IO[bytes], str]:
+    """The format of what has no name that tells it, by how it begins."""
     if not hasattr(file, "peek"):
         file = cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", file)))
-    start = cast("io.BufferedReader", file).peek(1 << 10)
-    first = start.lstrip().split(b"\n", 1)[0]
+    try:
+        start = cast("io.BufferedReader", file).peek(1 << 10)[: 1 << 10]
+    except OSError as error:
+        raise SourceError(f"{name} cannot be read: {error}") from error
+    start = start.removeprefix(codecs.BOM_UTF8)
+    first = start.lstrip().split(b"\n", 1)[0].split(b"\r", 1)[0]
+    if start.startswith(b"PAR1"):
+        return file, "parquet"
+    if b"\0" in start and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceError(f"{name} is of no known format: {_STREAMS} or {_GRAPHS}")
     if first[:1] == b"{":
         return file, "jsonl"
     if first[:1] in (b"<", b"_", b"#", b""):
@@ -140,6 +164,14 @@ def _known(file: IO[bytes]) -> tuple[IO[bytes], str]:
     return file, "tsv" if b"\t" in first else "csv"
 
 
-def _seekable(file: IO[bytes]) -> Any:
+def seekable(file: IO[bytes], reading: Reading) -> Any:
     """The file, or all its bytes where it can only be read from front to back."""
-    return file if file.seekable() else pa.BufferReader(file.read())
+    if file.seekable():
+        return file
+    try:
+        data = file.read()
+    except OSError as error:
+        raise SourceError(f"{reading.name} cannot be read: {error}") from error
+    if (why := broken(file)) is not None:
+        raise SourceError(f"{reading.name} breaks off: {why}")
+    return pa.BufferReader(data)

@@ -27,7 +27,7 @@ Tuples = Sequence[Sequence[Any]]
 
 def chunks_of_items(items: Iterable[Any], reading: Reading, size: int) -> Iterator[Chunk]:
     """The items in chunks of that size."""
-    first = 1
+    first = reading.first
     for some in _parts(items, size):
         yield chunk_of_items(some, reading, first)
         first += len(some)

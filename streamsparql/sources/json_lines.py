@@ -7,7 +7,7 @@ that is no object, is read line by line.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def json_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> It
     """The objects in chunks of at most that size."""
     part: dict[str, str] = {}
     schema = None
-    for line, block in blocks(file, reading.name, max(1, size) * _BYTES_OF_A_LINE):
+    for line, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_LINE):
         lines = block.split(b"\n")
         if schema is None:
             part, schema = _schema(lines, reading, timed)
@@ -42,6 +42,34 @@ def json_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> It
                 yield chunk_of_batch(batch, reading, some + line, timed)
             else:
                 yield _by_line([lines[k] for k in some], some + line, part, reading)
+
+
+def objects(
+    file: IO[bytes], reading: Reading, size: int
+) -> Iterator[tuple[list[dict[str, Any]], IntArray, list[Reject]]]:
+    """The objects, at most so many at a time, their lines, and the rejects among them."""
+    for line, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_LINE):
+        lines = block.split(b"\n")
+        places = [k for k, text in enumerate(lines) if text.strip()]
+        for at in range(0, len(places), size):
+            some = places[at : at + size]
+            found, good, rejects = _read([lines[k] for k in some], np.array(some) + line, reading)
+            yield found, good, rejects
+
+
+def _read(
+    lines: Sequence[bytes], positions: IntArray, reading: Reading
+) -> tuple[list[dict[str, Any]], IntArray, list[Reject]]:
+    found: list[dict[str, Any]] = []
+    places, rejects = [], list[Reject]()
+    for k, line in enumerate(lines):
+        read = _object(line)
+        if isinstance(read, dict):
+            found.append(read)
+            places.append(k)
+        else:
+            rejects.append(reading.reject(int(positions[k]), read, line))
+    return found, positions[places] if places else positions[:0], rejects
 
 
 def _object(line: bytes) -> dict[str, Any] | str:
@@ -88,18 +116,10 @@ def _parsed(block: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:
 def _by_line(
     lines: list[bytes], positions: IntArray, part: dict[str, str], reading: Reading
 ) -> Chunk:
-    found: list[dict[str, Any]] = []
-    places, rejects = [], list[Reject]()
-    for k, line in enumerate(lines):
-        read = _object(line)
-        if isinstance(read, dict):
-            found.append(read)
-            places.append(k)
-        else:
-            rejects.append(reading.reject(int(positions[k]), read, line))
+    found, positions, rejects = _read(lines, positions, reading)
     columns = {role: [item.get(name) for item in found] for role, name in part.items()}
     s, p, o = ([text if type(text) is str else "" for text in columns.get(r, ())] for r in "spo")
     times = [of_values(columns[role]) for role in ("start", "t", "end") if role in columns]
     stamps = times[-1] if times else (np.zeros(len(s), np.int64), {})
     since = times[0] if len(times) == 2 else None
-    return reading.chunk((s, p, o), stamps, positions[places], found.__getitem__, since, rejects)
+    return reading.chunk((s, p, o), stamps, positions, found.__getitem__, since, rejects)

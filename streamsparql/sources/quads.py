@@ -32,11 +32,11 @@ _BYTES_OF_A_LINE = 100
 
 def line_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
     """The lines of N-Quads with stamps; where not `timed`, of N-Triples, as of instant 0."""
-    for line, block in blocks(file, reading.name, max(1, size) * _BYTES_OF_A_LINE):
+    for line, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_LINE):
         rejects: list[Reject] = []
         if not block.isascii() and decoded(block) is None:
             block, rejects = _without_wrong_bytes(block, line, reading)
-        lines = _lines(block)
+        lines = lines_of(block)
         for at in range(0, len(lines), size):
             some = lines.slice(at, size)
             here = [r for r in rejects if line + at <= r.position < line + at + len(some)]
@@ -54,7 +54,7 @@ def _without_wrong_bytes(block: bytes, line: int, reading: Reading) -> tuple[byt
     return b"\n".join(lines), rejects
 
 
-def _lines(block: bytes) -> pa.StringArray:
+def lines_of(block: bytes) -> pa.StringArray:
     """The lines, each with its end, without a copy."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_END) + 1
     if not len(ends) or ends[-1] != len(block):
@@ -82,7 +82,7 @@ def _chunk(
     rejects: list[Reject],
     tabs: bool,
 ) -> Chunk:
-    fast, odd = _split(lines, 4 if timed else 3, tabs)
+    fast, odd = split(lines, 4 if timed else 3, tabs)
     columns = fast
     if len(odd):
         slow, wrong = _parsed(lines, odd, first, reading, timed)
@@ -93,12 +93,12 @@ def _chunk(
     stamps: Stamps = of_column(when[0]) if timed else (np.zeros(len(places), np.int64), {})
 
     def original(k: int) -> object:
-        return lines[int(places[k])].as_py().rstrip("\r\n")
+        return lines[int(places[k])].as_py().rstrip("\n")
 
     return reading.chunk((s, p, o), stamps, places + first, original, None, rejects)
 
 
-def _split(lines: pa.StringArray, width: int, tabs: bool) -> tuple[_Columns, IntArray]:
+def split(lines: pa.StringArray, width: int, tabs: bool) -> tuple[_Columns, IntArray]:
     """The terms of the lines that are written plainly, and the places of the others.
 
     Two blanks in a row show as an empty term, or as an object with a blank at its edge; a blank
@@ -110,7 +110,8 @@ def _split(lines: pa.StringArray, width: int, tabs: bool) -> tuple[_Columns, Int
     tail = pc.split_pattern(rest, " ", max_splits=width - 2, reverse=True)
     inner = _of_length(tail, width - 1)
     terms = [_part(tail, inner, k, width - 1) for k in range(width - 1)]
-    plain = _mask(pc.is_in(terms.pop(), _ENDS))
+    ends = terms.pop()
+    plain = _mask(pc.or_(pc.equal(ends, ".\n"), pc.equal(ends, ".")))
     plain &= ~_mask(pc.or_(pc.starts_with(terms[0], " "), pc.ends_with(terms[0], " ")))
     if tabs:
         marked = _mask(pc.match_substring(lines, "\t"))
@@ -134,9 +135,6 @@ def _split(lines: pa.StringArray, width: int, tabs: bool) -> tuple[_Columns, Int
 
 def _mask(column: pa.Array) -> BoolArray:
     return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-_ENDS = pa.array([".\n", ".\r\n", "."])
 
 
 def _of_length(lists: pa.ListArray, length: int) -> IntArray:
@@ -165,7 +163,7 @@ def _parsed(
             places.append(k)
             continue
         reason = "this is no line of N-Quads" if timed else "this is no line of N-Triples"
-        rejects.append(reading.reject(first + k, reason, text.rstrip("\r\n")))
+        rejects.append(reading.reject(first + k, reason, text.rstrip("\n")))
     columns = list(zip(*rows, strict=True)) or [()] * 4
     terms = [pa.array(column, pa.string()) for column in columns[: 4 if timed else 3]]
     return _Columns(terms, np.array(places, np.int64)), rejects

@@ -7,17 +7,17 @@ which is most of the speed of a selective query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.terms import IRI_NODE, LITERAL, UNBOUND, TermDictionary
-from streamsparql.sources.chunk import Chunk, Reject, Wanted
+from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, Wanted
 from streamsparql.sources.stamps import Stamps
 from streamsparql.sources.texts import texts_of
 
@@ -58,13 +58,29 @@ class Reading:
         scope: str = "",
         wanted: Wanted | None = None,
         strict: bool = False,
+        unit: str = "item",
+        first: int = 1,
     ) -> None:
-        self.name = name
+        self.name = self.stream = name
+        """What a message names; where it is a file, `stream` is what it is read for."""
+        self.unit = unit
+        """What positions count."""
+        self.first = first
+        """The position of the first item, where items come in several calls."""
+        self.loose: list[Reject] = []
+        """Rejects that came with no items: they go with the next chunk."""
         self.terms = terms
         self.scope = scope
         """What sets its blank nodes apart from those of other sources."""
         self.wanted = wanted
         self.strict = strict
+
+    def of(self, unit: str, name: str | None = None, scope: str = "") -> Reading:
+        """The same for a file of this name, whose positions count other units."""
+        made = copy(self)
+        made.name, made.unit = name or self.name, unit
+        made.scope, made.loose = self.scope + scope, []
+        return made
 
     def chunk(
         self,
@@ -74,14 +90,21 @@ class Reading:
         original: Callable[[int], object],
         since: Stamps | None = None,
         rejects: Sequence[Reject] = (),
+        known: Mapping[int, str] | None = None,
     ) -> Chunk:
-        """The chunk of items given as columns; `rejects` came among them and are in no column."""
+        """The chunk of items given as columns; `rejects` came among them and are in no column.
+
+        Where an item is rejected and a better reason is `known`, that is given.
+        """
         when, untimed = stamps
         if since is not None:
-            when, untimed = _ordered(since, stamps)
+            when, untimed = in_order(since, stamps)
         ids, kept, untrue = self._triples(triples, untimed)
         reasons = {**untrue, **untimed}
-        found = [Reject(self.name, int(positions[k]), reasons[k], original(k)) for k in reasons]
+        if known:
+            reasons = {k: known.get(k, why) for k, why in reasons.items()}
+        found = [self.reject(int(positions[k]), reasons[k], original(k)) for k in reasons]
+        rejects = [*rejects, *self.taken()]
         rejected = self.checked([*rejects, *found])
         begun = None if since is None else since[0] if kept is None else since[0][kept]
         items = len(when) + len(rejects)
@@ -91,10 +114,10 @@ class Reading:
             kept = (np.cumsum(timed) - 1)[kept]
             places = np.flatnonzero(timed)
             when, positions = when[places], positions[places]
-            return Chunk(
-                *ids, begun, when, kept, positions, items, rejected, lambda k: original(places[k])
-            )
-        return Chunk(*ids, begun, when, kept, positions, items, rejected, original)
+            at = original
+            original = lambda k: at(int(places[k]))  # noqa: E731 -- the same, of other places
+        origins = (Origin(self.name, self.unit),)
+        return Chunk(*ids, begun, when, kept, positions, items, rejected, original, origins)
 
     def _triples(
         self, triples: tuple[Texts, Texts, Texts], untimed: dict[int, str]
@@ -138,17 +161,32 @@ class Reading:
 
     def reject(self, position: int, reason: str, item: object) -> Reject:
         """What is said of an item that cannot be taken."""
-        return Reject(self.name, position, reason, item)
+        return Reject(self.name, position, reason, item, self.unit)
+
+    def taken(self) -> list[Reject]:
+        """The rejects that came with no items, which are handed out once."""
+        loose, self.loose = self.loose, []
+        return loose
+
+    def empty(self, rejects: Sequence[Reject] = ()) -> Chunk:
+        """A chunk without items."""
+        none: IntArray = np.empty(0, np.int64)
+        return self.chunk(([], [], []), (none, {}), none, lambda k: None, None, rejects)
+
+    def last(self) -> Iterator[Chunk]:
+        """The rejects with which the source ended."""
+        if self.loose:
+            yield self.empty()
 
     def checked(self, rejects: list[Reject]) -> list[Reject]:
         """The rejects in the order of the source. When reading strictly the first is an error."""
         rejects.sort(key=lambda reject: reject.position)
         if self.strict and rejects:
-            raise SourceError(str(rejects[0]))
+            raise Rejected(rejects[0])
         return rejects
 
 
-def _ordered(since: Stamps, stamps: Stamps) -> Stamps:
+def in_order(since: Stamps, stamps: Stamps) -> Stamps:
     """The stamps of events, which have a start, and end no sooner than they start."""
     begun, ended = since[0], stamps[0]
     why = {**stamps[1], **since[1]}

@@ -229,18 +229,32 @@ _WRITTEN = re.compile(r'(?P<open>"|<[^<>\s]*/|)(?P<core>[0-9][^"<>]*)(?P<close>"
 _NUMBERS = {"", ">", f'"^^<{XSD}integer>', f'"^^<{XSD}long>'}
 _TIMES = {"", f'"^^<{XSD}dateTime>'}
 _ZONED_TIMES = {*_TIMES, f'"^^<{XSD}dateTimeStamp>'}
-_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+_DAYS, _CLOCK = r"[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+_OFFSET = r"[+-](0[0-9]|1[0-3]):[0-5][0-9]"
+_TIME, _ZONED_TIME = pa.timestamp("us"), pa.timestamp("us", "UTC")
 _KINDS = (
     (re.compile(r"[0-9]+"), _NUMBERS, r"^[0-9]{1,18}$", pa.int64(), 1),
-    (re.compile(r".*Z"), _ZONED_TIMES, f"{_LOCAL}Z$", pa.timestamp("us", "UTC"), 1000),
-    (
-        re.compile(r".*T.*[+-]..:.."),
-        _ZONED_TIMES,
-        f"{_LOCAL}[+-](0[0-9]|1[0-3]):[0-5][0-9]$",
-        pa.timestamp("us", "UTC"),
-        1000,
+    *(
+        kind
+        for between, times, zoned in (("T", _TIMES, _ZONED_TIMES), (" ", {""}, {""}))
+        for kind in (
+            (
+                re.compile(f"[^T ]*{between}.*Z"),
+                zoned,
+                f"^{_DAYS}{between}{_CLOCK}Z$",
+                _ZONED_TIME,
+                1000,
+            ),
+            (
+                re.compile(f"[^T ]*{between}.*[+-]..:.."),
+                zoned,
+                f"^{_DAYS}{between}{_CLOCK}{_OFFSET}$",
+                _ZONED_TIME,
+                1000,
+            ),
+            (re.compile(f"[^T ]*{between}.*"), times, f"^{_DAYS}{between}{_CLOCK}$", _TIME, 1000),
+        )
     ),
-    (re.compile(r".*T.*"), _TIMES, f"{_LOCAL}$", pa.timestamp("us"), 1000),
 )
 """Which cores after which ends are read as what; of what matches, Arrow thinks as `stamp_of`."""
 

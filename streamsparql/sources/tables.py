@@ -7,7 +7,7 @@ The columns are `subject, predicate, object` or `s, p, o`, with `timestamp` or `
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,10 @@ _ROLES = {
     "end": ("end",),
 }
 _NAMES = {name: role for role, names in _ROLES.items() for name in names}
-_GIVE = "give subject, predicate, object and timestamp (or s, p, o, t; for events start and end)"
+_GIVE = (
+    "give subject, predicate, object and timestamp (or s, p, o, t; for events start and end), or a"
+    " mapping of other columns: streamsparql.mapped, --map"
+)
 
 
 def roles(names: Sequence[str], reading: Reading, timed: bool) -> dict[str, str]:
@@ -96,11 +99,27 @@ def chunk_of_batch(
     else:
         since, stamps = (_stamps(batch, part[role], reading) for role in ("start", "end"))
     columns = [batch.column(name) for name in part.values()]
+    known = undecoded(columns)
 
     def original(k: int) -> object:
         return tuple(column[k].as_py() for column in columns)
 
-    return reading.chunk((s, p, o), stamps, positions, original, since, rejects)
+    return reading.chunk((s, p, o), stamps, positions, original, since, rejects, known)
+
+
+def undecoded(columns: Sequence[pa.Array]) -> dict[int, str]:
+    """The rows that hold bytes which are no text."""
+    wrong: dict[int, str] = {}
+    for column in columns:
+        if not pa.types.is_binary(column.type):
+            continue
+        try:
+            column.cast(pa.string())
+        except pa.ArrowInvalid:
+            values = column.to_pylist()
+            bad = [k for k, value in enumerate(values) if value and decoded(value) is None]
+            wrong.update(dict.fromkeys(bad, "the row is not UTF-8"))
+    return wrong
 
 
 def _texts(batch: pa.RecordBatch, name: str, reading: Reading) -> pa.Array:
@@ -136,6 +155,20 @@ def _stamps(batch: pa.RecordBatch, name: str, reading: Reading) -> Stamps:
     column = batch.column(name)
     binary = pa.types.is_binary(column.type)
     return of_column(_texts(batch, name, reading) if binary else column)
+
+
+def parquet_rows(
+    file: Any, reading: Reading, choose: Callable[[Sequence[str]], list[str]], size: int
+) -> Iterator[pa.RecordBatch]:
+    """The record batches of a Parquet file, of the columns that are chosen."""
+    import pyarrow.parquet as parquet
+
+    try:
+        opened = parquet.ParquetFile(file)
+        columns = choose(opened.schema_arrow.names)
+        yield from opened.iter_batches(size, columns=columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(f"{reading.name} is no Parquet file that can be read: {error}") from error
 
 
 def parquet_batches(file: Any, reading: Reading, size: int, timed: bool) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from streamsparql import errors
 from streamsparql.errors import EngineError, StreamSparqlError
 
-_OURS = re.compile(r"^(?:streamsparql\.errors\.)(\w+): (.*)$", re.M)
+_OURS = re.compile(r"^streamsparql\.(?:errors|sources\.chunk)\.(\w+): (.*)$", re.M)
 
 
 @contextmanager
@@ -37,6 +37,6 @@ def of_text(text: str) -> StreamSparqlError | None:
     if not found:
         return None
     name, message = found[-1]
-    kind = getattr(errors, name, EngineError)
+    kind = errors.SourceError if name == "Rejected" else getattr(errors, name, EngineError)
     made: StreamSparqlError = kind(message)
     return made

@@ -7,10 +7,10 @@ parsers are those of `streamsparql.sources`.
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import IO, Any, NamedTuple, cast
 
@@ -19,8 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from streamsparql.errors import SourceError
-from streamsparql.sources.chunk import Chunk
+from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.files import file_chunks
+from streamsparql.sources.folders import files_of, tells_format
+from streamsparql.sources.making import mapped_chunks
+from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import of_column
 from streamsparql.sources.tables import chunks_of_batches, roles, row_groups
@@ -31,8 +34,6 @@ SPLIT_ROWS = 2_000_000
 """How many rows of a Parquet file."""
 _LINES = (".nq", ".nt", ".jsonl", ".ndjson")
 _PARQUET = (".parquet", ".pq")
-_KNOWN = (*_LINES, *_PARQUET, ".csv", ".tsv", ".trig", ".json", ".ttl", ".rdf", ".jsonld", ".n3")
-_PACKED = (".gz", ".zst")
 
 
 class Split(NamedTuple):
@@ -42,6 +43,8 @@ class Split(NamedTuple):
     begin: int = 0
     end: int | None = None
     groups: tuple[int, ...] | None = None
+    mapped: Mapped | None = None
+    """The mapping of a table, if there is one; what it is a mapping of does not count."""
 
 
 class Group(NamedTuple):
@@ -55,42 +58,22 @@ class Group(NamedTuple):
 
 
 def paths_of(source: Any) -> list[str]:
-    """The files of a path, a folder or a pattern, in order of their names.
+    """The files of a path, a folder or a pattern, or of a list of them, as the embedded engine has
+    them: those of a folder in order of their names.
 
     >>> paths_of("nowhere/at/all.nq")
     Traceback (most recent call last):
     streamsparql.errors.SourceError: nowhere/at/all.nq: there is no such file or folder
     """
+    if not isinstance(source, str | os.PathLike):
+        return [path for one in source for path in paths_of(one)]
     text = os.fspath(source).removeprefix("file://")
     if _is_remote(text):
         return _remote_paths(text)
-    if os.path.isdir(text):
-        found = [os.path.join(folder, name) for folder, _, names in os.walk(text) for name in names]
-        inside = [path for path in found if is_data(os.path.relpath(path, text))]
-        if not inside:
-            raise SourceError(f"{text}: there is no file in it whose format is known")
-        return sorted(inside)
-    if os.path.exists(text):
-        return [os.path.abspath(text)]
-    matching = sorted(map(os.path.abspath, glob.glob(text, recursive=True)))
-    if not matching:
+    found = files_of(text) or ([text] if os.path.exists(text) else [])
+    if not found:
         raise SourceError(f"{text}: there is no such file or folder")
-    return matching
-
-
-def is_data(path: str) -> bool:
-    """Whether a file in a folder holds data: what begins with a dot or `_` does not.
-
-    >>> is_data("day=1/part-0.parquet"), is_data("_SUCCESS"), is_data("a/.part.crc")
-    (True, False, False)
-    """
-    parts = path.replace(os.sep, "/").split("/")
-    return not any(part[:1] in "._" for part in parts) and _extension(path) in _KNOWN
-
-
-def _extension(path: str) -> str:
-    stem, extension = os.path.splitext(path.lower())
-    return os.path.splitext(stem)[1] if extension in _PACKED else extension
+    return list(map(os.path.abspath, found))
 
 
 def _is_remote(path: str) -> bool:
@@ -111,7 +94,13 @@ def _remote_paths(path: str) -> list[str]:
         raise SourceError(f"{path}: there is no such file or folder")
     found = system.get_file_info(fs.FileSelector(inner, recursive=True))
     files = [each.path for each in found if each.type == fs.FileType.File]
-    return sorted(prefix + each for each in files if is_data(os.path.relpath(each, inner)))
+    inside = [each for each in files if not _hidden(os.path.relpath(each, inner))]
+    known = [each for each in inside if tells_format(each)]
+    return sorted(prefix + each for each in known or inside)
+
+
+def _hidden(path: str) -> bool:
+    return any(part[:1] in "._" for part in path.split("/"))
 
 
 def opened(path: str) -> IO[bytes]:
@@ -142,11 +131,13 @@ def is_parquet(path: str) -> bool:
 # -- Splits -------------------------------------------------------------------------------------
 
 
-def splits_of(paths: Sequence[str]) -> list[Split]:
-    """The shares of files that tasks read, in order."""
+def splits_of(paths: Sequence[str], mapped: Mapped | None = None) -> list[Split]:
+    """The shares of files that tasks read, in order. The rows of mapped ones are numbered on."""
     found: list[Split] = []
     for path in paths:
-        if is_parquet(path):
+        if mapped is not None:
+            found.append(Split(path, mapped=mapped.over(None)))
+        elif is_parquet(path):
             found += _groups_together(path)
         elif path.lower().endswith(_LINES):
             size = size_of(path)
@@ -173,16 +164,48 @@ def _groups_together(path: str) -> Iterator[Split]:
 
 
 def split_chunks(split: Split, reading: Reading, size: int, timed: bool = True) -> Iterator[Chunk]:
-    """The items of a split. In its rejects, positions are counted from where it begins."""
+    """The items of a split. In its rejects, positions are counted from where it begins: `located`
+    counts them from where the file does."""
     with opened(split.path) as file:
         if split.groups is not None:
             batches = group_batches(file, split.path, split.groups, reading, size, timed)
-            yield from chunks_of_batches(batches, reading, size, timed)
+            yield from chunks_of_batches(batches, reading.of("row", split.path), size, timed)
             return
         part: Any = file
         if split.end is not None:
             part = _Lines(file, split.begin, split.end)
-        yield from file_chunks(_Named(part, split.path), reading, size, timed)
+        source = _Named(part, split.path)
+        if split.mapped is None:
+            yield from file_chunks(source, reading, size, timed)
+        else:
+            yield from mapped_chunks(split.mapped.over(source), reading, size, timed)
+
+
+def located(reject: Reject, split: Split) -> Reject:
+    """A reject of a split, with its position counted from where the file begins."""
+    before = 0
+    if split.groups:
+        with opened(split.path) as file:
+            metadata = _parquet(file, split.path).metadata
+            before = sum(metadata.row_group(k).num_rows for k in range(split.groups[0]))
+    elif split.begin:
+        before = _lines_before(split.path, split.begin)
+    return reject._replace(position=reject.position + before) if before else reject
+
+
+@lru_cache(maxsize=64)
+def _lines_before(path: str, place: int) -> int:
+    """How many lines of a file begin before a place in it."""
+    count, last = 0, b""
+    with opened(path) as file:
+        left = _line_from(file, place)
+        file.seek(0)
+        while left and (data := file.read(min(left, 1 << 24))):
+            left -= len(data)
+            count += data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+            count -= last == b"\r" and data.startswith(b"\n")
+            last = data[-1:]
+    return count
 
 
 class _Named(io.BufferedReader):

@@ -19,6 +19,7 @@ from streamsparql.engine import Given
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.tables import VOUCHED
 from streamsparql.spark.blocks import plain
 from streamsparql.spark.cut import Wishes, cut
@@ -27,7 +28,7 @@ from streamsparql.spark.exchange import EXCHANGED, Arriving, Need, blocks_of
 from streamsparql.spark.failures import told
 from streamsparql.spark.files import paths_of
 from streamsparql.spark.frames import TERMS
-from streamsparql.spark.streams import look_at_files
+from streamsparql.spark.streams import Ordered, Splits, look_at_files
 from streamsparql.spark.tasks import REJECTED, Share, as_rows, items_of_shares, shares_of
 
 if TYPE_CHECKING:
@@ -60,25 +61,24 @@ def prepare(
 ) -> Prepared:
     """Writes the items of files into the folder `path`, in order of time.
 
-    `sources` is a file, a folder or a pattern, or a list of them: one stream, its items in any
-    order. With `max_delay`, items that come later than that are rejected, as a run over the files
-    would; without, none is late. With `strict` a reject is an error.
+    `sources` is a file, a folder or a pattern, or a list of them, or `mapped` ones: one stream, its
+    items in any order. With `max_delay`, items that come later than that are rejected, as a run
+    over the files would; without, none is late. With `strict` a reject is an error.
     """
     if max_delay is not None and (type(max_delay) is not int or max_delay < 0):
         raise EngineError(f"max_delay is a number of milliseconds, not {max_delay!r}")
     folder = os.fspath(path)
     if not overwrite and os.path.exists(folder) and os.listdir(folder):
         raise SourceError(f"{folder}: there is something in it already")
-    some = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    files = [file for one in some for file in paths_of(one)]
+    mapping = sources if isinstance(sources, Mapped) else None
+    files = paths_of(sources if mapping is None else mapping.source)
     most, leap = (INFINITY // 2, None) if max_delay is None else (max_delay, Given().leap)
     given = Given(max_delay=most, leap=leap, strict=strict)
     with told():
-        return _prepared(spark, files, folder, given)
+        return _prepared(spark, look_at_files(spark, _NAME, files, given, mapping), folder, given)
 
 
-def _prepared(spark: SparkSession, files: Sequence[str], folder: str, given: Given) -> Prepared:
-    stream = look_at_files(spark, _NAME, files, given)
+def _prepared(spark: SparkSession, stream: Ordered | Splits, folder: str, given: Given) -> Prepared:
     made = cut(stream.spread, Wishes(1, begin=0, cores=cores(spark)))
     shares = shares_of(stream)
     need = Need.of(made.parts, [part.begin for part in made.parts])

@@ -23,17 +23,26 @@ import pyarrow as pa
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.engine import Given
-from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_stream
-from streamsparql.sources.chunk import Chunk, Reject, Wanted
+from streamsparql.sources.chunk import Reject, Rejected, Wanted
 from streamsparql.sources.disorder import Sorter
+from streamsparql.sources.folders import files_of
+from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.reading import Reading
 from streamsparql.spark.cut import Spread
 from streamsparql.spark.exchange import ITEMS, items_of_chunks
-from streamsparql.spark.files import Group, Split, groups_of, paths_of, split_chunks, splits_of
+from streamsparql.spark.files import (
+    Group,
+    Split,
+    groups_of,
+    located,
+    paths_of,
+    split_chunks,
+    splits_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,7 +92,7 @@ class Splits(Stream):
 
     splits: tuple[Split, ...]
     earlier: tuple[int, ...]
-    """The greatest timestamp before each split."""
+    """The greatest timestamp before each split in its file."""
 
     @property
     def what(self) -> str:
@@ -132,8 +141,10 @@ def look(spark: SparkSession, name: str, source: Any, given: Given, plan: Plan) 
         from streamsparql.spark.frames import look_at_frame
 
         return look_at_frame(name, source, plan, given.strict)
-    if isinstance(source, str | os.PathLike) and source != "-":
-        return look_at_files(spark, name, paths_of(source), given)
+    mapped = source if isinstance(source, Mapped) else None
+    table = source if mapped is None else mapped.source
+    if files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-"):
+        return look_at_files(spark, name, paths_of(table), given, mapped)
     return _local(name, source, given)
 
 
@@ -152,28 +163,49 @@ def _local(name: str, source: Any, given: Given) -> Local:
 
 
 def look_at_files(
-    spark: SparkSession, name: str, paths: Sequence[str], given: Given
+    spark: SparkSession,
+    name: str,
+    paths: Sequence[str],
+    given: Given,
+    mapped: Mapped | None = None,
 ) -> Ordered | Splits:
     """Files as a stream; where they do not tell their order, a job finds it out."""
-    groups = groups_of(paths, Reading(f"<{name}>", TermDictionary()))
+    groups = None
+    if mapped is None:
+        groups = groups_of(paths, Reading(f"<{name}>", TermDictionary()))
     if groups is not None:
         spread = Spread.of_ranges([(g.least, g.most, g.rows) for g in groups])
         least = min((g.least for g in groups), default=INFINITY)
         seen = max((g.most for g in groups), default=-1)
         return Ordered(name, spread, least, seen, tuple(groups))
-    splits = splits_of(paths)
+    splits = splits_of(paths, mapped)
     surveying = partial(survey, name, tuple(splits), without_data(given))
     found = _surveyed(spark, surveying, len(splits))
-    marks = np.maximum.accumulate([-1, *(row["seen"] for row in found)])
+    marks = [row["seen"] for row in found]
     samples = [np.frombuffer(row["sample"], np.int64) for row in found]
     return Splits(
         name,
         Spread.of_samples(samples, [row["rows"] for row in found]),
         min((row["least"] for row in found), default=INFINITY),
-        int(marks[-1]),
+        max(marks, default=-1),
         tuple(splits),
-        tuple(marks[:-1].tolist()),
+        tuple(_earlier(splits, marks)),
     )
+
+
+def _earlier(splits: Sequence[Split], seen: Sequence[int]) -> Iterator[int]:
+    """The greatest timestamp before each split in its file: an item is late in its own file."""
+    mark = -1
+    for k, split in enumerate(splits):
+        if not k or splits[k - 1].path != split.path:
+            mark = -1
+        yield mark
+        mark = max(mark, seen[k])
+
+
+def following(splits: Sequence[Split], k: int) -> list[Split]:
+    """The split after one in the same file, if there is one."""
+    return [split for split in splits[k + 1 : k + 2] if split.path == splits[k].path]
 
 
 def _surveyed(spark: SparkSession, surveying: Any, count: int) -> list[Mapping[str, Any]]:
@@ -216,7 +248,7 @@ def survey(
                 chunk.rejects.clear()
                 sorter.push(chunk)
                 stamps.append(chunk.stamps)
-            decide(sorter, splits[k + 1 : k + 2])
+            decide(sorter, following(splits, k))
             rows = np.sort(np.concatenate(stamps))
             sample = rows[:: max(1, len(rows) // SAMPLE)]
             row = {
@@ -258,20 +290,12 @@ def items_of_split(
     """
     reading = Reading(f"<{name}>", terms, "", wanted, given.strict)
     sorter = _sorter(f"{name}", given, earlier)
-    chunks = _named(split_chunks(split, reading, CHUNK), split)
-    yield from items_of_chunks(
-        chunks, sorter, terms, number << 40, lambda: decide(sorter, following)
-    )
-    if rejects is not None:
-        rejects += sorter.rejects
-
-
-def _named(chunks: Iterator[Chunk], split: Split) -> Iterator[Chunk]:
-    """The chunks, in whose rejects the file is named."""
-    where = f"{split.path}" + (f", from byte {split.begin:,}" if split.begin else "")
+    chunks = split_chunks(split, reading, CHUNK)
     try:
-        for chunk in chunks:
-            chunk.rejects[:] = [r._replace(source=where) for r in chunk.rejects]
-            yield chunk
-    except SourceError as error:
-        raise SourceError(f"{where}: {error}") from error
+        yield from items_of_chunks(
+            chunks, sorter, terms, number << 40, lambda: decide(sorter, following)
+        )
+    except Rejected as error:
+        raise Rejected(located(error.reject, split)) from None
+    if rejects is not None:
+        rejects += [located(reject, split) for reject in sorter.rejects]

@@ -23,10 +23,10 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.terms import TermDictionary
-from streamsparql.sources.chunk import Chunk, Reject, Wanted
+from streamsparql.sources.chunk import Chunk, Reject, Rejected, Wanted
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.tables import chunks_of_batches, roles
-from streamsparql.spark.files import Split, split_chunks
+from streamsparql.spark.files import Split, located, split_chunks
 from streamsparql.spark.joins import PLACES, Patterns
 from streamsparql.spark.tasks import REJECTED, as_rows
 
@@ -290,14 +290,13 @@ class Generated:
 
 
 def _named(chunks: Iterator[Chunk], split: Split) -> Iterator[Chunk]:
-    """The chunks, in whose rejects and errors the file is named."""
-    where = split.path + (f", from byte {split.begin:,}" if split.begin else "")
+    """The chunks, in whose rejects positions are counted from where the file begins."""
     try:
         for chunk in chunks:
-            chunk.rejects[:] = [reject._replace(source=where) for reject in chunk.rejects]
+            chunk.rejects[:] = [located(reject, split) for reject in chunk.rejects]
             yield chunk
-    except SourceError as error:
-        raise SourceError(f"{where}: {error}") from error
+    except Rejected as error:
+        raise Rejected(located(error.reject, split)) from None
 
 
 def rejects_of_files(source: Source, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

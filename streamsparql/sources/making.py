@@ -1,0 +1,360 @@
+"""The triples that a mapping makes of the rows of a table, many rows at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.ntriples import unescape
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
+from streamsparql.algebra.values import date_time_literal
+from streamsparql.errors import SourceError
+from streamsparql.physical.access import Always
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.lower import Catalog, lower
+from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.pipeline import Pipeline
+from streamsparql.physical.terms import IRI_NODE, LITERAL, UNBOUND
+from streamsparql.sources.cells import column_of, ids_of
+from streamsparql.sources.chunk import Chunk, Origin, Reject
+from streamsparql.sources.files import KNOWN, UNITS, is_file, name_of, opened, seekable
+from streamsparql.sources.json_lines import objects
+from streamsparql.sources.mapping import (
+    FILE,
+    ROW,
+    ROWNUM,
+    STREAM,
+    TABLE,
+    Mapped,
+    Rules,
+    columns_of,
+    rules_of,
+)
+from streamsparql.sources.reading import Reading, in_order
+from streamsparql.sources.separated import Separated
+from streamsparql.sources.stamps import Stamps, of_column
+from streamsparql.sources.tables import arrow_batches, as_texts, parquet_rows, undecoded
+
+_TABLES = ("csv", "tsv", "jsonl", "parquet")
+
+
+def mapped_chunks(mapped: Mapped, reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
+    """The triples of a mapped table, in the order of its rows."""
+    source = mapped.source
+    if is_file(source):
+        with opened(source, reading.name) as (file, kind):
+            name = name_of(source)
+            if kind not in _TABLES:
+                if _extension(name) in KNOWN:
+                    raise SourceError(f"{name}: a mapping is for a table, not for .{kind}")
+                kind = "csv"
+            reading = reading.of(UNITS[kind], name)
+            yield from _of_file(mapped, file, kind, Making(mapped, reading, timed, name), size)
+            yield from reading.last()
+        return
+    batches = arrow_batches(source)
+    if batches is None:
+        kind = type(source).__name__
+        raise SourceError(f"{reading.name}: a {kind} is no table that can be mapped")
+    making = Making(mapped, reading.of("row"), timed, None)
+    for batch in batches:
+        yield from making.rows(batch, size)
+
+
+def _extension(name: str | None) -> str:
+    stem, extension = os.path.splitext((name or "").lower())
+    return (os.path.splitext(stem)[1] if extension in (".gz", ".zst") else extension)[1:]
+
+
+def _of_file(
+    mapped: Mapped, file: IO[bytes], kind: str, making: Making, size: int
+) -> Iterator[Chunk]:
+    if kind in ("csv", "tsv"):
+        separator = mapped.delimiter or ("\t" if kind == "tsv" else None)
+        making.header = int(mapped.header)
+        table = Separated(making.reading, making.choose, mapped.header)
+        for rows, places, rejects in table.batches(file, size, separator):
+            yield from making.parts(rows, places, size, rejects)
+    elif kind == "jsonl":
+        for found, places, rejects in objects(file, making.reading, size):
+            if not making.known and found:
+                making.choose(list(dict.fromkeys(key for item in found for key in item)))
+            names = making.names
+            columns = [column_of([item.get(name) for item in found]) for name in names]
+            rows = pa.RecordBatch.from_arrays(columns, names) if names else _nameless(len(found))
+            yield from making.parts(rows, places, size, rejects)
+    else:
+        opened_file = seekable(file, making.reading)
+        for batch in parquet_rows(opened_file, making.reading, making.choose, size):
+            yield from making.rows(batch, size)
+
+
+def _nameless(rows: int) -> pa.RecordBatch:
+    """Rows of which no column is looked at."""
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], [""])
+
+
+class Making:
+    """One table on its way to triples."""
+
+    def __init__(self, mapped: Mapped, reading: Reading, timed: bool, file: str | None) -> None:
+        self.reading = reading
+        self.header = 0
+        """How many rows are counted before the first."""
+        self._text = mapped.mapping
+        self._run = Run(date_time_literal(mapped.now))
+        path = "" if file is None else os.path.abspath(file)
+        self._table = Literal(f"{reading.stream} {path}")
+        self._timed = timed
+        self._beside = _beside(reading, file)
+        self._columns: dict[str, str] = {}
+        self._rules: Rules | None = None
+        self._rows = self._solutions = 0
+        self._position = 1
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known which columns there are."""
+        return self._rules is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are read, as the table calls them."""
+        return [] if self._rules is None else [self._columns[v] for v in self._rules.used]
+
+    def choose(self, names: Sequence[str]) -> list[str]:
+        """Learns the columns of the table; gives those that are read."""
+        self._columns = columns_of(names, self.reading.name)
+        self._rules = rules_of(self._text, list(self._columns), self.reading.name, self._timed)
+        return self.names
+
+    def rows(self, batch: pa.RecordBatch, size: int) -> Iterator[Chunk]:
+        """The triples of all rows of a batch of a table."""
+        if not self.known:
+            self.choose(batch.schema.names)
+        positions = np.arange(self._position, self._position + batch.num_rows)
+        self._position += batch.num_rows
+        yield from self.parts(batch, positions, size, [])
+
+    def parts(
+        self, rows: pa.RecordBatch, positions: IntArray, size: int, rejects: Sequence[Reject]
+    ) -> Iterator[Chunk]:
+        """The triples of some rows, so many rows at a time that their triples fit the size."""
+        if self._rules is None:
+            step = max(1, len(positions))
+        else:
+            step = max(1, size // max(1, len(self._rules.template)))
+        for at in range(0, max(1, len(positions)), step):
+            here = positions[at : at + step]
+            chunk = self._chunk(rows.slice(at, step), here, rejects if not at else ())
+            yield from chunk.parts(size)
+
+    def _chunk(self, rows: pa.RecordBatch, positions: IntArray, rejects: Sequence[Reject]) -> Chunk:
+        rules = self._rules
+        if rules is None:
+            return self.reading.empty(rejects)
+        cells = {v: rows.column(rows.schema.get_field_index(self._columns[v])) for v in rules.used}
+
+        def item(k: int) -> object:
+            return {self._columns[v]: _shown(column[k].as_py()) for v, column in cells.items()}
+
+        wrong = undecoded(list(cells.values()))
+        solutions, row = self._solved(rules, cells, positions)
+        since, stamps, untimed = self._stamps(rules, cells, solutions, row)
+        wrong = {**untimed, **wrong}
+        found = [self.reading.reject(int(positions[k]), why, item(k)) for k, why in wrong.items()]
+        if wrong:
+            good = ~np.isin(row, np.fromiter(wrong, np.int64))
+            solutions, row, stamps = solutions.where(good), row[good], stamps[good]
+            since = None if since is None else since[good]
+        return self._filled(
+            rules, solutions, row, (since, stamps), positions, item, [*rejects, *found]
+        )
+
+    # -- solutions ----------------------------------------------------------------------------
+
+    def _solved(
+        self, rules: Rules, cells: Mapping[str, pa.Array], positions: IntArray
+    ) -> tuple[Batch, IntArray]:
+        """The solutions of the WHERE clause, in the order of the rows, and the row of each."""
+        terms = self.reading.terms
+        count = len(positions)
+        columns = {v: ids_of(cells[v], self._columns[v], terms) for v in rules.used}
+        first, self._rows = self._rows, self._rows + count
+        columns[ROW] = terms.of_integers(np.arange(first, self._rows))
+        columns[TABLE] = np.full(count, terms.id_of(self._table, keep=True))
+        for name in rules.beside:
+            if name == ROWNUM:
+                columns[name] = terms.of_integers(positions - self.header)
+            else:
+                term = self._beside[name]
+                columns[name] = np.full(count, 0 if term is None else terms.id_of(term, keep=True))
+        start, end = np.zeros(count, np.int64), np.full(count, INFINITY, np.int64)
+        catalog = Catalog(results={rules.table: Batch(columns, start, end)})
+        operator = lower(rules.plan, terms, self._run, catalog).plain
+        if isinstance(operator, Always):
+            found = operator.rows
+        else:
+            found, _ = Pipeline(operator, terms).step({}, {})
+        found = found.expanded()
+        row = terms.integers_of(found.column(ROW)) - first
+        if (row[1:] < row[:-1]).any():
+            order = np.argsort(row, kind="stable")
+            found, row = found.take(order), row[order]
+        return found, row
+
+    # -- stamps -------------------------------------------------------------------------------
+
+    def _stamps(
+        self, rules: Rules, cells: Mapping[str, pa.Array], solutions: Batch, row: IntArray
+    ) -> tuple[IntArray | None, IntArray, dict[int, str]]:
+        """The starts and stamps of solutions, and the rows that have none, with reasons."""
+        if not rules.stamps:
+            return None, np.zeros(len(row), np.int64), {}
+        read = [self._stamp(v, cells, solutions, row) for v in rules.stamps]
+        since = None
+        stamps, why = read[-1]
+        if len(read) == 2:
+            since = read[0][0]
+            stamps, why = in_order(*read)
+        untimed: dict[int, str] = {}
+        for k, reason in why.items():
+            untimed.setdefault(int(row[k]), reason)
+        return since, stamps, untimed
+
+    def _stamp(
+        self, variable: str, cells: Mapping[str, pa.Array], solutions: Batch, row: IntArray
+    ) -> Stamps:
+        column = cells.get(variable)
+        if column is not None:
+            texts = as_texts(column)
+            return of_column((column if texts is None else texts).take(pa.array(row)))
+        ids, terms = solutions.column(variable), self.reading.terms
+        encoded = terms.dictionary(ids)
+        values: list[Any] = [_lexical(text) for text in encoded.dictionary.to_pylist()]
+        texts = pa.DictionaryArray.from_arrays(encoded.indices, pa.array(values, pa.string()))
+        return of_column(texts.dictionary_decode())
+
+    # -- triples ------------------------------------------------------------------------------
+
+    def _filled(
+        self,
+        rules: Rules,
+        solutions: Batch,
+        row: IntArray,
+        times: tuple[IntArray | None, IntArray],
+        positions: IntArray,
+        item: Any,
+        rejects: list[Reject],
+    ) -> Chunk:
+        """The template's triples of solutions, those of one after those of the one before."""
+        count, width = len(row), len(rules.template)
+        places = _Places(self, solutions)
+        columns = [np.empty((count, width), np.int64) for _ in range(3)]
+        good = np.empty((count, width), np.bool_)
+        for k, pattern in enumerate(rules.template):
+            good[:, k] = True
+            for column, part, place in zip(columns, pattern, "spo", strict=True):
+                column[:, k] = places.ids(part)
+                good[:, k] &= places.fits(part, place)
+        self._solutions += count
+        s, p, o = (column.ravel() for column in columns)
+        let = good.ravel()
+        if len(np.unique(row)) < count:
+            let = let & _first(np.repeat(row, width), s, p, o, let)
+        of = np.repeat(np.arange(count), width)[let]
+        s, p, o = s[let], p[let], o[let]
+        since, stamps = times
+        wanted = self.reading.wanted
+        kept = None if wanted is None else np.flatnonzero(wanted.mask(p))
+        at = of if kept is None else of[kept]
+        if kept is not None:
+            s, p, o = s[kept], p[kept], o[kept]
+        rejected = self.reading.checked([*rejects, *self.reading.taken()])
+        return Chunk(
+            *(s, p, o, None if since is None else since[at], stamps[of], kept),
+            *(positions[row[of]], len(of) + len(rejected), rejected),
+            lambda k: item(int(row[of[k]])),
+            (Origin(self.reading.name, self.reading.unit),),
+        )
+
+    def new_nodes(self, label: str, count: int) -> IntArray:
+        """A blank node for each solution."""
+        first, scope = self._solutions, self.reading.scope
+        texts = [f"_:{label}.{k}" for k in range(first, first + count)]
+        return self.reading.terms.encode(texts, scope)
+
+
+class _Places:
+    """The terms in the places of the template, each worked out once."""
+
+    def __init__(self, making: Making, solutions: Batch) -> None:
+        self._making, self._solutions = making, solutions
+        self._terms = making.reading.terms
+        self._ids: dict[Term | Variable, IntArray] = {}
+        self._sorts: dict[Variable, Any] = {}
+
+    def ids(self, part: Term | Variable) -> IntArray:
+        """The ids of a part of a pattern, by solution."""
+        if part not in self._ids:
+            count = len(self._solutions)
+            if isinstance(part, Variable):
+                self._ids[part] = self._solutions.column(part.name)
+            elif isinstance(part, BlankNode):
+                self._ids[part] = self._making.new_nodes(part.label.strip("."), count)
+            else:
+                self._ids[part] = np.full(count, self._terms.id_of(part, keep=True))
+        return self._ids[part]
+
+    def fits(self, part: Term | Variable, place: str) -> BoolArray | bool:
+        """Where it can stand in a place of a triple."""
+        if not isinstance(part, Variable):
+            return not (isinstance(part, Literal) and place == "s") and (
+                place != "p" or isinstance(part, IRI)
+            )
+        if part not in self._sorts:
+            self._sorts[part] = self._terms.sorts(self.ids(part))
+        sorts = self._sorts[part]
+        found: BoolArray = sorts != UNBOUND
+        if place == "p":
+            found = sorts == IRI_NODE
+        elif place == "s":
+            found &= sorts != LITERAL
+        return found
+
+
+def _first(row: IntArray, s: IntArray, p: IntArray, o: IntArray, among: BoolArray) -> BoolArray:
+    """Which triples are the first of their kind in their row: what a row gives is a graph."""
+    index = np.flatnonzero(among)
+    _, first = np.unique(np.stack([row, s, p, o])[:, index], axis=1, return_index=True)
+    found = np.zeros(len(row), np.bool_)
+    found[index[first]] = True
+    return found
+
+
+def _beside(reading: Reading, file: str | None) -> dict[str, Term | None]:
+    """What is bound beside the columns: the stream and the file, where there are any."""
+    name = reading.stream
+    named = name.startswith("<") and name.endswith(">")
+    inside = file is not None and file != "standard input"
+    return {
+        STREAM: IRI(name[1:-1]) if named else None,
+        FILE: Literal(os.path.basename(file)) if inside and file else None,
+    }
+
+
+def _lexical(text: str | None) -> str | None:
+    """The text of a plain string; another term as it is written."""
+    if text is not None and text[:1] == '"' and text[-1:] == '"':
+        return unescape(text[1:-1]) if "\\" in text else text[1:-1]
+    return text
+
+
+def _shown(value: object) -> object:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value

@@ -1,0 +1,107 @@
+"""Packed files: gzip and Zstandard, unpacked as they are read.
+
+A packed file may break off: its copy was interrupted, its disk was full. What could be unpacked is
+given, then there is an end, and `broken` says why it is none.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from typing import IO, Any
+
+import pyarrow as pa
+
+from streamsparql.errors import SourceError
+
+_PART = 1 << 16
+_TOO_SOON = re.compile("too soon|[Tt]runcated")
+
+
+class Packed(io.RawIOBase):
+    """The content of a packed file, as a raw file that can be buffered."""
+
+    kind = ""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file = file
+        self._any = False
+        self.broken: str | None = None
+        """Why there is no more, where that is not because there is no more."""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills the buffer, as far as there is anything."""
+        if self.broken is not None:
+            return 0
+        try:
+            data = self._unpacked(len(buffer))
+        except (OSError, zlib.error) as error:
+            if not self._any and not _TOO_SOON.search(str(error)):
+                raise SourceError(
+                    f"{getattr(self._file, 'name', 'the file')} cannot be unpacked as"
+                    f" {self.kind}: {error}"
+                ) from error
+            self.broken = str(error)
+            return 0
+        self._any = self._any or bool(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _unpacked(self, most: int) -> bytes:
+        """Some bytes of the content; none at its end."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Closes the file below, too."""
+        self._file.close()
+        super().close()
+
+
+class Gzip(Packed):
+    """What gzip packed, one member after the other."""
+
+    kind = "gzip"
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file)
+        self._member = zlib.decompressobj(wbits=31)
+        self._packed = b""
+        self._begun = False
+
+    def _unpacked(self, most: int) -> bytes:
+        while True:
+            if self._member.eof:
+                self._packed = self._member.unused_data.lstrip(b"\0")
+                self._member = zlib.decompressobj(wbits=31)
+                self._begun = False
+            if not self._packed:
+                self._packed = self._file.read(_PART)
+            if not self._packed:
+                if self._begun:
+                    raise OSError("the compressed data end too soon")
+                return b""
+            self._begun = True
+            data = self._member.decompress(self._packed, most)
+            self._packed = self._member.unconsumed_tail
+            if data:
+                return data
+
+
+class Zstandard(Packed):
+    """What zstd packed; small parts are taken at a time, for one that fails is lost."""
+
+    kind = "Zstandard"
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file)
+        self._stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+
+    def _unpacked(self, most: int) -> bytes:
+        found: bytes = self._stream.read(min(most, 1 << 12))
+        return found
