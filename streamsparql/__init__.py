@@ -24,14 +24,18 @@ from streamsparql.errors import (
 )
 
 if TYPE_CHECKING:
+    from streamsparql.analysis import Analysis
     from streamsparql.data import inputs
     from streamsparql.live import Live
     from streamsparql.query import Query, compile
     from streamsparql.results import Result, Row
+    from streamsparql.sources.mapping import mapped
+    from streamsparql.windpark import wind_park
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Analysis",
     "EngineError",
     "Live",
     "Query",
@@ -44,15 +48,20 @@ __all__ = [
     "UnsupportedFeature",
     "compile",
     "inputs",
+    "mapped",
+    "wind_park",
 ]
 
 _HOMES = {
+    "Analysis": "analysis",
     "Live": "live",
     "Query": "query",
     "Result": "results",
     "Row": "results",
     "compile": "query",
     "inputs": "data",
+    "mapped": "sources.mapping",
+    "wind_park": "windpark",
 }
 """The modules of the names that are loaded late."""
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from streamsparql.engine import Execution, Given, reporting, reports
+from streamsparql.engine import Execution, Given, Reporting, reporting, reports
 from streamsparql.errors import EngineError
 from streamsparql.physical.access import Always
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
@@ -17,7 +19,7 @@ from streamsparql.physical.distinct import Coalesce
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.order import sort_keys
-from streamsparql.sources import Reject
+from streamsparql.sources import Mapped, Reject
 from streamsparql.terms import to_rdflib
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from rdflib.term import Identifier
 
     from streamsparql.query import Query
+    from streamsparql.replay import Replay
+    from streamsparql.sinks import Layout
 
 TRIPLE_NAMES = ("subject", "predicate", "object")
 
@@ -124,12 +128,12 @@ class Shape:
         columns = [list(part.columns.values()) for part in parts]
         made = {name: self._written([c[k] for c in columns]) for k, name in enumerate(self.names)}
         starts = pa.chunked_array([part.start for part in parts])
-        if reports:
-            (name,) = time_columns(self.names, "instant")
-            return pa.table({**made, name: starts})
-        ends = pa.chunked_array([part.end for part in parts])
-        start, end = time_columns(self.names, "start", "end")
-        return pa.table({**made, start: starts, end: ends})
+        times = [starts] if reports else [starts, pa.chunked_array([p.end for p in parts])]
+        return pa.table({**made, **dict(zip(self.time_names(reports), times, strict=True))})
+
+    def time_names(self, reports: bool) -> tuple[str, ...]:
+        """How the columns of times are called."""
+        return time_columns(self.names, *(("instant",) if reports else ("start", "end")))
 
     def _written(self, parts: Sequence[IntArray]) -> pa.DictionaryArray | pa.ChunkedArray:
         """A column with each term written once."""
@@ -182,6 +186,9 @@ class Result:
     their multiplicity is k or more.
     """
 
+    _partly = False
+    """Whether somebody began to take rows and did not come to the end."""
+
     def __init__(self, query: Query, given: Given, replayable: bool) -> None:
         self._query, self._given = query, given
         self._replayable = replayable
@@ -197,7 +204,7 @@ class Result:
         if self._started or self._run.ranking is not None:
             yield from self._shape.rows(self._canonical())
             return
-        self._started = True
+        self._started = self._partly = True
         ready, given = Heap(self._run.sink.names), 0
         for batch in self._source:
             ready.push(batch)
@@ -237,6 +244,64 @@ class Result:
         plain = [table[n].cast(pa.string()) if n in names else table[n] for n in table.column_names]
         frame: pd.DataFrame = pa.table(plain, names=table.column_names).to_pandas()
         return frame
+
+    def write(
+        self,
+        target: str | os.PathLike[str] | IO[Any],
+        format: str | None = None,  # noqa: A002 -- the public name
+        *,
+        report: str | None = None,
+        every: int | None = None,
+        timestamps: str | None = None,
+    ) -> int:
+        """Writes the rows to a file, or those of reports where they are asked for; how many.
+
+        The format is table, csv, jsonl, nq (of triples) or parquet; without one it is what the
+        file's extension says (`.gz` and `.zst` after it pack), and a table for an open file.
+        `timestamps` are ms, iso (UTC) or local. Rows go out as they become known.
+
+        >>> import streamsparql, sys
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> result = streamsparql.compile(text).run([("<a>", "<p>", '"1"', 3)])
+        >>> result.write(sys.stdout, "jsonl")
+        {"o": {"type": "literal", "value": "1"}, "start": 3, "end": 10}
+        1
+        """
+        from streamsparql.sinks import open_sink
+
+        wanted = None
+        if report is not None or every is not None:
+            wanted = reporting(self._query, report, every)
+        tables, layout = self._written(wanted, timestamps)
+        first = next(tables, None)  # what fails at once leaves an older file alone
+        count = 0
+        with open_sink(target, format, layout) as sink:
+            for table in chain(() if first is None else (first,), tables):
+                sink.write(table)
+                count += len(table)
+        return count
+
+    def _written(
+        self, wanted: Reporting | None, timestamps: str | None
+    ) -> tuple[Iterator[pa.Table], Layout]:
+        """The tables to be written, and their layout."""
+        from streamsparql.replay import Replay, in_order, layout_of
+
+        if not self._started and self._replayable:
+            replay = Replay(self._query, self._given, report=wanted, beside=self._run)
+            layout = layout_of(self._query, replay.shape, wanted is not None, timestamps)
+            return self._replayed(replay), layout
+        if wanted is None:
+            layout = layout_of(self._query, self._shape, False, timestamps)
+            return iter([self._shape.table([self._canonical()], False)]), layout
+        shape, parts, _ = self._reported(wanted.kind, wanted.every)
+        rows = in_order(shape, Batch.concat(parts))
+        return iter([shape.table([rows], True)]), layout_of(self._query, shape, True, timestamps)
+
+    def _replayed(self, replay: Replay) -> Iterator[pa.Table]:
+        """What a replay gives; at its end it is known what was late."""
+        yield from replay.tables()
+        self._late = [*self._run.rejects, *replay.drain()]
 
     @property
     def late(self) -> list[Reject]:
@@ -293,6 +358,7 @@ class Result:
         self._started = True
         for _ in self._source:
             pass
+        self._partly = False
         parts = self._run.parts
         if len(parts) != 1:
             parts[:] = [Batch.concat(parts, self._run.sink.names).ordered()]
@@ -328,5 +394,6 @@ def replayable(given: Given) -> bool:
 
 def _read_once(source: Any) -> bool:
     """Whether a source is used up when it is read: an iterator, an open file, standard input."""
+    source = source.source if isinstance(source, Mapped) else source
     standard_input = isinstance(source, str) and source == "-"
     return standard_input or isinstance(source, Iterator) or hasattr(source, "read")

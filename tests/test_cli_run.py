@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import pyarrow
+import pyarrow.parquet as parquet
 import pytest
 
+from streamsparql.cli import main
 from streamsparql.query import Query
 
 ROOT = Path(__file__).parents[1]
@@ -24,6 +33,7 @@ FROM = f"FROM STREAM <{WIND}> WINDOW RANGE 10 SECOND SLIDE 5 SECOND\n"
 MEAN = f"{PREFIX}SELECT ?t (AVG(?v) AS ?mean) {FROM} WHERE {{ ?t :speed ?v }} GROUP BY ?t"
 FAST = f"{PREFIX}CONSTRUCT {{ ?t :fast ?v }} {FROM} WHERE {{ ?t :speed ?v FILTER(?v > 5) }}"
 ANY = f"{PREFIX}ASK {FROM} WHERE {{ ?t :speed ?v FILTER(?v > 5) }}"
+SUMMARY = re.compile(r"[0-9,]+ items?: [0-9,]+ used.*, 0 late, 0 rejected; [0-9,]+ rows? in .*s\n")
 ITEMS = (("a", 6, 1_000), ("a", 8, 4_000), ("b", 5, 12_000))
 
 
@@ -41,7 +51,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(cwd: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    cwd: Path, *arguments: str, text: str = "", zone: str = "UTC"
+) -> subprocess.CompletedProcess[str]:
     """Runs `python -m streamsparql run` in the folder."""
     return subprocess.run(
         [sys.executable, "-m", "streamsparql", "run", *arguments],
@@ -49,15 +61,16 @@ def run(cwd: Path, *arguments: str, text: str = "") -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TZ": zone},
         timeout=120,
     )
 
 
-def printed(cwd: Path, *arguments: str, text: str = "") -> list[str]:
+def printed(cwd: Path, *arguments: str, text: str = "", zone: str = "UTC") -> list[str]:
     """What it prints, when nothing is wrong."""
-    done = run(cwd, *arguments, text=text)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = run(cwd, *arguments, text=text, zone=zone)
+    assert done.returncode == 0
+    assert SUMMARY.fullmatch(done.stderr), done.stderr
     return done.stdout.splitlines()
 
 
@@ -66,11 +79,48 @@ def printed(cwd: Path, *arguments: str, text: str = "") -> list[str]:
 
 def test_a_table_is_aligned_and_shortens_iris(folder):
     assert printed(folder, "mean.rq", "--stream", f"{WIND}=wind.nq") == [
-        "?t  ?mean  start    end",
-        ":a      6   1000   4000",
-        ":a      7   4000  10000",
-        ":b      5  12000  20000",
+        "start    end  ?t  ?mean",
+        " 1000   4000  :a      6",
+        " 4000  10000  :a      7",
+        "12000  20000  :b      5",
     ]
+
+
+def test_times_are_milliseconds_or_utc_or_local(folder):
+    """A table shows what people read, the others what programs do, unless told else."""
+    (folder / "today.nq").write_text(quad("a", 6, 1_772_352_000_250))
+    given = ("mean.rq", "--stream", "today.nq")
+    assert printed(folder, *given) == [
+        "start (UTC)              end                  ?t  ?mean",
+        "2026-03-01 08:00:00.250  2026-03-01 08:00:10  :a      6",
+    ]
+    assert (
+        printed(folder, *given, "--timestamps", "ms")[0]
+        == "        start            end  ?t  ?mean"
+    )
+    csv = (*given, "--output", "csv")
+    assert printed(folder, *csv)[1].endswith(",1772352000250,1772352010000")
+    lines = printed(folder, *csv, "--timestamps", "iso")
+    assert lines[1].endswith(",2026-03-01T08:00:00.250Z,2026-03-01T08:00:10Z")
+    lines = printed(folder, *csv, "--timestamps", "local", zone="Asia/Kolkata")
+    assert lines[1].endswith(",2026-03-01T13:30:00.250+05:30,2026-03-01T13:30:10+05:30")
+    lines = printed(folder, *given, "--output", "jsonl", "--timestamps", "iso")
+    assert json.loads(lines[0])["end"] == "2026-03-01T08:00:10Z"
+
+
+def test_a_file_s_extension_is_its_format(folder):
+    given = ("mean.rq", "--stream", "wind.nq")
+    for name in ("out.csv", "out.jsonl.gz", "out.parquet", "out.csv.zst", "out.txt"):
+        assert printed(folder, *given, "-o", name) == []
+    assert (folder / "out.csv").read_text().startswith("t,mean,start,end\n")
+    assert len(gzip.decompress((folder / "out.jsonl.gz").read_bytes()).splitlines()) == 3
+    assert (folder / "out.txt").read_text().startswith("start")
+    table = parquet.read_table(folder / "out.parquet")
+    assert table.column_names == ["t", "mean", "start", "end"]
+    assert table["end"].to_pylist() == [4000, 10000, 20000]
+    assert table["t"].to_pylist()[0] == "<http://example.org/a>"
+    with pyarrow.CompressedInputStream(str(folder / "out.csv.zst"), "zstd") as file:
+        assert file.read() == (folder / "out.csv").read_bytes()
 
 
 def test_csv_has_values(folder):
@@ -112,8 +162,8 @@ def test_all_kinds_of_terms_and_none(folder):
     ]
     assert found[1]["o"]["xml:lang"] == "fr"
     table = printed(folder, "terms.rq", "--stream", "s=terms.nq")
-    assert table[0].split() == ["?o", "?end", "start", "end_"]
-    assert table[1].split() == ['"a\\nb"', "0", "1"]
+    assert table[0].split() == ["start", "end_", "?o", "?end"]
+    assert table[1].split() == ["0", "1", '"a\\nb"']
 
 
 def test_triples_can_be_a_source_again(folder):
@@ -126,15 +176,15 @@ def test_triples_can_be_a_source_again(folder):
         f'<http://example.org/a>,<http://example.org/x>,"""8""^^<{INTEGER}>",4000,10000',
     ]
     again = printed(folder, "-", "--stream", "fast.csv", text=text)
-    assert {line.split()[2] for line in again[1:]} == {"6", "8"}
+    assert {line.split()[4] for line in again[1:]} == {"6", "8"}
 
 
 def test_ask_has_answers(folder):
     lines = printed(folder, "any.rq", "--stream", "wind.nq")
     assert [line.split() for line in lines] == [
-        ["answer", "start", "end"],
-        ["true", "1000", "10000"],
-        ["false", "10000", "…"],
+        ["start", "end", "answer"],
+        ["1000", "10000", "true"],
+        ["10000", "…", "false"],
     ]
     lines = printed(folder, "any.rq", "--stream", "wind.nq", "--output", "jsonl")
     assert json.loads(lines[1]) == {"answer": False, "start": 10000, "end": None}
@@ -194,16 +244,21 @@ def test_what_is_late_or_bad_is_told(folder):
         file.write("so what\n" * 3 + quad("b", 5, 2_000))
     done = run(folder, "mean.rq", "--stream", "wind.nq")
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 4)
-    assert done.stderr.splitlines() == [
-        "4 items are not part of the answer:",
-        *(f"  <{WIND}>, {n}: this is no line of N-Quads: 'so what'" for n in (4, 5, 6)),
-        "  … and 1 more",
+    said, *rejects = done.stderr.splitlines()
+    assert said.startswith("7 items: 3 used, 1 late, 3 rejected; 3 rows in ")
+    assert rejects == [
+        *(f"  wind.nq, line {n}: this is no line of N-Quads: 'so what'" for n in (4, 5, 6)),
+        "  … and 1 more: --rejects FILE has them all",
     ]
     done = run(folder, "mean.rq", "--stream", "wind.nq", "--max-delay", "10s")
-    assert done.stderr.startswith("3 items")
+    assert done.stderr.startswith("7 items: 4 used, 0 late, 3 rejected")
+    run(folder, "mean.rq", "--stream", "wind.nq", "--rejects", "bad.jsonl")
+    *_, last = map(json.loads, (folder / "bad.jsonl").read_text().splitlines())
+    assert (last["source"], last["position"], last["reason"]) == ("wind.nq", 7, "late by 10000 ms")
+    assert run(folder, "mean.rq", "--stream", "wind.nq", "--quiet").stderr == ""
     done = run(folder, "mean.rq", "--stream", "wind.nq", "--strict", "-o", "out.txt")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"streamsparql: <{WIND}>, 4: this is no line of N-Quads: 'so what'\n"
+    assert done.stderr == "streamsparql: wind.nq, line 4: this is no line of N-Quads: 'so what'\n"
 
 
 @pytest.mark.parametrize(
@@ -216,11 +271,19 @@ def test_what_is_late_or_bad_is_told(folder):
         (["mean.rq", "--stream", "wind.nq", "--named", "urn:x=wind.nq"], 1, "the graph <urn:x>"),
         (["mean.rq", "--stream", "wind.nq", "--named", "wind.nq"], 2, "write IRI=FILE"),
         (["mean.rq", "--stream", f"{WIND}="], 2, "no file is given"),
-        (["mean.rq", "--stream", "wind.nq", "--stream", "wind.nq"], 2, "given twice"),
+        (["mean.rq", "--stream", "wind.nq", "--stream", "wind.nq"], 2, "this file twice"),
         (["mean.rq", "--stream", "wind.nq", "--output", "nq"], 2, "nq is for triples"),
         (["mean.rq", "--stream", "wind.nq", "--every", "1x"], 2, "'1x' is no duration"),
         (["mean.rq", "--stream", "wind.nq", "--slabs", "0"], 2, "no number of slabs"),
         (["mean.rq", "--stream", "wind.nq", "--slabs", "3"], 2, "goes with --engine spark"),
+        (["mean.rq", "--stream", "wind.nq", "-o", "rows.nq"], 2, "nq is for triples"),
+        (["mean.rq", "--stream", "wind.nq", "--output", "parquet"], 2, "goes with -o FILE"),
+        (["mean.rq", "--stream", "wind.nq", "--rejects", "no/bad"], 1, "cannot write no/bad"),
+        (
+            ["mean.rq", "--stream", "wind.nq", "--emit", "eager", "--every", "1s"],
+            2,
+            "reports are final",
+        ),
         (["gone.rq", "--stream", "wind.nq"], 1, "gone.rq: cannot be read"),
     ],
 )
@@ -254,30 +317,83 @@ def test_a_reader_that_has_gone_is_no_error(folder):
     assert (len(done.stdout.splitlines()), done.stderr) == (2, "")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
-def test_an_interrupt_is_quiet_and_rows_come_before_the_end(folder):
+def test_a_row_comes_when_it_ends_or_at_once_in_pieces(folder):
+    """Standard input is endless: what is known is there to be read while it waits for more."""
+    text = "".join(quad("a", 5, t) for t in range(1_000, 16_000, 1_000))
+    for emit in ("final", "eager"):
+        with live(folder, "--output", "csv", "--emit", emit) as running:
+            running.stdin.write(text)
+            running.stdin.flush()
+            assert running.stdout.readline() == "t,mean,start,end\n"
+            rows = [running.stdout.readline()] if emit == "eager" else []
+            running.stdin.write(quad("a", 6, 40_000))
+            running.stdin.flush()
+            rows += [running.stdout.readline()]  # while standard input is open
+            running.stdin.close()
+            rows += running.stdout.readlines()
+            assert running.wait(30) == 0
+        cells = [row.rstrip().split(",")[1:] for row in rows]
+        assert (cells[0][:2], cells[-1]) == (["5", "1000"], ["6", "40000", "50000"])
+        assert (len(cells) > 2) == (emit == "eager")
+
+
+@contextmanager
+def live(folder: Path, *arguments: str) -> Iterator[Any]:
+    """The command with a stream that comes from here, as it runs."""
     command = [sys.executable, "-m", "streamsparql", "run", "mean.rq", "--stream", "-"]
-    running = subprocess.Popen(
-        [*command, "--output", "csv"],
+    with subprocess.Popen(
+        [*command, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    with running:
-        assert running.stdin is not None
-        assert running.stdout is not None
-        assert running.stderr is not None
-        running.stdin.write("".join(quad("a", t // 100, 100 * t) for t in range(1_000)))
+    ) as running:
+        yield running
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_gives_out_what_is_known_and_says_how_far_that_is(folder, number):
+    """What was cut short is the same as what a run until then gives."""
+    items = "".join(quad("a", t // 100, 100 * t) for t in range(1_000))
+    with live(folder, "--output", "csv") as running:
+        running.stdin.write(items)
         running.stdin.flush()
-        assert running.stdout.readline() == "t,mean,start,end\n"
-        assert running.stdout.readline().startswith("http://example.org/a,0,0,")
-        time.sleep(0.1)
-        running.send_signal(signal.SIGINT)
-        assert running.wait(30) == 130
-        assert running.stderr.read() == ""
+        lines = [running.stdout.readline(), running.stdout.readline()]
+        time.sleep(0.2)
+        running.send_signal(number)
+        assert running.wait(30) == 128 + number
+        said = running.stderr.read()
+        lines += running.stdout.readlines()
+    known = re.match(r"interrupted, complete up to ([0-9,]+) ms: 1,000 items", said)
+    assert known, said
+    (folder / "all.nq").write_text(items)
+    until = known[1].replace(",", "")
+    given = ("mean.rq", "--stream", "all.nq", "--output", "csv", "--until", until)
+    assert sorted(map(str.rstrip, lines)) == sorted(printed(folder, *given))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_an_interrupt_before_anything_came_has_nothing_to_give(folder, monkeypatch, capsys):
+    reader, writer = os.pipe()
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt() -> None:
+        while signal.getsignal(signal.SIGINT) is before:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    with os.fdopen(writer, "w"), os.fdopen(reader) as standard_input:
+        monkeypatch.setattr(sys, "stdin", standard_input)
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        assert main(["run", str(folder / "mean.rq"), "--stream", "-"]) == 130
+        thread.join()
+    assert capsys.readouterr().err.startswith("interrupted, complete up to nothing: 0 items")
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 # -- Spark -----------------------------------------------------------------------------------------
@@ -291,4 +407,6 @@ def test_spark_answers_the_same_and_is_quiet(folder):
     """The session is made for the command, and says nothing where no terminal shows it."""
     given = ("mean.rq", "--stream", "wind.nq", "--output", "csv")
     spark = ("--engine", "spark", "--master", "local[1]", "--slabs", "2")
-    assert printed(folder, *given, *spark) == printed(folder, *given)
+    done = run(folder, *given, *spark)
+    assert done.stdout.splitlines() == printed(folder, *given)
+    assert re.fullmatch(r"3 rows; 0 late or rejected; .* s\n", done.stderr), done.stderr

@@ -1,4 +1,4 @@
-"""The command line: `streamsparql explain`, `check`, `run` and `prepare`.
+"""The command line: `streamsparql run`, `explain`, `check`, `demo`, `prepare`, `completion`.
 
 Exit status: 0 fine, 1 the query or the input is wrong, 2 the command line is wrong. What is asked
 for goes to standard output, errors to standard error; a user's mistake never shows a traceback.
@@ -12,11 +12,18 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
-from streamsparql import __version__
-from streamsparql.cli import queries, runs
-from streamsparql.cli.options import DIALECTS, UsageError
+from streamsparql.cli import completion, demo, queries, runs, spark
+from streamsparql.cli.options import DIALECTS, Help, UsageError
 from streamsparql.cli.queries import FORMATS, STAGES
+from streamsparql.cli.version import Version
 from streamsparql.errors import StreamSparqlError
+
+EXAMPLES = """\
+examples:
+  streamsparql demo                             a wind park, to see what this is
+  streamsparql run query.rq --stream wind.nq    answers
+  streamsparql explain query.rq                 how a query is read, and its plan
+  streamsparql COMMAND --help                   the options of a command"""
 
 __all__ = ["DIALECTS", "FORMATS", "STAGES", "main"]
 
@@ -60,13 +67,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="streamsparql",
         description="SPARQL over streams: what a query means, and what it answers.",
-        epilog="QUERY is a file, or - for standard input.",
+        epilog=EXAMPLES,
+        formatter_class=Help,
     )
     parser.set_defaults(name=parser.prog)
-    parser.add_argument("--version", action="version", version=f"streamsparql {__version__}")
+    parser.add_argument("--version", action=Version, help="versions of this, Python, Spark, Java")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    runs.add_run(commands)
     queries.add_explain(commands)
     queries.add_check(commands)
-    runs.add_run(commands)
-    runs.add_prepare(commands)
+    demo.add_demo(commands)
+    spark.add_prepare(commands)
+    completion.add_completion(commands, parser)
     return parser

@@ -23,17 +23,25 @@ class UsageError(StreamSparqlError):
     """The command line is wrong in a way that its parser cannot see."""
 
 
-def compile_options(parser: argparse.ArgumentParser) -> None:
-    """The options of a command that compiles a query."""
-    group = parser.add_argument_group("how the query is read")
-    group.add_argument("--dialect", choices=DIALECTS, default="auto", help="default: auto")
-    group.add_argument("--base", metavar="IRI", help="resolves relative IRIs")
-    group.add_argument(
-        "--origin", metavar="T", type=moment, default=0, help="where window grids start; default: 0"
-    )
-    group.add_argument(
-        "--pedantic", action="store_true", help="constructs of another dialect are errors"
-    )
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help that fits a screen: descriptions as they are written, one line for each option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=25)
+
+
+def compile_options(parser: argparse.ArgumentParser, query: str | None = None) -> None:
+    """The options of a command that compiles a query; with the query itself, and help, if told."""
+    group = parser.add_argument_group("query" if query else "how the query is read")
+    add = group.add_argument
+    if query:
+        add("query", metavar="QUERY", help=query)
+        add("-h", "--help", action="help", help="show this, and exit")
+    names = ", ".join(DIALECTS[1:])
+    add("--dialect", choices=DIALECTS, metavar="NAME", default="auto", help=names)
+    add("--base", metavar="IRI", help="resolves relative IRIs")
+    add("--origin", metavar="T", type=moment, default=0, help="where windows' grids start")
+    add("--pedantic", action="store_true", help="constructs of another dialect are errors")
 
 
 def compiled(name: str, options: argparse.Namespace) -> Query:
@@ -41,19 +49,23 @@ def compiled(name: str, options: argparse.Namespace) -> Query:
     from streamsparql.query import compile
 
     options.name = "standard input" if name == "-" else name
-    try:
-        text = (_standard_input() if name == "-" else Path(name).read_bytes()).decode("utf-8")
-    except OSError as error:
-        raise StreamSparqlError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise StreamSparqlError(f"is not UTF-8 text (byte {error.start})") from None
     return compile(
-        text,
+        text_of(name),
         dialect=options.dialect,
         base=options.base,
         origin=options.origin,
         pedantic=options.pedantic,
     )
+
+
+def text_of(name: str) -> str:
+    """The text in a file, or in standard input where the name is `-`."""
+    try:
+        return (_standard_input() if name == "-" else Path(name).read_bytes()).decode("utf-8")
+    except OSError as error:
+        raise SourceError(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SourceError(f"is not UTF-8 text (byte {error.start})") from None
 
 
 def _standard_input() -> bytes:
@@ -102,33 +114,45 @@ def moment(text: str) -> int:
         ) from None
 
 
-def sources(given: Sequence[str], names: Sequence[str], what: str) -> dict[str, str]:
-    """The sources by IRI, of `IRI=FILE` as options have them. A sole name can be left out.
+def sources(given: Sequence[str], names: Sequence[str], what: str) -> dict[str, list[str]]:
+    """The files by IRI, of `IRI=FILE` as options have them. A sole name can be left out.
 
     Both IRIs and files may have an equals sign: what the query names decides.
 
     >>> sources(["http://e.org/?a=b=x.nq"], ["http://e.org/?a=b"], "stream")
-    {'http://e.org/?a=b': 'x.nq'}
-    >>> sources(["x.nq"], ["http://e.org/s"], "stream")
-    {'http://e.org/s': 'x.nq'}
+    {'http://e.org/?a=b': ['x.nq']}
+    >>> sources(["x.nq", "y.nq"], ["http://e.org/s"], "stream")
+    {'http://e.org/s': ['x.nq', 'y.nq']}
     """
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for text in given:
-        name, file = _split(text, names, what)
+        name, file = _named(text, names, what)
         if not file:
             raise UsageError(f"--{what} {text}: no file is given")
-        if name in found:
-            raise UsageError(f"--{what} {text}: the {what} <{name}> is given twice")
-        found[name] = file
+        files = found.setdefault(name, [])
+        if file in files:
+            raise UsageError(f"--{what} {text}: the {what} <{name}> is given this file twice")
+        files.append(file)
     return found
 
 
-def _split(text: str, names: Sequence[str], what: str) -> tuple[str, str]:
+def split(text: str, names: Sequence[str]) -> tuple[str, str] | None:
+    """The name before the equals sign and what follows, where it is one of the names.
+
+    >>> split("<urn:s>=x.nq", ["urn:s"]), split("x.nq", ["urn:s"])
+    (('urn:s', 'x.nq'), None)
+    """
     for name in sorted(names, key=len, reverse=True):
         for written in (f"{name}=", f"<{name}>="):
             if text.startswith(written):
                 return name, text[len(written) :]
-    if len(names) == 1 and ("=" not in text or Path(text).exists()):
+    return None
+
+
+def _named(text: str, names: Sequence[str], what: str) -> tuple[str, str]:
+    if found := split(text, names):
+        return found
+    if len(names) == 1 and what == "stream" and ("=" not in text or Path(text).exists()):
         return names[0], text
     name, equals, file = text.partition("=")
     if equals:
@@ -137,4 +161,7 @@ def _split(text: str, names: Sequence[str], what: str) -> tuple[str, str]:
         if what == "stream":
             raise SourceError(f"the query does not read the stream <{name}>, but {known or 'none'}")
         return name, file
+    if what == "stream" and names:
+        known = ", ".join(f"<{known}>" for known in names)
+        raise UsageError(f"--{what} {text}: write IRI=FILE, for the query reads {known}")
     raise UsageError(f"--{what} {text}: write IRI=FILE")

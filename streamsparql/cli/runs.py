@@ -1,226 +1,159 @@
-"""The commands that read data: `run` and `prepare`."""
+"""The command `run`: a query's answers, written as they become known."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
-from itertools import chain, dropwhile, islice
 from typing import IO, TYPE_CHECKING, Any
 
+from streamsparql.cli.data import TIMES, check_data, data_options, engine, given
+from streamsparql.cli.interrupts import Interrupts, Waiting
 from streamsparql.cli.options import (
     Commands,
+    Help,
     UsageError,
     compile_options,
     compiled,
     duration,
-    moment,
-    sources,
 )
-from streamsparql.errors import EngineError, SourceError, StreamSparqlError
+from streamsparql.cli.summary import Progress, Summary
+from streamsparql.errors import EngineError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from streamsparql.query import Query
-    from streamsparql.sources import Reject
 
-OUTPUTS = ("table", "csv", "jsonl", "nq")
+OUTPUTS = ("table", "csv", "jsonl", "nq", "parquet")
+STYLES = ("ms", "iso", "local")
 REPORTS = ("rstream", "istream", "dstream")
-_SHOWN_REJECTS = 3
-_T = "T is milliseconds since 1970 or a time as 2026-01-31T12:00:00Z, DUR as 500ms, 10s, 5m, 1h."
-_MASTER = "Spark's master: local[2], spark://host:7077, yarn, sc://host; default: all cores here"
+EXAMPLES = f"""\
+{TIMES}
+examples:
+  streamsparql run query.rq --stream wind.nq --graph turbines.ttl
+  streamsparql run query.rq --stream wind.csv --report rstream --every 10m
+  tail -f wind.nq | streamsparql run query.rq --stream - --emit eager"""
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     """Adds the command `run`."""
     parser = commands.add_parser(
         "run",
-        help="answer a query over files",
-        description=f"Answers a query over files. {_T}",
-        epilog="example: streamsparql run query.rq --stream http://example.org/wind=wind.nq",
+        help="answer a query over files or standard input",
+        usage="%(prog)s QUERY [--stream [IRI=]FILE ...] [OPTION ...]",
+        description="Answers a query over files, folders or standard input.",
+        epilog=EXAMPLES,
+        formatter_class=Help,
+        add_help=False,
     )
-    add = parser.add_argument
-    add("query", metavar="QUERY", help="a file, or - for standard input")
-    repeated = partial(add, metavar="IRI=FILE", action="append", default=[])
-    repeated("--stream", help="a stream; IRI= may be left out where there is one")
-    add("--graph", metavar="FILE", help="the static default graph")
-    repeated("--named", help="a static graph")
-    add("--engine", choices=("embedded", "spark"), default="embedded", help="default: embedded")
-    add("--master", metavar="URL", help=_MASTER)
-    add("--slabs", metavar="N", type=_count, help="how many parts Spark cuts time into")
-    add("--report", choices=REPORTS, help="snapshots at instants, not rows with their validity")
+    compile_options(parser, query="a file, or - for standard input")
+    data_options(parser)
+    group = parser.add_argument_group("answers")
+    add = group.add_argument
+    kinds = "rstream, istream or dstream: snapshots at instants"
+    add("--report", choices=REPORTS, metavar="KIND", help=kinds)
     add("--every", metavar="DUR", type=duration, help="from one report to the next")
-    add("--from", dest="start", metavar="T", type=moment, help="results from then on")
-    add("--until", dest="end", metavar="T", type=moment, help="results before then")
-    add("--max-delay", metavar="DUR", type=duration, default=0, help="how late items may come")
-    add("--strict", action="store_true", help="bad or late input is an error")
-    add("--output", choices=OUTPUTS, default="table", help="default: table")
-    add("-o", dest="file", metavar="FILE", help="write there instead of the screen")
-    compile_options(parser)
+    emits = "final (rows as they end) or eager (at once, in pieces)"
+    add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
+    add("--output", choices=OUTPUTS, metavar="FORMAT", help="table, csv, jsonl, nq or parquet")
+    add("--timestamps", choices=STYLES, metavar="STYLE", help="ms, iso (UTC) or local")
+    add("-o", dest="file", metavar="FILE", help="write there; the extension is the format")
+    add("--rejects", metavar="FILE", help="write what was late or bad there, as JSON lines")
+    add("-q", "--quiet", action="store_true", help="no progress, no summary at the end")
     parser.set_defaults(run=_run)
 
 
-def add_prepare(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Adds the command `prepare`."""
-    parser = commands.add_parser(
-        "prepare",
-        help="order files by time, once, for many runs on Spark",
-        description="Writes the items of files in the order of time, as Parquet, with Spark.",
-        epilog="example: streamsparql prepare wind/*.nq -o wind.parquet",
-    )
-    add = parser.add_argument
-    add("source", metavar="FILE", nargs="+", help="files and folders of one stream")
-    add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write")
-    add("--master", metavar="URL", help=_MASTER)
-    add("--max-delay", metavar="DUR", type=duration, help="what comes later than that is late")
-    parser.set_defaults(run=_prepare)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of slabs")
-    return int(text)
-
-
-# -- run -------------------------------------------------------------------------------------------
-
-
 def _run(options: argparse.Namespace) -> int:
-    _check_options(options)
+    check_data(options)
     query = compiled(options.query, options)
     options.name = "streamsparql"
-    if options.output == "nq" and query.form not in ("construct", "describe"):
-        raise UsageError(f"--output nq is for triples, and this is {query.form.upper()}: use jsonl")
-    streams = sources(options.stream, query.streams, "stream")
-    if missing := [name for name in query.streams if name not in streams]:
-        raise SourceError(
-            f"the query reads the stream <{missing[0]}>: give --stream {missing[0]}=FILE"
-        )
-    given: dict[str, Any] = {
-        "streams": streams,
-        "graph": options.graph,
-        "graphs": sources(options.named, query.graphs, "named"),
-        "start": options.start,
-        "end": options.end,
-        "strict": options.strict,
-        "max_delay": options.max_delay,
-    }
-    if options.engine == "embedded":
-        _answer(query, given, options)
-    else:
-        with session(options.master) as spark:
-            given.update(engine="spark", spark=spark, slabs=options.slabs)
-            _answer(query, given, options)
-    return 0
+    _check(options, query)
+    kwargs = given(query, options)
+    with Summary(options.rejects, options.quiet) as summary:
+        if options.engine == "embedded":
+            return _embedded(query, kwargs, options, summary)
+        with engine(options, kwargs) as on_spark:
+            return _on_spark(query, on_spark, options, summary)
 
 
-def _check_options(options: argparse.Namespace) -> None:
-    if options.engine != "spark":
-        for name in ("master", "slabs"):
-            if getattr(options, name) is not None:
-                raise UsageError(f"--{name} goes with --engine spark")
-    files = [options.query, options.graph, *options.stream, *options.named]
-    if sum(file is not None and (file == "-" or file.endswith("=-")) for file in files) > 1:
-        raise UsageError("standard input can be read once: only one of the files can be -")
+def _check(options: argparse.Namespace, query: Query) -> None:
+    if _target(options)[1] == "nq" and query.form not in ("construct", "describe"):
+        raise UsageError(f"nq is for triples, and this is {query.form.upper()}: use jsonl")
+    if options.output == "parquet" and options.file is None:
+        raise UsageError("--output parquet goes with -o FILE")
+    if options.emit == "eager":
+        if options.report is not None or options.every is not None:
+            raise UsageError("--emit is about rows: reports are final when they come")
+        if options.engine == "spark":
+            raise UsageError("--emit eager is for streams that go on, which Spark does not run")
+    if options.file is None and sys.stdout is None:
+        raise EngineError("standard output is closed: name a file with -o")
 
 
-def _answer(query: Query, given: dict[str, Any], options: argparse.Namespace) -> None:
-    """Runs the query and writes what it gives."""
-    from streamsparql.cli.rows import Lines, writers
-
-    result = query.run(**given)
-    lines = Lines(query, result, options.report, options.every)
-    live = any(source == "-" for source in given["streams"].values())
-    rows = iter(lines)
-    first = list(islice(rows, 1))  # a run that fails at once leaves an older file alone
-    with _output(options.file) as file:
-        write = writers[options.output](file, lines)
-        for line in chain(first, rows):
-            write.line(line)
-            if live:
-                write.flush()
-        write.flush()
-    _tell(result.late)
+# -- embedded --------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _output(name: str | None) -> Iterator[IO[str]]:
-    if name is None:
-        if sys.stdout is None:
-            raise EngineError("standard output is closed: name a file with -o")
-        yield sys.stdout
-        return
-    try:
-        with open(name, "w", encoding="utf-8", newline="") as file:
-            yield file
-    except OSError as error:
-        raise StreamSparqlError(f"cannot write {name}: {error.strerror}") from None
+def _embedded(
+    query: Query, kwargs: dict[str, Any], options: argparse.Namespace, summary: Summary
+) -> int:
+    """Runs the query in this process, and writes what becomes known as soon as it does."""
+    from streamsparql.engine import Given, check_given, reporting
+    from streamsparql.replay import Replay, layout_of
+    from streamsparql.sinks import open_sink
+
+    wanted = None
+    if options.report is not None or options.every is not None:
+        wanted = reporting(query, options.report, options.every)
+    streams = check_given(query, kwargs.pop("streams"), kwargs["graphs"])
+    waiting = Waiting.of(streams)
+    data = Given(**{**kwargs, "streams": streams})
+    replay = Replay(
+        query, data, report=wanted, eager=options.emit == "eager", ordered=waiting is None
+    )
+    tables = replay.tables()
+    layout = layout_of(query, replay.shape, wanted is not None, options.timestamps)
+    progress = Progress(options.quiet)
+    with Interrupts(replay.stop, waiting) as interrupts:
+        first = next(tables, None)  # a run that fails at once leaves an older file alone
+        with open_sink(*_target(options), layout) as sink:
+            table = first
+            while table is not None:
+                if len(table):
+                    progress.clear()
+                    sink.write(table)
+                if waiting is not None:
+                    sink.flush()
+                summary.take(replay)
+                progress.show(replay)
+                table = next(tables, None)
+            progress.clear()
+    summary.take(replay)
+    summary.tell(replay.tally, replay.rows, replay.watermark if interrupts.signal else None)
+    return 128 + interrupts.signal if interrupts.signal else 0
 
 
-def _tell(rejects: Sequence[Reject]) -> None:
-    """Says on standard error what of the input is not part of the answer."""
-    if not rejects or sys.stderr is None:
-        return
-    items = "item is" if len(rejects) == 1 else "items are"
-    print(f"{len(rejects):,} {items} not part of the answer:", file=sys.stderr)
-    for reject in rejects[:_SHOWN_REJECTS]:
-        print(f"  {reject}", file=sys.stderr)
-    if len(rejects) > _SHOWN_REJECTS:
-        print(f"  … and {len(rejects) - _SHOWN_REJECTS:,} more", file=sys.stderr)
+def _target(options: argparse.Namespace) -> tuple[str | IO[str], str]:
+    """Where rows go, and in which format."""
+    from streamsparql.sinks import format_of
+
+    if options.file is None:
+        return sys.stdout, options.output or "table"
+    return options.file, options.output or format_of(options.file) or "table"
 
 
 # -- Spark -----------------------------------------------------------------------------------------
 
 
-def _prepare(options: argparse.Namespace) -> int:
-    options.name = "streamsparql"
-    with session(options.master) as spark:
-        from streamsparql.spark import prepare
-
-        made = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
-        _tell(made.rejects)
+def _on_spark(
+    query: Query, kwargs: dict[str, Any], options: argparse.Namespace, summary: Summary
+) -> int:
+    """Runs the query on Spark, and writes all rows once they are there."""
+    result = query.run(**kwargs)
+    target, kind = _target(options)
+    rows = result.write(
+        target,
+        kind,
+        report=options.report,
+        every=options.every,
+        timestamps=options.timestamps,
+    )
+    summary.tell_rejects(result.late, rows)
     return 0
-
-
-@contextmanager
-def session(master: str | None) -> Iterator[SparkSession]:
-    """A session that ends with the command; what Spark raises in it becomes an error of ours."""
-    from streamsparql.spark.sessions import session
-
-    spark = session(master)
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    interrupted = False
-    try:
-        yield spark
-    except PySparkException as error:
-        raise EngineError(f"Spark: {told(str(error))}") from error
-    except Py4JError as error:
-        raise EngineError(f"Spark's Java process does not answer: {told(str(error))}") from error
-    except KeyboardInterrupt:
-        interrupted = True  # the Java process ends with this one
-        raise
-    finally:
-        if not interrupted:
-            with suppress(Exception):
-                spark.stop()
-
-
-def told(message: str) -> str:
-    """What an error of Spark says, without the stack of the worker that raised it.
-
-    >>> told('It failed.\\nTraceback (most recent call last):\\n  File "a", line 1\\nKeyError: 1')
-    'KeyError: 1'
-    >>> told("[PATH_NOT_FOUND] no such path. SQLSTATE: 42K03")
-    '[PATH_NOT_FOUND] no such path. SQLSTATE: 42K03'
-    """
-    lines = [line for line in message.splitlines() if line.strip()]
-    frames = [n for n, line in enumerate(lines) if line.startswith("  File ")]
-    if frames:
-        below = dropwhile(lambda line: line.startswith("  "), lines[frames[-1] :])
-        return "\n".join(below).removeprefix("streamsparql.errors.")
-    return lines[0] if lines else "an error that says nothing"

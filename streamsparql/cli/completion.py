@@ -1,0 +1,164 @@
+"""Shell completion: scripts for bash, zsh and fish, made of the options as the parser has them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from streamsparql.cli.options import Commands, Help
+
+_EXAMPLES = """\
+examples:
+  streamsparql completion bash >> ~/.bash_completion
+  streamsparql completion zsh > "${fpath[1]}/_streamsparql"
+  streamsparql completion fish > ~/.config/fish/completions/streamsparql.fish"""
+
+
+def add_completion(
+    commands: Commands[argparse.ArgumentParser], whole: argparse.ArgumentParser
+) -> None:
+    """Adds the command `completion`, for all commands that were added before it."""
+    parser = commands.add_parser(
+        "completion",
+        help="make a shell complete commands and options",
+        description="Prints what makes a shell complete the commands and options of streamsparql.",
+        epilog=_EXAMPLES,
+        formatter_class=Help,
+    )
+    parser.add_argument("shell", choices=tuple(SHELLS), help="the shell to print it for")
+    parser.set_defaults(run=partial(_complete, commands))
+
+
+def _complete(commands: Commands[argparse.ArgumentParser], options: argparse.Namespace) -> int:
+    print("\n".join(SHELLS[options.shell](_known(commands))))
+    return 0
+
+
+class Option(NamedTuple):
+    """An option of a command, or an argument: what it is called, which values it takes."""
+
+    names: tuple[str, ...]
+    values: tuple[str, ...]
+    takes: bool
+    help: str
+
+
+class Command(NamedTuple):
+    """A command with its options; of its own arguments, the values that they can take."""
+
+    name: str
+    help: str
+    options: tuple[Option, ...]
+    values: tuple[str, ...]
+
+
+def _known(commands: Commands[argparse.ArgumentParser]) -> list[Command]:
+    helps = {action.dest: action.help or "" for action in commands._choices_actions}
+    found = []
+    for name, parser in commands.choices.items():
+        options, values = [], list[str]()
+        for action in parser._actions:
+            choices = tuple(map(str, action.choices or ()))
+            if not action.option_strings:
+                values += choices
+                continue
+            names, takes = tuple(action.option_strings), action.nargs != 0
+            options.append(Option(names, choices, takes, action.help or ""))
+        found.append(Command(name, helps[name], tuple(options), tuple(values)))
+    return found
+
+
+# -- bash ------------------------------------------------------------------------------------------
+
+
+def _bash(commands: list[Command]) -> Iterator[str]:
+    names = " ".join(command.name for command in commands)
+    yield "_streamsparql() {"
+    yield '    local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"'
+    yield '    local command="" word words=""'
+    yield '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do'
+    yield f"        case $word in {names.replace(' ', '|')}) command=$word; break ;; esac"
+    yield "    done"
+    yield '    case "$command $before" in'
+    for command in commands:
+        for option in command.options:
+            keys = "|".join(f'"{command.name} {name}"' for name in option.names)
+            if option.values:
+                yield f'        {keys}) words="{" ".join(option.values)}" ;;'
+            elif option.takes:
+                yield f"        {keys}) COMPREPLY=(); return ;;"
+    yield '        *) case "$command" in'
+    for command in commands:
+        words = " ".join(name for option in command.options for name in option.names)
+        words = " ".join([words, *command.values])
+        yield f'            {command.name}) words="{words}" ;;'
+    yield f'            *) words="{names} --help --version" ;;'
+    yield "        esac ;;"
+    yield "    esac"
+    yield '    COMPREPLY=($(compgen -W "$words" -- "$current"))'
+    yield "}"
+    yield "complete -o default -F _streamsparql streamsparql"
+
+
+# -- zsh -------------------------------------------------------------------------------------------
+
+
+def _zsh(commands: list[Command]) -> Iterator[str]:
+    yield "#compdef streamsparql"
+    yield "_streamsparql() {"
+    yield "    local -a commands"
+    yield "    commands=("
+    for command in commands:
+        yield f"        {_quoted(f'{command.name}:{command.help}')}"
+    yield "    )"
+    yield "    if (( CURRENT == 2 )); then _describe command commands; return; fi"
+    yield '    local command="$words[2]"'
+    yield "    shift words; (( CURRENT-- ))"
+    yield '    case "$command" in'
+    for command in commands:
+        values = f":value:({' '.join(command.values)})" if command.values else ":file:_files"
+        yield f"        {command.name}) _arguments \\"
+        for option in command.options:
+            for name in option.names:
+                told = option.help.replace("[", "(").replace("]", ")").replace(":", ";")
+                after = f":value:({' '.join(option.values)})" if option.values else ":value:_files"
+                whole = f"*{name}[{told}]{after if option.takes else ''}"
+                yield f"            {_quoted(whole)} \\"
+        yield f"            {_quoted('*' + values)} ;;"
+    yield "    esac"
+    yield "}"
+    yield 'if [ "$funcstack[1]" = _streamsparql ]; then _streamsparql "$@"; else compdef \\'
+    yield "    _streamsparql streamsparql; fi"
+
+
+# -- fish ------------------------------------------------------------------------------------------
+
+
+def _fish(commands: list[Command]) -> Iterator[str]:
+    for command in commands:
+        name, told = command.name, _quoted(command.help)
+        yield f"complete -c streamsparql -n __fish_use_subcommand -f -a {name} -d {told}"
+        when = f"complete -c streamsparql -n '__fish_seen_subcommand_from {name}'"
+        if command.values:
+            yield f"{when} -f -a '{' '.join(command.values)}'"
+        for option in command.options:
+            written = [f"-l {n[2:]}" if n[:2] == "--" else f"-s {n[1:]}" for n in option.names]
+            takes = f" -x -a '{' '.join(option.values)}'" if option.values else " -r"
+            after = takes if option.takes else ""
+            yield f"{when} {' '.join(written)}{after} -d {_quoted(option.help)}"
+
+
+def _quoted(text: str) -> str:
+    """A text for a shell.
+
+    >>> print(_quoted("it's"))
+    'it'\\''s'
+    """
+    inner = text.replace("'", "'\\''")
+    return f"'{inner}'"
+
+
+SHELLS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+"""What prints a shell's script."""

@@ -1,0 +1,121 @@
+"""The options that name data and say how it is read: those of `run` and of `explain --analyze`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from streamsparql.cli.options import UsageError, duration, moment, sources, split, text_of
+from streamsparql.errors import SourceError
+
+if TYPE_CHECKING:
+    from streamsparql.query import Query
+
+MASTER = "Spark's: local[2], spark://host:7077, yarn, sc://host"
+TIMES = "T is 2026-01-31T12:00:00Z or milliseconds since 1970; DUR is 500ms, 10s, 5m, 1h."
+
+
+def data_options(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that reads data."""
+    group = parser.add_argument_group("data and engine")
+    add = group.add_argument
+    repeated = partial(add, action="append", default=[])
+    repeated("--stream", metavar="[IRI=]FILE", help="file or folder of a stream; - reads input")
+    repeated("--graph", metavar="FILE", help="file or folder of the static default graph")
+    repeated("--named", metavar="IRI=FILE", help="a static graph by its name")
+    repeated("--map", metavar="[IRI=]RQ", help="a CONSTRUCT over the columns of a table")
+    add("--max-delay", metavar="DUR", type=duration, default=0, help="how late items may come")
+    add("--strict", action="store_true", help="stop at the first late or bad item")
+    add("--from", dest="start", metavar="T", type=moment, help="answers from then on")
+    add("--until", dest="end", metavar="T", type=moment, help="answers before then")
+    engines = ("embedded", "spark")
+    add("--engine", choices=engines, metavar="NAME", default="embedded", help="embedded or spark")
+    add("--master", metavar="URL", help=MASTER)
+    add("--slabs", metavar="N", type=_count, help="how many parts Spark cuts time into")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of slabs")
+    return int(text)
+
+
+def check_data(options: argparse.Namespace) -> None:
+    """What is wrong with the options whatever the query is, before anything is read."""
+    if options.engine != "spark":
+        for name in ("master", "slabs"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"--{name} goes with --engine spark")
+    files = [options.query, *options.graph, *options.stream, *options.named]
+    if sum(file == "-" or file.endswith("=-") for file in files) > 1:
+        raise UsageError("standard input can be read once: only one of the files can be -")
+    if sys.stdin is None and any(file == "-" or file.endswith("=-") for file in files):
+        raise UsageError("standard input is closed")
+
+
+def given(query: Query, options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `Query.run` that the options give; `check_data` has looked at them."""
+    streams = _mapped(query, options, sources(options.stream, query.streams, "stream"))
+    if missing := [name for name in query.streams if name not in streams]:
+        name = missing[0]
+        raise SourceError(f"the query reads the stream <{name}>: give --stream {name}=FILE")
+    named = sources(options.named, query.graphs, "named")
+    return {
+        "streams": streams,
+        "graph": _alone(options.graph) if options.graph else None,
+        "graphs": {name: _alone(files) for name, files in named.items()},
+        "start": options.start,
+        "end": options.end,
+        "strict": options.strict,
+        "max_delay": options.max_delay,
+    }
+
+
+def _alone(files: Sequence[Any]) -> Any:
+    """One file as it is, more of them as a list."""
+    return files[0] if len(files) == 1 else list(files)
+
+
+def _mapped(
+    query: Query, options: argparse.Namespace, streams: dict[str, list[str]]
+) -> dict[str, Any]:
+    """The streams, those that are tables with their mapping."""
+    found: dict[str, Any] = {name: _alone(files) for name, files in streams.items()}
+    if not options.map:
+        return found
+    from streamsparql.sources.mapping import mapped
+
+    maps: dict[str | None, str] = {}
+    for text in options.map:
+        name, file = split(text, query.streams) or (None, text)
+        if name in maps:
+            raise UsageError(f"--map {text}: there is a mapping already: write IRI=FILE for each")
+        maps[name] = file
+    for name, source in found.items():
+        mapping = maps.get(name, maps.get(None))
+        if mapping is not None:
+            found[name] = mapped(source, _text_of(mapping))
+    return found
+
+
+def _text_of(mapping: str) -> str:
+    try:
+        return text_of(mapping)
+    except SourceError as error:
+        raise SourceError(f"--map {mapping}: {error}") from None
+
+
+@contextmanager
+def engine(options: argparse.Namespace, kwargs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The arguments of `Query.run` with the engine that is asked for, while it is there."""
+    if options.engine == "embedded":
+        yield kwargs
+        return
+    from streamsparql.cli.spark import session
+
+    with session(options.master) as spark:
+        yield {**kwargs, "engine": "spark", "spark": spark, "slabs": options.slabs}

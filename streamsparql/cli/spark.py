@@ -1,0 +1,85 @@
+"""Spark on the command line: the command `prepare`, and the session that commands run in."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import dropwhile
+from typing import TYPE_CHECKING
+
+from streamsparql.cli.data import MASTER
+from streamsparql.cli.options import Commands, duration
+from streamsparql.cli.summary import Summary
+from streamsparql.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def add_prepare(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Adds the command `prepare`."""
+    parser = commands.add_parser(
+        "prepare",
+        help="order files by time, once, for many runs on Spark",
+        description="Writes the items of files in the order of time, as Parquet, with Spark.",
+        epilog="example: streamsparql prepare wind/*.nq -o wind.parquet",
+    )
+    add = parser.add_argument
+    add("source", metavar="FILE", nargs="+", help="files and folders of one stream")
+    add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write")
+    add("--master", metavar="URL", help=MASTER)
+    add("--max-delay", metavar="DUR", type=duration, help="what comes later than that is late")
+    parser.set_defaults(run=_prepare)
+
+
+def _prepare(options: argparse.Namespace) -> int:
+    options.name = "streamsparql"
+    with session(options.master) as spark:
+        from streamsparql.spark import prepare
+
+        with Summary(None, quiet=False) as summary:
+            made = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
+            summary.tell_rejects(made.rejects, None)
+    return 0
+
+
+@contextmanager
+def session(master: str | None) -> Iterator[SparkSession]:
+    """A session that ends with the command; what Spark raises in it becomes an error of ours."""
+    from streamsparql.spark.sessions import session
+
+    spark = session(master)
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    interrupted = False
+    try:
+        yield spark
+    except PySparkException as error:
+        raise EngineError(f"Spark: {told(str(error))}") from error
+    except Py4JError as error:
+        raise EngineError(f"Spark's Java process does not answer: {told(str(error))}") from error
+    except KeyboardInterrupt:
+        interrupted = True  # the Java process ends with this one
+        raise
+    finally:
+        if not interrupted:
+            with suppress(Exception):
+                spark.stop()
+
+
+def told(message: str) -> str:
+    """What an error of Spark says, without the stack of the worker that raised it.
+
+    >>> told('It failed.\\nTraceback (most recent call last):\\n  File "a", line 1\\nKeyError: 1')
+    'KeyError: 1'
+    >>> told("[PATH_NOT_FOUND] no such path. SQLSTATE: 42K03")
+    '[PATH_NOT_FOUND] no such path. SQLSTATE: 42K03'
+    """
+    lines = [line for line in message.splitlines() if line.strip()]
+    frames = [n for n, line in enumerate(lines) if line.startswith("  File ")]
+    if frames:
+        below = dropwhile(lambda line: line.startswith("  "), lines[frames[-1] :])
+        return "\n".join(below).removeprefix("streamsparql.errors.")
+    return lines[0] if lines else "an error that says nothing"

@@ -1,0 +1,156 @@
+"""What a run says of itself on standard error: its progress, and a summary at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from time import monotonic
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from streamsparql.errors import EngineError
+
+if TYPE_CHECKING:
+    from streamsparql.replay import Replay
+    from streamsparql.sources import Reject
+    from streamsparql.sources.chunk import Tally
+
+_SHOWN = 3
+_EVERY, _AFTER = 0.2, 1.0
+
+
+def instant(t: int) -> str:
+    """An instant to read: a time of day where it is one, else milliseconds.
+
+    >>> instant(1_772_352_000_000), instant(5_000)
+    ('2026-03-01 08:00:00 UTC', '5,000 ms')
+    """
+    if t < 1 << 33:
+        return f"{t:,} ms"
+    import numpy as np
+
+    from streamsparql.sinks.times import texts_of
+
+    return f"{texts_of(np.array([t]), 'iso', blank=True)[0].as_py()} UTC"
+
+
+class Progress:
+    """How far a long run has come, on one line that is written over; on a terminal only."""
+
+    def __init__(self, quiet: bool) -> None:
+        err = sys.stderr
+        self._shows = not quiet and err is not None and err.isatty()
+        self._shows = self._shows and os.environ.get("TERM") != "dumb"
+        self._began = self._last = monotonic()
+        self._shown = False
+
+    def show(self, replay: Replay) -> None:
+        """Writes the line anew, some times a second."""
+        now = monotonic()
+        if not self._shows or now - self._began < _AFTER or now - self._last < _EVERY:
+            return
+        self._last = now
+        tally = replay.tally
+        rate = tally.items / (now - self._began)
+        parts = [f"{tally.items:,} items", f"{rate:,.0f}/s", f"{replay.rows:,} rows"]
+        if tally.late:
+            parts.append(f"{tally.late:,} late")
+        if tally.rejected:
+            parts.append(f"{tally.rejected:,} rejected")
+        parts.append(f"at {instant(max(replay.watermark, 0))}")
+        line = " · ".join(parts)[: shutil.get_terminal_size().columns - 1]
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        self._shown = True
+
+    def clear(self) -> None:
+        """Takes the line away, before something else is written."""
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown = False
+
+
+class Summary:
+    """What became of what came in, told at the end; all rejects can go to a file."""
+
+    def __init__(self, file: str | None, quiet: bool) -> None:
+        self._name, self._quiet = file, quiet or sys.stderr is None
+        self._file: IO[str] | None = None
+        self._first: list[Reject] = []
+        self._began = monotonic()
+
+    def __enter__(self) -> Self:
+        if self._name is not None:
+            try:
+                self._file = open(self._name, "w", encoding="utf-8")
+            except OSError as error:
+                raise EngineError(f"cannot write {self._name}: {error.strerror}") from None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def take(self, replay: Replay) -> None:
+        """Takes note of what was rejected lately."""
+        self._note(replay.drain())
+
+    def _note(self, rejects: Sequence[Reject]) -> None:
+        self._first += rejects[: max(0, _SHOWN - len(self._first))]
+        if self._file is not None:
+            for reject in rejects:
+                self._file.write(json.dumps(as_json(reject), ensure_ascii=False) + "\n")
+
+    def tell(self, tally: Tally, rows: int, interrupted: int | None = None) -> None:
+        """Says what became of the items."""
+        if self._quiet:
+            return
+        used = f"{tally.used:,} used"
+        if tally.unmatched:
+            used += f" ({tally.unmatched:,} match no pattern)"
+        said = [_plural(tally.items, "item"), used]
+        said += [f"{tally.late:,} late", f"{tally.rejected:,} rejected"]
+        seconds = monotonic() - self._began
+        text = f"{said[0]}: {', '.join(said[1:])}; {_plural(rows, 'row')} in {seconds:.1f} s"
+        if interrupted is not None:
+            known = instant(interrupted) if interrupted >= 0 else "nothing"
+            text = f"interrupted, complete up to {known}: {text}"
+        print(text, file=sys.stderr)
+        self._show(tally.late + tally.rejected)
+
+    def tell_rejects(self, rejects: Sequence[Reject], rows: int | None) -> None:
+        """Says what is known of a run on Spark, which counts no items but those it rejects."""
+        self._note(rejects)
+        if self._quiet:
+            return
+        said = [] if rows is None else [_plural(rows, "row")]
+        said += [f"{len(rejects):,} late or rejected", f"{monotonic() - self._began:.1f} s"]
+        print("; ".join(said), file=sys.stderr)
+        self._show(len(rejects))
+
+    def _show(self, count: int) -> None:
+        for reject in self._first:
+            print(f"  {reject}", file=sys.stderr)
+        more = count - len(self._first)
+        if more > 0:
+            where = f": all are in {self._name}" if self._name else ": --rejects FILE has them all"
+            print(f"  … and {more:,} more{where}", file=sys.stderr)
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def as_json(reject: Reject) -> dict[str, Any]:
+    """A reject as an object of JSON."""
+    made = dict(reject._asdict())
+    item = made["item"]
+    made["item"] = item if item is None or isinstance(item, str) else str(item)
+    return made

@@ -1,0 +1,140 @@
+"""A table for readers: when, then what; IRIs shortened with the query's prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsparql.algebra.ntriples import parse_term
+from streamsparql.algebra.terms import XSD
+from streamsparql.explain.box import visible
+from streamsparql.sinks.cells import Cells, apart, joined
+from streamsparql.sinks.layout import Layout
+from streamsparql.sinks.times import checked, texts_of
+from streamsparql.translator.text import Writer
+
+_HELD = 1000
+"""The widths of columns are those of so many rows; longer cells in later ones push others aside."""
+_LONG_AGO = 1 << 33
+"""Streams that begin in the first months of 1970 count milliseconds from a zero of their own."""
+_NUMBERS = {f"{XSD}{kind}" for kind in ("integer", "decimal", "double", "float")}
+_GAP = "  "
+
+
+class Table:
+    """A table, aligned by its first rows."""
+
+    def __init__(self, file: Any, layout: Layout) -> None:
+        self._file = file
+        self._layout = layout
+        self._style = "" if layout.timestamps is None else checked(layout.timestamps, "iso")
+        self._writer = Writer(layout.prefixes)
+        self._cells = Cells(self._cell)
+        self._held: list[pa.RecordBatch] = []
+        self._widths: list[int] = []
+        self._right: list[bool] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Takes in rows."""
+        self._held += [batch for batch in rows.combine_chunks().to_batches() if len(batch)]
+        if self._widths or sum(map(len, self._held)) > _HELD:
+            self._release()
+
+    def flush(self) -> None:
+        """Writes what is held to see how wide the columns are."""
+        if self._held:
+            self._release()
+        self._file.flush()
+
+    def close(self) -> None:
+        """Writes what is held; where there was nothing, the heads alone."""
+        self._release()
+        self._file.flush()
+
+    # -- texts
+
+    def _cell(self, term: str) -> str:
+        """A term as SPARQL writes it; of numbers and truth, the value."""
+        if self._layout.form == "ask" or _is_number(term):
+            return apart(term)[1]
+        parsed = parse_term(term)
+        return visible(term if parsed is None else self._writer.term(parsed))
+
+    def _release(self) -> None:
+        if not self._style:
+            first = min((int(_times(self._layout, b)[0].min()) for b in self._held), default=0)
+            self._style = "ms" if first < _LONG_AGO else "iso"
+        blocks = [self._texts(batch) for batch in self._held]
+        if not self._widths:
+            heads = self._heads()
+            names = len(self._layout.times)
+            self._right = [self._style == "ms"] * names + self._numeric()
+            self._widths = [
+                max(len(head), *(_longest(block[k]) for block in blocks), 0)
+                for k, head in enumerate(heads)
+            ]
+            blocks.insert(0, [pa.array([head]) for head in heads])
+        for block in blocks:
+            self._file.write(self._lines(block))
+        self._held.clear()
+
+    def _heads(self) -> list[str]:
+        """The heads of the columns; the first time's says which clock it is."""
+        first, *others = self._layout.times
+        zone = {"iso": " (UTC)", "local": " (local)", "ms": ""}[self._style]
+        mark = "?" if self._layout.form == "select" else ""
+        return [first + zone, *others, *(f"{mark}{name}" for name in self._layout.names)]
+
+    def _texts(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        times = [
+            pc.fill_null(texts_of(stamps, self._style, blank=True), "…")
+            for stamps in _times(self._layout, batch)
+        ]
+        return [*times, *(self._cells.of(column, "") for column in _terms(self._layout, batch))]
+
+    def _numeric(self) -> list[bool]:
+        """Of which columns all terms are numbers."""
+        found = [True] * len(self._layout.names)
+        for batch in self._held:
+            for k, column in enumerate(_terms(self._layout, batch)):
+                encoded = (
+                    column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+                )
+                found[k] = found[k] and all(map(_is_number, encoded.dictionary.to_pylist()))
+        return found
+
+    def _lines(self, block: Sequence[pa.Array]) -> bytes:
+        padded = []
+        for texts, width, right in zip(block, self._widths, self._right, strict=True):
+            pad = pc.utf8_lpad if right else pc.utf8_rpad
+            padded.append(pad(texts, width=width))
+        return joined([pc.utf8_rtrim_whitespace(_side_by_side(padded))], "", "\n")
+
+
+def _side_by_side(columns: Sequence[pa.Array]) -> pa.Array:
+    return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, _GAP)
+
+
+def _times(layout: Layout, batch: pa.RecordBatch) -> list[Any]:
+    first = len(layout.names)
+    return [batch.column(first + k).to_numpy() for k in range(len(layout.times))]
+
+
+def _terms(layout: Layout, batch: pa.RecordBatch) -> list[pa.Array]:
+    return [batch.column(k) for k in range(len(layout.names))]
+
+
+def _longest(texts: pa.Array) -> int:
+    return int(pc.max(pc.utf8_length(texts)).as_py() or 0)
+
+
+def _is_number(term: str) -> bool:
+    """Whether a term is a number.
+
+    >>> _is_number('"7"^^<http://www.w3.org/2001/XMLSchema#integer>'), _is_number('"7"')
+    (True, False)
+    """
+    return term.startswith('"') and apart(term)[3] in _NUMBERS

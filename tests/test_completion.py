@@ -1,0 +1,76 @@
+"""What shells complete is what the commands take."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from streamsparql.cli import main
+
+TRY = """
+source {script}
+COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); COMPREPLY=()
+_streamsparql
+echo "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.fixture
+def scripts(tmp_path, capsys):
+    """The scripts, in files."""
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        (tmp_path / shell).write_text(capsys.readouterr().out)
+    return tmp_path
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("streamsparql ''", "run explain check demo prepare completion --help --version"),
+        ("streamsparql r", "run"),
+        ("streamsparql run --eng", "--engine"),
+        ("streamsparql run --engine ''", "embedded spark"),
+        ("streamsparql run query.rq --timestamps l", "local"),
+        ("streamsparql run --stream ''", ""),  # bash goes on with files
+        ("streamsparql explain --format s", "svg"),
+        ("streamsparql completion f", "fish"),
+    ],
+)
+def test_bash_completes(scripts, words, completed):
+    script = TRY.format(script=scripts / "bash", words=words)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == (completed, "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_can_read_their_script(scripts, shell):
+    text = (scripts / shell).read_text()
+    assert text.count("--timestamps") + text.count("-l timestamps") == 1
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell}")
+    done = subprocess.run([shell, "-n", scripts / shell], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_version_is_that_of_all_that_matters():
+    done = subprocess.run(
+        [sys.executable, "-m", "streamsparql", "--version"], capture_output=True, text=True
+    )
+    names = [line.partition(" ")[0].rstrip(":") for line in done.stdout.splitlines()]
+    assert names == ["streamsparql", "Python", "pyarrow", "pyoxigraph", "PySpark", "Java"]
+
+
+def test_help_fits_a_screen_and_has_examples(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ([], ["run"], ["explain"], ["check"], ["demo"], ["prepare"], ["completion"]):
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+        lines = capsys.readouterr().out.splitlines()
+        assert 8 < len(lines) <= 40, command
+        assert max(map(len, lines)) <= 90, command
+        assert any(line.startswith("example") for line in lines), command
