@@ -5,43 +5,65 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from streamsparql.cli.options import Commands, UsageError, compile_options, compiled, sources
+from streamsparql.cli.data import TIMES, check_data, data_options, engine, given
+from streamsparql.cli.options import (
+    Commands,
+    Help,
+    UsageError,
+    compile_options,
+    compiled,
+    duration,
+)
 from streamsparql.errors import StreamSparqlError
 
 if TYPE_CHECKING:
-    from streamsparql.explain.spark import Described
+    from streamsparql.analysis import Analysis
     from streamsparql.query import Query
 
 STAGES = ("all", "syntax", "logical", "optimized", "physical", "spark")
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
+REPORTS = ("rstream", "istream", "dstream")
+_MEASURED = ("all", "physical", "spark")
+_EXAMPLES = f"""\
+{TIMES}
+examples:
+  streamsparql explain query.rq
+  streamsparql explain query.rq --stage logical --format svg -o plan.svg
+  streamsparql explain query.rq --analyze --stream wind.nq --graph turbines.ttl"""
 
 
 def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     """Adds the command `explain`."""
     parser = commands.add_parser(
         "explain",
-        help="show the plan of a query",
-        description="Shows how a query is read and what plan it becomes.",
-        epilog="example: streamsparql explain query.rq --stage logical --format svg -o plan.svg",
+        help="show the plan of a query, and what it costs",
+        usage="%(prog)s QUERY [OPTION ...]",
+        description="Shows how a query is read, what plan it becomes, and what that does to data.",
+        epilog=_EXAMPLES,
+        formatter_class=Help,
+        add_help=False,
     )
-    parser.add_argument("query", metavar="QUERY", help="a file, or - for standard input")
-    parser.add_argument("--stage", choices=STAGES, default="all", help="default: all")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    parser.add_argument(
-        "--stream",
-        metavar="IRI=FILE",
-        action="append",
-        default=[],
-        help="what the spark stage is to cut",
-    )
-    parser.add_argument("--graph", metavar="FILE", help="the static default graph, with --stream")
-    parser.add_argument("--master", metavar="URL", help="Spark's master, with --stream")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of the screen")
-    compile_options(parser)
-    parser.set_defaults(run=_explain)
+    compile_options(parser, query="a file, or - for standard input")
+    group = parser.add_argument_group("what is shown")
+    add = group.add_argument
+    stages, formats = (", ".join(names[1:]) for names in (STAGES, FORMATS))
+    add("--stage", choices=STAGES, metavar="NAME", default="all", help=stages)
+    add("--format", choices=FORMATS, metavar="NAME", default="text", help=formats)
+    add("-o", dest="output", metavar="FILE", help="write there instead of the screen")
+    add("--output", metavar="FILE", help=argparse.SUPPRESS)
+    add("--analyze", action="store_true", help="run the query, and show rows, state and time")
+    kinds = ", ".join(REPORTS)
+    add("--report", choices=REPORTS, metavar="KIND", help=f"analyze reports: {kinds}")
+    add("--every", metavar="DUR", type=duration, help="from one report to the next")
+    shown = {action.dest for action in parser._actions}
+    data_options(parser)
+    needless = {a.dest: a for a in parser._actions if a.dest not in shown}
+    parser.set_defaults(run=partial(_explain, {n: a.default for n, a in needless.items()}))
 
 
 def add_check(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -51,45 +73,111 @@ def add_check(commands: Commands[argparse.ArgumentParser]) -> None:
         help="say what is wrong or doubtful in queries",
         description="Compiles queries, and says what is wrong with them and what is doubtful.",
         epilog="example: streamsparql check queries/*.rq",
+        formatter_class=Help,
     )
     parser.add_argument("query", metavar="QUERY", nargs="+", help="files, or - for standard input")
     compile_options(parser)
     parser.set_defaults(run=_check)
 
 
-def _explain(options: argparse.Namespace) -> int:
+def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
+    """Explains a query; `defaults` are those of the options that tell of data."""
+    over_data = options.analyze or (options.stage == "spark" and options.stream)
+    _check_options(options, {} if over_data else defaults)
     query = compiled(options.query, options)
-    if not options.stream:
-        _show(query, options)
-        return 0
-    if options.stage != "spark":
-        raise UsageError("--stream goes with --stage spark: the other stages look at no data")
-    from streamsparql.cli.runs import session
-    from streamsparql.spark.results import SparkResult
+    if not over_data:
+        from streamsparql.explain import explain
 
+        _show(partial(explain, query, options.stage, options.format), options)
+        return 0
     options.name = "streamsparql"
-    streams = sources(options.stream, query.streams, "stream")
-    with session(options.master) as spark:
-        result = query.run(streams, graph=options.graph, engine="spark", spark=spark)
-        assert isinstance(result, SparkResult)
-        _show(query, options, result.run.described())
+    if options.analyze and options.engine == "embedded":
+        return _analyze(query, options)
+    with engine(options, given(query, options)) as kwargs:
+        _on_spark(query, kwargs, options)
     return 0
 
 
-def _show(query: Query, options: argparse.Namespace, run: Described | None = None) -> None:
-    from streamsparql.explain import explain
+def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> None:
+    """What goes with what; `unused` are the options that must be left as they are by default."""
+    if options.analyze and options.stage not in _MEASURED:
+        raise UsageError(
+            f"--analyze measures what runs, which is the physical plan: --stage {options.stage}"
+            " shows what it was made of; leave out the one or the other"
+        )
+    if options.analyze and options.stage == "spark" and options.engine != "spark":
+        raise UsageError("--stage spark with --analyze goes with --engine spark")
+    if not options.analyze and (options.report is not None or options.every is not None):
+        raise UsageError("--report and --every go with --analyze")
+    for name, default in unused.items():
+        if getattr(options, name) != default:
+            option = {"start": "from", "end": "until"}.get(name, name).replace("_", "-")
+            raise UsageError(
+                f"--{option} goes with --analyze, which runs the query; --stage spark --stream"
+                " FILE shows how Spark would; the other stages look at no data"
+            )
+    if options.stage == "spark":
+        options.engine = "spark"
+    if not unused:
+        check_data(options)
 
+
+def _analyze(query: Query, options: argparse.Namespace) -> int:
+    """Runs the query in this process; an interrupt ends the run, and what was measured is shown."""
+    from streamsparql.analysis import Analyzing
+    from streamsparql.cli.interrupts import Interrupts, Waiting
+    from streamsparql.cli.summary import Progress
+    from streamsparql.engine import Given, check_given, reporting
+
+    wanted = None
+    if options.report is not None or options.every is not None:
+        wanted = reporting(query, options.report, options.every)
+    kwargs = given(query, options)
+    streams = check_given(query, kwargs.pop("streams"), kwargs["graphs"])
+    waiting = Waiting.of(streams)
+    analyzing = Analyzing(query, Given(**{**kwargs, "streams": streams}), wanted)
+    progress = Progress(quiet=False)
+    with Interrupts(analyzing.stop, waiting) as interrupts:
+        analysis = analyzing.run(progress.show)
+    progress.clear()
+    _show(partial(_analysis, analysis, options), options)
+    return 128 + interrupts.signal if interrupts.signal else 0
+
+
+def _analysis(
+    analysis: Analysis, options: argparse.Namespace, color: bool = False, width: int = 100
+) -> str:
+    return analysis.explain(options.format, options.stage, color=color, width=width)
+
+
+def _on_spark(query: Query, kwargs: dict[str, Any], options: argparse.Namespace) -> None:
+    """Runs the query on Spark, or shows how it would be."""
+    if options.analyze:
+        analysis = query.analyze(**kwargs, report=options.report, every=options.every)
+        _show(partial(_analysis, analysis, options), options)
+        return
+    from streamsparql.explain import explain
+    from streamsparql.spark.results import SparkResult
+
+    result = query.run(**kwargs)
+    assert isinstance(result, SparkResult)
+    run = result.run.described()
+    _show(partial(explain, query, options.stage, options.format, run=run), options)
+
+
+def _show(explained: Callable[..., str], options: argparse.Namespace) -> None:
+    """Writes what is explained to the file that is asked for, or to the screen as it is."""
     if options.output:
-        text = explain(query, options.stage, options.format, run=run)
+        text = explained()
         try:
             Path(options.output).write_text(text + "\n", "utf-8")
         except OSError as error:
             raise StreamSparqlError(f"cannot write {options.output}: {error.strerror}") from None
         return
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    color = terminal and "NO_COLOR" not in os.environ
+    color = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     width = os.get_terminal_size().columns if terminal else 100
-    print(explain(query, options.stage, options.format, color=color, width=width, run=run))
+    print(explained(color=color, width=width))
 
 
 def _check(options: argparse.Namespace) -> int:
