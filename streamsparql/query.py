@@ -13,6 +13,7 @@ from streamsparql.lints import Warning, lint
 from streamsparql.translator.translate import Report, Translation, translate
 
 if TYPE_CHECKING:
+    from streamsparql.analysis import Analysis
     from pyspark.sql import DataFrame, SparkSession
 
     from streamsparql.algebra.rewrite import Rewriting
@@ -61,6 +62,14 @@ def _expect(kind: type, **options: object) -> None:
     for name, value in options.items():
         if type(value) is not kind and (kind is not str or not isinstance(value, str)):
             raise TypeError(f"{name} is a {kind.__name__}, not {value!r:.40}")
+
+
+def check_engine(engine: str, spark: object, slabs: int | None) -> None:
+    """An engine that there is, with nothing that is another's."""
+    if engine not in ("embedded", "spark"):
+        raise EngineError(f"the engine is embedded or spark, not {engine!r}")
+    if engine == "embedded" and (spark is not None or slabs is not None):
+        raise EngineError("spark and slabs are for engine='spark'")
 
 
 class Recipe(NamedTuple):
@@ -197,16 +206,48 @@ class Query:
         """
         from streamsparql.results import Result, replayable
 
-        if engine not in ("embedded", "spark"):
-            raise EngineError(f"the engine is embedded or spark, not {engine!r}")
+        check_engine(engine, spark, slabs)
         given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
         if engine == "spark":
             from streamsparql.spark.results import SparkResult
 
             return SparkResult(self, given, spark, slabs)
-        if spark is not None or slabs is not None:
-            raise EngineError("spark and slabs are for engine='spark'")
         return Result(self, given, replayable(given))
+
+    def analyze(
+        self,
+        streams: Any = None,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        engine: str = "embedded",
+        spark: SparkSession | None = None,
+        slabs: int | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        strict: bool = False,
+        max_delay: int = 0,
+        leap: int | None = LEAP,
+        report: str | None = None,
+        every: int | None = None,
+    ) -> Analysis:
+        """Runs the query over data, and gives what was measured in place of the rows.
+
+        The arguments are those of `run`; with `report` or `every` it is reports that are made.
+
+        >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }")
+        >>> items = [("<a>", "<p>", '"1"', 3), ("<a>", "<q>", '"2"', 12)]
+        >>> analysis = query.analyze(items)
+        >>> analysis.items.read, analysis.items.unmatched, analysis.rows
+        (2, 1, 1)
+        """
+        from streamsparql.analysis import analyzed
+
+        check_engine(engine, spark, slabs)
+        given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
+        return analyzed(
+            self, given, engine=engine, spark=spark, slabs=slabs, report=report, every=every
+        )
 
     def on_spark(
         self,

@@ -1,94 +1,146 @@
-"""What the README and the docs show is what happens."""
+"""What the README and the docs show is what happens: each of their code blocks runs (pages.py)."""
 
 from __future__ import annotations
 
 import doctest
 import re
-import shlex
-import subprocess
-import sys
+import runpy
 from pathlib import Path
+from typing import Any
 
+import pages
 import pytest
+from pages import BLOCK, ROOT, blocks, played
 
-import streamsparql
 from streamsparql.lints import LINTS
 
-ROOT = Path(__file__).parents[1]
+PICTURES: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["PICTURES"]
 DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+SOME = [path for path in DOCS if blocks(path.read_text("utf-8"))]
+"""Pages with code."""
 
 
-def blocks(path: Path, kind: str) -> list[str]:
-    """The code blocks of one kind."""
-    return [text for found, text in BLOCK.findall(path.read_text("utf-8")) if found == kind]
+@pytest.mark.parametrize("path", SOME, ids=lambda path: path.name)
+def test_a_page_shows_what_happens(
+    path: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    text = path.read_text("utf-8")
+    if any("streamsparql.spark" in b.text for b in blocks(text) if b.kind == "python"):
+        request.getfixturevalue("spark")  # the session that a page then takes for its own
+    page = played(path, tmp_path)
+    assert page.wrong == []
+    assert page.text == text, "to write what is printed now: python tests/pages.py PAGE"
 
 
-def shown() -> list[tuple[str, str]]:
-    """Commands that compile a text given by echo, with the output that a page shows."""
-    found = []
+PAGE = """
+```python
+>>> 6 * 7
+41
+>>> from pathlib import Path
+>>> Path("a.csv").write_text("x\\n1\\n")
+4
+```
+```csv
+2
+```
+```nonsense
+x
+1
+```
+```sparql
+SELECT ?x
+```
+```console
+$ cat a.csv
+x
+...
+$ mkdir b; cd b; false  # exit status 1
+$ ls ../*.csv
+a.csv
+$ cat b.csv 2>/dev/null
+```
+```
+what is this?
+```
+"""
+
+
+def test_a_page_that_is_wrong_is_told_and_mended(tmp_path: Path) -> None:
+    """The runner sees what is wrong: an output, a file's content, a query, an exit status."""
+    path = tmp_path / "page.md"
+    path.write_text(PAGE, "utf-8")
+    (folder := tmp_path / "folder").mkdir()
+    page = played(path, folder)
+    assert page.text == PAGE.replace("41", "42").replace("\na.csv\n", "\n../a.csv\n")
+    told = [tuple(reason.split(": ", 2)[:2]) for reason in page.wrong]
+    told = [(place, reason[:20]) for place, reason in told]
+    assert told == [
+        ("page.md, line 9", "no file and no outpu"),
+        ("page.md, line 16", "line 1, column 10"),
+        ("page.md, line 19", "exit status 1 of cat"),
+        ("page.md, line 28", "a block says what it"),
+    ]
+
+
+def test_the_runner_does_what_it_says() -> None:
+    assert doctest.testmod(pages).failed == 0
+
+
+@pytest.mark.parametrize("pattern", pages.ELSEWHERE)
+def test_no_command_is_left_out_in_vain(pattern: str) -> None:
+    texts = [b.text for path in SOME for b in blocks(path.read_text("utf-8"))]
+    commands = [c for text in texts for c in re.findall(r"^\$ (.*)$", text, re.M)]
+    assert any(re.fullmatch(pattern, command) for command in commands)
+
+
+def test_every_fence_is_closed() -> None:
     for path in DOCS:
-        for block in blocks(path, "console"):
-            for command, output in re.findall(r"^\$ (echo .*)\n((?:(?!\$ ).*\n)*)", block, re.M):
-                found.append((command, output))
-    return found
+        left = BLOCK.sub("", path.read_text("utf-8"))
+        assert "```" not in left, path.name
 
 
-def test_the_example_of_the_readme_is_the_file_and_its_plan() -> None:
-    text = (ROOT / "docs" / "examples" / "windpark.rq").read_text("utf-8")
-    readme = ROOT / "README.md"
-    assert text in blocks(readme, "sparql")
-    assert streamsparql.compile(text).explain("logical") + "\n" in blocks(readme, "text")
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_what_queries_answer(name: str) -> None:
+    """To draw them anew: make pictures."""
+    drawn = PICTURES[name]().svg()
+    assert (ROOT / "docs" / "pictures" / f"{name}.svg").read_text("utf-8") == drawn
+    assert f"](pictures/{name}.svg)" in (ROOT / "docs" / "time.md").read_text("utf-8")
 
 
-def test_the_program_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = blocks(ROOT / "README.md", "python")
-    exec(compile(program, "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert printed.startswith("http://example.org/a 20 1 7\nhttp://example.org/a 30 7 15\n")
-    assert "[(5, [{'sensor': " in printed
-    assert "Snapshot([({?sensor: <http://example.org/a>, ?max: " in printed
+# -- what a page refers to -------------------------------------------------------------------------
 
 
-def test_the_wind_park_prints_what_the_readme_shows() -> None:
-    example = ROOT / "docs" / "examples" / "windpark.py"
-    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    shown = [text for text in blocks(ROOT / "README.md", "text") if "MW" in text]
-    assert done.stdout.startswith(shown[0])
-
-
-def test_the_examples_of_running_run() -> None:
-    page = ROOT / "docs" / "running.md"
-    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert (failed, tried > 5) == (0, True)
-
-
-def test_the_examples_of_spark_run(spark: object) -> None:
-    page = ROOT / "docs" / "spark.md"
-    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert (failed, tried > 5) == (0, True)
-
-
-@pytest.mark.parametrize(("command", "output"), shown())
-def test_a_command_prints_what_is_shown(command: str, output: str) -> None:
-    echo, arguments = command.split(" | streamsparql ")
-    text = shlex.split(echo)[1]
-    done = subprocess.run(
-        [sys.executable, "-m", "streamsparql", *shlex.split(arguments)],
-        input=f"{text}\n",
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=60,
-    )
-    assert done.stdout + done.stderr == output
+def anchors(path: Path) -> set[str]:
+    """The names that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", path.read_text("utf-8")), re.M)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {heading.replace(" ", "-") for heading in plain}
 
 
 def test_links_lead_somewhere() -> None:
     for path in DOCS:
-        for target in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
-            assert (path.parent / target).exists(), f"{path.name}: {target}"
+        text = BLOCK.sub("", path.read_text("utf-8"))
+        for target in re.findall(r"(?:\]\(|src=\")([^)\"]+)", text):
+            if "://" in target:
+                continue
+            file, _, anchor = target.partition("#")
+            there = path.parent / file if file else path
+            assert there.exists(), f"{path.name}: {target}"
+            assert not anchor or anchor in anchors(there), f"{path.name}: {target}"
+
+
+def test_what_looks_like_a_path_is_one() -> None:
+    """A name in backticks with a folder of the repository in front, and a name of a function in it."""
+    folders = "algebra|translator|physical|streamsparql|tests|benchmarks|docs"
+    for path in [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        text = BLOCK.sub("", path.read_text("utf-8"))
+        found = re.findall(rf"`((?:{folders})/[^`\s:]*)(?:::(\w+))?`", text)
+        for name, part in found:
+            files = sorted(ROOT.glob(name.rstrip("/")))
+            assert files, f"{path.name}: {name}"
+            if part:
+                text = files[0].read_text("utf-8")
+                assert re.search(rf"^\s*(def|class) {part}\b|^{part}\b", text, re.M), (name, part)
 
 
 def test_every_lint_is_explained() -> None:

@@ -91,8 +91,8 @@ def explain(
        AccessGraph  default graph
     """
     whole = stage == "all"
-    names = ALL if whole else (_known(stage, STAGES, "stage"),)
-    render = FORMATS[_known(format, FORMATS, "format")]
+    names = ALL if whole else (known(stage, STAGES, "stage"),)
+    render = FORMATS[known(format, FORMATS, "format")]
     if whole and query.rewriting.plan == query.translation.plan:
         names = tuple(name for name in names if name != "optimized")
     if run is not None and stage != "spark":
@@ -104,8 +104,9 @@ def explain(
     return render(Explanation(query.translation, stages, whole, color, width, rules))
 
 
-def _known(name: str, table: Mapping[str, object], what: str) -> str:
+def known(name: str, table: Mapping[str, object], what: str) -> str:
+    """A name that is in a table."""
     if name not in table:
-        known = [*table, "all"] if what == "stage" else [*table]
-        raise StreamSparqlError(f"there is no {what} {name!r}: there are {', '.join(known)}")
+        names = [*table, "all"] if what == "stage" else [*table]
+        raise StreamSparqlError(f"there is no {what} {name!r}: there are {', '.join(names)}")
     return name

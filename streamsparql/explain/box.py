@@ -16,12 +16,50 @@ Boxes may be nested as deep as queries are, so nothing here recurses, compares o
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import NamedTuple, TypeVar
 
 N = TypeVar("N", bound=Hashable)
+
+
+class Measures(NamedTuple):
+    """What a run measured of a box: `streamsparql.analysis` has it of operators, stages and slabs.
+
+    Rows in are counted per input. A share is one of the time of all that is drawn beside the box;
+    `heat` says how much of it that is, from 0 to 3.
+    """
+
+    rows_in: tuple[int, ...]
+    rows_out: int | None
+    seconds: float
+    share: float | None = None
+    state: int | None = None
+    steps: int | None = None
+
+    @property
+    def selectivity(self) -> float | None:
+        """Rows out by rows in, of all inputs; None where nothing came in."""
+        came = sum(self.rows_in)
+        return self.rows_out / came if came and self.rows_out is not None else None
+
+    @property
+    def of_pairs(self) -> float | None:
+        """Of two inputs: rows out by the pairs of rows that could meet."""
+        pairs = prod(self.rows_in) if len(self.rows_in) == 2 else 0
+        return self.rows_out / pairs if pairs and self.rows_out is not None else None
+
+    @property
+    def heat(self) -> int:
+        """How hot the box is: where to look first.
+
+        >>> [Measures((1,), 1, 0.1, share).heat for share in (None, 0.01, 0.05, 0.12, 0.4)]
+        [0, 0, 1, 2, 3]
+        """
+        return bisect_right((0.03, 0.1, 0.25), self.share or 0.0)
 
 
 class Reference(NamedTuple):
@@ -36,8 +74,9 @@ class Box:
     """One node of a stage.
 
     `role` is what the box is to the one above it, where the order does not tell. `family` groups
-    kinds (window, join, ..) and gives the colour, `meaning` says what the kind does. `number` is
-    what other places refer to the box by, 0 if none does.
+    kinds (window, join, ..) and gives the colour, `meaning` says what the kind does, `definition`
+    the same at length. `number` is
+    what other places refer to the box by, 0 if none does. `measures` are there after a run.
     """
 
     kind: str
@@ -47,17 +86,24 @@ class Box:
     role: str = ""
     family: str = "shape"
     meaning: str = ""
+    definition: str = ""
     number: int = 0
+    measures: Measures | None = None
 
 
-def drawn(root: N, inputs: Callable[[N], Iterable[tuple[str, N]]], make: Callable[[N], Box]) -> Box:
+def drawn(
+    root: N,
+    inputs: Callable[[N], Iterable[tuple[str, N]]],
+    make: Callable[[N], Box],
+    repeated: bool = True,
+) -> Box:
     """The boxes of a node and all below it, what is equal drawn once.
 
     `inputs` gives the nodes that one reads, with their roles; `make` gives a node's own box. A
-    reference costs the reader a look, so a leaf is rather repeated, unless it stood there
-    three times.
+    reference costs the reader a look, so a leaf is rather `repeated`, unless it stood there
+    three times, or it is asked for that all is there once.
     """
-    shared = _shared(root, inputs)
+    shared = _shared(root, inputs, repeated)
     numbers: dict[N, int] = {}
     boxes: list[Box] = []
     children: list[list[int | Reference]] = []
@@ -80,7 +126,7 @@ def drawn(root: N, inputs: Callable[[N], Iterable[tuple[str, N]]], make: Callabl
     return boxes[0]
 
 
-def _shared(root: N, inputs: Callable[[N], Iterable[tuple[str, N]]]) -> set[N]:
+def _shared(root: N, inputs: Callable[[N], Iterable[tuple[str, N]]], repeated: bool) -> set[N]:
     """The nodes that are drawn once and referred to."""
     stands: Counter[N] = Counter()
     pending = [root]
@@ -89,7 +135,8 @@ def _shared(root: N, inputs: Callable[[N], Iterable[tuple[str, N]]]) -> set[N]:
             if node not in stands:
                 pending.append(node)
             stands[node] += 1
-    return {node for node, n in stands.items() if n > 2 or (n == 2 and any(inputs(node)))}
+    once = {node for node in stands if not repeated or any(inputs(node))}
+    return {node for node, n in stands.items() if n > 2 or (n == 2 and node in once)}
 
 
 class Place(NamedTuple):
@@ -126,6 +173,12 @@ def places(root: Box) -> list[Place]:
                 pending += [(child, len(found)) for child in reversed(children)]
                 found.append(Place(item, parent, []))
     return found
+
+
+def measured(root: Box) -> bool:
+    """Whether a run measured any box of a tree."""
+    items = (place.item for place in places(root))
+    return any(isinstance(item, Box) and item.measures is not None for item in items)
 
 
 def visible(text: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from html import escape
 
 from streamsparql.explain.box import Box, Place, Reference, circled, places
-from streamsparql.explain.drawing import label, tooltip
+from streamsparql.explain.drawing import label, measured, tooltip
 from streamsparql.explain.explanation import Explanation
-from streamsparql.explain.palette import FAMILIES
+from streamsparql.explain.palette import FAMILIES, HEAT
 
 
 def render(explanation: Explanation) -> str:
@@ -21,10 +21,10 @@ def render(explanation: Explanation) -> str:
         '  edge [dir=back, arrowsize=0.6, color="#8893a0", fontname="Helvetica", fontsize=9]',
     ]
     for name, box in explanation.stages:
-        if explanation.whole:
+        if explanation.headed:
             lines += [f"  subgraph cluster_{name} {{", f'    label="{name}"; color="#c4ccd6"']
         lines += (f"    {line}" for line in _stage(name, box))
-        lines += ["  }"] * explanation.whole
+        lines += ["  }"] * explanation.headed
     return "\n".join([*lines, "}"])
 
 
@@ -45,8 +45,12 @@ def _attributes(place: Place) -> str:
     reads = f"&#160; ← {circled(place.reads)}" if place.reads else ""
     head = f'<font face="Helvetica" color="{ink}"><b>{mark}{escape(box.kind)}</b>{reads}</font>'
     lines = [head, *(escape(line.replace("\\", "\\\\")) for line in label(box))]
+    lines += [f'<font face="Helvetica">{escape(line)}</font>' for line in measured(box)]
+    heat = box.measures.heat if box.measures is not None else 0
+    plain = f', color="{frame}"'
+    hot = f', color="{HEAT[heat].light.frame}", penwidth={heat + 1}' if heat else ""
     return (
-        f'label=<{"<br/>".join(lines)}>, fillcolor="{ground}", color="{frame}", '
+        f'label=<{"<br/>".join(lines)}>, fillcolor="{ground}"{hot or plain}, '
         f"tooltip={_quoted(tooltip(box))}"
     )
 

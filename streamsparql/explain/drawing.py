@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamsparql.explain.box import Box
 from streamsparql.explain.measure import cells, in_picture, wrap
+from streamsparql.explain.numbers import count, facts, percent, ratio, seconds
 
 ROOM, MORE_ROOM = 38, 50
 """The cells of a line in a picture's box; and where that saves a long word from being cut."""
@@ -28,4 +29,28 @@ def tooltip(box: Box) -> str:
     """All that is known of a box: what it does, its whole title, its facts."""
     parts = [f"{box.kind}: {box.meaning}" if box.meaning else box.kind, box.title]
     parts += (f"{name} = {value}" for name, value in box.facts)
+    if box.measures is not None:
+        parts += (f"{name}: {text}" for name, text in facts(box.measures))
     return "\n".join(part for part in parts if part)
+
+
+def measured(box: Box) -> list[str]:
+    """What a picture's box shows of a run; nothing where there was none.
+
+    >>> from streamsparql.explain.box import Measures
+    >>> measured(Box("Filter", measures=Measures((1200,), 300, 0.0021, 0.034, state=7)))
+    ['1,200 → 300 rows, 25.0 %', '3.4 % of time, 2.10 ms, state 7']
+    >>> measured(Box("Always", measures=Measures((), 3, 0.0021)))
+    ['3 rows', '2.10 ms']
+    """
+    of = box.measures
+    if of is None:
+        return []
+    lines = []
+    if of.rows_out is not None:
+        came = f"{' + '.join(map(count, of.rows_in))} → " if of.rows_in else ""
+        kept = "" if of.selectivity is None else f", {ratio(of.selectivity)}"
+        lines.append(f"{came}{count(of.rows_out)} row{'s' * (of.rows_out != 1)}{kept}")
+    share = "" if of.share is None else f"{percent(of.share)} of time, "
+    state = f", state {count(of.state)}" if of.state else ""
+    return [*lines, f"{share}{seconds(of.seconds)}{state}"]

@@ -17,7 +17,8 @@ class Explanation:
 
     `whole` says that a reader asked for all there is: formats then add what is known of the query.
     `color` and `width` are those of a terminal. `rules` are the rewriting rules that were used, and
-    how often.
+    how often. `notes` say what a run over data measured of the whole, for readers, and `measured`
+    the same for programs.
     """
 
     translation: Translation
@@ -26,6 +27,13 @@ class Explanation:
     color: bool = False
     width: int = 100
     rules: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[tuple[str, str], ...] = ()
+    measured: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def headed(self) -> bool:
+        """Whether the stages have headings, to be told apart."""
+        return self.whole or len(self.stages) > 1
 
     @property
     def text(self) -> str:

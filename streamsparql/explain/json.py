@@ -11,6 +11,7 @@ from typing import Any
 
 from streamsparql.explain.box import Box, Reference, places
 from streamsparql.explain.explanation import Explanation
+from streamsparql.explain.measured import of_node
 
 FORMAT = 1
 """The version of the format. It counts up when a key changes its meaning or goes away."""
@@ -19,6 +20,8 @@ FORMAT = 1
 def render(explanation: Explanation) -> str:
     """The object, a key per stage."""
     known: dict[str, Any] = {"format": FORMAT, "query": explanation.about()}
+    if explanation.measured:
+        known["analysis"] = dict(explanation.measured)
     known |= {name: {"nodes": nodes(box)} for name, box in explanation.stages}
     if "optimized" in known:
         known["optimized"]["rules"] = dict(explanation.rules)
@@ -47,14 +50,15 @@ def nodes(root: Box) -> list[dict[str, Any]]:
         for child in children:
             below = found[child].item
             inputs.append(input_(below, ids.get(child, shared.get(below.number, 0))))
-        made.append(
-            {
-                "id": ids[index],
-                "kind": item.kind,
-                "family": item.family,
-                "title": item.title,
-                "facts": dict(item.facts),
-                "inputs": inputs,
-            }
-        )
+        node: dict[str, Any] = {
+            "id": ids[index],
+            "kind": item.kind,
+            "family": item.family,
+            "title": item.title,
+            "facts": dict(item.facts),
+            "inputs": inputs,
+        }
+        if item.measures is not None:
+            node["measured"] = of_node(item.measures)
+        made.append(node)
     return made

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from streamsparql.explain.box import Box, Place, Reference, circled, places
-from streamsparql.explain.drawing import label
+from streamsparql.explain.drawing import label, measured
 from streamsparql.explain.explanation import Explanation
-from streamsparql.explain.palette import FAMILIES
+from streamsparql.explain.palette import FAMILIES, HEAT
 
 _UNSAFE = re.compile(r"[^\w\s?.,:=+/…↓←①-⑳-]|s(?=tyle)|c(?=lassDef)")
 
@@ -19,17 +19,24 @@ def render(explanation: Explanation) -> str:
     """The flowchart, with a subgraph per stage for all of them."""
     lines = [_SPACING, "flowchart BT"]
     used: dict[str, None] = {}
+    hot: dict[int, None] = {}
     for name, box in explanation.stages:
-        if explanation.whole:
+        if explanation.headed:
             lines += [f"  subgraph {name}", "    direction BT"]
         for index, place in enumerate(places(box)):
             lines += (f"    {line}" for line in _place(name, index, place))
             if isinstance(place.item, Box):
                 used[place.item.family] = None
-        lines += ["  end"] * explanation.whole
+                if place.item.measures is not None and place.item.measures.heat:
+                    lines.append(f"    class {name}_{index} hot{place.item.measures.heat}")
+                    hot[place.item.measures.heat] = None
+        lines += ["  end"] * explanation.headed
     for family in used:
         ground, frame, ink = FAMILIES[family].shades()
         lines.append(f"  classDef of_{family} fill:{ground},stroke:{frame},color:{ink}")
+    for heat in sorted(hot):
+        frame = HEAT[heat].light.frame
+        lines.append(f"  classDef hot{heat} stroke:{frame},stroke-width:{heat + 1}px")
     return "\n".join(lines)
 
 
@@ -41,7 +48,10 @@ def _place(name: str, index: int, place: Place) -> Iterator[str]:
     else:
         mark = f"{circled(item.number)} " if item.number else ""
         reads = f" ← {circled(place.reads)}" if place.reads else ""
-        lines = [f"<b>{mark}{_escaped(item.kind)}</b>{reads}", *map(_escaped, label(item))]
+        lines = [
+            f"<b>{mark}{_escaped(item.kind)}</b>{reads}",
+            *map(_escaped, [*label(item), *measured(item)]),
+        ]
         yield f'{me}("{"<br/>".join(lines)}"):::of_{item.family}'
     if place.parent >= 0:
         role = f'|"{_escaped(item.role)}"|' if item.role else ""

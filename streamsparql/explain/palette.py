@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from streamsparql.explain.themes import themed
 
 
 class Shades(NamedTuple):
@@ -60,6 +63,13 @@ FAMILIES: dict[str, Colour] = {
 }
 """By the algebra's module that an operator is defined in."""
 
+HEAT: dict[int, Colour] = {
+    1: Colour(Shades("#e3ebf4", "#5b86b8", "#24476e"), Shades("#1c2b3c", "#557fae", "#a9c8ea"), 34),
+    2: Colour(Shades("#fce8c5", "#d98e1f", "#7a4a00"), Shades("#42300f", "#c98a2b", "#f5cd85"), 33),
+    3: Colour(Shades("#fbd3cb", "#d2452f", "#8a1f10"), Shades("#4d1a13", "#e0604a", "#ffb9ab"), 31),
+}
+"""What took some of the time, a tenth, a quarter or more."""
+
 PAPER = ("#ffffff", "#0f1419")
 INK = ("#1d252d", "#dfe5ec")
 FAINT = ("#5b6875", "#9aa7b5")
@@ -75,37 +85,35 @@ _FORMS = f"""\
 .title{{font:11px {MONO}}}
 .stage{{font:600 15px {SANS}}}
 .number{{font:700 9px {SANS};text-anchor:middle}}
+.measured{{font:11px {SANS};font-variant-numeric:tabular-nums}}
 .edge{{fill:none;stroke-width:1.2}}
 .box{{stroke-width:1}}"""
 
 
-def _colours(dark: bool) -> str:
-    rules = [
-        f".ground,.number{{fill:{PAPER[dark]}}}",
-        f".title,.stage{{fill:{INK[dark]}}}",
-        f".kind,.badge{{fill:{FAINT[dark]}}}",
-        f".edge{{stroke:{LINE[dark]}}}",
-    ]
+def _colours() -> Iterable[str]:
+    paper, ink, faint, line = map("/".join, (PAPER, INK, FAINT, LINE))
+    yield f".ground,.number{{fill:{paper}}}"
+    yield f".title,.stage{{fill:{ink}}}"
+    yield f".kind,.badge,.measured{{fill:{faint}}}"
+    yield f".edge{{stroke:{line}}}"
     for family, colour in FAMILIES.items():
-        ground, frame, ink = colour.shades(dark)
-        rules.append(f".of-{family} .box{{fill:{ground};stroke:{frame}}}")
-        rules.append(f".of-{family} .kind,.of-{family} .badge{{fill:{ink}}}")
-    return _inside("\n".join(rules))
+        ground, frame, ink = _pairs(colour)
+        yield f".of-{family} .box{{fill:{ground};stroke:{frame}}}"
+        yield f".of-{family} .kind,.of-{family} .badge{{fill:{ink}}}"
+    for heat, colour in HEAT.items():
+        ground, frame, ink = _pairs(colour)
+        yield f".hot-{heat} .strip{{fill:{ground}}}"
+        yield f".hot-{heat} .bar{{fill:{frame}}}"
+        yield f".hot-{heat} .box.box{{stroke:{frame};stroke-width:{1 + heat / 2:g}}}"
+        yield f".hot-{heat} .measured{{fill:{ink}}}"
+    yield f".hot-0 .strip{{fill:{paper};fill-opacity:.6}}"
+    yield f".hot-0 .bar{{fill:{line}}}"
 
 
-def _inside(rules: str) -> str:
-    """Rules that hold inside our pictures only: a style sheet in a page reaches all of it."""
-    selectors = (rule.partition("{") for rule in rules.splitlines())
-    return "\n".join(
-        ",".join(f".streamsparql-plan {one}" for one in before.split(",")) + brace + body
-        for before, brace, body in selectors
-    )
+def _pairs(colour: Colour) -> Shades:
+    """A family's shades, on light and on dark."""
+    return Shades(*map("/".join, zip(colour.light, colour.dark, strict=True)))
 
 
-STYLE = f"""\
-{_inside(_FORMS)}
-{_colours(dark=False)}
-@media (prefers-color-scheme:dark){{
-{_colours(dark=True)}
-}}"""
+STYLE = themed("streamsparql-plan", "\n".join([_FORMS, *_colours()]))
 """The style sheet of a picture."""

@@ -45,6 +45,7 @@ _FAMILIES = {
     "lower_exists": "filter",
     "collapse": "shape",
     "order": "shape",
+    "report": "align",
     "slice": "shape",
     "union": "join",
 }
@@ -60,19 +61,24 @@ def physical_box(root: Operator, prefixes: Mapping[str, str] | None = None) -> B
     ('Mark', 'Always')
     """
     write = with_prefixes(prefixes or {})
+    return drawn(
+        root,
+        lambda operator: (("", below) for below in operator.inputs),
+        lambda operator: operator_box(operator, write),
+    )
 
-    def box(operator: Operator) -> Box:
-        kind = type(operator)
-        module = kind.__module__.rpartition(".")[2]
-        return Box(
-            kind=kind.__name__,
-            title=visible(_title(operator, write)),
-            facts=tuple(_facts(operator)),
-            family=_FAMILIES.get(module, module),
-            meaning=meaning(kind),
-        )
 
-    return drawn(root, lambda operator: (("", below) for below in operator.inputs), box)
+def operator_box(operator: Operator, write: Writer) -> Box:
+    """The box of an operator, with nothing below it."""
+    kind = type(operator)
+    module = kind.__module__.rpartition(".")[2]
+    return Box(
+        kind=kind.__name__,
+        title=visible(_title(operator, write)),
+        facts=tuple(_facts(operator)),
+        family=_FAMILIES.get(module, module),
+        meaning=meaning(kind),
+    )
 
 
 def _title(operator: Operator, write: Writer) -> str:
@@ -81,7 +87,15 @@ def _title(operator: Operator, write: Writer) -> str:
     return known or operator.facts()
 
 
+def computed(operator: Operator) -> str:
+    """The logical operator that it computes, where that is called otherwise; else nothing."""
+    name = type(operator.node).__name__
+    return "" if operator.node is None or name == type(operator).__name__ else name
+
+
 def _facts(operator: Operator) -> Iterator[tuple[str, str]]:
+    if computed(operator):
+        yield "computes", computed(operator)
     yield "columns", visible(" ".join(operator.names)) or "none"
     if operator.state != "none":
         yield "state", operator.state

@@ -21,7 +21,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression
 from streamsparql.explain.box import Box, drawn, visible
 from streamsparql.explain.titles import title
-from streamsparql.explain.words import meaning, with_prefixes
+from streamsparql.explain.words import definition, meaning, with_prefixes
 from streamsparql.translator.text import Writer
 
 _EXACT = Writer()
@@ -45,6 +45,7 @@ def plan_box(plan: Plan, prefixes: Mapping[str, str] | None = None) -> Box:
             facts=tuple(_facts(node)),
             family=kind.__module__.rpartition(".")[2],
             meaning=meaning(kind),
+            definition=definition(kind),
         )
 
     return drawn(plan, lambda node: _inputs(node, write), box)

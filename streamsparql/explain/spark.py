@@ -7,21 +7,24 @@ cut that was made of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from streamsparql.algebra.partition import counted, grid, keys, reaches
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.window import ElementWindow, SteppedTupleWindow
-from streamsparql.explain.box import Box, visible
+from streamsparql.explain.box import Box, Measures, visible
 from streamsparql.explain.words import duration
 
 if TYPE_CHECKING:
     from streamsparql.explain import Compiled
 
 SHOWN = 12
-"""Of more slabs than that the first and the last are shown."""
+"""Of more slabs than that the first and the last are shown; after a run, the slowest."""
+
+_EXCHANGE = "items on their way to the slabs that need them"
+_LOOK = "when the items come, and where to cut"
 
 
 class Described(Protocol):
@@ -40,8 +43,12 @@ class Described(Protocol):
         """The parts, and what is known of each."""
 
 
-def spark_box(query: Compiled, run: Described | None = None) -> Box:
-    """How a query runs on Spark.
+def spark_box(
+    query: Compiled,
+    run: Described | None = None,
+    measured: Mapping[str, Measures] | None = None,
+) -> Box:
+    """How a query runs on Spark; `measured` has numbers by the names of stages and slabs.
 
     >>> import streamsparql
     >>> text = "SELECT ?s FROM STREAM <s> WINDOW RANGE 1 MINUTE SLIDE 1 SECOND { ?s <p> ?o }"
@@ -50,13 +57,35 @@ def spark_box(query: Compiled, run: Described | None = None) -> Box:
     ('Merge', 'Slabs', '<s>; looked back at by 1 min')
     """
     plan = query.rewriting.plan
-    below = [*_streams(plan, run), *_cut(plan, run)]
+    found = measured or {}
+    below = [*_before(found), *_streams(plan, run), *_cut(plan, run, found)]
     if run is not None:
         below += [Box("Static", title=visible(text), family="graph") for text in run.statics()]
     title = "each task runs the physical plan over its part of time"
-    slabs = Box("Slabs", title=title, children=tuple(below), family="group", meaning=_SLABS)
+    slabs = Box(
+        "Slabs",
+        title=title,
+        children=tuple(below),
+        family="group",
+        meaning=_SLABS,
+        measures=found.get("slabs"),
+    )
     merge = "rows that end where the next slab begins with their equals; reports need none"
-    return Box("Merge", title=merge, children=(slabs,), family="join", meaning=_MERGE)
+    return Box(
+        "Merge",
+        title=merge,
+        children=(slabs,),
+        family="join",
+        meaning=_MERGE,
+        measures=found.get("merge"),
+    )
+
+
+def _before(measured: Mapping[str, Measures]) -> Iterator[Box]:
+    """What happened before the slabs."""
+    for name, title in (("exchange", _EXCHANGE), ("look", _LOOK)):
+        if name in measured:
+            yield Box(name.title(), title=title, family="graph", measures=measured[name])
 
 
 def _streams(plan: Plan, run: Described | None) -> Iterator[Box]:
@@ -82,13 +111,13 @@ def _elements(window: ElementWindow, need: int) -> str:
     return f"counted for its last {window.count:,} elements{steps}: tasks begin {need:,} before"
 
 
-def _cut(plan: Plan, run: Described | None) -> Iterator[Box]:
+def _cut(plan: Plan, run: Described | None, measured: Mapping[str, Measures]) -> Iterator[Box]:
     if run is not None:
         for reason in run.reasons():
             yield Box("Because", title=visible(reason), family="filter")
-        slabs = list(run.slabs())
-        for name, what in slabs if len(slabs) <= SHOWN else [*slabs[: SHOWN - 1], slabs[-1]]:
-            yield Box("Slab", title=visible(f"{name}  {what}"), family="window")
+        for name, what in _shown(list(run.slabs()), measured):
+            title = visible(f"{name}  {what}")
+            yield Box("Slab", title=title, family="window", measures=measured.get(name))
         return
     steps = grid(plan)
     if steps is not None and steps[0] > 1:
@@ -100,6 +129,16 @@ def _cut(plan: Plan, run: Described | None) -> Iterator[Box]:
         names = " or ".join(f"?{v.name}" for v in found)
         title = f"or by the value of {names}, where windows are long against the data"
         yield Box("Cut", title=visible(title), family="window")
+
+
+def _shown(slabs: list[tuple[str, str]], measured: Mapping[str, Measures]) -> list[tuple[str, str]]:
+    """The slabs that are shown: all, or the first and the last, or those that took longest."""
+    if len(slabs) <= SHOWN:
+        return slabs
+    if not measured:
+        return [*slabs[: SHOWN - 1], slabs[-1]]
+    slowest = sorted(slabs, key=lambda slab: -measured[slab[0]].seconds)[:SHOWN]
+    return [slab for slab in slabs if slab in slowest]
 
 
 _SLABS = (

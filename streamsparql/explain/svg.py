@@ -11,7 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 from streamsparql.explain.box import Box, Place, Reference, places
-from streamsparql.explain.drawing import label, tooltip
+from streamsparql.explain.drawing import label, measured, tooltip
 from streamsparql.explain.explanation import Explanation
 from streamsparql.explain.layout import GAP_Y, Block, layout
 from streamsparql.explain.measure import cells, in_picture
@@ -25,6 +25,7 @@ _BADGE = 15.0
 _MARGIN = 16.0
 _HEADING = 30.0
 _CORNER = 7.0
+_STRIP = 7.0  # what the measurements take beside their lines
 
 
 def render(explanation: Explanation) -> str:
@@ -32,7 +33,7 @@ def render(explanation: Explanation) -> str:
     parts: list[str] = []
     width = y = 0.0
     for name, box in explanation.stages:
-        if explanation.whole:
+        if explanation.headed:
             parts.append(f'<text class="stage" y="{y + 12:g}">{escape(name)}</text>')
             y += _HEADING
         drawing = tree(box)
@@ -84,17 +85,40 @@ def _item(place: Place) -> Drawing:
         head = _head(item.role, "", 0, item.number)
         return Drawing(head.svg, head.width, head.height)
     head = _head(item.role, item.kind, item.number, place.reads)
-    lines = label(item)
-    body = max((cells(line, in_picture) for line in lines), default=0) * _CELL + 2 * _PAD
-    width, height = max(head.width, body), head.height + (_LINE * len(lines) + 2) * bool(lines)
+    lines, numbers = label(item), measured(item)
+    broadest = max((cells(line, in_picture) for line in [*lines, *numbers]), default=0)
+    width = max(head.width, broadest * _CELL + 2 * _PAD)
+    top = head.height + (_LINE * len(lines) + 2) * bool(lines)
+    height = top + (_LINE * len(numbers) + _STRIP) * bool(numbers)
+    hot = "" if item.measures is None else f" hot-{item.measures.heat}"
     svg = (
-        f'<g class="of-{item.family}"><title>{escape(tooltip(item))}</title>'
+        f'<g class="of-{item.family}{hot}"><title>{escape(_tip(item))}</title>'
         f'<rect class="box" width="{width:.1f}" height="{height:g}" rx="6"/>{head.svg}'
     )
     for index, line in enumerate(lines):
         y = _HEAD + 1 + _LINE * (index + 0.8)
         svg += f'<text class="title" x="{_PAD:g}" y="{y:g}">{escape(line)}</text>'
-    return Drawing(f"{svg}</g>", width, height)
+    return Drawing(f"{svg}{_strip(item, numbers, top, width)}</g>", width, height)
+
+
+def _tip(box: Box) -> str:
+    """What shows where the pointer rests: all that is known, and the definition."""
+    return f"{tooltip(box)}\n\n{box.definition}" if box.definition else tooltip(box)
+
+
+def _strip(box: Box, numbers: list[str], y: float, width: float) -> str:
+    """What was measured of a box: on a ground as hot as that was, with a bar for its share."""
+    if box.measures is None:
+        return ""
+    inner, height = width - 2, _LINE * len(numbers) + _STRIP - 1
+    corners = f"v{height - 5:g}q0 5 -5 5h{10 - inner:.1f}q-5 0 -5 -5z"
+    svg = f'<path class="strip" d="M1 {y:g}h{inner:.1f}{corners}"/>'
+    share = min(box.measures.share or 0.0, 1.0) * inner
+    svg += f'<rect class="bar" x="1" y="{y:g}" width="{share:.1f}" height="3"/>'
+    for index, line in enumerate(numbers):
+        at = y + 4 + _LINE * (index + 0.75)
+        svg += f'<text class="measured" x="{_PAD:g}" y="{at:g}">{escape(line)}</text>'
+    return svg
 
 
 def _head(role: str, kind: str, number: int, reads: int) -> Drawing:

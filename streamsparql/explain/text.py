@@ -17,10 +17,12 @@ the tree, under a number too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from streamsparql.explain.box import Box, Place, Reference, circled, places
+from streamsparql.explain.box import Box, Place, Reference, circled, measured, places
+from streamsparql.explain.columns import LEAST_TREE, broad, cells_of, fitting, heads
 from streamsparql.explain.explanation import Explanation
 from streamsparql.explain.measure import cells, wrap
 from streamsparql.explain.palette import FAMILIES
@@ -31,6 +33,9 @@ LEAST_WIDTH = 60
 
 _LEAST_TITLE = 24  # narrower, and a title starts on the line after its operator
 _HEAD = 52  # what an operator with its role and marks may take
+_ROOM = 26  # the same where numbers stand beside the tree, whose titles are cut after so many
+_TITLE = 3  # lines
+_ESCAPES = re.compile(r"\033\[[\d;]*m")
 _BOLD, _FAINT, _SLANTED = 1, 2, 3
 
 
@@ -41,9 +46,12 @@ def render(explanation: Explanation) -> str:
     lines: list[str] = []
     if explanation.whole:
         lines += _listed(explanation.summary(), ink, width)
+    if explanation.notes:
+        lines += [*_listed(list(explanation.notes), ink, width), ""]
     for name, box in explanation.stages:
-        if explanation.whole:
-            lines += ["", ink.paint(f"── {name} " + "─" * (width - len(name) - 4), _BOLD), ""]
+        if explanation.headed:
+            lines += [""] * bool(lines and lines[-1])
+            lines += [ink.paint(f"── {name} " + "─" * (width - len(name) - 4), _BOLD), ""]
         lines += tree(box, ink, width)
         if name == "optimized" and explanation.rules:
             lines += ["", *_listed([("rules", used(explanation.rules))], ink, width)]
@@ -82,24 +90,50 @@ class _Start(NamedTuple):
 
 
 def tree(root: Box, ink: Ink, width: int) -> Iterator[str]:
-    """The lines of a tree, none wider than `width`."""
+    """The lines of a tree, none wider than `width`; at the right what was measured, if it was."""
+    if not measured(root):
+        yield from (line for line, _ in _drawn(root, ink, width, _HEAD, None))
+        return
+    columns = fitting(width)
+    room = max(width - broad(columns), LEAST_TREE)
+    yield " " * room + ink.paint(heads(columns), _FAINT)
+    for line, box in _drawn(root, ink, room, _ROOM, _TITLE):
+        if box is None or box.measures is None:
+            yield line
+            continue
+        shown = cells(_ESCAPES.sub("", line))
+        rest = cells_of(box.measures, columns, ink.paint)
+        yield line + " " * (room - shown) + rest
+
+
+def _drawn(
+    root: Box, ink: Ink, width: int, head: int, most: int | None
+) -> Iterator[tuple[str, Box | None]]:
+    """The lines, the first one of a box with it.
+
+    What would leave an operator no more than `head` cells goes on below; a title has at most so
+    many lines.
+    """
     found = places(root)
     last = max(place.item.number for place in found)
     sections = [(0, root.number)]
     for top, number in sections:
         if top:
-            yield ""
+            yield "", None
         pending = [_Start(top, "", "", number)]
         while pending:
             start = pending.pop()
             place = found[start.place]
-            if place.children and cells(start.after) > width - _HEAD:
+            if place.children and cells(start.after) > width - head:
                 last += not start.number
                 sections.append((start.place, start.number or last))
                 mark = f"↓ {circled(start.number or last)}"
-                yield ink.paint(start.first, _FAINT) + ink.paint(mark, _BOLD)
+                yield ink.paint(start.first, _FAINT) + ink.paint(mark, _BOLD), None
             else:
-                yield from _lines(place, start, ink, width)
+                box = place.item if isinstance(place.item, Box) else None
+                for line in _lines(place, start, ink, width, most):
+                    yield line, box
+                    box = None
                 pending += reversed(_below(place, start.after, found))
 
 
@@ -114,7 +148,7 @@ def _below(place: Place, after: str, found: list[Place]) -> list[_Start]:
     ]
 
 
-def _lines(place: Place, start: _Start, ink: Ink, width: int) -> Iterator[str]:
+def _lines(place: Place, start: _Start, ink: Ink, width: int, most: int | None) -> Iterator[str]:
     """A box on one line, or as many as its title takes."""
     item = place.item
     role = f"{item.role}: " if item.role else ""
@@ -124,13 +158,25 @@ def _lines(place: Place, start: _Start, ink: Ink, width: int) -> Iterator[str]:
         return
     mark = f"{circled(start.number)} " if start.number else ""
     kind = ink.paint(item.kind, _BOLD, FAMILIES[item.family].ansi)
-    title = f"{item.title}  " * bool(item.title) + f"← {circled(place.reads)}" * bool(place.reads)
+    reads = f"← {circled(place.reads)}" if place.reads else ""
     head = lead + ink.paint(mark, _BOLD) + ink.paint(role, _SLANTED) + kind
     indent = cells(start.first + mark + role + item.kind) + 2
-    first, *more = wrap(title.rstrip(), width - indent)
+    first, *more = _titled(item.title, reads, width - indent, most)
     if width - indent < _LEAST_TITLE and more:
         indent = cells(start.after) + 4
-        first, more = "", wrap(title.rstrip(), width - indent)
+        first, more = "", _titled(item.title, reads, width - indent, most)
     yield f"{head}  {first}" if first else head
     rail = ink.paint(start.after, _FAINT) + " " * (indent - cells(start.after))
     yield from (rail + line for line in more)
+
+
+def _titled(title: str, reads: str, room: int, most: int | None) -> list[str]:
+    """A title in lines, with the mark of what it reads, which is never cut."""
+    lines = wrap(f"{title}  {reads}".strip(), room)
+    if most is None or len(lines) <= most:
+        return lines
+    *lines, last = wrap(title, room, most)
+    if reads:
+        kept = last if cells(last) + cells(reads) + 2 <= room else wrap(last, room - 6, 1)[0]
+        last = f"{kept}  {reads}"
+    return [*lines, last]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from inspect import cleandoc
 
 from streamsparql.algebra.expressions import OCCURRENCE
 from streamsparql.algebra.solutions import Variable
@@ -77,3 +78,14 @@ def used(rules: Mapping[str, int]) -> str:
 def meaning(kind: type) -> str:
     """What nodes of a class are, the first line of its docstring."""
     return (kind.__doc__ or "").partition("\n")[0]
+
+
+def definition(kind: type) -> str:
+    """What the docstring of a class says after its first line, up to its examples.
+
+    >>> from streamsparql.algebra.window import SlidingTupleWindow
+    >>> definition(SlidingTupleWindow).splitlines()[0]
+    'omega^count_c(S, t) holds the elements with `max(m(t) - c + 1, 0) <= m(stamp) <= m(t)`, where'
+    """
+    _, _, rest = cleandoc(kind.__doc__ or "").partition("\n\n")
+    return rest.partition(">>>")[0].strip()

@@ -17,6 +17,7 @@ the workers is in `tasks`.
 from __future__ import annotations
 
 import uuid
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -215,6 +216,20 @@ class SparkRun:
             return self._spark.createDataFrame([], self._schema())
         return self._merged(self._computed())
 
+    @property
+    def exchanges(self) -> bool:
+        """Whether items come to the parts through a shuffle, and not from files alone."""
+        return any(self.cut.key or not isinstance(stream, Ordered) for stream in self.streams)
+
+    def watched(self) -> list[pa.RecordBatch]:
+        """Runs it for what its tasks measure; no row of the result comes here (`measured`)."""
+        if not self.cut.parts:
+            return []
+        run = copy(self)
+        run.task = replace(self.task, watched=True)
+        found: list[pa.RecordBatch] = run._merged(run._computed()).toArrow().to_batches()
+        return found
+
     def rejects(self) -> list[Reject]:
         """What is not part of the result: late items, and what could not be read, with reasons."""
         found = self.statics.rejects(self._spark)
@@ -243,7 +258,8 @@ class SparkRun:
             if isinstance(stream, Ordered) and not self.cut.key
         }
         others = [stream for stream in self.streams if stream.name not in direct]
-        schema = MERGING if self.task.merges else self._schema()
+        packed = self.task.merges or self.task.watched
+        schema = MERGING if packed else self._schema()
         computing = partial(run_parts, self.task, self.cut.parts, direct)
         if not others:
             return self._spark.range(0, count, 1, count).mapInArrow(computing, schema)
@@ -305,7 +321,7 @@ class SparkRun:
         arrived = computed.repartitionById(len(self.cut.parts), computed["target"])
         bare = replace(self.task.given, graph=None, graphs={})
         merging = partial(merge_parts, replace(self.task, given=bare, statics=(), ranks={}))
-        return arrived.mapInArrow(merging, self._schema())
+        return arrived.mapInArrow(merging, MERGING if self.task.watched else self._schema())
 
     def _schema(self) -> str:
         """The schema of the result, as Spark writes it."""

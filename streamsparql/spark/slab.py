@@ -15,7 +15,7 @@ that touch no border are complete beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
@@ -76,6 +76,8 @@ class Task:
     """The greatest timestamp of all streams: reports go on until then."""
     ranks: Mapping[int, Mapping[ElementWindow, int]] = field(default_factory=dict)
     """Per part, how many elements came before the first that it is given."""
+    watched: bool = False
+    """Whether tasks give what was measured in them in place of rows (`measured`)."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -118,15 +120,20 @@ class Task:
         return max(part.begin - (0 if first else self.margin) - self.slack, 0)
 
 
-def compute(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.Table]:
+def compute(
+    task: Task,
+    part: Part,
+    streams: Mapping[str, Any],
+    execution: Callable[..., Execution] = Execution,
+) -> Iterator[pa.Table]:
     """The rows of a part: terms dictionary-encoded, with `start` and `end`, or `instant`.
 
     `streams` are sources as `Query.run` takes them, or what gives one when it is called, of the
-    elements that can hold in the part.
+    elements that can hold in the part. `execution` makes the run, if not just any will do.
     """
     try:
         sources = {n: source() if callable(source) else source for n, source in streams.items()}
-        run = _execution(task, part, sources)
+        run = _execution(task, part, sources, execution)
         for _ in run.replay():
             rows = sum(map(len, run.parts))
             if rows >= TOGETHER or not rows:
@@ -136,12 +143,14 @@ def compute(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.T
         raise failure(task, part, error) from error
 
 
-def _execution(task: Task, part: Part, streams: Mapping[str, Any]) -> Execution:
+def _execution(
+    task: Task, part: Part, streams: Mapping[str, Any], execution: Callable[..., Execution]
+) -> Execution:
     start = max(part.begin - task.margin, task.begin)
     end = None if part.end == INFINITY else part.end
     given = replace(task.given, streams=streams, start=start, end=end)
     share = Share(task.back(part), part.end, task.ranks.get(part.number, {}))
-    run = Execution(
+    run = execution(
         task.query,
         given,
         report=task.report,

@@ -23,9 +23,10 @@ from streamsparql.spark.blocks import plain
 from streamsparql.spark.cut import Part
 from streamsparql.spark.exchange import Need, blocks_of, exchanged, sources_of
 from streamsparql.spark.files import SPLIT_ROWS, Group, Split, in_order
+from streamsparql.spark.measured import watched_merge, watched_part
 from streamsparql.spark.ranks import Counting
 from streamsparql.spark.slab import Task
-from streamsparql.spark.streams import Ordered, Splits, items_of_split
+from streamsparql.spark.streams import Ordered, Splits, following, items_of_split
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -83,6 +84,9 @@ def _reader(batches: Iterator[pa.RecordBatch]) -> Any:
 
 def _given_out(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     ordered = {name: streams[name] for name in task.given.streams}
+    if task.watched:
+        yield from watched_part(task, part, ordered)
+        return
     for table in slab.together(slab.compute(task, part, ordered)):
         if task.merges:
             yield from slab.for_merging(task, part, table)
@@ -92,6 +96,9 @@ def _given_out(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[p
 
 def merge_parts(task: Task, batches: Batches) -> Iterator[pa.RecordBatch]:
     """The rows that came to one target of the merge."""
+    if task.watched:
+        yield from watched_merge(task, batches)
+        return
     yield from slab.merged(task, batches)
 
 
@@ -143,9 +150,9 @@ def items_of_shares(
     for batch in batches:
         for number in batch.column(0).to_pylist():
             share, seen = shares[number]
-            following = [split for split, _ in shares[number + 1 : number + 2]]
+            after = following([split for split, _ in shares], number)
             yield from items_of_split(
-                name, share, following, seen, number, given, terms, wanted, rejects
+                name, share, after, seen, number, given, terms, wanted, rejects
             )
 
 
@@ -182,20 +189,21 @@ def rejects_of_rows(name: str, batches: Batches) -> Iterator[pa.RecordBatch]:
             terms.recycle([])
 
 
-REJECTED = "source string, position long, reason string, item string"
+REJECTED = "source string, position long, reason string, item string, unit string"
 """The schema of rejects, as Spark writes it."""
 
 
 def as_rows(rejects: Sequence[Reject]) -> pa.RecordBatch:
     """Rejects as rows of `REJECTED`."""
-    items = [r.item if isinstance(r.item, str) else repr(r.item) for r in rejects]
+    items = [r.item if isinstance(r.item, str | None) else repr(r.item) for r in rejects]
     columns = [
         pa.array([r.source for r in rejects], pa.string()),
         pa.array([r.position for r in rejects], pa.int64()),
         pa.array([r.reason for r in rejects], pa.string()),
         pa.array(items, pa.string()),
+        pa.array([r.unit for r in rejects], pa.string()),
     ]
-    return pa.RecordBatch.from_arrays(columns, ["source", "position", "reason", "item"])
+    return pa.RecordBatch.from_arrays(columns, list(Reject._fields))
 
 
 def count_elements(
