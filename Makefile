@@ -1,7 +1,7 @@
 # What a contributor needs. `make install` first.
 BIN := .venv/bin
 
-.PHONY: install test long lint golden bench clean
+.PHONY: install test long lint golden docs pictures bench clean
 
 install:
 	python3 -m venv .venv
@@ -25,6 +25,13 @@ lint: .venv/bin/ruff
 golden:
 	$(BIN)/python tests/test_golden.py
 	git diff --stat tests/golden
+
+docs: pictures
+	$(BIN)/python tests/pages.py README.md docs/*.md
+	git diff --stat README.md docs
+
+pictures:
+	$(BIN)/python docs/pictures.py
 
 bench:
 	$(BIN)/pip install --quiet '.[bench]'

@@ -1,0 +1,463 @@
+"""Draws the pictures of time.md, from what queries answer: nothing in them is placed by hand.
+
+`python docs/pictures.py` (or `make pictures`) writes docs/pictures/*.svg anew; a test compares them
+with what is there. A picture follows its reader's light or dark theme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import streamsparql
+
+FOLDER = Path(__file__).parent / "pictures"
+PREFIX = "PREFIX : <http://example.org/> "
+NUMBER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+
+_SERIES = (
+    ("#2f6fb5", "#6fb1f5"),
+    ("#b5562f", "#f09a6f"),
+    ("#2f8f5b", "#6fd39c"),
+    ("#7a55b0", "#b99af0"),
+)
+_STYLE = (
+    "text{font:12px system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;fill:#24292f}"
+    ".code{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
+    ".head{font-weight:600}.soft{fill:#656d76}.on{fill:#fff}.mid{text-anchor:middle}"
+    ".end{text-anchor:end}"
+    ".grid{stroke:#d0d7de}.axis{stroke:#8c959f}"
+    ".mark{stroke:#cf222e;stroke-width:1.5}.red{fill:#cf222e}"
+    ".wait{stroke-dasharray:2 3;stroke-width:1.5}"
+    ".none{fill:none;stroke-width:1.2;stroke-dasharray:4 2}"
+    ".pale{opacity:.28}"
+)
+
+
+def _coloured(dark: bool) -> str:
+    rules = (f".c{k}{{fill:{c[dark]}}}.l{k}{{stroke:{c[dark]}}}" for k, c in enumerate(_SERIES))
+    return "".join(rules)
+
+
+_DARK = (
+    "text{fill:#e6edf3}.soft{fill:#9198a1}.on{fill:#0d1117}.grid{stroke:#3d444d}.axis{stroke:#6e7681}"
+    ".mark{stroke:#ff7b72}.red{fill:#ff7b72}"
+)
+
+
+class Row(NamedTuple):
+    """A row of an answer, as the pictures need it: what it says, and when it holds."""
+
+    label: str
+    start: int
+    end: int
+
+
+Item = tuple[str, str, int | str, int]
+
+
+def items(*given: Item) -> list[tuple[str, str, str, int]]:
+    """Items of a stream, with short names.
+
+    >>> items(("a", "door", "open", 3))
+    [('<http://example.org/a>', '<http://example.org/door>', '<http://example.org/open>', 3)]
+    """
+    name = "<http://example.org/{}>".format
+    return [
+        (name(s), name(p), NUMBER.format(o) if isinstance(o, int) else name(o), t)
+        for s, p, o, t in given
+    ]
+
+
+HEAT = items(
+    ("a", "value", 20, 1), ("b", "value", 25, 4), ("a", "value", 24, 7), ("b", "value", 30, 12)
+)
+DOORS = items(("a", "door", "open", 3), ("a", "door", "shut", 8))
+STREAMS = {"http://example.org/heat": HEAT, "http://example.org/doors": DOORS}
+TWO = "FROM STREAM :heat WINDOW RANGE 10 SLIDE 1 FROM STREAM :doors WINDOW RANGE 4 SLIDE 1 "
+
+
+def short(term: object) -> str:
+    """A term without its namespace."""
+    return "no door" if term is None else str(term).rpartition("/")[2]
+
+
+def rows(text: str, streams: object) -> list[Row]:
+    """What a query answers."""
+    result = streamsparql.compile(PREFIX + text).run(streams)
+    return [Row(" ".join(map(short, r.values())), r.start, r.end) for r in result]
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+
+
+class Picture:
+    """An SVG that grows downwards, with a time axis from `left` to the right."""
+
+    def __init__(self, title: str, span: int, left: int = 190, width: int = 720) -> None:
+        self.title, self.span, self.left, self.width = title, span, left, width
+        self.y = 8.0
+        self.parts: list[str] = []
+
+    def x(self, t: float) -> float:
+        """Where an instant is drawn."""
+        return round(self.left + (self.width - 16 - self.left) * min(t, self.span) / self.span, 1)
+
+    def add(self, part: str) -> None:
+        """A piece of SVG."""
+        self.parts.append(part)
+
+    def text(self, x: float, y: float, text: str, kind: str = "") -> None:
+        """A text; its baseline is at `y`."""
+        self.add(f'<text x="{x:g}" y="{y:g}"{_class(kind)}>{escape(text)}</text>')
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
+        """A straight line."""
+        self.add(f'<path d="M{x1:g} {y1:g}L{x2:g} {y2:g}"{_class(kind)}/>')
+
+    def dot(self, x: float, y: float, kind: str, radius: float = 3.5) -> None:
+        """Something that happens at an instant."""
+        self.add(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}"{_class(kind)}/>')
+
+    def bar(self, row: Row, y: float, kind: str, height: float = 14, cut: float = 0) -> None:
+        """When a row holds; where it never ends, with an arrow. `cut` parts it from the next."""
+        left, right = self.x(row.start), self.x(row.end) - cut
+        if row.end > self.span:
+            tip = f"L{right + 9:g} {y + height / 2:g}L{right:g} {y + height:g}"
+            edge = f"M{left:g} {y:g}L{right:g} {y:g}{tip}L{left:g} {y + height:g}z"
+            self.add(f'<path d="{edge}"{_class(kind)}/>')
+        else:
+            box = f'x="{left:g}" y="{y:g}" width="{right - left:g}" height="{height:g}" rx="2"'
+            self.add(f"<rect {box}{_class(kind)}/>")
+
+    def ruler(self, top: float, bottom: float, every: int = 5, unit: str = "ms") -> None:
+        """Lines at multiples of a period, with their times below."""
+        lines = []
+        for t in range(0, self.span + 1, every):
+            lines.append(
+                f'<path d="M{self.x(t):g} {top:g}L{self.x(t):g} {bottom:g}" class="grid"/>'
+            )
+            self.text(self.x(t), bottom + 15, f"{t} {unit}" if t == 0 else str(t), "soft mid")
+        self.parts[:0] = lines
+        self.y = bottom + 24
+
+    def svg(self) -> str:
+        """The picture as a file."""
+        size = f'width="{self.width}" height="{self.y:g}" viewBox="0 0 {self.width} {self.y:g}"'
+        dark = f"@media(prefers-color-scheme:dark){{{_DARK}{_coloured(True)}}}"
+        style = f"{_STYLE}{_coloured(False)}{dark}"
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
+        return "\n".join(
+            [
+                head,
+                f"<title>{escape(self.title)}</title>",
+                f"<style>{style}</style>",
+                *self.parts,
+                "</svg>\n",
+            ]
+        )
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+# -- the pictures ----------------------------------------------------------------------------------
+
+WINDOWS = (
+    ("WINDOW RANGE 10 SLIDE 5", "Streaming SPARQL, CQELS", "FROM STREAM <s> {} {{ ?k ?p ?o }}"),
+    ("[RANGE 10ms STEP 5ms]", "C-SPARQL", "FROM STREAM <s> {} {{ ?k ?p ?o }}"),
+    (
+        "[RANGE 10 STEP 5]",
+        "RSP-QL",
+        "FROM NAMED WINDOW <w> ON <s> {} {{ WINDOW <w> {{ ?k ?p ?o }} }}",
+    ),
+    ("WINDOW RANGE 10 FIXED", "one after the other", "FROM STREAM <s> {} {{ ?k ?p ?o }}"),
+    ("WINDOW ELEMS 2", "the last two items", "FROM STREAM <s> {} {{ ?k ?p ?o }}"),
+)
+
+
+def validities(clause: str, where: str, stamps: Sequence[int]) -> list[Row]:
+    """How long items of these stamps count in a window, in the order of the stamps."""
+    given = [(f"<{k}>", "<p>", "<o>", t) for k, t in enumerate(stamps)]
+    query = streamsparql.compile("SELECT ?k " + where.format(clause))
+    found = {
+        int(short(r["k"])): Row(str(stamps[int(short(r["k"]))]), r.start, r.end)
+        for r in query.run(given)
+    }
+    return [found[k] for k in range(len(stamps))]
+
+
+def windows() -> Picture:
+    """The same four items through five windows."""
+    picture = Picture("How long four items count in five kinds of windows", 25)
+    stamps = (1, 5, 7, 12)
+    top = picture.y
+    for clause, title, where in WINDOWS:
+        picture.text(8, picture.y + 24, clause, "code")
+        picture.text(8, picture.y + 41, title, "soft")
+        for k, row in enumerate(validities(clause, where, stamps)):
+            y = picture.y + 6 + 14 * k
+            if row.start > stamps[k]:
+                picture.line(picture.x(stamps[k]), y + 5, picture.x(row.start), y + 5, f"wait l{k}")
+            picture.bar(row, y, f"c{k}", 10)
+            picture.dot(picture.x(stamps[k]), y + 5, f"c{k}")
+        picture.y += 72
+    picture.ruler(top, picture.y)
+    return picture
+
+
+def content() -> Picture:
+    """What windows hold at each instant, out of a stream that never pauses."""
+    width, unit, gap = 720, 8.0, 28
+    picture = Picture("What three windows hold at each instant", 1, width=width)
+    side, stamps = 25, range(25)
+    for k, (clause, title, where) in enumerate(WINDOWS[:3]):
+        left, top = 44 + k * (side * unit + gap), 44.0
+        picture.text(left, 16, title.partition(",")[0], "head")
+        picture.text(left, 33, clause, "code")
+        bottom = top + side * unit
+        for t in range(0, side + 1, 5):
+            picture.line(left + t * unit, top, left + t * unit, bottom, "grid")
+            picture.line(left, bottom - t * unit, left + side * unit, bottom - t * unit, "grid")
+            picture.text(left + t * unit, bottom + 15, str(t), "soft mid")
+            if k == 0:
+                picture.text(left - 6, bottom - t * unit + 4, str(t), "soft end")
+        for row, t in zip(validities(clause, where, stamps), stamps, strict=True):
+            x, end = left + row.start * unit, left + min(row.end, side) * unit
+            box = f'x="{x:g}" y="{bottom - (t + 1) * unit + 1:g}" height="{unit - 1:g}"'
+            colour = "c1" if t == 10 else "c0"
+            picture.add(f'<rect {box} width="{max(end - x, 0):g}" class="{colour}"/>')
+        picture.y = bottom + 18
+    picture.text(
+        44,
+        picture.y + 18,
+        "across: the instant at which one looks (ms); up: the stamps of what the window holds then",
+        "soft",
+    )
+    picture.text(44, picture.y + 35, "the item of 10, which is on a border", "soft")
+    picture.add(f'<rect x="28" y="{picture.y + 27:g}" width="10" height="8" class="c1"/>')
+    picture.y += 44
+    return picture
+
+
+LEFT = 150
+
+
+def law() -> Picture:
+    """Two streams, a join, and what an instant cuts out of them."""
+    query = streamsparql.compile(
+        f"{PREFIX} SELECT ?x ?v ?door {TWO} {{ ?x :value ?v . ?x :door ?door }}"
+    )
+    picture = Picture("A snapshot cuts through all that holds at an instant", 25, LEFT)
+    at, top = 9, picture.y + 14
+    picture.y = top
+    parts = (
+        (
+            "heat, 10 ms",
+            rows("SELECT ?x ?v FROM STREAM :heat WINDOW RANGE 10 SLIDE 1 { ?x :value ?v }", HEAT),
+            0,
+        ),
+        (
+            "doors, 4 ms",
+            rows("SELECT ?x ?d FROM STREAM :doors WINDOW RANGE 4 SLIDE 1 { ?x :door ?d }", DOORS),
+            2,
+        ),
+        (
+            "heat and doors",
+            [Row(" ".join(map(short, r.values())), r.start, r.end) for r in query.run(STREAMS)],
+            3,
+        ),
+    )
+    for name, found, colour in parts:
+        picture.text(8, picture.y + 18, name, "head" if colour == 3 else "")
+        for row in found:
+            pale = "" if row.start <= at < row.end else " pale"
+            picture.bar(row, picture.y + 5, f"c{colour}{pale}", 16)
+            before = row.end <= at  # a label stays clear of the line
+            x = picture.x(row.start) - 5 if before else picture.x(row.end) + 5
+            ink = ("soft" if pale else "") + (" end" if before else "")
+            picture.text(x, picture.y + 17, row.label, ink)
+            picture.y += 20
+        picture.y += 12
+    x = picture.x(at)
+    picture.line(x, top - 4, x, picture.y, "mark")
+    picture.text(x, top - 9, f"the instant {at}", "red mid")
+    picture.ruler(top, picture.y)
+    answer = " and ".join(
+        " ".join(map(short, row.values())) for row in query.run(STREAMS).snapshot(at)
+    )
+    picture.text(
+        8,
+        picture.y + 14,
+        f"SPARQL over what the line cuts above answers: {answer}. This is what it cuts below.",
+    )
+    picture.y += 24
+    return picture
+
+
+def gap() -> Picture:
+    """A left join: with a partner, without, with another."""
+    picture = Picture("The gap of an OPTIONAL", 14, LEFT)
+    top = picture.y
+    only = [item for item in HEAT if "/a>" in item[0]][:1]
+    streams = {**STREAMS, "http://example.org/heat": only}
+    left = rows("SELECT ?x ?v FROM STREAM :heat WINDOW RANGE 10 SLIDE 1 { ?x :value ?v }", only)
+    right = rows("SELECT ?d FROM STREAM :doors WINDOW RANGE 4 SLIDE 1 { ?x :door ?d }", DOORS)
+    both = rows(f"SELECT ?v ?d {TWO} {{ ?x :value ?v OPTIONAL {{ ?x :door ?d }} }}", streams)
+    for name, found, colour in (
+        ("left side", left, 0),
+        ("OPTIONAL side", right, 2),
+        ("answer", both, 3),
+    ):
+        picture.text(8, picture.y + 20, name, "head" if colour == 3 else "")
+        for row in found:
+            unbound = "no door" in row.label
+            picture.bar(row, picture.y + 6, f"none l{colour}" if unbound else f"c{colour}", 20)
+            wide = picture.x(row.end) - picture.x(row.start) > 60
+            ink = "soft mid" if unbound else "on mid"
+            label = row.label if wide else ""
+            picture.text(
+                (picture.x(row.start) + picture.x(row.end)) / 2, picture.y + 20, label, ink
+            )
+        picture.y += 34
+    for t in sorted({edge for row in both for edge in (row.start, row.end)}):
+        picture.line(picture.x(t), top + 2, picture.x(t), picture.y, "wait axis")
+    picture.ruler(top, picture.y, 1)
+    picture.text(
+        LEFT,
+        picture.y + 12,
+        "dashed: ?d is unbound. At 7 nothing is known of the door, for one millisecond.",
+        "soft",
+    )
+    picture.y += 22
+    return picture
+
+
+ARRIVALS = (2, 5, 4, 9, 7, 12, 3, 15, 14, 21, 20, 16, 24)
+
+
+def watermark() -> Picture:
+    """Items out of order, the watermark behind them, and who is late."""
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 SLIDE 5 { ?s <p> ?o }")
+    live = query.open(max_delay=4)
+    marks, late = [], set()
+    for k, t in enumerate(ARRIVALS):
+        before = len(live.late)
+        live.push("s", ("<s>", "<p>", NUMBER.format(k)), t)
+        marks.append(live.watermark)
+        if len(live.late) > before:
+            late.add(k)
+    picture = Picture("The watermark, and items that are late", len(ARRIVALS), 60)
+    top, unit = 14.0, 8.0
+    bottom = top + 25 * unit
+    for t in range(0, 26, 5):
+        picture.line(60, bottom - t * unit, 704, bottom - t * unit, "grid")
+        picture.text(54, bottom - t * unit + 4, str(t), "soft end")
+    steps = "".join(
+        f"H{picture.x(k + 0.5):g}V{bottom - max(m, 0) * unit:g}" for k, m in enumerate(marks)
+    )
+    stair = f"M{picture.x(0):g} {bottom:g}{steps}H{picture.x(len(ARRIVALS)):g}"
+    picture.add(f'<path d="{stair}" fill="none" class="l0" stroke-width="2"/>')
+    for k, t in enumerate(ARRIVALS):
+        x, y = picture.x(k + 0.5), bottom - t * unit
+        if k in late:
+            picture.add(f'<path d="M{x - 4:g} {y - 4:g}l8 8m0 -8l-8 8" class="mark"/>')
+            picture.text(x + 8, y + 4, f"{t}: late", "red")
+        else:
+            picture.dot(x, y, "c2", 4)
+            picture.text(x + 7, y + 4, str(t))
+    picture.y = bottom
+    picture.text(
+        64,
+        bottom + 18,
+        "across: items in the order in which they come; up: their stamps (ms)",
+        "soft",
+    )
+    picture.line(64, bottom + 33, 88, bottom + 33, "l0")
+    picture.text(
+        94,
+        bottom + 37,
+        "the watermark: the greatest stamp so far, less max_delay, which is 4 here",
+        "soft",
+    )
+    picture.y = bottom + 48
+    return picture
+
+
+def _given(pushes: Sequence[int], **how: object) -> Iterator[tuple[int, Row]]:
+    """Rows, or rows of reports, with the stream's time at which they were given out."""
+    query = streamsparql.compile(
+        f"{PREFIX} SELECT ?v FROM STREAM :heat WINDOW RANGE 10 SLIDE 5 {{ ?x :value ?v }}"
+    )
+    live = query.open(**how)  # type: ignore[arg-type]
+    waiting = list(HEAT)
+    for now in pushes:
+        while waiting and waiting[0][3] <= now:
+            *triple, t = waiting.pop(0)
+            live.push("http://example.org/heat", triple, t)
+        live.advance(now)
+        for each in live.rows():
+            if isinstance(each, tuple):
+                instant, found = each
+                for row in found:
+                    yield now, Row(short(row["v"]), instant, instant)
+            else:
+                yield now, Row(short(each["v"]), each.start, each.end)
+
+
+def emit() -> Picture:
+    """When rows are given out, in the three ways."""
+    looks = (3, 6, 9, 12, 15, 18, 21)
+    picture = Picture("When rows are given out", 23, 150)
+    colours = {"20": 0, "25": 1, "24": 2, "30": 3}
+    top = picture.y + 14
+    picture.y = top
+    ways: tuple[tuple[str, str, dict[str, str]], ...] = (
+        ("final", "rows that have ended", {}),
+        ("eager", "all, cut at each call", {"emit": "eager"}),
+        ("report", "snapshots", {"report": "rstream"}),
+    )
+    for name, title, how in ways:
+        picture.text(8, picture.y + 22, name, "head")
+        picture.text(8, picture.y + 38, title, "soft")
+        for now, row in _given(looks, **how):
+            k = colours[row.label]
+            y = picture.y + 10 + 15 * k
+            if name == "report":
+                picture.line(picture.x(row.start), y + 5, picture.x(now), y + 5, f"wait l{k}")
+                picture.dot(picture.x(row.start), y + 5, f"c{k}", 4.5)
+            else:
+                picture.line(picture.x(row.end), y + 5, picture.x(now), y + 5, f"wait l{k}")
+                picture.bar(row, y, f"c{k}", 10, cut=3)
+            if now > row.end:
+                picture.add(f'<path d="M{picture.x(now):g} {y + 5:g}l-6 -4.5v9z" class="c{k}"/>')
+        picture.y += 78
+    for t in looks:
+        picture.line(picture.x(t), top, picture.x(t), picture.y, "axis")
+        picture.text(picture.x(t), top - 6, f"call at {t}" if t == looks[0] else str(t), "soft mid")
+    picture.ruler(top, picture.y)
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Picture]] = {
+    "windows": windows,
+    "content": content,
+    "law": law,
+    "gap": gap,
+    "watermark": watermark,
+    "emit": emit,
+}
+
+
+def main() -> None:
+    """Writes all pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, draw in PICTURES.items():
+        (FOLDER / f"{name}.svg").write_text(draw().svg(), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
