@@ -48,6 +48,13 @@ def spark() -> Iterator[SparkSession]:
     made.stop()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests that share a Spark session run in one process, where there are several."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 def over_data(cases: Callable[[Path], Iterable[ParameterSet]]) -> list[ParameterSet]:
     """The cases that a function finds in the data; where there is no data, one that skips."""
     if not DATA.is_dir():
