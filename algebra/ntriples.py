@@ -30,7 +30,7 @@ def parse_term(text: str, source: str = "") -> Term | None:
     found = _TERM.fullmatch(text)
     try:
         return _term(found, source) if found else None
-    except ValueError:  # an escape beyond the last character of Unicode
+    except (ValueError, OverflowError):  # an escape beyond the last character of Unicode
         return None
 
 

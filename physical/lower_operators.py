@@ -342,6 +342,7 @@ def annotate(low: Lowering, node: group.Annotate, at: At) -> Steps[Lowered]:
     below = yield low.plan(node.input, at.below_names_of(node.variable))
     rows, (call,) = _arguments(low, below.operator, [(node.variable, node.aggregate)], at)
     keys = [key.name for key in node.keys] + list(carried(at))
+    rows = narrowed(rows, tuple(dict.fromkeys((*rows.names, *keys))))  # some may never be bound
     made = Annotate(rows, keys, call, low.terms)
     names = dict.fromkeys((*below.operator.names, node.variable.name))
     return low.over(below, narrowed(made, tuple(names)))

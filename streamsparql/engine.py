@@ -37,6 +37,7 @@ from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import Chunk, Reject, Wanted, read_graph, read_stream
 from streamsparql.sources.clock import Round, interleave
 from streamsparql.sources.disorder import Sorter
+from streamsparql.sources.stamps import LATEST
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -67,7 +68,7 @@ class Given:
         """Times are whole milliseconds, and the horizon begins before it ends."""
         for name in ("start", "end", "max_delay", "leap"):
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < 0):
+            if value is not None and (type(value) is not int or not 0 <= value <= LATEST):
                 raise EngineError(f"{name} is a number of milliseconds, not {value!r}")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise EngineError(f"the horizon ends at {self.end}, and starts no sooner: {self.start}")
@@ -87,8 +88,8 @@ def reporting(query: Query, kind: str | None, every: int | None) -> Reporting:
     chosen = kind or query.report.kind or "rstream"
     if chosen not in ("rstream", "istream", "dstream"):
         raise EngineError(f"a report is rstream, istream or dstream, not {chosen!r}")
-    if every is not None and every <= 0:
-        raise EngineError(f"a report comes every so many milliseconds, not every {every}")
+    if every is not None and (type(every) is not int or not 0 < every <= LATEST):
+        raise EngineError(f"a report comes every so many milliseconds, not every {every!r}")
     period = query.report.every if every is None else every
     origin = query.report.origin if every is None else query.report.origin % every
     closes = period is not None and bool(closing(query.logical))

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from streamsparql.query import Query
 
 
+class Stopped(Exception):
+    """What a source raises where somebody has ended the run that waits for it."""
+
+
 class Replay:
     """A run of a query whose rows can be taken once, as they become known.
 
@@ -101,11 +105,17 @@ class Replay:
     def _batches(self) -> Iterator[Batch]:
         run = self.execution
         ready = Heap(run.sink.names)
-        for batches, watermark in run.rounds():
-            if self._stopping:
+        rounds = run.rounds()
+        while not self._stopping:
+            try:
+                batches, watermark = next(rounds)
+            except StopIteration:
+                return
+            except Stopped:
                 break
-            yield self._round(ready, batches, watermark)
-            self.watermark = watermark
+            if not self._stopping:
+                yield self._round(ready, batches, watermark)
+                self.watermark = watermark
         if self._stopping and self.watermark < INFINITY:
             yield self._cut_short(ready)
 

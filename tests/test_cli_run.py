@@ -175,8 +175,10 @@ def test_triples_can_be_a_source_again(folder):
         f'<http://example.org/a>,<http://example.org/x>,"""6""^^<{INTEGER}>",1000,10000',
         f'<http://example.org/a>,<http://example.org/x>,"""8""^^<{INTEGER}>",4000,10000',
     ]
-    again = printed(folder, "-", "--stream", "fast.csv", text=text)
-    assert {line.split()[4] for line in again[1:]} == {"6", "8"}
+    same = ("--output", "csv")
+    assert again == printed(folder, "-", "--stream", "fast.csv", *same, text=text)
+    printed(folder, "fast.rq", "--stream", "wind.nq", "-o", "fast.parquet")
+    assert again == printed(folder, "-", "--stream", "fast.parquet", *same, text=text)
 
 
 def test_ask_has_answers(folder):
@@ -279,6 +281,17 @@ def test_what_is_late_or_bad_is_told(folder):
         (["mean.rq", "--stream", "wind.nq", "-o", "rows.nq"], 2, "nq is for triples"),
         (["mean.rq", "--stream", "wind.nq", "--output", "parquet"], 2, "goes with -o FILE"),
         (["mean.rq", "--stream", "wind.nq", "--rejects", "no/bad"], 1, "cannot write no/bad"),
+        (["mean.rq", "--stream", "wind.nq", "-o", "wind.nq", "--output", "csv"], 1, "is read"),
+        (["mean.rq", "--stream", ".", "-o", "wind.nq", "--output", "csv"], 1, "is read"),
+        (["mean.rq", "--stream", "wind.nq", "--rejects", "wind.nq"], 1, "is read"),
+        (["mean.rq", "--stream", "wind.nq", "-o", "mean.rq", "--output", "csv"], 1, "is read"),
+        (["mean.rq", "--stream", "wind.nq", "-o", "a.csv", "--rejects", "a.csv"], 2, "one file"),
+        (["mean.rq", "--stream", "wind.nq", "-o", "rows.foo"], 2, "is no format"),
+        (["mean.rq", "--stream", "wind.nq", "--map", "fast.rq"], 1, "a mapping has no FROM"),
+        (["mean.rq", "--stream", "-", "--map", "-"], 2, "read once"),
+        (["mean.rq", "--stream", "wind.nq", "--map", "a=b.rq"], 1, "a=b.rq: cannot be read"),
+        (["mean.rq", "--stream", "wind.nq", "--every", f"{10**20}d"], 2, "longer than time"),
+        (["mean.rq", "--stream", "wind.nq", "--from", str(1 << 63)], 2, "too many"),
         (
             ["mean.rq", "--stream", "wind.nq", "--emit", "eager", "--every", "1s"],
             2,
@@ -335,6 +348,46 @@ def test_a_row_comes_when_it_ends_or_at_once_in_pieces(folder):
         cells = [row.rstrip().split(",")[1:] for row in rows]
         assert (cells[0][:2], cells[-1]) == (["5", "1000"], ["6", "40000", "50000"])
         assert (len(cells) > 2) == (emit == "eager")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk here")
+def test_a_full_disk_is_told_by_its_name(folder):
+    done = run(folder, "mean.rq", "--stream", "wind.nq", "-o", "/dev/full", "--output", "csv")
+    assert done.stderr == "streamsparql: cannot write /dev/full: No space left on device\n"
+    assert done.returncode == 1
+    for arguments in ("--version", "--help", "run --help"):
+        command = f"{sys.executable} -m streamsparql {arguments} > /dev/full"
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
+        assert "Traceback" not in done.stderr
+        assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+def test_a_named_pipe_is_read_as_it_comes(folder):
+    """And what is packed is known by how it begins, where no name tells it."""
+    os.mkfifo(folder / "pipe.nq")
+    command = [sys.executable, "-m", "streamsparql", "run", "mean.rq", "--stream", "pipe.nq"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [*command, "--output", "csv"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=environment,
+    ) as running:
+        assert running.stdout is not None
+        with (folder / "pipe.nq").open("w") as pipe:
+            pipe.write("".join(quad(*item) for item in ITEMS))
+            pipe.flush()
+            assert [running.stdout.readline() for _ in range(3)][2].endswith(",7,4000,10000\n")
+            running.send_signal(signal.SIGINT)
+            assert running.wait(30) == 130
+    packed = gzip.compress((folder / "wind.nq").read_bytes())
+    done = subprocess.run(
+        [*command[:-1], "-"], input=packed, capture_output=True, cwd=folder, env=environment
+    )
+    assert len(done.stdout.splitlines()) == 4
 
 
 @contextmanager

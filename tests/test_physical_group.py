@@ -32,6 +32,7 @@ from steps import (
     rows_over,
 )
 
+import streamsparql
 from streamsparql.algebra import group, shape
 from streamsparql.algebra.aggregates import aggregate
 from streamsparql.algebra.expressions import Aggregate
@@ -319,3 +320,18 @@ def test_state_is_what_the_window_holds() -> None:
             held.append(sum(map(len, operator.held())) + sum(map(len, annotate.held())))
     assert max(sizes) == min(sizes)
     assert max(held) < 20_000
+
+
+def test_a_group_by_what_is_never_bound_is_one_group():
+    """The rules may drop what binds the key, where that is always an error."""
+    text = """SELECT ?n FROM STREAM <s> [TRIPLES 9 STEP 6] WHERE { {
+        SELECT ?n WHERE { BIND(("x" * 1) AS ?n) ?y <p> ?k } AGGREGATE { (?c, COUNT, {?n}) } } }"""
+    items = [("<a>", "<p>", f'"{t}"', t) for t in range(20)]
+    rows = [
+        [
+            (dict(row), row.start, row.end)
+            for row in streamsparql.compile(text, optimize=o).run(items)
+        ]
+        for o in (False, True)
+    ]
+    assert rows[0] == rows[1] != []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import json
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -170,6 +173,50 @@ def test_what_is_written_is_what_is_read(tmp_path):
     assert result.write(tmp_path / "rows.jsonl.zst") == len(list(result)) == 25
 
 
+def test_what_breaks_off_is_whole_as_far_as_it_came(tmp_path):
+    path = tmp_path / "rows.parquet"
+    with suppress(KeyError), open_sink(path, None, LAYOUT) as sink:
+        sink.write(table([(IRI("urn:a"), None, 1, 2)]))
+        raise KeyError
+    assert parquet.read_table(path)["start"].to_pylist() == [1]
+
+
+def test_halves_of_characters_are_written_as_escapes():
+    """UTF-8 has no way to write them; JSON has."""
+    rows = pa.table(
+        {"x": ['"a\\uD83Db"'], "é y": ["<urn:a>"], "start": [1], "end": [2]},
+    )
+    texts = []
+    for kind in ("csv", "jsonl"):
+        file = io.StringIO()
+        with open_sink(file, kind, LAYOUT) as sink:
+            sink.write(rows)
+        texts.append(file.getvalue())
+    assert texts[0].splitlines()[1] == "a\\uD83Db,urn:a,1,2"
+    assert json.loads(texts[1])["x"]["value"] == "a\ud83db"
+
+
+def test_any_file_that_takes_bytes_or_texts_will_do(tmp_path):
+    rows = table([(IRI("urn:a"), None, 1, 2)])
+    with gzip.open(tmp_path / "a.gz", "wb") as file, open_sink(file, "csv", LAYOUT) as sink:
+        sink.write(rows)
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()).endswith(b"urn:a,,1,2\n")
+    with codecs.open(tmp_path / "a.txt", "w", "utf-16") as file:  # noqa: SIM117
+        with open_sink(file, "csv", LAYOUT) as sink:
+            sink.write(rows)
+    assert (tmp_path / "a.txt").read_text("utf-16").endswith("urn:a,,1,2\n")
+
+
+def test_a_file_that_is_read_is_not_written(tmp_path):
+    path = tmp_path / "s.nq"
+    path.write_text('<a> <p> <b> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
+    result = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
+    for source in (path, [path], tmp_path):
+        with pytest.raises(EngineError, match="is read, and cannot be written"):
+            result.run(source).write(path, "csv")
+    assert path.stat().st_size > 9
+
+
 def test_what_cannot_be_written_says_what_can(tmp_path):
     result = streamsparql.compile("SELECT ?s { ?s ?p ?o }").run(graph=[("<a>", "<p>", "<b>")])
     with pytest.raises(EngineError, match="names no format: there are table, csv"):
@@ -182,4 +229,12 @@ def test_what_cannot_be_written_says_what_can(tmp_path):
         result.write(tmp_path / "rows.csv", timestamps="utc")
     with pytest.raises(EngineError, match="cannot write"):
         result.write(tmp_path / "no" / "rows.csv")
-    assert not (tmp_path / "rows.nq").exists()
+    with pytest.raises(EngineError, match="packed once more"):
+        result.write(tmp_path / "rows.parquet.gz")
+    with pytest.raises(EngineError, match="a file of bytes"):
+        result.write(io.StringIO(), "parquet")
+    with pytest.raises(EngineError, match="a path or an open file, not None"):
+        result.write(None)
+    with pytest.raises(EngineError, match="a report comes every"):
+        result.write(tmp_path / "rows.csv", every=1.5)
+    assert not list(tmp_path.iterdir())

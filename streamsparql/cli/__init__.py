@@ -34,28 +34,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):  # a pipe or a file gets UTF-8, as our files have it
             encoding = None if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
-    parser = _parser()
-    options = parser.parse_args(arguments)
     try:
-        status: int = options.run(options)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return status
-    except UsageError as error:
-        print(f"{parser.prog} {options.command}: error: {error}", file=sys.stderr)
-        return 2
-    except StreamSparqlError as error:
-        print(f"{options.name}: {error}", file=sys.stderr)
-        return 1
+        try:
+            return _run(_parser(), arguments)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         _discard_output()
         return 0
     except OSError as error:
         _discard_output()
-        print(f"standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        _complain(f"standard output: cannot be written: {error.strerror}")
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    options = parser.parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        return status
+    except UsageError as error:
+        _complain(f"{parser.prog} {options.command}: error: {error}")
+        return 2
+    except StreamSparqlError as error:
+        _complain(f"{options.name}: {error}")
+        return 1
+
+
+def _complain(text: str) -> None:
+    """Says what is wrong on standard error, if that is open."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)
 
 
 def _discard_output() -> None:

@@ -50,7 +50,7 @@ def check_data(options: argparse.Namespace) -> None:
         for name in ("master", "slabs"):
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name} goes with --engine spark")
-    files = [options.query, *options.graph, *options.stream, *options.named]
+    files = [options.query, *options.graph, *options.stream, *options.named, *options.map]
     if sum(file == "-" or file.endswith("=-") for file in files) > 1:
         raise UsageError("standard input can be read once: only one of the files can be -")
     if sys.stdin is None and any(file == "-" or file.endswith("=-") for file in files):
@@ -95,10 +95,14 @@ def _mapped(
         if name in maps:
             raise UsageError(f"--map {text}: there is a mapping already: write IRI=FILE for each")
         maps[name] = file
+    texts = {name: _text_of(file) for name, file in maps.items()}
+    used = {name: name if name in maps else None for name in found}
+    if unused := maps.keys() - used.values():
+        file = maps[unused.pop()]
+        raise UsageError(f"--map {file}: there is no --stream that it is for")
     for name, source in found.items():
-        mapping = maps.get(name, maps.get(None))
-        if mapping is not None:
-            found[name] = mapped(source, _text_of(mapping))
+        if used[name] in texts:
+            found[name] = mapped(source, texts[used[name]])
     return found
 
 

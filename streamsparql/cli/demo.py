@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streamsparql.windpark import WindPark
 
 TURBINES, MINUTES, SEED, SPEED = 8, 120, 7, 60.0
+_LARGEST = 20_000_000
 EXAMPLES = """\
 examples:
   streamsparql demo
@@ -66,7 +67,7 @@ def _speed(text: str) -> float:
         speed = float(text)
     except ValueError:
         speed = 0.0
-    if not 0 < speed < float("inf"):
+    if not 0.001 <= speed <= 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is no speed: 1 is that of the clock, 60 faster")
     return speed
 
@@ -93,6 +94,12 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--write leaves files and --pour a stream: choose one of them")
     if options.write == "":
         raise UsageError("--write: no folder is given")
+    minutes = 1 if options.pour else options.minutes or MINUTES
+    if options.turbines * minutes > _LARGEST:
+        raise UsageError(
+            f"{options.turbines:,} turbines over {minutes:,} minutes are too much to show or to"
+            f" write: {_LARGEST:,} of one by the other is the most"
+        )
     if options.speed is not None and not options.pour:
         raise UsageError("--speed goes with --pour")
     if options.engine == "spark" and (options.pour or options.write is not None):

@@ -1,60 +1,73 @@
 """Ctrl-C, or SIGTERM: what is known by then is given out, and the run ends.
 
 An interrupt is heeded between two rounds of a run, where its state is whole; a run that waits for
-standard input is told that there is no more of it. A second interrupt ends the process at once.
+an endless stream is told that it has ended. A second interrupt ends the process at once.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import stat
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
+
+from streamsparql.errors import SourceError
 
 
 class Waiting:
-    """Standard input as a file that can be told to end while somebody waits for more of it."""
+    """A file without an end, which can be told to stop while somebody waits for more of it."""
 
-    name = "standard input"
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file: Any = file
+    def __init__(self, file: Any, name: str) -> None:
+        self.name = name
+        self._file = file
         self._waits = False
         self._ended = False
 
     @classmethod
-    def of(cls, streams: dict[str, Any]) -> Waiting | None:
-        """Puts one in the place of `-`, where that is among the streams."""
+    def among(cls, streams: dict[str, Any]) -> list[Waiting]:
+        """Puts one in the place of each stream that has no end: standard input, and pipes."""
+        found = []
         for name, source in streams.items():
-            if isinstance(source, str) and source == "-":
-                streams[name] = waiting = cls(sys.stdin.buffer)
-                return waiting
-            file = getattr(source, "source", None)
-            if isinstance(file, str) and file == "-":  # a table with its mapping
-                waiting = cls(sys.stdin.buffer)
-                streams[name] = source.over(waiting)
-                return waiting
-        return None
+            mapped = hasattr(source, "over")
+            table = source.source if mapped else source
+            if not isinstance(table, str) or not _endless(table):
+                continue
+            waiting = cls._opened(table)
+            found.append(waiting)
+            streams[name] = source.over(waiting) if mapped else waiting
+        return found
+
+    @classmethod
+    def _opened(cls, path: str) -> Waiting:
+        if path == "-":
+            return cls(sys.stdin.buffer, "standard input")
+        try:
+            return cls(open(path, "rb"), path)
+        except OSError as error:
+            raise SourceError(f"{path}: {error.strerror}") from None
 
     def end(self) -> None:
         """There is no more; called by a signal's handler, it ends a read that waits."""
         self._ended = True
-        if self._waits:
-            raise _Ended
+        self._stop()
+
+    def _stop(self) -> None:
+        from streamsparql.replay import Stopped
+
+        if self._waits and self._ended:
+            raise Stopped
 
     def _wait(self, read: Callable[[int], bytes], size: int) -> bytes:
-        if self._ended:
-            return b""
         try:
             self._waits = True
-            try:
-                return read(size)
-            finally:
-                self._waits = False
-        except _Ended:
-            return b""
+            self._stop()
+            return read(size)
+        finally:
+            self._waits = False
 
     def read1(self, size: int = -1) -> bytes:
         """What is there, or comes next."""
@@ -68,6 +81,11 @@ class Waiting:
         """What comes next, which stays there."""
         return self._wait(self._file.peek, size)
 
+    @property
+    def closed(self) -> bool:
+        """Whether nobody can read it any more."""
+        return bool(self._file.closed)
+
     def readable(self) -> bool:
         """It is."""
         return True
@@ -77,14 +95,21 @@ class Waiting:
         return False
 
 
-class _Ended(Exception):
-    """Somebody interrupts a read."""
+def _endless(path: str) -> bool:
+    """Whether a path is of something that is read as it comes."""
+    if path == "-":
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
 class Interrupts:
     """Heeds the first interrupt by calling `stop`, while the `with` lasts."""
 
-    def __init__(self, stop: Callable[[], None], waiting: Waiting | None) -> None:
+    def __init__(self, stop: Callable[[], None], waiting: Sequence[Waiting]) -> None:
         self.signal = 0
         """The number of the signal that came; 0 where none did."""
         self._stop, self._waiting = stop, waiting
@@ -110,5 +135,5 @@ class Interrupts:
             raise KeyboardInterrupt
         self.signal = number
         self._stop()
-        if self._waiting is not None:
-            self._waiting.end()
+        for waiting in self._waiting:
+            waiting.end()

@@ -77,6 +77,7 @@ def _standard_input() -> bytes:
 # -- values ----------------------------------------------------------------------------------------
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_LONGEST = 1 << 62
 _WHOLE = re.compile(r"-?[0-9]+")
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|m|h|d)?")
 
@@ -91,6 +92,8 @@ def duration(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: 500ms, 10s, 5m, 1h or 2d")
     milliseconds = float(found[1]) * _UNITS[found[2] or "ms"]
+    if milliseconds > _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is longer than time is here")
     if milliseconds != int(milliseconds):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of milliseconds")
     return int(milliseconds)
@@ -103,6 +106,8 @@ def moment(text: str) -> int:
     (1500, 60000)
     """
     if _WHOLE.fullmatch(text):
+        if abs(int(text)) > _LONGEST:
+            raise argparse.ArgumentTypeError(f"{text!r} is no milliseconds since 1970: too many")
         return int(text)
     from streamsparql.sources.stamps import stamp_of
 

@@ -134,7 +134,7 @@ def _analyze(query: Query, options: argparse.Namespace) -> int:
         wanted = reporting(query, options.report, options.every)
     kwargs = given(query, options)
     streams = check_given(query, kwargs.pop("streams"), kwargs["graphs"])
-    waiting = Waiting.of(streams)
+    waiting = Waiting.among(streams)
     analyzing = Analyzing(query, Given(**{**kwargs, "streams": streams}), wanted)
     progress = Progress(quiet=False)
     with Interrupts(analyzing.stop, waiting) as interrupts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
@@ -67,6 +68,7 @@ def _run(options: argparse.Namespace) -> int:
     options.name = "streamsparql"
     _check(options, query)
     kwargs = given(query, options)
+    _check_files(options, kwargs)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
             return _embedded(query, kwargs, options, summary)
@@ -79,6 +81,8 @@ def _check(options: argparse.Namespace, query: Query) -> None:
         raise UsageError(f"nq is for triples, and this is {query.form.upper()}: use jsonl")
     if options.output == "parquet" and options.file is None:
         raise UsageError("--output parquet goes with -o FILE")
+    if options.file is not None and options.output is None and not _names_format(options.file):
+        raise UsageError(f"-o {options.file}: its extension is no format: give --output")
     if options.emit == "eager":
         if options.report is not None or options.every is not None:
             raise UsageError("--emit is about rows: reports are final when they come")
@@ -96,6 +100,7 @@ def _embedded(
 ) -> int:
     """Runs the query in this process, and writes what becomes known as soon as it does."""
     from streamsparql.engine import Given, check_given, reporting
+    from streamsparql.physical.operator import INFINITY
     from streamsparql.replay import Replay, layout_of
     from streamsparql.sinks import open_sink
 
@@ -103,11 +108,9 @@ def _embedded(
     if options.report is not None or options.every is not None:
         wanted = reporting(query, options.report, options.every)
     streams = check_given(query, kwargs.pop("streams"), kwargs["graphs"])
-    waiting = Waiting.of(streams)
+    waiting = Waiting.among(streams)
     data = Given(**{**kwargs, "streams": streams})
-    replay = Replay(
-        query, data, report=wanted, eager=options.emit == "eager", ordered=waiting is None
-    )
+    replay = Replay(query, data, report=wanted, eager=options.emit == "eager", ordered=not waiting)
     tables = replay.tables()
     layout = layout_of(query, replay.shape, wanted is not None, options.timestamps)
     progress = Progress(options.quiet)
@@ -119,15 +122,28 @@ def _embedded(
                 if len(table):
                     progress.clear()
                     sink.write(table)
-                if waiting is not None:
+                if waiting:
                     sink.flush()
                 summary.take(replay)
                 progress.show(replay)
                 table = next(tables, None)
             progress.clear()
     summary.take(replay)
-    summary.tell(replay.tally, replay.rows, replay.watermark if interrupts.signal else None)
-    return 128 + interrupts.signal if interrupts.signal else 0
+    cut_short = interrupts.signal != 0 and replay.watermark < INFINITY
+    summary.tell(replay.tally, replay.rows, replay.watermark if cut_short else None)
+    return 128 + interrupts.signal if cut_short else 0
+
+
+def _check_files(options: argparse.Namespace, kwargs: dict[str, Any]) -> None:
+    """What is written is nothing that is read, and two files are not one."""
+    from streamsparql.sinks import check_target
+
+    graphs = [kwargs["graph"], *kwargs["graphs"].values()]
+    read = [options.query, *kwargs["streams"].values(), *graphs]
+    for target in (options.file, options.rejects):
+        check_target(target, read)
+    if options.rejects is not None and options.rejects == options.file:
+        raise UsageError("-o and --rejects are one file")
 
 
 def _target(options: argparse.Namespace) -> tuple[str | IO[str], str]:
@@ -137,6 +153,13 @@ def _target(options: argparse.Namespace) -> tuple[str | IO[str], str]:
     if options.file is None:
         return sys.stdout, options.output or "table"
     return options.file, options.output or format_of(options.file) or "table"
+
+
+def _names_format(file: str) -> bool:
+    """Whether a file's extension names a format, or there is none, which is a table."""
+    from streamsparql.sinks import format_of
+
+    return format_of(file) is not None or not os.path.splitext(file)[1] or file == os.devnull
 
 
 # -- Spark -----------------------------------------------------------------------------------------

@@ -104,9 +104,14 @@ class Summary:
 
     def _note(self, rejects: Sequence[Reject]) -> None:
         self._first += rejects[: max(0, _SHOWN - len(self._first))]
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             for reject in rejects:
-                self._file.write(json.dumps(as_json(reject), ensure_ascii=False) + "\n")
+                self._file.write(json.dumps(as_json(reject)) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise EngineError(f"cannot write {self._name}: {error.strerror}") from None
 
     def tell(self, tally: Tally, rows: int, interrupted: int | None = None) -> None:
         """Says what became of the items."""

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from streamsparql.errors import EngineError
 from streamsparql.sinks.layout import Layout, Sink
-from streamsparql.sinks.output import opened
+from streamsparql.sinks.output import check_target, opened
 from streamsparql.sinks.parquet import Parquet
 from streamsparql.sinks.table import Table
 from streamsparql.sinks.text import Csv, JsonLines, NQuads
+from streamsparql.sinks.times import checked
 
-__all__ = ["SINKS", "Layout", "Sink", "format_of", "open_sink"]
+__all__ = ["SINKS", "Layout", "Sink", "check_target", "format_of", "open_sink"]
 
 SINKS: Mapping[str, Callable[[Any, Layout], Sink]] = {
     "table": Table,
@@ -41,7 +42,7 @@ _EXTENSIONS = {
     "parquet": "parquet",
     "pq": "parquet",
 }
-_PACKED = ("gz", "zst")
+_PACKED = (".gz", ".zst")
 
 
 def format_of(path: str) -> str | None:
@@ -51,7 +52,7 @@ def format_of(path: str) -> str | None:
     ('csv', 'jsonl', None)
     """
     stem, extension = os.path.splitext(path.lower())
-    if extension[1:] in _PACKED:
+    if extension in _PACKED:
         extension = os.path.splitext(stem)[1]
     return _EXTENSIONS.get(extension[1:])
 
@@ -81,7 +82,15 @@ def open_sink(
         raise EngineError(f"{shown}: there are {', '.join(SINKS)}")
     if kind == "nq" and not layout.triples:
         raise EngineError(f"nq is for triples, and this is {layout.form.upper()}: use jsonl")
+    if kind == "parquet" and name is not None and name.lower().endswith(_PACKED):
+        raise EngineError(f"{name}: parquet packs what is in it, and is not packed once more")
+    checked(layout.timestamps, "ms")
     with opened(target, binary=kind == "parquet") as file:
         sink = SINKS[kind](file, layout)
-        yield sink
+        try:
+            yield sink
+        except BaseException:
+            with suppress(Exception):
+                sink.close()  # what was written so far is whole
+            raise
         sink.close()

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.ntriples import unescape
+from streamsparql.physical.texts import to_arrow
 
 _REMEMBERED = 1 << 17
 
@@ -38,7 +39,7 @@ class Cells:
             if cell is None:
                 cell = known[text] = write(text)
             made.append(cell)
-        written = pa.array(made, pa.string()).take(column.indices)
+        written = to_arrow(made).take(column.indices)  # type: ignore[arg-type]
         return pc.fill_null(written, none) if written.null_count else written
 
 

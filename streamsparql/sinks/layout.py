@@ -28,6 +28,17 @@ class Layout:
         """Whether the rows are triples."""
         return self.form in ("construct", "describe")
 
+    @property
+    def source_times(self) -> tuple[str, ...]:
+        """How tables that may be read again call the times.
+
+        Triples are items of a stream from their start on, or at their report's instant.
+
+        >>> Layout("construct", ("subject", "predicate", "object"), ("start", "end")).source_times
+        ('timestamp', 'end')
+        """
+        return ("timestamp", *self.times[1:]) if self.triples else self.times
+
 
 class Sink(Protocol):
     """Writes rows."""

@@ -22,7 +22,7 @@ class Parquet:
         numbers = checked(layout.timestamps, "ms") == "ms"
         self._time = pa.int64() if numbers else pa.timestamp("ms", "UTC")
         terms = [pa.field(name, pa.string()) for name in layout.names]
-        times = [pa.field(name, self._time) for name in layout.times]
+        times = [pa.field(name, self._time) for name in layout.source_times]
         self._schema = pa.schema([*terms, *times])
         from pyarrow.parquet import ParquetWriter
 

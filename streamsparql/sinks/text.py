@@ -66,7 +66,7 @@ class Csv(_Text):
         super().__init__(file, layout)
         self._cells = Cells(_quoted if layout.triples else _value)
         head = io.StringIO()
-        csv.writer(head, lineterminator="\n").writerow([*layout.names, *layout.times])
+        csv.writer(head, lineterminator="\n").writerow([*layout.names, *layout.source_times])
         file.write(head.getvalue().encode("utf-8"))
 
     def _lines(self, batch: pa.RecordBatch) -> bytes:

@@ -57,16 +57,25 @@ def _utc(stamps: IntArray, blank: bool) -> list[str]:
 
 def _local(stamps: IntArray, blank: bool) -> list[str]:
     """The same by the clock on this machine's wall, with its distance from UTC."""
-    made = []
-    for stamp in stamps.tolist():
-        try:
-            time = datetime.fromtimestamp(stamp // 1000).astimezone()
-        except (OverflowError, ValueError, OSError):  # beyond what this machine's clock can show
-            made += _utc(np.array([stamp]), blank)
-            continue
-        time = time.replace(microsecond=stamp % 1000 * 1000)
-        if blank:
-            time = time.replace(tzinfo=None)
-        finest = "milliseconds" if stamp % 1000 else "seconds"
-        made.append(time.isoformat(" " if blank else "T", finest))
-    return made
+    quarters, places = np.unique(stamps // _QUARTER, return_inverse=True)
+    found = [_offset(quarter * _QUARTER // 1000) for quarter in quarters.tolist()]
+    shifts = np.array([shift for shift, _ in found], np.int64)
+    texts = _utc(stamps + shifts[places] * 1000, blank=True)
+    if blank:
+        return texts
+    zones = [found[place][1] for place in places.tolist()]
+    return [text.replace(" ", "T") + zone for text, zone in zip(texts, zones, strict=True)]
+
+
+_QUARTER = 900_000
+"""Clocks are set at quarters of an hour, and no sooner."""
+
+
+def _offset(second: int) -> tuple[int, str]:
+    """How far the clock here is ahead of UTC then, in seconds, and as it is written."""
+    try:
+        time = datetime.fromtimestamp(second).astimezone()
+    except (OverflowError, ValueError, OSError):  # beyond what this machine's clock can show
+        return 0, "Z"
+    ahead = time.utcoffset()
+    return 0 if ahead is None else int(ahead.total_seconds()), time.isoformat()[19:]

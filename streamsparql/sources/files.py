@@ -143,6 +143,13 @@ def _unpacked(file: IO[bytes], path: str) -> tuple[IO[bytes], str]:
     return (file, kind) if kind in KNOWN else _known(file, path)
 
 
+_MAGIC: dict[bytes, type[Gzip] | type[Zstandard]] = {
+    b"\x1f\x8b": Gzip,
+    b"\x28\xb5\x2f\xfd": Zstandard,
+}
+"""How packed files begin, also where no name tells that they are packed."""
+
+
 def _known(file: IO[bytes], name: str) -> tuple[IO[bytes], str]:
     """The format of what has no name that tells it, by how it begins."""
     if not hasattr(file, "peek"):
@@ -151,6 +158,9 @@ def _known(file: IO[bytes], name: str) -> tuple[IO[bytes], str]:
         start = cast("io.BufferedReader", file).peek(1 << 10)[: 1 << 10]
     except OSError as error:
         raise SourceError(f"{name} cannot be read: {error}") from error
+    for magic, unpacked in _MAGIC.items():
+        if start.startswith(magic):
+            return _known(cast("IO[bytes]", io.BufferedReader(unpacked(file), 1 << 20)), name)
     start = start.removeprefix(codecs.BOM_UTF8)
     first = start.lstrip().split(b"\n", 1)[0].split(b"\r", 1)[0]
     if start.startswith(b"PAR1"):

@@ -81,11 +81,11 @@ class Separated:
             raise SourceError(f"{self._reading.name}, line 1: {NOT_UTF8}")
         self._delimiter = self._delimiter or delimiter_of(text)
         self._tabs = self._delimiter == "\t"
-        found = (
-            text.split("\t")
-            if self._tabs
-            else next(csv.reader([text], delimiter=self._delimiter), [])
-        )
+        try:
+            read = csv.reader([text], delimiter=self._delimiter)
+            found = text.split("\t") if self._tabs else next(read, [])
+        except csv.Error as error:
+            raise SourceError(f"{self._reading.name}, line 1: these are no columns: {error}") from None
         self._names = found if self._header_given else [letters(k) for k in range(len(found))]
         self._used = self._choose(self._names)
         return (

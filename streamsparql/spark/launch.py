@@ -9,6 +9,7 @@ come up), what comes afterwards, errors and the progress bar, goes to standard e
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -81,6 +82,19 @@ def logging_file(folder: Path) -> Path:
     return file
 
 
+_THROWN = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?(.+)$', re.M)
+
+
+def _reason(said: str) -> str:
+    """What of all that a Java process said before it ended is the reason.
+
+    >>> _reason('WARNING: x\\nException in thread "main" o.a.SparkException: No.\\n\\tat a.B\\n')
+    'No.'
+    """
+    thrown = _THROWN.search(said)
+    return said.strip() if thrown is None else thrown[1]
+
+
 def launch(conf: SparkConf, quiet: bool) -> Any:
     """Starts a JVM and gives the gateway to it; EngineError with what it said if it does not come.
 
@@ -94,7 +108,9 @@ def launch(conf: SparkConf, quiet: bool) -> Any:
         gateway = launch_gateway(conf, relay and {"stderr": relay.end})  # type: ignore[no-untyped-call]
     except (PySparkException, OSError) as error:
         said = "" if relay is None else relay.held()
-        raise EngineError(f"Spark's Java process did not start: {said or error}") from error
+        raise EngineError(
+            f"Spark's Java process did not start: {_reason(said) or error}"
+        ) from error
     if relay is not None:
         relay.open()
     return gateway
