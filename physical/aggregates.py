@@ -8,6 +8,7 @@ aggregates share, how many elements there are and what they add up to, is kept o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +16,15 @@ import numpy as np
 from streamsparql.algebra.aggregates import Bag, aggregate
 from streamsparql.algebra.errors import ExpressionError
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.elements import ByEnd, Unions, turned
+from streamsparql.physical.elements import COMING, ByEnd, Unions, turned
 from streamsparql.physical.numbersums import NumberSums, Totals
+from streamsparql.physical.operator import Part
 from streamsparql.physical.pieces import Sweep, Tally
 from streamsparql.physical.ranks import Ranked, least
 from streamsparql.physical.terms import TermDictionary
+
+HOLD = "elements"
+"""What the elements are called that groups are made of."""
 
 SLOT = ".slot"
 """The column of an element that tells its group's slot."""
@@ -80,6 +85,13 @@ class Lane:
         self.live = ByEnd(self.columns)
         if self._unions is not None:
             self._unions = Unions(self.columns)
+
+    def content(self) -> Iterator[Part]:
+        """The elements that hold; of distinct ones also those to start, and until when they do."""
+        yield HOLD, turned(self.live.rows()).ordered()
+        if self._unions is not None:
+            yield COMING, self._coming.rows()
+            yield from self._unions.content()
 
     def held(self) -> list[IntArray]:
         """The term ids of the elements."""

@@ -77,6 +77,10 @@ class Canonical:
         """No row is given later that starts before this."""
         return self._rows.first_start()
 
+    def rows(self) -> Batch:
+        """The rows that are held."""
+        return turned(self._rows.rows()).project(self._names).ordered()
+
     def held(self) -> Iterator[IntArray]:
         """The term ids of the rows that are held."""
         for run in self._rows.runs():
@@ -255,6 +259,10 @@ class ByStamps:
     def first_start(self) -> int:
         """No row is given later that starts before this."""
         return min(self._since.values(), default=INFINITY)
+
+    def rows(self) -> Batch:
+        """The rows that are held."""
+        return Batch.concat([self._coming.rows(), turned(self._live.rows())]).ordered()
 
     def held(self) -> Iterator[IntArray]:
         """The term ids of the rows that are held."""

@@ -26,8 +26,8 @@ from streamsparql.algebra import path as algebra
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.intervals import firsts, newly_covered
-from streamsparql.physical.join import release
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.join import HEAP, release
+from streamsparql.physical.operator import Operator, Part, Step
 from streamsparql.physical.sweep_area import SweepArea
 
 
@@ -105,6 +105,12 @@ class Closure(Operator):
     def size(self) -> int:
         """Edges, pairs, and results that wait."""
         return len(self._edges) + len(self._pairs) + len(self._results)
+
+    def content(self) -> Iterator[Part]:
+        """Edges, pairs, and the heap."""
+        yield "edges", self._edges.rows()
+        yield "pairs", self._pairs.rows()
+        yield HEAP, self._results.rows()
 
     def held(self) -> Iterator[IntArray]:
         """Their ids."""

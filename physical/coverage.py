@@ -40,13 +40,16 @@ from streamsparql.algebra import join
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.intervals import Spans, told_by
-from streamsparql.physical.join import Binary, Meeting, Pair, release, shared_names
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.join import HEAP, Binary, Meeting, Pair, release, shared_names
+from streamsparql.physical.operator import INFINITY, Operator, Part, Step
 
 ROW = ".left row"
 """The column by which the sweep area's rows know their row in the coverage."""
 FIRST_ROW = -(1 << 62)
 """Row numbers count up from here: nobody takes them for entries of the dictionary."""
+
+UNDECIDED = "undecided"
+"""What the rows are called of which it is open whether they will be covered."""
 
 _END, _COUNT, _COVERED, _NUMBER = (".its end", ".its count", ".its told", ".its number")
 
@@ -86,6 +89,19 @@ class Coverage:
 
     def __len__(self) -> int:
         return len(self._live) - self._ended + len(self._waiting)
+
+    def content(self) -> Iterator[Part]:
+        """The rest of each live row that was not told, and matches that are still to start."""
+        numbers, end = self._live[_NUMBER], self._live[_END]
+        columns = {name: self._live[name] for name in self._names}
+        live = Batch(columns, self._live[_COVERED], end, self._live[_COUNT])
+        alive = live.counts() > 0
+        yield UNDECIDED, live.take(alive.nonzero()[0])
+        waiting = self._waiting.rows()
+        order = np.argsort(numbers, kind="stable")
+        at = order[np.searchsorted(numbers, waiting.columns[ROW], sorter=order)]
+        found = {name: column[at] for name, column in columns.items()}
+        yield "matches to come", Batch(found, waiting.start, waiting.end)
 
     def held(self) -> Iterator[IntArray]:
         """The ids of the live rows."""
@@ -289,6 +305,15 @@ class _Covering(Binary):
         """Rows of both areas, left rows and results that wait."""
         return len(self._meeting) + len(self._coverage) + len(self._results)
 
+    def content(self) -> Iterator[Part]:
+        """Both areas, which have nothing but keys; what is undecided of left rows; the heap."""
+        lefts, rights = self._meeting.content()
+        for (part, rows), place in ((lefts, 1), (rights, 2)):
+            columns = {key[place]: rows.columns[key[0]] for key in self._keys}
+            yield part, Batch(columns, rows.start, rows.end, rows.count)
+        yield from self._coverage.content()
+        yield HEAP, self._results.rows()
+
     def held(self) -> Iterator[IntArray]:
         """The ids of all of them."""
         for part in (self._meeting, self._coverage, self._results):
@@ -413,6 +438,11 @@ class LeftJoinOn(Operator):
     def size(self) -> int:
         """Left rows and results that wait."""
         return len(self._coverage) + len(self._results)
+
+    def content(self) -> Iterator[Part]:
+        """What is undecided of the left rows, and the heap."""
+        yield from self._coverage.content()
+        yield HEAP, self._results.rows()
 
     def held(self) -> Iterator[IntArray]:
         """The ids of both."""

@@ -13,10 +13,13 @@ from collections.abc import Iterator, Sequence
 from streamsparql.algebra import shape
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.canonical import LEVEL, ByStamps, Canonical
-from streamsparql.physical.elements import Queue, Unions, in_time
+from streamsparql.physical.elements import COMING, READY, Queue, Unions, in_time
 from streamsparql.physical.group import Aggregation, Call
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, Part, Step
 from streamsparql.physical.terms import TermDictionary
+
+OPEN = "could go on"
+"""What the rows are called that a later row could still extend."""
 
 
 class Distinct(Operator):
@@ -39,6 +42,11 @@ class Distinct(Operator):
     def size(self) -> int:
         """Rows that hold, and those that are still to start."""
         return len(self._coming) + len(self._unions)
+
+    def content(self) -> Iterator[Part]:
+        """Rows still to start, rows that are covered."""
+        yield COMING, self._coming.rows()
+        yield from self._unions.content()
 
     def held(self) -> Iterator[IntArray]:
         """The ids of those rows."""
@@ -94,6 +102,10 @@ class Coalesce(Operator):
         """Rows that are held."""
         return len(self._rows)
 
+    def content(self) -> Iterator[Part]:
+        """The rows, as they are known by now."""
+        yield OPEN, self._rows.rows()
+
     def held(self) -> Iterator[IntArray]:
         """Their ids."""
         return self._rows.held()
@@ -132,6 +144,11 @@ class Number(Operator):
     def size(self) -> int:
         """Rows that are held."""
         return len(self._rows) + len(self._ready)
+
+    def content(self) -> Iterator[Part]:
+        """The rows, as they are known by now, and those numbered."""
+        yield OPEN, self._rows.rows()
+        yield READY, self._ready.rows()
 
     def held(self) -> Iterator[IntArray]:
         """Their ids."""

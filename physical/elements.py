@@ -8,14 +8,14 @@ import numpy as np
 
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.intervals import firsts, running_max
-from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.operator import INFINITY, NEVER, Part
 from streamsparql.physical.slots import Slots, grown, order_by
+
+COMING, READY = "to start", "to be given"
+"""What the rows are called that start after the watermark, and those that wait for others."""
 
 _ROOM = 64
 _RUNS = 4
-
-NEVER = -INFINITY
-"""Before all instants: what is covered until then is not covered."""
 
 
 def turned(batch: Batch) -> Batch:
@@ -132,6 +132,10 @@ class Queue:
         """The rows, in parts, each of them ordered."""
         return map(self._all, self._runs)
 
+    def rows(self) -> Batch:
+        """All rows by `start`; they stay."""
+        return Batch.concat([self._nothing, *self.runs()]).ordered()
+
     def held(self) -> Iterator[IntArray]:
         """The term ids of the rows."""
         for run in self.runs():
@@ -198,6 +202,7 @@ class Unions:
     """
 
     def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
         self._slots = Slots(len(names))
         self._covered = np.full(self._slots.capacity, NEVER)
         self._ready = Queue(names)
@@ -243,6 +248,15 @@ class Unions:
         new = end > covered
         pieces = Batch(batch.columns, batch.start, batch.end).take(order[new])
         return pieces.over(np.maximum(start, covered)[new], pieces.end)
+
+    def content(self) -> Iterator[Part]:
+        """The rows that are covered, until when, and the pieces that are still to be given."""
+        alive = self._alive().nonzero()[0]
+        columns = [column[alive] for column in self._slots.columns]
+        covered = self._covered[alive]
+        since = np.full(len(alive), NEVER)
+        yield "covered", Batch(dict(zip(self._names, columns, strict=True)), since, covered)
+        yield READY, self._ready.rows()
 
     def held(self) -> Iterator[IntArray]:
         """The term ids of the rows."""

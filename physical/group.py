@@ -23,10 +23,10 @@ from streamsparql.algebra import group
 from streamsparql.algebra.plan import Plan
 from streamsparql.physical.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.elements import ByEnd, Queue, in_time, turned
+from streamsparql.physical.elements import COMING, READY, ByEnd, Queue, in_time, turned
 from streamsparql.physical.handful import FEW, Handful, turns
 from streamsparql.physical.intervals import blocks, firsts
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import INFINITY, Operator, Part, Step
 from streamsparql.physical.pieces import Sweep
 from streamsparql.physical.slots import Slots, grown, order_by
 from streamsparql.physical.terms import TermDictionary
@@ -230,6 +230,29 @@ class Aggregation(Operator):
         """Elements that hold, and rows that wait."""
         return len(self._coming) + len(self._ready) + sum(map(len, self._lanes))
 
+    def content(self) -> Iterator[Part]:
+        """Elements with the keys of their groups, and rows that wait."""
+        yield COMING, self._coming.rows()
+        yield READY, self._ready.rows()
+        for lane in self._lanes:
+            for name, rows in lane.content():
+                yield name, self._keyed(rows)
+
+    def values(self) -> Batch:
+        """The groups that there are: their values, and since when these stand."""
+        slots = (self._since[: self._slots.top] < INFINITY).nonzero()[0]
+        columns = [*(key[slots] for key in self._slots.columns), *self._standing[:, slots]]
+        until = np.full(len(slots), INFINITY)
+        named = dict(zip(self.names, columns, strict=True))
+        return Batch(named, self._since[slots], until).ordered()
+
+    def _keyed(self, rows: Batch) -> Batch:
+        """The rows with the keys of their slots."""
+        slots = rows.columns[SLOT]
+        keys = {n: key[slots] for n, key in zip(self.keys, self._slots.columns, strict=True)}
+        columns = {name: ids for name, ids in rows.columns.items() if name != SLOT}
+        return Batch({**keys, **columns}, rows.start, rows.end, rows.count)
+
     def held(self) -> Iterator[IntArray]:
         """The ids of those, of the groups, and of the values that stand."""
         yield from self._coming.held()
@@ -312,6 +335,19 @@ class Annotate(Operator):
     def size(self) -> int:
         """Rows that are held."""
         return len(self._coming) + len(self._rows) + len(self._ready) + self._groups.size()
+
+    def content(self) -> Iterator[Part]:
+        """Rows to start, rows that hold, rows that wait, and what the groups hold."""
+        names = self.inputs[0].names
+        yield COMING, self._coming.rows()
+        yield "rows that hold", turned(self._rows.rows()).project(names).ordered()
+        yield READY, self._ready.rows()
+        for name, rows in self._groups.content():
+            yield f"groups: {name}", rows
+
+    def values(self) -> Batch:
+        """The groups that there are: their values, and since when these stand."""
+        return self._groups.values()
 
     def held(self) -> Iterator[IntArray]:
         """The ids of those, and of the values that stand."""

@@ -20,8 +20,13 @@ from streamsparql.algebra import join as algebra
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.hidden import is_stamp
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, Part, Step
 from streamsparql.physical.sweep_area import SweepArea
+
+LEFT, RIGHT = "left area", "right area"
+"""What the sweep areas of two inputs are called."""
+HEAP = "min-heap"
+"""What results are in that start after the release bound."""
 
 SLICE = 1 << 16
 """So many rows are taken in at a time: the arrays of more would leave the cache."""
@@ -96,6 +101,11 @@ class Join(Binary):
     def size(self) -> int:
         """Rows of both areas, and results that wait."""
         return len(self._meeting) + len(self._results)
+
+    def content(self) -> Iterator[Part]:
+        """Both areas, and the heap."""
+        yield from self._meeting.content()
+        yield HEAP, self._results.rows()
 
     def held(self) -> Iterator[IntArray]:
         """The ids of all of them."""
@@ -197,6 +207,11 @@ class Meeting:
     def facts(self) -> str:
         """The shared variables, for people to read."""
         return f"on {', '.join(self._areas[0].shared) or 'nothing: each with each'}"
+
+    def content(self) -> Iterator[Part]:
+        """Both areas."""
+        for name, area in zip((LEFT, RIGHT), self._areas, strict=True):
+            yield name, area.rows()
 
     def held(self) -> Iterator[IntArray]:
         """The ids of both areas."""

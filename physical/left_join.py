@@ -59,8 +59,8 @@ from streamsparql.algebra import join as algebra
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.coverage import FIRST_ROW, ROW, Coverage, held_over
 from streamsparql.physical.heap import Heap
-from streamsparql.physical.join import Binary, Meeting, Merge, Stamps, release, shared_names
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.join import HEAP, Binary, Meeting, Merge, Stamps, release, shared_names
+from streamsparql.physical.operator import Operator, Part, Step
 
 
 class Condition(Protocol):
@@ -133,6 +133,14 @@ class LeftJoin(Binary):
     def size(self) -> int:
         """Rows of both areas, left rows and results that wait."""
         return len(self._meeting) + len(self._coverage) + len(self._results)
+
+    def content(self) -> Iterator[Part]:
+        """Both areas, what is undecided of the left rows, and the heap."""
+        (left, lefts), right = self._meeting.content()
+        yield left, lefts.project(self.inputs[0].names)
+        yield right
+        yield from self._coverage.content()
+        yield HEAP, self._results.rows()
 
     def held(self) -> Iterator[IntArray]:
         """The ids of all of them."""

@@ -30,7 +30,13 @@ from streamsparql.physical.batch import Batch, IntArray
 Step = tuple[Batch, int]
 """What an operator gives in a step: rows, and its watermark."""
 
-__all__ = ["INFINITY", "Operator", "Step"]
+Part = tuple[str, Batch]
+"""A part of a state: what it is called, and the rows that it holds."""
+
+NEVER = -INFINITY
+"""Before all instants. Of a row in a state it says that nobody knows since when it holds."""
+
+__all__ = ["INFINITY", "NEVER", "Operator", "Part", "Step"]
 
 
 class Operator(ABC):
@@ -62,6 +68,14 @@ class Operator(ABC):
     def size(self) -> int:
         """How many rows the state holds."""
         return 0
+
+    def content(self) -> Iterator[Part]:
+        """The rows of the state by its parts, for people to look at: as many as `size` says.
+
+        Each is over the time for which the state still needs it; where the state does not know
+        since when, the start is NEVER.
+        """
+        return iter(())
 
     def held(self) -> Iterator[IntArray]:
         """The term ids that the state refers to: they must not be recycled."""

@@ -16,7 +16,7 @@ import numpy as np
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.heap import Heap
 from streamsparql.physical.keys import grouped
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import INFINITY, Operator, Part, Step
 from streamsparql.physical.window import Instants, ceil
 
 Kind = Literal["rstream", "istream", "dstream"]
@@ -57,6 +57,10 @@ class Clip(Operator):
     def size(self) -> int:
         """The rows that wait for the horizon."""
         return len(self._waiting)
+
+    def content(self) -> Iterator[Part]:
+        """The rows that wait."""
+        yield "horizon unknown", self._waiting.rows()
 
     def held(self) -> Iterator[IntArray]:
         """Their terms."""
@@ -210,6 +214,11 @@ class Reports(Operator):
     def size(self) -> int:
         """The rows that are shown again, and changes to come."""
         return len(self._rows) + len(self._changes)
+
+    def content(self) -> Iterator[Part]:
+        """Rows over the reports that show them, and changes at the reports that tell them."""
+        yield "shown again", self._rows.ordered()
+        yield "changes to come", self._changes.rows().project(self.names)
 
     def held(self) -> Iterator[IntArray]:
         """Their terms."""

@@ -23,8 +23,9 @@ from sortedcontainers import SortedList
 from streamsparql.algebra import shape
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.collapse import collapsed
+from streamsparql.physical.elements import COMING, READY
 from streamsparql.physical.heap import Heap
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import INFINITY, NEVER, Operator, Part, Step
 from streamsparql.physical.order import Key, Ranking, SortKeys
 from streamsparql.physical.terms import TermDictionary
 
@@ -273,6 +274,23 @@ class Slice(Operator):
     def size(self) -> int:
         """The rows that hold or are to come or to be given."""
         return len(self._rows) + len(self._coming) + len(self._ready)
+
+    def content(self) -> Iterator[Part]:
+        """Rows in the slice and since when, rows out of it, rows to come and to be given."""
+        ends = {number: end for end, number in self._going}
+        inside: Pieces = []
+        outside: Pieces = []
+        for number, row in self._rows.items():
+            since = self._inside.get(number)
+            end = ends.get(number, INFINITY)
+            if since is None:
+                outside.append((row.terms, NEVER, end))
+            else:
+                inside.append((row.terms, since, end))
+        yield "in the slice", self._batch(inside).ordered()
+        yield "out of the slice", self._batch(outside)
+        yield COMING, self._coming.rows()
+        yield READY, self._ready.rows()
 
     def held(self) -> Iterator[IntArray]:
         """Their terms."""

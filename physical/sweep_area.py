@@ -94,6 +94,11 @@ class SweepArea:
             for run in runs:
                 yield from run.rows.columns.values()
 
+    def rows(self) -> Batch:
+        """All rows by start, the dead that are still there included. O(n log n)."""
+        runs = [run.rows for runs in self._parts.values() for run in runs]
+        return Batch.concat(runs, self.names).ordered()
+
     def insert(self, batch: Batch) -> None:
         """Puts rows in. Amortised O(log n) per row, with a small constant: rows are copied."""
         for bound, places in self._by_bound(batch):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from streamsparql.algebra import access, join
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.heap import Heap
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, Part, Step
 
 
 class Union(Operator):
@@ -44,6 +44,10 @@ class Union(Operator):
     def size(self) -> int:
         """The rows ahead."""
         return len(self._ahead)
+
+    def content(self) -> Iterator[Part]:
+        """The rows ahead."""
+        yield "ahead", self._ahead.rows()
 
     def held(self) -> Iterator[IntArray]:
         """Their terms."""

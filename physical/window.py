@@ -16,7 +16,7 @@ import numpy as np
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import INFINITY, Operator, Part, Step
 
 Instants = TypeVar("Instants", int, IntArray)
 """One instant, or many at once."""
@@ -165,6 +165,14 @@ class ElementWindow(Operator):
     def size(self) -> int:
         """The elements that wait."""
         return len(self._waiting)
+
+    def content(self) -> Iterator[Part]:
+        """Those that the window holds, and those that nothing has let in."""
+        start, end = self._intervals(self._waiting.start)
+        inside = start < INFINITY
+        rows = self._waiting.over(np.where(inside, start, self._waiting.start), end)
+        yield "in the window", rows.take(inside.nonzero()[0])
+        yield "not let in", rows.take((~inside).nonzero()[0])
 
     def held(self) -> Iterator[IntArray]:
         """Their terms."""
