@@ -85,12 +85,25 @@ class Rule(NamedTuple):
         return str(function.__name__)
 
 
+class Spot:
+    """Where a subplan stands: as an input of an operator, which has a spot itself.
+
+    The operator is as it was on the way down: inputs that are done may have changed since.
+    """
+
+    __slots__ = ("above", "index", "plan")
+
+    def __init__(self, plan: Plan, index: int, above: Spot | None) -> None:
+        self.plan, self.index, self.above = plan, index, above
+
+
 class Step(NamedTuple):
-    """One use of a rule: a subplan, and what took its place."""
+    """One use of a rule: a subplan, what took its place, and its spot, None at the root."""
 
     rule: str
     before: Plan
     after: Plan
+    spot: Spot | None = None
 
 
 @dataclass(frozen=True)
@@ -113,12 +126,13 @@ _ASKED, _EVENTS, _INNER = 1, 2, 4
 class _Visit:
     """An operator that is being visited: with its rewritten inputs, as far as they are."""
 
-    __slots__ = ("came", "done", "flags", "node", "rest")
+    __slots__ = ("came", "done", "flags", "node", "rest", "spot")
 
-    def __init__(self, came: Plan, node: Plan, flags: int) -> None:
+    def __init__(self, came: Plan, node: Plan, flags: int, spot: Spot | None = None) -> None:
         self.came = came
         self.node = node
         self.flags = flags
+        self.spot = spot
         self.rest: Iterator[tuple[Plan, int]] = _below(node, flags)
         self.done: list[Plan] = []
 
@@ -150,7 +164,7 @@ class Phase:
 
     def _round(self, root: Plan, settled: Places, trace: list[Step]) -> Plan:
         done: Places = {}
-        pending = [_Visit(root, self._rewritten(root, 0, False, trace), 0)]
+        pending = [_Visit(root, self._rewritten(root, 0, False, trace, None), 0)]
         while True:
             visit = pending[-1]
             below, flags = next(visit.rest, (None, 0))
@@ -166,25 +180,29 @@ class Phase:
             if known is not None:
                 visit.done.append(known[1])
             else:
-                pending.append(_Visit(below, self._rewritten(below, flags, False, trace), flags))
+                spot = Spot(visit.node, len(visit.done), visit.spot)
+                node = self._rewritten(below, flags, False, trace, spot)
+                pending.append(_Visit(below, node, flags, spot))
 
     def _finished(self, visit: _Visit, settled: Places, trace: list[Step]) -> Plan:
         node = visit.node
         inputs = inputs_of(node)
         if any(one is not other for one, other in zip(visit.done, inputs, strict=False)):
             node = node.with_inputs(*visit.done)
-        node = self._rewritten(node, visit.flags, True, trace)
+        node = self._rewritten(node, visit.flags, True, trace, visit.spot)
         if node is visit.came:
             settled[id(node), visit.flags] = (node, node)
         return node
 
-    def _rewritten(self, node: Plan, flags: int, upwards: bool, trace: list[Step]) -> Plan:
+    def _rewritten(
+        self, node: Plan, flags: int, upwards: bool, trace: list[Step], spot: Spot | None
+    ) -> Plan:
         """The operator, after each rule has been tried until none applies."""
         for _ in range(MOST_TIMES):
             for rule in self._tried(type(node), flags, upwards):
                 found = rule.apply(node)
                 if found is not None:
-                    trace.append(Step(rule.name, node, found))
+                    trace.append(Step(rule.name, node, found, spot))
                     node = found
                     break
             else:

@@ -89,16 +89,14 @@ HAND: dict[str, Callable[[], Draft]] = {
     f"SELECT DISTINCT ?x {STREAM}{{ ?x :p ?y }} ORDER BY DESC(?y) ?x LIMIT 3 OFFSET 1": lambda: (
         match("?x :p ?y").order_by("DESC(?y) ?x").project("?x").distinct().slice(3, 1)
     ),
-    f"SELECT REDUCED ?x {STREAM}{{ ?x :p ?y }}": lambda: (
-        match("?x :p ?y").project("?x").reduced()
-    ),
+    f"SELECT REDUCED ?x {STREAM}{{ ?x :p ?y }}": lambda: match("?x :p ?y").project("?x").reduced(),
     "SELECT * { VALUES (?x ?y) { (:a 1) (UNDEF 2) } ?x :p ?y }": lambda: (
         values("(?x ?y) { (:a 1) (UNDEF 2) }", P).join(static().match("?x :p ?y")).project()
     ),
     f"ASK {STREAM}{{ ?x :p ?y }}": lambda: match("?x :p ?y").ask(),
-    f"CONSTRUCT {{ ?x :by ?y . _:b :of ?x }} {STREAM}{{ ?x :p ?y }}": lambda: (
-        match("?x :p ?y").construct("?x :by ?y . _:b :of ?x")
-    ),
+    f"CONSTRUCT {{ ?x :by ?y . _:b :of ?x }} {STREAM}{{ ?x :p ?y }}": lambda: match(
+        "?x :p ?y"
+    ).construct("?x :by ?y . _:b :of ?x"),
     f"SELECT * {STREAM}{{ ?x :p [] {{ ?x :q [] }} }}": lambda: (
         match("?x :p []").join(match("?x :q []")).project()
     ),
@@ -126,12 +124,7 @@ HAND: dict[str, Callable[[], Draft]] = {
         .window("ELEMS 3")
         .merge(graph())
         .match("?x :p ?y")
-        .join(
-            access(":s", P)
-            .match("?x :q ?z")
-            .window("ELEMS 5")
-            .union(static().match("?x :q ?z"))
-        )
+        .join(access(":s", P).match("?x :q ?z").window("ELEMS 5").union(static().match("?x :q ?z")))
         .project()
     ),
     f"SELECT * {STREAM}{{ ?x :p ?y OPTIONAL {{ ?x :q ?z OPTIONAL {{ ?z :r ?w }} }} }}": lambda: (
@@ -194,7 +187,9 @@ def test_events() -> None:
     text = "SELECT * { { ?x <p> ?a } SEQ { ?x <q> ?b } }"
     assert made.detect().project() == streamsparql.compile(text, "epsparql").logical
     read = made.filter('getDURATION() > "PT1S"^^<http://www.w3.org/2001/XMLSchema#duration>')
-    filtered = text[:-1] + 'FILTER(getDURATION() > "PT1S"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
+    filtered = (
+        text[:-1] + 'FILTER(getDURATION() > "PT1S"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
+    )
     assert read.detect().project() == streamsparql.compile(filtered, "epsparql").logical
 
 
@@ -241,11 +236,17 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "merging rows": (lambda: source().merge(match("?x :p ?y")), "union"),
     "no variable": (lambda: match("?x :p ?y").project("x"), "?x ?y"),
     "a bound variable": (lambda: match("?x :p ?y").extend("?y", "1"), "new"),
-    "an alias that is there": (lambda: match("?x :p ?y").aggregate("?x", "COUNT(*) AS ?y"), "value"),
+    "an alias that is there": (
+        lambda: match("?x :p ?y").aggregate("?x", "COUNT(*) AS ?y"),
+        "value",
+    ),
     "brackets without a dialect": (lambda: access("s").window("[RANGE 1s STEP 1s]"), "dialect="),
     "an empty window": (lambda: access("s").window("ELEMS 0"), "no elements"),
     "timestamps": (lambda: match("?x :p ?y").filter("timestamp(?x) > 5"), "hidden column"),
-    "a pattern with no source": (lambda: values("?x { 1 }").filter("EXISTS { ?x ?p ?o }"), "source"),
+    "a pattern with no source": (
+        lambda: values("?x { 1 }").filter("EXISTS { ?x ?p ?o }"),
+        "source",
+    ),
     "a negative limit": (lambda: match("?x :p ?y").slice(-1), "from 0 on"),
     "what is no draft": (lambda: match("?x :p ?y").join("?x :p ?y"), "draft"),  # type: ignore[arg-type]
 }

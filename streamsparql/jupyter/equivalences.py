@@ -1,0 +1,77 @@
+"""How notebooks show what a comparison of two plans found: the data, and both snapshots."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from streamsparql.explain.palette import FAINT, INK, LINE, MONO, PAPER, SANS
+from streamsparql.explain.themes import themed
+
+if TYPE_CHECKING:
+    from streamsparql.equivalence import Counterexample, Equivalence
+
+_ROOT = "streamsparql-compared"
+_MOST_ROWS = 30
+_GOOD, _BAD = "#1a7f37/#56d364", "#cf222e/#ff7b72"
+_INK, _LINE, _FAINT, _PAPER = map("/".join, (INK, LINE, FAINT, PAPER))
+
+_BADGE = "border:1px solid;border-radius:1em;padding:0 .6em;margin-left:.8em"
+_CELL = "text-align:left;padding:.1em .9em .1em 0;border:none;background:none"
+RULES = f"""\
+.badge{{{_BADGE};font-weight:400;font-size:.9em}}
+.good{{color:{_GOOD}}}
+.bad{{color:{_BAD}}}
+.sides{{display:flex;flex-wrap:wrap;gap:.6em 2.2em;margin:.3em 0 .3em 1.6em}}
+.sides h5{{margin:.2em 0;font-size:.93em;font-weight:600}}
+.sides table{{border-collapse:collapse;font:.88em {MONO};margin:0}}
+.sides td,.sides th{{{_CELL};white-space:pre-wrap;overflow-wrap:anywhere;color:{_INK}}}
+.sides th{{color:{_FAINT};font-weight:400;border-bottom:1px solid {_LINE}}}
+.sides .n{{text-align:right}}
+.sides tr.differs td{{color:{_BAD};font-weight:600}}"""
+"""The style of what is told of a comparison, which other displays have too."""
+
+_STYLE = themed(
+    _ROOT,
+    f"&{{background:{_PAPER};color:{_INK};font:14px/1.45 {SANS};padding:.2em .6em}}\n{RULES}",
+)
+
+
+def equivalence(found: Equivalence) -> str:
+    """What was found, as a piece of a page."""
+    if found.counterexample is None:
+        shown = f'<p><span class="badge good">✓ {escape(str(found))}</span></p>'
+    else:
+        head = f"✗ not equivalent: found in trial {found.trials}"
+        shown = f'<p><span class="badge bad">{head}</span></p>{body(found)}'
+    return f'<div class="{_ROOT}"><style>{_STYLE}</style>{shown}</div>'
+
+
+def body(found: Equivalence) -> str:
+    """The counterexample: on the left the data, on the right the rows of both snapshots."""
+    example = found.counterexample
+    assert example is not None
+    return f'<div class="sides"><div>{_data(example)}</div><div>{_rows(example)}</div></div>'
+
+
+def _data(example: Counterexample) -> str:
+    parts = []
+    for name, lines in example.sources():
+        rows = "".join(f"<tr><td>{escape(line)}</td></tr>" for line in lines[:_MOST_ROWS])
+        more = len(lines) - _MOST_ROWS
+        rows += f"<tr><td>and {more} more</td></tr>" if more > 0 else ""
+        parts.append(f"<h5>{escape(name)}</h5><table>{rows or '<tr><td>nothing</td></tr>'}</table>")
+    return "".join(parts) or "<h5>no data at all</h5>"
+
+
+def _rows(example: Counterexample) -> str:
+    rows = example.rows()
+    shown = "".join(
+        f"<tr{' class=differs' * (n != m)}><td>{escape(text)}</td>"
+        f'<td class="n">{n or "none"}</td><td class="n">{m or "none"}</td></tr>'
+        for text, n, m in rows[:_MOST_ROWS]
+    )
+    more = len(rows) - _MOST_ROWS
+    shown += f'<tr><td colspan="3">and {more} more</td></tr>' if more > 0 else ""
+    head = '<tr><th>row</th><th class="n">this plan</th><th class="n">the other</th></tr>'
+    return f"<h5>the snapshots at {example.t} ms</h5><table>{head}{shown}</table>"
