@@ -7,44 +7,15 @@ with what is there. A picture follows its reader's light or dark theme.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 import streamsparql
+from streamsparql.jupyter.canvas import Canvas
 
 FOLDER = Path(__file__).parent / "pictures"
 PREFIX = "PREFIX : <http://example.org/> "
 NUMBER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
-
-_SERIES = (
-    ("#2f6fb5", "#6fb1f5"),
-    ("#b5562f", "#f09a6f"),
-    ("#2f8f5b", "#6fd39c"),
-    ("#7a55b0", "#b99af0"),
-)
-_STYLE = (
-    "text{font:12px system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;fill:#24292f}"
-    ".code{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
-    ".head{font-weight:600}.soft{fill:#656d76}.on{fill:#fff}.mid{text-anchor:middle}"
-    ".end{text-anchor:end}"
-    ".grid{stroke:#d0d7de}.axis{stroke:#8c959f}"
-    ".mark{stroke:#cf222e;stroke-width:1.5}.red{fill:#cf222e}"
-    ".wait{stroke-dasharray:2 3;stroke-width:1.5}"
-    ".none{fill:none;stroke-width:1.2;stroke-dasharray:4 2}"
-    ".pale{opacity:.28}"
-)
-
-
-def _coloured(dark: bool) -> str:
-    rules = (f".c{k}{{fill:{c[dark]}}}.l{k}{{stroke:{c[dark]}}}" for k, c in enumerate(_SERIES))
-    return "".join(rules)
-
-
-_DARK = (
-    "text{fill:#e6edf3}.soft{fill:#9198a1}.on{fill:#0d1117}.grid{stroke:#3d444d}.axis{stroke:#6e7681}"
-    ".mark{stroke:#ff7b72}.red{fill:#ff7b72}"
-)
 
 
 class Row(NamedTuple):
@@ -93,75 +64,9 @@ def rows(text: str, streams: object) -> list[Row]:
 # -- drawing ---------------------------------------------------------------------------------------
 
 
-class Picture:
-    """An SVG that grows downwards, with a time axis from `left` to the right."""
-
-    def __init__(self, title: str, span: int, left: int = 190, width: int = 720) -> None:
-        self.title, self.span, self.left, self.width = title, span, left, width
-        self.y = 8.0
-        self.parts: list[str] = []
-
-    def x(self, t: float) -> float:
-        """Where an instant is drawn."""
-        return round(self.left + (self.width - 16 - self.left) * min(t, self.span) / self.span, 1)
-
-    def add(self, part: str) -> None:
-        """A piece of SVG."""
-        self.parts.append(part)
-
-    def text(self, x: float, y: float, text: str, kind: str = "") -> None:
-        """A text; its baseline is at `y`."""
-        self.add(f'<text x="{x:g}" y="{y:g}"{_class(kind)}>{escape(text)}</text>')
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
-        """A straight line."""
-        self.add(f'<path d="M{x1:g} {y1:g}L{x2:g} {y2:g}"{_class(kind)}/>')
-
-    def dot(self, x: float, y: float, kind: str, radius: float = 3.5) -> None:
-        """Something that happens at an instant."""
-        self.add(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}"{_class(kind)}/>')
-
-    def bar(self, row: Row, y: float, kind: str, height: float = 14, cut: float = 0) -> None:
-        """When a row holds; where it never ends, with an arrow. `cut` parts it from the next."""
-        left, right = self.x(row.start), self.x(row.end) - cut
-        if row.end > self.span:
-            tip = f"L{right + 9:g} {y + height / 2:g}L{right:g} {y + height:g}"
-            edge = f"M{left:g} {y:g}L{right:g} {y:g}{tip}L{left:g} {y + height:g}z"
-            self.add(f'<path d="{edge}"{_class(kind)}/>')
-        else:
-            box = f'x="{left:g}" y="{y:g}" width="{right - left:g}" height="{height:g}" rx="2"'
-            self.add(f"<rect {box}{_class(kind)}/>")
-
-    def ruler(self, top: float, bottom: float, every: int = 5, unit: str = "ms") -> None:
-        """Lines at multiples of a period, with their times below."""
-        lines = []
-        for t in range(0, self.span + 1, every):
-            lines.append(
-                f'<path d="M{self.x(t):g} {top:g}L{self.x(t):g} {bottom:g}" class="grid"/>'
-            )
-            self.text(self.x(t), bottom + 15, f"{t} {unit}" if t == 0 else str(t), "soft mid")
-        self.parts[:0] = lines
-        self.y = bottom + 24
-
-    def svg(self) -> str:
-        """The picture as a file."""
-        size = f'width="{self.width}" height="{self.y:g}" viewBox="0 0 {self.width} {self.y:g}"'
-        dark = f"@media(prefers-color-scheme:dark){{{_DARK}{_coloured(True)}}}"
-        style = f"{_STYLE}{_coloured(False)}{dark}"
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
-        return "\n".join(
-            [
-                head,
-                f"<title>{escape(self.title)}</title>",
-                f"<style>{style}</style>",
-                *self.parts,
-                "</svg>\n",
-            ]
-        )
-
-
-def _class(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
+def drawing(title: str, span: int, left: int = 190) -> Canvas:
+    """A canvas with a time axis from 0 on."""
+    return Canvas(title, 0, span, left=left, width=720)
 
 
 # -- the pictures ----------------------------------------------------------------------------------
@@ -190,9 +95,9 @@ def validities(clause: str, where: str, stamps: Sequence[int]) -> list[Row]:
     return [found[k] for k in range(len(stamps))]
 
 
-def windows() -> Picture:
+def windows() -> Canvas:
     """The same four items through five windows."""
-    picture = Picture("How long four items count in five kinds of windows", 25)
+    picture = drawing("How long four items count in five kinds of windows", 25)
     stamps = (1, 5, 7, 12)
     top = picture.y
     for clause, title, where in WINDOWS:
@@ -202,17 +107,17 @@ def windows() -> Picture:
             y = picture.y + 6 + 14 * k
             if row.start > stamps[k]:
                 picture.line(picture.x(stamps[k]), y + 5, picture.x(row.start), y + 5, f"wait l{k}")
-            picture.bar(row, y, f"c{k}", 10)
+            picture.bar(row.start, row.end, y, f"c{k}", 10)
             picture.dot(picture.x(stamps[k]), y + 5, f"c{k}")
         picture.y += 72
     picture.ruler(top, picture.y)
     return picture
 
 
-def content() -> Picture:
+def content() -> Canvas:
     """What windows hold at each instant, out of a stream that never pauses."""
-    width, unit, gap = 720, 8.0, 28
-    picture = Picture("What three windows hold at each instant", 1, width=width)
+    unit, gap = 8.0, 28
+    picture = drawing("What three windows hold at each instant", 1)
     side, stamps = 25, range(25)
     for k, (clause, title, where) in enumerate(WINDOWS[:3]):
         left, top = 44 + k * (side * unit + gap), 44.0
@@ -246,12 +151,12 @@ def content() -> Picture:
 LEFT = 150
 
 
-def law() -> Picture:
+def law() -> Canvas:
     """Two streams, a join, and what an instant cuts out of them."""
     query = streamsparql.compile(
         f"{PREFIX} SELECT ?x ?v ?door {TWO} {{ ?x :value ?v . ?x :door ?door }}"
     )
-    picture = Picture("A snapshot cuts through all that holds at an instant", 25, LEFT)
+    picture = drawing("A snapshot cuts through all that holds at an instant", 25, LEFT)
     at, top = 9, picture.y + 14
     picture.y = top
     parts = (
@@ -275,7 +180,7 @@ def law() -> Picture:
         picture.text(8, picture.y + 18, name, "head" if colour == 3 else "")
         for row in found:
             pale = "" if row.start <= at < row.end else " pale"
-            picture.bar(row, picture.y + 5, f"c{colour}{pale}", 16)
+            picture.bar(row.start, row.end, picture.y + 5, f"c{colour}{pale}", 16)
             before = row.end <= at  # a label stays clear of the line
             x = picture.x(row.start) - 5 if before else picture.x(row.end) + 5
             ink = ("soft" if pale else "") + (" end" if before else "")
@@ -298,9 +203,9 @@ def law() -> Picture:
     return picture
 
 
-def gap() -> Picture:
+def gap() -> Canvas:
     """A left join: with a partner, without, with another."""
-    picture = Picture("The gap of an OPTIONAL", 14, LEFT)
+    picture = drawing("The gap of an OPTIONAL", 14, LEFT)
     top = picture.y
     only = [item for item in HEAT if "/a>" in item[0]][:1]
     streams = {**STREAMS, "http://example.org/heat": only}
@@ -315,7 +220,13 @@ def gap() -> Picture:
         picture.text(8, picture.y + 20, name, "head" if colour == 3 else "")
         for row in found:
             unbound = "no door" in row.label
-            picture.bar(row, picture.y + 6, f"none l{colour}" if unbound else f"c{colour}", 20)
+            picture.bar(
+                row.start,
+                row.end,
+                picture.y + 6,
+                f"none l{colour}" if unbound else f"c{colour}",
+                20,
+            )
             wide = picture.x(row.end) - picture.x(row.start) > 60
             ink = "soft mid" if unbound else "on mid"
             label = row.label if wide else ""
@@ -325,7 +236,7 @@ def gap() -> Picture:
         picture.y += 34
     for t in sorted({edge for row in both for edge in (row.start, row.end)}):
         picture.line(picture.x(t), top + 2, picture.x(t), picture.y, "wait axis")
-    picture.ruler(top, picture.y, 1)
+    picture.ruler(top, picture.y, every=1)
     picture.text(
         LEFT,
         picture.y + 12,
@@ -339,7 +250,7 @@ def gap() -> Picture:
 ARRIVALS = (2, 5, 4, 9, 7, 12, 3, 15, 14, 21, 20, 16, 24)
 
 
-def watermark() -> Picture:
+def watermark() -> Canvas:
     """Items out of order, the watermark behind them, and who is late."""
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 SLIDE 5 { ?s <p> ?o }")
     live = query.open(max_delay=4)
@@ -350,7 +261,7 @@ def watermark() -> Picture:
         marks.append(live.watermark)
         if len(live.late) > before:
             late.add(k)
-    picture = Picture("The watermark, and items that are late", len(ARRIVALS), 60)
+    picture = drawing("The watermark, and items that are late", len(ARRIVALS), 60)
     top, unit = 14.0, 8.0
     bottom = top + 25 * unit
     for t in range(0, 26, 5):
@@ -408,10 +319,10 @@ def _given(pushes: Sequence[int], **how: object) -> Iterator[tuple[int, Row]]:
                 yield now, Row(short(each["v"]), each.start, each.end)
 
 
-def emit() -> Picture:
+def emit() -> Canvas:
     """When rows are given out, in the three ways."""
     looks = (3, 6, 9, 12, 15, 18, 21)
-    picture = Picture("When rows are given out", 23, 150)
+    picture = drawing("When rows are given out", 23, 150)
     colours = {"20": 0, "25": 1, "24": 2, "30": 3}
     top = picture.y + 14
     picture.y = top
@@ -431,7 +342,7 @@ def emit() -> Picture:
                 picture.dot(picture.x(row.start), y + 5, f"c{k}", 4.5)
             else:
                 picture.line(picture.x(row.end), y + 5, picture.x(now), y + 5, f"wait l{k}")
-                picture.bar(row, y, f"c{k}", 10, cut=3)
+                picture.bar(row.start, row.end, y, f"c{k}", 10, cut=3)
             if now > row.end:
                 picture.add(f'<path d="M{picture.x(now):g} {y + 5:g}l-6 -4.5v9z" class="c{k}"/>')
         picture.y += 78
@@ -442,7 +353,7 @@ def emit() -> Picture:
     return picture
 
 
-PICTURES: dict[str, Callable[[], Picture]] = {
+PICTURES: dict[str, Callable[[], Canvas]] = {
     "windows": windows,
     "content": content,
     "law": law,

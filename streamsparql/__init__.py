@@ -26,6 +26,8 @@ from streamsparql.errors import (
 if TYPE_CHECKING:
     from streamsparql.analysis import Analysis
     from streamsparql.data import inputs
+    from streamsparql.jupyter.picture import Picture
+    from streamsparql.jupyter.stream import show
     from streamsparql.live import Live
     from streamsparql.query import Query, compile
     from streamsparql.results import Result, Row
@@ -38,6 +40,7 @@ __all__ = [
     "Analysis",
     "EngineError",
     "Live",
+    "Picture",
     "Query",
     "QueryError",
     "QuerySyntaxError",
@@ -49,18 +52,23 @@ __all__ = [
     "compile",
     "inputs",
     "mapped",
+    "show",
     "wind_park",
 ]
 
 _HOMES = {
     "Analysis": "analysis",
     "Live": "live",
+    "Picture": "jupyter.picture",
     "Query": "query",
     "Result": "results",
     "Row": "results",
     "compile": "query",
     "inputs": "data",
+    "load_ipython_extension": "jupyter.magics",
     "mapped": "sources.mapping",
+    "show": "jupyter.stream",
+    "unload_ipython_extension": "jupyter.magics",
     "wind_park": "windpark",
 }
 """The modules of the names that are loaded late."""

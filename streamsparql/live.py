@@ -214,6 +214,12 @@ class Live:
         )
         return Stats(self._items, len(self.late), self._watermark, len(self._run.terms), operators)
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows the open query: how far it is, and what it holds."""
+        from streamsparql.jupyter.live import shown
+
+        return shown(self.stats(), self._closed)
+
     # -- inside
 
     def _open(self) -> None:

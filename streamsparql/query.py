@@ -13,15 +13,18 @@ from streamsparql.lints import Warning, lint
 from streamsparql.translator.translate import Report, Translation, translate
 
 if TYPE_CHECKING:
-    from streamsparql.analysis import Analysis
     from pyspark.sql import DataFrame, SparkSession
 
     from streamsparql.algebra.rewrite import Rewriting
+    from streamsparql.analysis import Analysis
     from streamsparql.engine import Given
+    from streamsparql.equivalence import Equivalence
     from streamsparql.live import Live
     from streamsparql.physical.operator import Operator
     from streamsparql.results import Result
+    from streamsparql.rewrites import Rewrites
     from streamsparql.spark import SparkRun
+    from streamsparql.traces.trace import Trace
 
 
 def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
@@ -166,10 +169,33 @@ class Query:
         It is a plan to look at: over data, what is static is worked out beforehand and folded away.
         """
         from streamsparql.algebra.functions import Run
+        from streamsparql.jupyter.operators import learned
         from streamsparql.physical.lower import Catalog, lower
         from streamsparql.physical.terms import TermDictionary
 
-        return lower(self.optimized, TermDictionary(), Run(), Catalog(known=False)).plain
+        return learned(lower(self.optimized, TermDictionary(), Run(), Catalog(known=False)).plain)
+
+    def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
+        """What the rewriting rules did to the logical plan: a sequence of applications of rules.
+
+        Each has its rule's law, and the subplan before and after. With `check` each is tried on
+        random data, in so many trials, through the definitions of both subplans.
+
+        >>> found = compile("SELECT ?x { ?x <p> ?y FILTER(1 + 1 = 2) }").rewrites(check=True)
+        >>> [application.name for application in found], bool(found.checked)
+        (['fold constants', 'decide filters'], True)
+        """
+        from streamsparql.rewrites import rewrites
+
+        prefixes = self.translation.names.prefixes
+        return rewrites(
+            self.logical,
+            prefixes,
+            rewriting=self.rewriting,
+            check=check,
+            trials=trials,
+            seed=seed,
+        )
 
     def run(
         self,
@@ -248,6 +274,40 @@ class Query:
         return analyzed(
             self, given, engine=engine, spark=spark, slabs=slabs, report=report, every=every
         )
+
+    def trace(
+        self,
+        streams: Any = None,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        strict: bool = False,
+        max_delay: int = 0,
+        leap: int | None = LEAP,
+        step: int | None = None,
+        limit: int = 1_000,
+    ) -> Trace:
+        """Runs the query over a little data, instant by instant, and keeps all that happens.
+
+        The arguments are those of `run`. Items come instant by instant; with a `step` time goes on
+        in between, too, by so many milliseconds. The first `limit` items from `start` on are
+        traced, and it is said where the trace ends if there are more.
+
+        >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }")
+        >>> trace = query.trace([("<a>", "<p>", '"1"', 3), ("<a>", "<q>", '"2"', 5)])
+        >>> print(trace[1])
+        at 5
+          1  StreamAccess
+               gives <a> <q> "2"  [5, 6)
+          2  TimeWindow
+               gives <a> <q> "2"  [5, 10)
+        """
+        from streamsparql.traces.trace import Trace
+
+        given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
+        return Trace(self, given, limit, step)
 
     def on_spark(
         self,
@@ -369,11 +429,10 @@ class Query:
         return explain(self, stage, format, run=None if run is None else run.described())
 
     def _repr_html_(self) -> str:
-        """How a notebook shows the query: as a picture of its logical plan, with the prefixes."""
-        from streamsparql.explain import STAGES
-        from streamsparql.explain.html import fragment
+        """How a notebook shows the query: its text, and beside it its logical plan."""
+        from streamsparql.jupyter.query import shown
 
-        return fragment(STAGES["logical"](self))
+        return shown(self)
 
 
 def _plan_as_html(plan: Plan) -> str:
@@ -386,3 +445,19 @@ def _plan_as_html(plan: Plan) -> str:
 
 # The algebra knows nothing of pictures, so a plan learns here how a notebook shows it.
 Plan._repr_html_ = _plan_as_html  # type: ignore[attr-defined]
+
+
+def _equivalent(plan: Plan, other: Plan, trials: int = 200, seed: int = 0) -> Equivalence:
+    """Whether another plan has the same snapshots: a search for data over which they differ.
+
+    >>> one, other = (compile(f"ASK {{ ?x <p> ?y FILTER(?y {op} 5) }}") for op in (">", ">="))
+    >>> bool(one.logical.equivalent(other.logical))
+    False
+    """
+    from streamsparql.equivalence import equivalent
+
+    return equivalent(plan, other, trials, seed)
+
+
+# It knows nothing of random data either.
+Plan.equivalent = _equivalent  # type: ignore[attr-defined]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import rdflib
     from rdflib.term import Identifier
 
+    from streamsparql.jupyter.picture import Picture
     from streamsparql.query import Query
     from streamsparql.replay import Replay
     from streamsparql.sinks import Layout
@@ -267,11 +268,13 @@ class Result:
         {"o": {"type": "literal", "value": "1"}, "start": 3, "end": 10}
         1
         """
-        from streamsparql.sinks import open_sink
+        from streamsparql.sinks import check_target, open_sink
 
         wanted = None
         if report is not None or every is not None:
             wanted = reporting(self._query, report, every)
+        given = self._given
+        check_target(target, [*given.streams.values(), given.graph, *given.graphs.values()])
         tables, layout = self._written(wanted, timestamps)
         first = next(tables, None)  # what fails at once leaves an older file alone
         count = 0
@@ -347,6 +350,57 @@ class Result:
         shown, _ = made.step([rows], [INFINITY], True)
         return self._shape, [shown], made.done()
 
+    # -- in a notebook
+
+    def timeline(
+        self,
+        limit: int = 40,
+        report: str | None = None,
+        every: int | None = None,
+        timestamps: str | None = None,
+    ) -> Picture:
+        """A picture of when each row holds: a lane for each of the first `limit` solutions.
+
+        Lines are at the instants of the query's reports. With `report` or `every`, dots show which
+        solutions are in the reports that these ask for. `timestamps` are ms, iso (UTC) or local.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> print(streamsparql.compile(text).run([("<a>", "<p>", '"1"', 5)]).timeline())
+        "1"  ████████████████████████████████████████████████████████████
+             5 to 10 ms
+        """
+        from streamsparql.jupyter.result import timeline_of
+
+        return timeline_of(self, limit, report, every, timestamps)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows the result: its first rows, and its timeline."""
+        from streamsparql.jupyter.result import shown
+
+        return shown(self)
+
+    def _first(self, most: int | None) -> tuple[list[pa.Table], bool] | None:
+        """The first rows, about so many or all of them, and whether there are more.
+
+        None where somebody would have to compute the rows who did not ask for them.
+        """
+        from streamsparql.replay import Replay
+
+        if most is None or (self._started and not self._partly):
+            rows = self._canonical()
+            count = len(rows) if most is None else most
+            return [self._shape.table([rows.part(0, count)], False)], len(rows) > count
+        if not self._replayable:
+            return None
+        tables: list[pa.Table] = []
+        beside = None if self._started else self._run
+        for table in Replay(self._query, self._given, beside=beside).tables():
+            tables.append(table)
+            if sum(map(len, tables)) > most:
+                return tables, True
+        return tables, False
+
     # -- what was computed
 
     def _span(self) -> tuple[int | None, int]:
@@ -389,10 +443,10 @@ def replayable(given: Given) -> bool:
     >>> replayable(Given({"s": []})), replayable(once), replayable(stdin)
     (True, False, False)
     """
-    return not any(map(_read_once, [*given.streams.values(), *given.graphs.values(), given.graph]))
+    return not any(map(read_once, [*given.streams.values(), *given.graphs.values(), given.graph]))
 
 
-def _read_once(source: Any) -> bool:
+def read_once(source: Any) -> bool:
     """Whether a source is used up when it is read: an iterator, an open file, standard input."""
     source = source.source if isinstance(source, Mapped) else source
     standard_input = isinstance(source, str) and source == "-"

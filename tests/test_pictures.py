@@ -42,6 +42,9 @@ class Balanced(HTMLParser):
         if tag not in ("meta", "input"):
             self.open.append(tag)
 
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 

@@ -89,6 +89,8 @@ class Box:
     definition: str = ""
     number: int = 0
     measures: Measures | None = None
+    mark: str = ""
+    """What a picture that compares trees says of it: gone, new, moved."""
 
 
 def drawn(

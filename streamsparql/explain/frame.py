@@ -9,7 +9,7 @@ _STYLE = (
     ".streamsparql-frame>div{overflow:auto;max-height:80vh}"
     ".streamsparql-frame:has(:checked)>div{max-height:none}"
     ".streamsparql-frame:has(:checked) svg{max-width:100%;height:auto}"
-    ".streamsparql-frame label{display:block;font-size:85%;opacity:.75}"
+    ".streamsparql-frame label{display:block;font:12px/1.5 system-ui,sans-serif;opacity:.75}"
     "@media print{.streamsparql-frame>div{overflow:visible;max-height:none}"
     ".streamsparql-frame svg{max-width:100%;height:auto}.streamsparql-frame label{display:none}}"
 )
@@ -24,5 +24,5 @@ def frame(svg: str, width: float = 0, height: float = 0) -> str:
     '<div>\\n<svg/>\\n</div></div>'
     """
     large = width > LARGE[0] or height > LARGE[1]
-    fit = '<label><input type="checkbox"> fit to the window</label>\n' if large else ""
+    fit = '<label><input type="checkbox"/> fit to the window</label>\n' if large else ""
     return f'<div class="streamsparql-frame"><style>{_STYLE}</style>{fit}<div>\n{svg}\n</div></div>'

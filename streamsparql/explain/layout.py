@@ -8,6 +8,9 @@ Plans are broad at the leaves (the patterns of a basic graph pattern) and screen
 leaves or more in a row stand below each other, in a *column* beside a rail or in several, and so do
 all children of a parent that would else be broader than a screen, or than a square for all boxes. A
 chain of joins, whose row is not much broader than the join below, stays a staircase.
+
+A parent whose children fill more than a screen stands over the first of them: a reader who looks at
+the upper left corner of a large picture sees its root.
 """
 
 from __future__ import annotations
@@ -175,6 +178,9 @@ def _row(block: Block) -> Outline:
     ends = [child.frame[0] + child.x + child.width / 2 for child in children]
     alone = len(children) == 1 and children[0].box is None
     block.x = children[0].x if alone else (ends[0] + ends[-1] - block.width) / 2
+    low = min(child.outline.low for child in children)
+    if max(child.outline.high for child in children) - low > _SCREEN:
+        block.x = children[0].frame[0] + children[0].x
     reached = [child.frame[0] + child.anchor for child in children]
     if not alone:
         reached.append(block.anchor)

@@ -91,8 +91,9 @@ def _item(place: Place) -> Drawing:
     top = head.height + (_LINE * len(lines) + 2) * bool(lines)
     height = top + (_LINE * len(numbers) + _STRIP) * bool(numbers)
     hot = "" if item.measures is None else f" hot-{item.measures.heat}"
+    mark = f" marked-{item.mark}" * bool(item.mark)
     svg = (
-        f'<g class="of-{item.family}{hot}"><title>{escape(_tip(item))}</title>'
+        f'<g class="of-{item.family}{hot}{mark}"><title>{escape(_tip(item))}</title>'
         f'<rect class="box" width="{width:.1f}" height="{height:g}" rx="6"/>{head.svg}'
     )
     for index, line in enumerate(lines):

@@ -1,0 +1,43 @@
+"""How a notebook shows a query that is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.explain.numbers import count
+from streamsparql.jupyter.table import table
+from streamsparql.jupyter.ticks import Clock
+
+if TYPE_CHECKING:
+    from streamsparql.live import Stats
+
+
+def shown(stats: Stats, closed: bool) -> str:
+    """How far the query is, and what each operator did and holds."""
+    rows = [
+        [each.operator, each.facts, count(each.rows_in), count(each.rows_out), count(each.state)]
+        for each in reversed(stats.operators)
+    ]
+    heads = ["operator", "", "rows in", "rows out", "state"]
+    return table(heads, rows, [False, False, True, True, True], facts(stats, closed))
+
+
+def facts(stats: Stats, closed: bool) -> str:
+    """The whole, in a line.
+
+    >>> from streamsparql.live import Stats
+    >>> facts(Stats(1200, 1, 1_772_352_000_000, 40, ()), False)
+    'open; all before 2026-03-01 08:00:00 UTC is known; 1,200 items, 1 late; state 0; 40 terms'
+    """
+    known = "nothing came"
+    if stats.watermark >= INFINITY:
+        known = "all is known"
+    elif stats.watermark > 0:
+        clock = Clock.of(None, stats.watermark)
+        known = f"all before {clock.moment(stats.watermark)} {clock.zone} is known"
+    late = f", {count(stats.late)} late" if stats.late else ""
+    return (
+        f"{'closed' if closed else 'open'}; {known}; {count(stats.items)} items{late}; "
+        f"state {count(stats.state)}; {count(stats.terms)} terms"
+    )

@@ -1,0 +1,83 @@
+"""How a notebook shows a result: its first rows, and when they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from streamsparql.engine import reporting
+from streamsparql.errors import StreamSparqlError
+from streamsparql.jupyter.picture import Picture
+from streamsparql.jupyter.solutions import Solutions, cells_of, solutions
+from streamsparql.jupyter.table import first_rows
+from streamsparql.jupyter.timeline import Report, span, timeline
+
+if TYPE_CHECKING:
+    from streamsparql.results import Result
+
+PEEK = 1000
+"""So many rows are computed for a look, if the result was not computed before."""
+
+_UNKNOWN = (
+    "A result whose rows are not computed yet: that would use up a source which can be read once,"
+    " or be a job on Spark. Iterating, timeline() and to_arrow() compute it; the rows are kept."
+)
+
+
+def shown(result: Result) -> str:
+    """The table of the first rows, and the timeline."""
+    try:
+        found = _solutions(result, PEEK)
+    except StreamSparqlError as error:
+        return f"<pre>{escape(str(error))}</pre>"
+    if found is None:
+        return f"<p>{escape(_UNKNOWN)}</p>"
+    if not found.rows:
+        return first_rows(found)
+    picture = timeline(found, instants=_instants(result, found))
+    return f"{first_rows(found)}\n{picture.html}"
+
+
+def timeline_of(
+    result: Result, limit: int, report: str | None, every: int | None, timestamps: str | None
+) -> Picture:
+    """The timeline of all rows."""
+    found = _solutions(result, None)
+    assert found is not None
+    if report is None and every is None:
+        return timeline(found, limit, _instants(result, found), timestamps=timestamps)
+    instants, reports = _reports(result, report, every)
+    return timeline(found, limit, instants, reports, timestamps)
+
+
+def _solutions(result: Result, most: int | None) -> Solutions | None:
+    """The first rows as texts."""
+    first = result._first(most)
+    if first is None:
+        return None
+    tables, more = first
+    query, given = result._query, result._given
+    names = tuple(result._shape.names)
+    rows = list(solutions(tables, names, query.translation.names.prefixes))
+    return Solutions(query.form, names, rows[:most], not more, given.start, given.end)
+
+
+def _instants(result: Result, found: Solutions) -> Sequence[int]:
+    """When the query reports, by its own words, within what is drawn."""
+    wanted = reporting(result._query, None, None)
+    if wanted.every is None:
+        return ()
+    start, end = span(found)
+    return range(start + (wanted.origin - start) % wanted.every, end + 1, wanted.every)
+
+
+def _reports(result: Result, kind: str | None, every: int | None) -> tuple[list[int], list[Report]]:
+    """The instants of the reports that are asked for, and those that have rows."""
+    shape, parts, instants = result._reported(kind, every)
+    table = shape.table(parts, reports=True)
+    prefixes = result._query.translation.names.prefixes
+    rows = sorted(cells_of(table, len(shape.names), prefixes), key=lambda row: row[1])
+    found = groupby(rows, key=lambda row: row[1])
+    return instants, [(instant, [cells for cells, _ in group]) for instant, group in found]
