@@ -298,6 +298,7 @@ def test_what_is_late_or_bad_is_told(folder):
             "reports are final",
         ),
         (["gone.rq", "--stream", "wind.nq"], 1, "gone.rq: cannot be read"),
+        (["mean.rq", "--stream", "wind.nq", "--evry", "5s"], 2, "did you mean --every?"),
     ],
 )
 def test_mistakes_are_told_without_a_traceback(folder, arguments, status, message):

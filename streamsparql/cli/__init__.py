@@ -10,7 +10,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from io import TextIOWrapper
+from typing import NoReturn
 
 from streamsparql.cli import completion, demo, queries, runs, spark
 from streamsparql.cli.options import DIALECTS, Help, UsageError
@@ -52,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        _refuse(parser, options.command, unknown)
     try:
         status: int = options.run(options)
         return status
@@ -62,6 +66,16 @@ def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> in
     except StreamSparqlError as error:
         _complain(f"{options.name}: {error}")
         return 1
+
+
+def _refuse(parser: argparse.ArgumentParser, command: str, unknown: Sequence[str]) -> NoReturn:
+    """Ends with an error about arguments that no option takes, in the words of their command."""
+    (commands,) = (each for each in parser._actions if each.dest == "command" and each.choices)
+    assert isinstance(commands.choices, dict)
+    chosen: argparse.ArgumentParser = commands.choices[command]
+    near = get_close_matches(unknown[0].partition("=")[0], chosen._option_string_actions, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    chosen.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
 def _complain(text: str) -> None:
