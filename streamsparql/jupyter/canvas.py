@@ -29,6 +29,7 @@ SERIES = (
 
 ROOT = "streamsparql-times"
 CELL = 6.7  # the advance of an 11 px monospaced font, with something to spare
+_DIGIT = 7.7  # the advance of a digit of a 12 px font, with something to spare
 _MARGIN = 8.0
 _ARROW = 9.0
 
@@ -158,11 +159,16 @@ class Canvas:
             self._below.append(
                 f'<path d="M{self.x(t):g} {top:g}L{self.x(t):g} {bottom:g}" class="grid"/>'
             )
-            self.text(self.x(t), bottom + 15, label, "soft mid")
+            self.time(t, bottom + 15, label)
         self.y = bottom + 22
         if clock.day(self.start):
             self.text(self.left, self.y + 10, clock.day(self.start), "soft")
             self.y += 18
+
+    def time(self, t: int, y: float, label: str) -> None:
+        """The label of an instant, below or above it, as far as there is room to the right."""
+        edge = self.width - len(label) * _DIGIT / 2 - 1
+        self.text(min(self.x(t), edge), y, label, "soft mid")
 
     def behind(self, draw: Callable[[], None]) -> None:
         """What `draw` draws goes behind all the rest."""

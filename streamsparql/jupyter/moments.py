@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.explain.palette import FAINT, INK, LINE, MONO, PAPER, SANS
 from streamsparql.explain.themes import themed
+from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
     from streamsparql.traces.definitions import Logical
@@ -26,11 +28,11 @@ def _rules() -> Iterator[str]:
     yield f"&{{font:13px {SANS};color:{ink};background:{paper};max-width:1000px}}"
     yield "& .frame{overflow:auto;max-height:80vh}"
     yield f"& table{{border-collapse:collapse;font-size:12px;margin:6px 0;background:{paper}}}"
-    yield (
-        f"& td,& th{{text-align:left;vertical-align:top;padding:2px 10px 2px 0;"
+    yield (  # && is stronger than what JupyterLab says of cells and code
+        f"&& td,&& th{{text-align:left;vertical-align:top;padding:2px 10px 2px 0;"
         f"border-top:1px solid {line};background:{paper};color:{ink};white-space:normal}}"
     )
-    yield f"& code{{font:12px {MONO};color:{ink};background:none;padding:0}}"
+    yield f"&& code{{font:12px {MONO};color:{ink};background:none;padding:0}}"
     yield f"& .soft,& .note{{color:{faint}}}"
     yield f"& .controls{{position:sticky;top:0;z-index:1;padding:6px 0;background:{paper}}}"
     yield "& .controls[hidden],& .state[hidden]{display:none}"
@@ -43,12 +45,24 @@ PAGE_STYLE = themed("streamsparql-trace", "\n".join(_rules()))
 
 def steps_table(trace: Trace) -> str:
     """What came in each step, what became of the states, what the query gave."""
-    rows = "".join(_step(trace, step) for step in trace.steps[:STEPS])
-    more = len(trace) - STEPS
-    rest = f'<p class="note">and {more} more steps: trace[{STEPS}:]</p>' if more > 0 else ""
+    shown = list(islice((step for step in trace if _eventful(trace, step)), STEPS))
+    rows = "".join(_step(trace, step) for step in shown)
+    after = shown[-1].number + 1 if len(shown) == STEPS else len(trace)
+    more = len(trace) - after
+    rest = f'<p class="note">and {more} more steps: trace[{after}:]</p>' if more > 0 else ""
     heads = "".join(f"<th>{head}</th>" for head in ("at", "came", "states", "gave"))
     return (
         f'<table class="steps"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{rest}'
+    )
+
+
+def _eventful(trace: Trace, step: Step) -> bool:
+    """Whether a step has anything to tell: where time goes on by itself, most have not."""
+    return bool(
+        any(step.came.values())
+        or step.gave(len(trace.operators))
+        or any(doing.changes for doing in step)
+        or step.instant >= INFINITY
     )
 
 

@@ -13,12 +13,13 @@ ROOM = 60
 """The characters of a cell; what is longer shows where the pointer rests."""
 
 _LINE = "border-bottom:1px solid rgba(128,128,128,.3)"
+_CELLS = ".streamsparql-table.streamsparql-table"  # twice: stronger than JupyterLab's own rules
 _STYLE = (
     f".streamsparql-table{{border-collapse:collapse;font:13px/1.5 {SANS};margin:.3rem 0 .6rem}}"
-    f".streamsparql-table th{{font-weight:600;text-align:left;padding:2px 12px 2px 4px;{_LINE}}}"
-    f".streamsparql-table td{{text-align:left;padding:2px 12px 2px 4px;white-space:nowrap;{_LINE};"
+    f"{_CELLS} th{{font-weight:600;text-align:left;padding:2px 12px 2px 4px;{_LINE}}}"
+    f"{_CELLS} td{{text-align:left;padding:2px 12px 2px 4px;white-space:nowrap;{_LINE};"
     f"font-family:{MONO};font-size:12px;font-variant-numeric:tabular-nums}}"
-    ".streamsparql-table .right{text-align:right}"
+    f"{_CELLS} .right{{text-align:right}}"
     f".streamsparql-more{{font:13px/1.5 {SANS};opacity:.75;margin-bottom:.6rem}}"
 )
 """Ink and ground are those of the page."""

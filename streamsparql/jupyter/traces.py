@@ -203,7 +203,7 @@ def _times_above(canvas: Canvas, trace: Trace) -> None:
     room = max(2, int((canvas.right - canvas.left) / (trace.clock.room * CELL)))
     times = ticks(canvas.start, canvas.end, room, trace.clock.style != "ms")
     for t, label in trace.clock.labels(times):
-        canvas.text(canvas.x(t), canvas.y + 10, label, "soft mid")
+        canvas.time(t, canvas.y + 10, label)
     canvas.y += 18
 
 
