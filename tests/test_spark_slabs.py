@@ -338,6 +338,25 @@ def test_what_is_divided_by_a_key_gives_what_the_whole_gives(kind: str) -> None:
     agrees()
 
 
+def test_a_key_divides_nothing_where_reports_end_with_what_others_do() -> None:
+    """What stands for ever is reported until the last change, which another part may have."""
+    text = PREFIX + "SELECT DISTINCT ?x FROM STREAM :s WINDOW RANGE 10 SLIDE 1 { ?x ?l ?y }"
+    come = (("<http://e/b>", "<http://e/p>", '"1"'), 5)
+    for static in ("<http://e/a>", "<http://e/c>"):
+        over = Data({"http://e/s": [come]}, [(static, "<http://e/p>", '"1"')])
+        for horizon in (None, (0.0, 2.0)):
+            check(text, over, Way(buckets=2, report=("rstream", 3), horizon=horizon))
+    known = {"streams": over.streams, "graph": over.graph, "started": 0}
+    divided = []
+    for given, every in ((known, 3), ({**known, "end": 90}, 3), ({**known, "graph": None}, 3)):
+        query = streamsparql.compile(text)
+        report = reporting(query, "rstream", every)
+        with cut_at((), 2) as made:
+            SparkRun(Session(), query, Given(**given), report=report)  # type: ignore[arg-type]
+        divided.append(made[0].key)
+    assert divided == [None, "x", "x"]
+
+
 # -- Many more ----------------------------------------------------------------------------------
 
 

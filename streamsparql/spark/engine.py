@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.algebra.partition import counted, grid, keys, reaches
+from streamsparql.algebra.partition import counted, grid, keys, reach, reaches, windows
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.engine import Execution, Given, Reporting
 from streamsparql.errors import EngineError
@@ -129,23 +129,37 @@ class SparkRun:
             return Cut((), ("the horizon ends before the first item comes",))
         task = self.task
         its_reaches = reaches(self.plan)
-        reach = max(its_reaches.values(), default=0)
-        reach = min(reach + task.margin + task.slack, INFINITY)
-        found = tuple(v.name for v in keys(self.plan))
-        at_changes = task.report is not None and task.report.every is None
-        if self.query.form != "select" or at_changes or counted(self.plan):
-            found = ()
-        known = tuple(name for name in found if self._places(name) is not None)
+        longest = max(its_reaches.values(), default=0)
         wishes = Wishes(
-            reach,
+            min(longest + task.margin + task.slack, INFINITY),
             grid(self.plan),
-            known,
+            self._keys(end),
             begin,
             end,
             slabs,
             cores(self._spark),
         )
         return cut(self.spread, wishes)
+
+    def _keys(self, end: int) -> tuple[str, ...]:
+        """The variables by whose value the streams can be divided."""
+        at_changes = self.report is not None and self.report.every is None
+        if self.query.form != "select" or at_changes or counted(self.plan):
+            return ()
+        found = tuple(v.name for v in keys(self.plan) if self._places(v.name) is not None)
+        return () if found and self._ends_elsewhere(end) else found
+
+    def _ends_elsewhere(self, end: int) -> bool:
+        """Whether a part by itself cannot tell how long its rows are reported.
+
+        Reports go on until the last change of all. That may be the end of a row of another part,
+        after the last item; which matters to a row that never ends.
+        """
+        if self.report is None or self.report.kind != "rstream" or end < INFINITY:
+            return False
+        lengths = {reach(window) for window in windows(self.plan)}
+        bounded = min(lengths, default=INFINITY) < INFINITY
+        return bounded and (INFINITY in lengths or slab.stands(self.task))
 
     def _places(self, key: str) -> dict[str, tuple[str, ...]] | None:
         """By stream, the columns of its items that can hold a value of the key."""
@@ -169,9 +183,9 @@ class SparkRun:
         since: dict[str, list[int]] = {}
         ranks: dict[int, dict[ElementWindow, int]] = {}
         for stream in self.streams:
-            reach = its_reaches.get(stream.name, 1)
+            its_reach = its_reaches.get(stream.name, 1)
             back = [self.task.back(part) for part in self.cut.parts]
-            first = [max(t - reach + 1, 0) if reach < INFINITY else 0 for t in back]
+            first = [max(t - its_reach + 1, 0) if its_reach < INFINITY else 0 for t in back]
             numbers = [number for number, _ in windows_over(self.plan, stream.name)]
             if numbers and len(first) == 1:
                 first = [0]

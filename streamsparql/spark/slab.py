@@ -172,11 +172,22 @@ def ground(task: Task) -> Execution:
     """The run of a task that has no part: what all parts in this process share."""
     if task.name not in _GROUNDS:
         _GROUNDS.clear()
-        from streamsparql.spark.statics import with_results
-
-        made = Execution(task.query, task.given, ordered=task.ordered)
-        _GROUNDS[task.name] = with_results(made, task.statics)
+        _GROUNDS[task.name] = _ground(task)
     return _GROUNDS[task.name]
+
+
+def _ground(task: Task) -> Execution:
+    from streamsparql.spark.statics import with_results
+
+    made = Execution(task.query, task.given, ordered=task.ordered)
+    return with_results(made, task.statics)
+
+
+def stands(task: Task) -> bool:
+    """Whether there are rows although no item comes: those that static data alone gives."""
+    silent: dict[str, Any] = {name: () for name in task.given.streams}
+    run = Execution(task.query, replace(task.given, streams=silent), beside=_ground(task))
+    return any(map(len, run.replay()))
 
 
 def _shown(task: Task, part: Part, run: Execution) -> pa.Table:
