@@ -346,13 +346,13 @@ def test_a_key_divides_nothing_where_reports_end_with_what_others_do() -> None:
         over = Data({"http://e/s": [come]}, [(static, "<http://e/p>", '"1"')])
         for horizon in (None, (0.0, 2.0)):
             check(text, over, Way(buckets=2, report=("rstream", 3), horizon=horizon))
-    known = {"streams": over.streams, "graph": over.graph, "started": 0}
+    query = streamsparql.compile(text)
+    known = Given(over.streams, over.graph, started=0)
     divided = []
-    for given, every in ((known, 3), ({**known, "end": 90}, 3), ({**known, "graph": None}, 3)):
-        query = streamsparql.compile(text)
-        report = reporting(query, "rstream", every)
+    for here in (known, replace(known, end=90), replace(known, graph=None)):
         with cut_at((), 2) as made:
-            SparkRun(Session(), query, Given(**given), report=report)  # type: ignore[arg-type]
+            session: Any = Session()
+            SparkRun(session, query, here, report=reporting(query, "rstream", 3))
         divided.append(made[0].key)
     assert divided == [None, "x", "x"]
 

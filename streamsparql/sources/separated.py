@@ -85,7 +85,9 @@ class Separated:
             read = csv.reader([text], delimiter=self._delimiter)
             found = text.split("\t") if self._tabs else next(read, [])
         except csv.Error as error:
-            raise SourceError(f"{self._reading.name}, line 1: these are no columns: {error}") from None
+            raise SourceError(
+                f"{self._reading.name}, line 1: these are no columns: {error}"
+            ) from None
         self._names = found if self._header_given else [letters(k) for k in range(len(found))]
         self._used = self._choose(self._names)
         return (

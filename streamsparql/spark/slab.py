@@ -185,7 +185,7 @@ def _ground(task: Task) -> Execution:
 
 def stands(task: Task) -> bool:
     """Whether there are rows although no item comes: those that static data alone gives."""
-    silent: dict[str, Any] = {name: () for name in task.given.streams}
+    silent: dict[str, Any] = dict.fromkeys(task.given.streams, ())
     run = Execution(task.query, replace(task.given, streams=silent), beside=_ground(task))
     return any(map(len, run.replay()))
 
