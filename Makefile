@@ -1,7 +1,7 @@
 # What a contributor needs. `make install` first.
 BIN := .venv/bin
 
-.PHONY: install test long lint golden docs pictures bench clean
+.PHONY: install test long lint golden docs pictures notebooks bench clean
 
 install:
 	python3 -m venv .venv
@@ -32,6 +32,11 @@ docs: pictures
 
 pictures:
 	$(BIN)/python docs/pictures.py
+
+notebooks:
+	$(BIN)/pip install --quiet -e '.[notebook]'
+	$(BIN)/python notebooks/run.py
+	git diff --stat notebooks
 
 bench:
 	$(BIN)/pip install --quiet '.[bench]'

@@ -29,7 +29,7 @@ import streamsparql
 from streamsparql.engine import Execution, Given
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.jupyter.canvas import CELL
-from streamsparql.jupyter.moments import logical_html, moment_html
+from streamsparql.jupyter.moments import logical_html, moment_html, steps_table
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.traces.trace import Trace
@@ -376,6 +376,16 @@ def test_text() -> None:
     assert "       :a :p 1\n       :a :p 2\n" in moment
     assert "<table>" in moment_html(trace.at(4))
     assert repr(trace) == "<Trace: 2 items, 3 steps, 6 operators>"
+
+
+def test_steps_that_tell_nothing_are_not_in_the_table(slow: Trace) -> None:
+    """Where time goes on by itself, most steps are empty; those that are not come in order."""
+    table = steps_table(slow)
+    shown = [int(t) for t in re.findall(r"<tr><td>(\d+)</td>", table)]
+    assert {0, 6, 9, 20} <= set(shown)
+    assert shown == sorted(shown)
+    assert not {1, 2, 3, 4, 5, 7, 8} & set(shown)
+    assert "more steps" not in table
 
 
 # -- Pictures -------------------------------------------------------------------------------------

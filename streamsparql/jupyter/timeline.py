@@ -24,7 +24,7 @@ LIMIT = 40
 _LABELS = 46  # the cells of the labels, all columns together
 _LANE, _BAR = 20.0, 12.0
 _THIN, _LEVELS = 7.0, 4  # bars above each other in a lane
-_CLOSE = 7.0  # pixels between reports
+_CLOSE = 10.0  # pixels between reports
 _TEXT = 60
 
 Report = tuple[int, Sequence[tuple[Cell, ...]]]
