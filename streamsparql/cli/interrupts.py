@@ -6,7 +6,9 @@ an endless stream is told that it has ended. A second interrupt ends the process
 
 from __future__ import annotations
 
+import io
 import os
+import select
 import signal
 import stat
 import sys
@@ -18,12 +20,15 @@ from typing import Any, Self
 from streamsparql.errors import SourceError
 
 
-class Waiting:
+class Waiting(io.RawIOBase):
     """A file without an end, which can be told to stop while somebody waits for more of it."""
 
-    def __init__(self, file: Any, name: str) -> None:
-        self.name = name
-        self._file = file
+    def __init__(self, file: Any, path: str) -> None:
+        super().__init__()
+        self.name = "standard input" if path == "-" else path
+        self.alarm: int | None = None
+        """What becomes readable when a signal comes."""
+        self._file, self._own = file, path != "-"
         self._waits = False
         self._ended = False
 
@@ -36,19 +41,11 @@ class Waiting:
             table = source.source if mapped else source
             if not isinstance(table, str) or not _endless(table):
                 continue
-            waiting = cls._opened(table)
+            waiting = cls(_opened(table), table)
             found.append(waiting)
-            streams[name] = source.over(waiting) if mapped else waiting
+            file = io.BufferedReader(waiting)
+            streams[name] = source.over(file) if mapped else file
         return found
-
-    @classmethod
-    def _opened(cls, path: str) -> Waiting:
-        if path == "-":
-            return cls(sys.stdin.buffer, "standard input")
-        try:
-            return cls(open(path, "rb"), path)
-        except OSError as error:
-            raise SourceError(f"{path}: {error.strerror}") from None
 
     def end(self) -> None:
         """There is no more; called by a signal's handler, it ends a read that waits."""
@@ -61,38 +58,54 @@ class Waiting:
         if self._waits and self._ended:
             raise Stopped
 
-    def _wait(self, read: Callable[[int], bytes], size: int) -> bytes:
+    def readinto(self, buffer: Any) -> int:
+        """What is there, or comes next."""
         try:
             self._waits = True
             self._stop()
-            return read(size)
+            self._wait()
+            count: int = self._file.readinto(buffer)
+            return count
         finally:
             self._waits = False
 
-    def read1(self, size: int = -1) -> bytes:
-        """What is there, or comes next."""
-        return self._wait(self._file.read1, size)
+    def _wait(self) -> None:
+        """Waits until there is something to read, or an end.
 
-    def read(self, size: int = -1) -> bytes:
-        """So many bytes, or all to the end."""
-        return self._wait(self._file.read, size)
-
-    def peek(self, size: int = 0) -> bytes:
-        """What comes next, which stays there."""
-        return self._wait(self._file.peek, size)
-
-    @property
-    def closed(self) -> bool:
-        """Whether nobody can read it any more."""
-        return bool(self._file.closed)
+        A signal that comes when a read is about to begin does not interrupt it: Python calls the
+        handler once the read is over, which may be never. So there is the alarm beside the file.
+        """
+        if self.alarm is None or not _selectable(self._file):
+            return
+        while self._file not in select.select([self._file, self.alarm], [], [])[0]:
+            os.read(self.alarm, 1)  # the handler has raised by now, if it ends the run
 
     def readable(self) -> bool:
         """It is."""
         return True
 
-    def seekable(self) -> bool:
-        """It comes once."""
+    def close(self) -> None:
+        """Closes the file, too, if it is none of others."""
+        if self._own:
+            self._file.close()
+        super().close()
+
+
+def _selectable(file: Any) -> bool:
+    """Whether the system can tell when there is something to read in a file."""
+    try:
+        return file.fileno() >= 0
+    except OSError:  # it is in memory
         return False
+
+
+def _opened(path: str) -> Any:
+    if path == "-":
+        return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    try:
+        return open(path, "rb", buffering=0)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from None
 
 
 def _endless(path: str) -> bool:
@@ -114,11 +127,20 @@ class Interrupts:
         """The number of the signal that came; 0 where none did."""
         self._stop, self._waiting = stop, waiting
         self._before: dict[signal.Signals, Any] = {}
+        self._alarm: tuple[int, int] | None = None
+        self._alarm_before = -1
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        if self._waiting and os.name != "nt":  # Windows selects among sockets only
+            self._alarm = os.pipe()
+            os.set_blocking(self._alarm[1], False)
+            self._alarm_before = signal.set_wakeup_fd(self._alarm[1], warn_on_full_buffer=False)
+            for waiting in self._waiting:
+                waiting.alarm = self._alarm[0]
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -129,6 +151,12 @@ class Interrupts:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self._alarm is not None:
+            for waiting in self._waiting:
+                waiting.alarm = None
+            signal.set_wakeup_fd(self._alarm_before)
+            for end in self._alarm:
+                os.close(end)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal:
