@@ -94,7 +94,7 @@ class Waiting(io.RawIOBase):
 def _selectable(file: Any) -> bool:
     """Whether the system can tell when there is something to read in a file."""
     try:
-        return file.fileno() >= 0
+        return int(file.fileno()) >= 0
     except OSError:  # it is in memory
         return False
 
