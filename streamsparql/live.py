@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from streamsparql.engine import Execution, Given, reporting
 from streamsparql.errors import EngineError
+from streamsparql.explain.physical import operator_box
+from streamsparql.explain.words import with_prefixes
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.results import Shape, by_instant
@@ -30,6 +32,7 @@ class OperatorStats(NamedTuple):
 
     operator: str
     facts: str
+    """What it is given, in the query's words."""
     rows_in: int
     rows_out: int
     state: int
@@ -208,8 +211,10 @@ class Live:
         if not self._closed:
             self._take_in()
         state = self._run.pipeline.state()
+        write = with_prefixes(self._run.query.translation.names.prefixes)
+        boxes = {o: operator_box(o, write) for o in state}
         operators = tuple(
-            OperatorStats(type(o).__name__, o.facts(), counts.rows_in, counts.rows_out, state[o])
+            OperatorStats(boxes[o].kind, boxes[o].title, counts.rows_in, counts.rows_out, state[o])
             for o, counts in self._run.pipeline.counts.items()
         )
         return Stats(self._items, len(self.late), self._watermark, len(self._run.terms), operators)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,15 @@ from test_explain import LISTING_1_1, NASTY, NASTY_WORDS
 from test_pictures import check_html
 
 import streamsparql
+from streamsparql import by_hand
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.explain.highlight import highlighted
 from streamsparql.explain.measure import cells, in_picture
 from streamsparql.explain.themes import themed
+from streamsparql.jupyter.canvas import Canvas
 from streamsparql.jupyter.moving import stands
 from streamsparql.jupyter.picture import Picture
-from streamsparql.jupyter.ticks import Clock, ticks
+from streamsparql.jupyter.ticks import Clock
 from streamsparql.translator import lalr
 from streamsparql.translator.parse import parse
 
@@ -162,6 +165,34 @@ def test_equal_rows_share_a_lane() -> None:
     assert labels.count("?x") == 1
 
 
+def test_of_thirty_variables_as_many_are_labels_as_can_be_read() -> None:
+    patterns = " . ".join(f"?x <http://e/p{k}> ?variable_{k}" for k in range(30))
+    query = streamsparql.compile(
+        f"SELECT * FROM STREAM <s> WINDOW RANGE 10 MS SLIDE 5 MS {{ {patterns} }}"
+    )
+    given = [("<http://e/a>", f"<http://e/p{k}>", f'"{k * 1000}"', k // 10) for k in range(30)]
+    picture = query.run(given).timeline()
+    check_texts(picture)
+    assert "the first 4 of 31 variables" in picture.note
+    (bar,) = shapes(picture, "rect")
+    assert float(bar.attrib["width"]) > 300
+    assert '"29000"' in "".join(bar.itertext())
+
+
+def test_of_many_solutions_time_is_that_of_those_that_are_drawn() -> None:
+    given = [("<http://e/a>", "<http://e/p>", f'"{t}"', t) for t in range(0, 3000, 10)]
+    picture = streamsparql.compile(VALUES).run(given).timeline(limit=5)
+    bars = shapes(picture, "rect")
+    assert len(bars) == 5
+    assert max(float(bar.attrib["width"]) for bar in bars) > 200
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_timeline_of_no_lane_is_refused(limit: int) -> None:
+    with pytest.raises(EngineError, match="at least 1"):
+        streamsparql.compile(VALUES).run(items(3)).timeline(limit=limit)
+
+
 def test_rows_that_never_end_are_arrows() -> None:
     result = streamsparql.compile("SELECT ?x { STREAM <s> [ALL] { ?x <http://e/p> ?v } }").run(
         items(2)
@@ -188,7 +219,6 @@ def test_dots_are_the_rows_of_the_reports_that_are_asked_for(kind: str) -> None:
         f":{str(row['x'])[9:]}  {row['v']} {instant}"
         for instant, rows in query.run(items(20)).report(kind, every=25)
         for row in rows
-        if instant <= max(row.end for row in query.run(items(20)))
     )
     dots = tips(result.timeline(report=kind, every=25), "circle")
     assert sorted(dot.replace("\nreported at", "") for dot in dots) == expected
@@ -431,23 +461,59 @@ def test_windows_that_count_count_what_their_pattern_matches() -> None:
     ]
 
 
+def test_a_window_that_moves_all_the_time_is_not_drawn_step_by_step() -> None:
+    """Nor is each of its places looked at: in a day it has 86 million of them."""
+    day = 86_400_000
+    picture = streamsparql.show(items(10, day // 9), "RANGE 10 MINUTE SLIDE 1 MS")
+    assert "where it stands" not in "".join(element(picture).itertext())
+
+
+def test_items_that_cannot_be_read_are_told() -> None:
+    given = [*items(2), ("<a>", "<p>", "<o>", -5), ("<a>", '"p"', "<o>", 3)]
+    picture = streamsparql.show(given, "RANGE 10 MS SLIDE 5 MS")
+    assert "2 items could not be read: the stream, item 3: " in picture.note
+    assert str(picture).endswith(picture.note)
+    nothing = streamsparql.show(given[2:])
+    assert "2 items could not be read" in nothing.note
+    check_texts(nothing)
+
+
+@pytest.mark.parametrize("text", ["\uFFFE", "\uD800", "a\u202Eb", "\u0627\u0644"])
+def test_letters_that_cannot_be_seen_or_go_leftwards_stay_where_they_are(
+    text: str, tmp_path: Path
+) -> None:
+    """A picture is well-formed and can be saved, and what stands beside is not turned around."""
+    query = streamsparql.compile(VALUES)
+    given = [("<http://e/a>", "<http://e/p>", f'"{text}"', 3), *items(2, start=4)]
+    trace = query.trace(given)
+    pictures = [streamsparql.show(given, query), query.run(given).timeline(), trace.picture()]
+    for picture in pictures:
+        element(picture)
+        for name in ("a.svg", "a.html"):
+            picture.save(tmp_path / name)
+    shown = [str(pictures[0]), str(trace), pictures[2].html, trace.at(3)._repr_html_()]
+    for page in shown:
+        assert "\u202e" not in page
+        assert ("\u2068" in page) == ("\u0627" in text)
+
+
 def test_where_a_window_stands_holds_what_it_holds() -> None:
-    for text in (STEPPED, "SELECT ?x FROM STREAM <s> WINDOW RANGE 12 SLIDE 5 { ?x ?p ?v }"):
-        (window,) = [
-            node
-            for node in streamsparql.compile(text).logical.walk()
-            if "Window" in repr(type(node))
-        ]
-        places = stands(window, 0, 60)  # type: ignore[arg-type]
-        for place, after in pairwise(places):
+    stream = by_hand.access("s")
+    for window in (
+        stream.window("RANGE 12 SLIDE 5"),
+        stream.window("[RANGE 12ms STEP 5ms]", dialect="csparql"),
+        stream.window("[RANGE 12 STEP 5]", dialect="rspql"),
+    ):
+        node: Any = window.plan
+        for place, after in pairwise(stands(node, 0, 60)):
             for t in range(max(place.live, 0), after.live):
+                inside = range(place.start, place.end)  # RSP-QL's window is closed on the left
+                if place.live < place.end:
+                    inside = range(place.start, t + 1)
+                elif node.closed == "right":
+                    inside = range(place.start + 1, place.end + 1)
                 for stamp in range(t + 1):
-                    inside = place.start <= stamp and stamp <= (
-                        t if place.live < place.end else place.end
-                    )
-                    held = window.holds(t, stamp)  # type: ignore[attr-defined]
-                    edges = stamp in (place.start, place.end)
-                    assert held == inside or edges
+                    assert node.holds(t, stamp) == (stamp in inside), (node, t, stamp)
 
 
 def test_of_many_items_a_window_shows_how_many_it_holds() -> None:
@@ -521,10 +587,54 @@ def test_a_style_sheet_reaches_nothing_but_its_own() -> None:
     assert '[data-jp-theme-light="false"] .our' in sheet
 
 
+YEAR = 365 * 86_400_000
+
+
 def test_ticks_are_round_and_few() -> None:
-    for span in (1, 7, 50, 999, 60_000, 3_600_000, 86_400_000, 10**12):
-        for most in (2, 5, 9):
-            found = ticks(1_772_352_000_123, 1_772_352_000_123 + span, most)
-            assert len(found) <= most + 1
-            labels = [label for _, label in Clock("iso").labels(found)]
-            assert len(set(labels)) == len(labels) or span > 86_400_000 * 300
+    for style in ("iso", "local", "ms"):
+        clock = Clock(style)
+        for span in (1, 7, 50, 999, 60_000, 3_600_000, 86_400_000, 10**12, 900 * YEAR):
+            for most in (2, 5, 9):
+                found = clock.ticks(1_772_352_000_123, 1_772_352_000_123 + span, most)
+                assert len(found) <= most + 1
+                labels = [label for _, label in clock.labels(found)]
+                assert len(set(labels)) == len(labels)
+
+
+def labelled(start: int, span: int, most: int, style: str = "iso") -> list[str]:
+    clock = Clock(style)
+    return [label for _, label in clock.labels(clock.ticks(start, start + span, most))]
+
+
+def test_ticks_say_which_day_and_year_it_is() -> None:
+    noon = 1_772_352_000_000 + 4 * 3_600_000  # of the 1st of March 2026
+    assert labelled(noon + 1, 2 * 86_400_000, 5) == "03-02 12:00 03-03 12:00".split()
+    assert labelled(noon, 12 * 86_400_000, 13)[:2] == ["03-02", "03-03"]
+    assert labelled(noon, 2 * YEAR, 8) == "2026-07 2027-01 2027-07 2028-01".split()
+    assert labelled(noon, 12 * YEAR, 8) == ["2028", "2030", "2032", "2034", "2036", "2038"]
+    assert "12-21 2027-01-04 01-18" in " ".join(labelled(noon, 330 * 86_400_000, 30))
+
+
+def test_ticks_of_a_local_clock_are_round_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        noon = 1_772_352_000_000
+        assert labelled(noon, 86_400_000, 5, "local") == ["18:00", "03-02", "06:00", "12:00"]
+        assert labelled(noon, 3 * 86_400_000, 3, "local") == ["03-02", "03-04"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("style", ["ms", "iso", "local"])
+@pytest.mark.parametrize("span", [3, 45, 4_000, 86_400_000, 400 * 86_400_000])
+def test_labels_of_an_axis_do_not_touch(style: str, span: int) -> None:
+    for start in (0, 10**9, 1_772_352_000_007):
+        canvas = Canvas("", start, start + span, left=190, width=480)
+        canvas.ruler(0, 10, Clock(style))
+        places = re.findall(r'<text x="([\d.]+)" y="25" class="soft mid">([^<]*)', canvas.svg())
+        edges = [(float(x) - 3.4 * len(t), float(x) + 3.4 * len(t)) for x, t in places]
+        assert edges
+        assert edges[-1][1] <= canvas.width
+        assert all(before[1] < after[0] for before, after in pairwise(edges))

@@ -161,6 +161,11 @@ def test_what_is_gone_and_what_is_new_is_marked() -> None:
     before, after = compared(Join(P, Join(Q, R)), Join(Filter(C, P), Join(Q, R)), {})
     assert [box.mark for box in boxes(before)] == ["", "", ""]
     assert {box.kind: box.mark for box in boxes(after)}["Filter"] == "new"
+    text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 9 SLIDE 3 { { ?x <p> ?v } UNION { ?x <q> ?v } }"
+    (step,) = (s for s in streamsparql.compile(text).rewrites() if s.rule == "prune_columns")
+    sides = compared(step.before, step.after, {})
+    marks = [[box.mark for box in boxes(s) if box.kind == "Projection"] for s in sides]
+    assert marks == [[""], ["", "new", "new"]]  # what stays is no partner of what is new
     before, after = compared(Projection((X, Y), P), P, {})
     assert (before.mark, after.role, after.mark) == ("gone", "P", "")
 

@@ -468,6 +468,8 @@ def test_the_picture_has_what_there_is() -> None:
         "1 StreamAccess", "2 TimeWindow", "3 TriplePatternMatching", "4 Filter",
         "5 TriplePatternMatching", "6 Filter", "7 LeftJoin", "8 Aggregation", "10 Coalesce",
     ]  # fmt: skip
+    reads = [e.text for e in svg.iter() if (e.text or "").startswith("reads ")]
+    assert reads[-1] == "reads 8"  # not the clip, which cut nothing
     rows = [e for e in svg.iter() if e.get("class") == "row"]
     given = Counter(e.get("data-o") for e in rows if e.get("data-h") == "0")
     assert all(given[str(n)] == len(trace.given_by(n)) for n in range(1, 9))

@@ -22,6 +22,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple, TypeVar
+from unicodedata import bidirectional
 
 N = TypeVar("N", bound=Hashable)
 
@@ -192,6 +193,22 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escaped(ord(char)) for char in text)
+
+
+def isolated(text: str) -> str:
+    """A text that is part of a line, visible; one with letters that are written from right to left
+    is kept by itself, for it would turn around what stands beside it.
+
+    >>> isolated("a"), isolated("\u0627") == "\u2068\u0627\u2069"
+    ('a', True)
+    """
+    shown = visible(text)
+    if shown.isascii() or not any(bidirectional(char) in _LEFTWARDS for char in shown):
+        return shown
+    return f"\u2068{shown}\u2069"
+
+
+_LEFTWARDS = ("R", "AL", "AN")
 
 
 def _escaped(code: int) -> str:

@@ -5,13 +5,14 @@ There is no script: a box to tick does it. On paper, where nothing scrolls, a pi
 
 from __future__ import annotations
 
+_SVG = ".streamsparql-frame.streamsparql-frame"  # twice: JupyterLab shrinks all pictures
 _STYLE = (
     ".streamsparql-frame>div{overflow:auto;max-height:80vh}"
     ".streamsparql-frame:has(:checked)>div{max-height:none}"
-    ".streamsparql-frame:has(:checked) svg{max-width:100%;height:auto}"
+    f"{_SVG} svg{{max-width:none}}{_SVG}:has(:checked) svg{{max-width:100%;height:auto}}"
     ".streamsparql-frame label{display:block;font:12px/1.5 system-ui,sans-serif;opacity:.75}"
     "@media print{.streamsparql-frame>div{overflow:visible;max-height:none}"
-    ".streamsparql-frame svg{max-width:100%;height:auto}.streamsparql-frame label{display:none}}"
+    f"{_SVG} svg{{max-width:100%;height:auto}}.streamsparql-frame label{{display:none}}}}"
 )
 LARGE = (900.0, 640.0)
 """What is broader or taller can be fitted to the window."""

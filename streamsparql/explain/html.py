@@ -73,4 +73,5 @@ dl{{display:grid;grid-template-columns:max-content auto;gap:.1rem 1rem;margin:0;
 dt,summary{{color:var(--faint)}}
 dd{{margin:0;overflow-wrap:anywhere}}
 h2{{font-size:1.1rem;margin:2rem 0 0;border-top:1px solid var(--line);padding-top:1rem}}
-details{{margin-top:.5rem}}"""
+details{{margin-top:.5rem}}
+@media print{{pre{{white-space:pre-wrap;overflow-wrap:anywhere}}}}"""

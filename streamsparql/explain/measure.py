@@ -14,8 +14,13 @@ Width = Callable[[str], int]
 """The cells that a character takes."""
 
 
+_ISOLATING = "\u2066\u2067\u2068\u2069"
+
+
 def in_terminal(char: str) -> int:
-    """Wide characters (Chinese, emoji) take two cells, combining marks none."""
+    """Wide characters (Chinese, emoji) take two cells, combining marks and isolating ones none."""
+    if char in _ISOLATING:
+        return 0
     if char < "\u0300" or not combining(char):
         return 2 if east_asian_width(char) in "WF" else 1
     return 0
@@ -25,7 +30,7 @@ def in_picture(char: str) -> int:
     """Latin, Greek and Cyrillic letters are in all monospaced fonts; the rest may be wider."""
     if char < "\u0530":
         return in_terminal(char)
-    return 0 if combining(char) else 2
+    return 0 if combining(char) or char in _ISOLATING else 2
 
 
 def cells(text: str, width: Width = in_terminal) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from itertools import pairwise
 
 from streamsparql.explain.measure import cells, in_picture
 from streamsparql.explain.palette import FAINT, INK, LINE, MONO, PAPER, SANS
 from streamsparql.explain.themes import themed
 from streamsparql.jupyter.picture import Picture
-from streamsparql.jupyter.ticks import Clock, ticks
+from streamsparql.jupyter.ticks import Clock
 
 SERIES = (
     ("#2f6fb5", "#6fb1f5"),
@@ -151,24 +152,43 @@ class Canvas:
     ) -> None:
         """Lines at round times behind all that is drawn, and the times below `bottom`."""
         clock = clock or Clock("ms")
-        room = max(2, int((self.right - self.left) / (clock.room * CELL)))
-        times: Sequence[int] = range(self.start, self.end + 1, every or 1)
-        if every is None:
-            times = ticks(self.start, self.end, room, clock.style != "ms")
-        for t, label in clock.labels(times):
+        marks = self._marks(clock)
+        if every is not None:
+            marks = clock.labels(range(self.start, self.end + 1, every))
+        for t, _ in marks:
             self._below.append(
                 f'<path d="M{self.x(t):g} {top:g}L{self.x(t):g} {bottom:g}" class="grid"/>'
             )
-            self.time(t, bottom + 15, label)
+        self._times(marks, bottom + 15)
         self.y = bottom + 22
         if clock.day(self.start):
             self.text(self.left, self.y + 10, clock.day(self.start), "soft")
             self.y += 18
 
-    def time(self, t: int, y: float, label: str) -> None:
-        """The label of an instant, below or above it, as far as there is room to the right."""
-        edge = self.width - len(label) * _DIGIT / 2 - 1
-        self.text(min(self.x(t), edge), y, label, "soft mid")
+    def times(self, clock: Clock) -> None:
+        """The times of the axis once more, for the head of what is high."""
+        self._times(self._marks(clock), self.y + 10)
+        self.y += 18
+
+    def _marks(self, clock: Clock) -> list[tuple[int, str]]:
+        """Round times, as many as there is room for with their labels."""
+        for most in range(int((self.right - self.left) / (6 * _DIGIT)), 2, -1):
+            found = clock.labels(clock.ticks(self.start, self.end, most))
+            room = max((_breadth(label) for _, label in found), default=0)
+            places = [self.x(t) for t, _ in found]
+            if all(x - before >= room for before, x in pairwise(places)):
+                return found
+        return clock.labels(clock.ticks(self.start, self.end, 2))
+
+    def _times(self, marks: Sequence[tuple[int, str]], y: float) -> None:
+        """The labels of times, each at its place, as far as there is room to the right."""
+        taken = 0.0
+        for t, label in marks:
+            half = _breadth(label) / 2
+            x = min(self.x(t), self.width - half)
+            if x - half >= taken:
+                self.text(x, y, label, "soft mid")
+                taken = x + half
 
     def behind(self, draw: Callable[[], None]) -> None:
         """What `draw` draws goes behind all the rest."""
@@ -198,6 +218,11 @@ class Canvas:
                 "</svg>\n",
             ]
         )
+
+
+def _breadth(label: str) -> float:
+    """The room that a label of an axis takes."""
+    return len(label) * _DIGIT + 4
 
 
 def fitted(text: str, width: float, cell: float = CELL) -> str:

@@ -16,7 +16,7 @@ _MOST_ROWS = 30
 _GOOD, _BAD = "#1a7f37/#56d364", "#cf222e/#ff7b72"
 _INK, _LINE, _FAINT, _PAPER = map("/".join, (INK, LINE, FAINT, PAPER))
 
-_BADGE = "border:1px solid;border-radius:1em;padding:0 .6em;margin-left:.8em"
+_BADGE = "border:1px solid;border-radius:1em;padding:0 .6em;margin-left:.8em;white-space:nowrap"
 _CELL = "text-align:left;padding:.1em .9em .1em 0;border:none;background:none"
 RULES = f"""\
 .badge{{{_BADGE};font-weight:400;font-size:.9em}}

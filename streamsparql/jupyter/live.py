@@ -39,5 +39,5 @@ def facts(stats: Stats, closed: bool) -> str:
     late = f", {count(stats.late)} late" if stats.late else ""
     return (
         f"{'closed' if closed else 'open'}; {known}; {count(stats.items)} items{late}; "
-        f"state {count(stats.state)}; {count(stats.terms)} terms"
+        f"state {count(stats.state)}; {count(stats.terms)} term{'s' * (stats.terms != 1)}"
     )

@@ -27,11 +27,14 @@ def _rules() -> Iterator[str]:
     paper, ink, faint, line = map("/".join, (PAPER, INK, FAINT, LINE))
     yield f"&{{font:13px {SANS};color:{ink};background:{paper};max-width:1000px}}"
     yield "& .frame{overflow:auto;max-height:80vh}"
+    yield "&& .frame svg{max-width:none}"
     yield f"& table{{border-collapse:collapse;font-size:12px;margin:6px 0;background:{paper}}}"
     yield (  # && is stronger than what JupyterLab says of cells and code
         f"&& td,&& th{{text-align:left;vertical-align:top;padding:2px 10px 2px 0;"
-        f"border-top:1px solid {line};background:{paper};color:{ink};white-space:normal}}"
+        f"border-top:1px solid {line};background:{paper};color:{ink};white-space:normal;"
+        f"overflow-wrap:anywhere}}"
     )
+    yield "&& th,&& .soft{white-space:nowrap}"
     yield f"&& code{{font:12px {MONO};color:{ink};background:none;padding:0}}"
     yield f"& .soft,& .note{{color:{faint}}}"
     yield f"& .controls{{position:sticky;top:0;z-index:1;padding:6px 0;background:{paper}}}"
@@ -39,7 +42,13 @@ def _rules() -> Iterator[str]:
     yield "& input{width:min(480px,50vw);vertical-align:middle}"
 
 
-PAGE_STYLE = themed("streamsparql-trace", "\n".join(_rules()))
+_ROOT = "streamsparql-trace"
+_PRINTED = (
+    f"@media print{{.{_ROOT} .frame{{max-height:none;overflow:visible}}.{_ROOT} .controls,"
+    f".{_ROOT} .state{{display:none}}.{_ROOT}.{_ROOT} .frame svg{{max-width:100%;height:auto}}}}"
+)
+"""On paper nothing scrolls, and nobody steps."""
+PAGE_STYLE = f"{themed(_ROOT, chr(10).join(_rules()))}\n{_PRINTED}"
 """The style sheet of what is beside the picture of a trace."""
 
 

@@ -6,6 +6,8 @@ what came since its left edge: the part where its right edge moves is dashed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from streamsparql.algebra import window as w
@@ -25,26 +27,26 @@ class Position(NamedTuple):
     live: int
 
 
-def stands(window: w.Window, first: int, last: int) -> list[Position]:
+def stands(window: w.Window, first: int, last: int) -> Iterator[Position]:
     """The places where a window stands while items of these stamps come.
 
     >>> from streamsparql.algebra.shape import UNIT
-    >>> stands(w.SlidingDeltaWindow(UNIT, 10, 5), 0, 9)
+    >>> list(stands(w.SlidingDeltaWindow(UNIT, 10, 5), 0, 9))
     [Position(start=-5, end=5, live=0), Position(start=0, end=10, live=5)]
-    >>> stands(w.SteppedWindow(UNIT, 10, 5, "right"), 0, 9)
+    >>> list(stands(w.SteppedWindow(UNIT, 10, 5, "right"), 0, 9))
     [Position(start=-10, end=0, live=0), Position(start=-5, end=5, live=5), \
 Position(start=0, end=10, live=10)]
     """
     match window:
         case w.SlidingDeltaWindow(width=width, slide=step) | w.FixedWindow(width=width as step):
             steps = _grid(first, last, step, window.origin)
-            return [Position(at + step - width, at + step, at) for at in steps]
+            return (Position(at + step - width, at + step, at) for at in steps)
         case w.SteppedWindow(width=width, step=step):
             phase = width % step if window.closed == "left" else 0
             steps = _grid(first, last, step, window.origin + phase)
             steps = range(steps.start, steps.stop + (steps[-1] < last) * step, step)
-            return [Position(at - width, at, at) for at in steps]
-    return []
+            return (Position(at - width, at, at) for at in steps)
+    return iter(())
 
 
 def _grid(first: int, last: int, step: int, origin: int) -> range:
@@ -54,7 +56,8 @@ def _grid(first: int, last: int, step: int, origin: int) -> range:
 
 def positions(canvas: Canvas, window: w.Window, number: int, last: int) -> None:
     """Draws where a window stands, step by step, each below the one before."""
-    found = [p for p in stands(window, canvas.start, last) if p.end > canvas.start]
+    seen = (p for p in stands(window, canvas.start, last) if p.end > canvas.start)
+    found = list(islice(seen, STEPS + 1))
     if not 0 < len(found) <= STEPS:
         return
     kind, top = f"l{number % len(SERIES)}", canvas.y + 8

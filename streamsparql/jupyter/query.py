@@ -24,7 +24,7 @@ _STYLE = themed(
 .written{{flex:1 1 24rem;min-width:0;max-width:100%}}
 .drawn{{flex:0 1 auto;min-width:0;max-width:100%}}
 pre{{font:12px/1.55 {MONO};tab-size:4;margin:0;background:none;color:inherit;overflow:auto}}
-.written pre{{white-space:pre-wrap;overflow-wrap:anywhere}}
+.written.written pre{{white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal}}
 .read,summary{{font:12px/1.5 {SANS};opacity:.75;margin-bottom:.4rem}}
 .doubts{{font:13px/1.5 {SANS};margin:.8rem 0 0;padding-left:1.1rem}}
 .doubts li{{margin:.2rem 0}}

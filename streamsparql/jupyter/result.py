@@ -69,7 +69,7 @@ def _instants(result: Result, found: Solutions) -> Sequence[int]:
     wanted = reporting(result._query, None, None)
     if wanted.every is None:
         return ()
-    start, end = span(found)
+    start, end = span(found, found.rows)
     return range(start + (wanted.origin - start) % wanted.every, end + 1, wanted.every)
 
 

@@ -8,7 +8,6 @@ place are framed as such.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
@@ -122,11 +121,11 @@ def _marks(before: list[Plan], after: list[Plan]) -> tuple[Marks, Marks]:
     kept = _common(keys[0], keys[1], [1 + len(node.inputs) for node in before])
     found: tuple[Marks, Marks] = ({}, {})
     for side, (nodes, word) in enumerate(((before, "gone"), (after, "new"))):
-        there = Counter(keys[1 - side])
-        stays = {pair[side] for pair in kept}
+        stays, theirs = ({pair[one] for pair in kept} for one in (side, 1 - side))
+        left = {key for k, key in enumerate(keys[1 - side]) if k not in theirs}
         for k, node in enumerate(nodes):
             if k not in stays:
-                found[side][node] = "moved" if there[keys[side][k]] else word
+                found[side][node] = "moved" if keys[side][k] in left else word
     return found
 
 
@@ -307,8 +306,10 @@ section{{border-top:1px solid {_PAIRS["l"]};padding:.5em 0;break-inside:avoid}}
 code,pre{{font:.92em {MONO};color:inherit;background:none;padding:0}}
 pre{{margin:.3em 0;white-space:pre-wrap}}
 ul{{margin:.2em 0;padding-left:1.4em}}
-.pair{{display:flex;flex-wrap:wrap;align-items:center;gap:.4em .9em;margin-left:1.6em}}
-figure{{margin:0;max-width:100%;max-height:34em;overflow:auto}}
+.pair{{display:grid;grid-template-columns:fit-content(48%) max-content minmax(0,1fr)}}
+.pair{{align-items:center;gap:.4em .9em;margin-left:1.6em}}
+& figure{{margin:0;min-width:0;max-height:34em;overflow:auto}}
+& figure svg.streamsparql-plan{{max-width:none}}
 .arrow{{font-size:1.4em;color:{_PAIRS["f"]}}}
 .legend b{{font-weight:600;border:2px solid;border-radius:5px;padding:0 .5em;margin-right:.6em}}
 .gone{{color:{_GONE}}}
@@ -321,6 +322,6 @@ figure{{margin:0;max-width:100%;max-height:34em;overflow:auto}}
 )
 _PRINTED = (
     f"@media print{{.{_ROOT} figure{{max-height:none;overflow:visible}}"
-    f".{_ROOT} figure svg{{max-width:100%;height:auto}}}}"
+    f".{_ROOT} figure svg.streamsparql-plan{{max-width:100%;height:auto}}}}"
 )
 """What scrolls on a screen is whole on paper."""

@@ -19,6 +19,7 @@ from streamsparql.algebra.streams import INFINITY, Element
 from streamsparql.algebra.terms import IRI, Term, Triple
 from streamsparql.algebra.window import ElementWindow, TimeWindow, Window
 from streamsparql.errors import EngineError, SourceError
+from streamsparql.explain.box import isolated, visible
 from streamsparql.explain.measure import cells
 from streamsparql.explain.titles import title
 from streamsparql.explain.words import with_prefixes
@@ -28,6 +29,7 @@ from streamsparql.jupyter.moving import positions
 from streamsparql.jupyter.picture import Picture
 from streamsparql.jupyter.ticks import Clock
 from streamsparql.query import Query
+from streamsparql.sources.chunk import Reject
 from streamsparql.translator.text import Writer
 
 WIDTH = 880.0
@@ -87,6 +89,7 @@ class Shown:
     windows: tuple[Seen, ...]
     clock: Clock
     write: Writer = field(default_factory=Writer)
+    rejects: tuple[Reject, ...] = ()
 
     @property
     def span(self) -> tuple[int, int]:
@@ -100,7 +103,9 @@ class Shown:
     def texts(self, item: Item) -> list[str]:
         """An item's terms."""
         subject, predicate, value = item.triple
-        return [self.write.term(subject), self.write.predicate(predicate), self.write.term(value)]
+        write = self.write
+        texts = write.term(subject), write.predicate(predicate), write.term(value)
+        return [isolated(text) for text in texts]
 
 
 def show(
@@ -133,17 +138,17 @@ def show(
         if isinstance(one, Query):
             known = {**one.translation.names.prefixes, **known}
     write = with_prefixes(known)
-    items = read(source)
+    items, rejects = read(source)
     seen = tuple(_seen(window, items, write) for one in given for window in _windows(one, stream))
     clock = Clock.of(timestamps, min((item.start for item in items), default=0))
-    return drawn(Shown(items, tuple(dict.fromkeys(seen)), clock, write), limit)
+    return drawn(Shown(items, tuple(dict.fromkeys(seen)), clock, write, rejects), limit)
 
 
 # -- what is given ---------------------------------------------------------------------------------
 
 
-def read(source: Any) -> list[Item]:
-    """The items of a source, by time; ties in the order in which they come."""
+def read(source: Any) -> tuple[list[Item], tuple[Reject, ...]]:
+    """The items of a source, by time, ties in the order in which they come; and what is none."""
     from streamsparql.physical.terms import TermDictionary
     from streamsparql.results import read_once
     from streamsparql.sources import read_stream
@@ -152,7 +157,9 @@ def read(source: Any) -> list[Item]:
         raise SourceError("the source can be read once, and showing it would: give a list of it")
     terms: TermDictionary = TermDictionary()
     items: list[Item] = []
+    rejects: list[Reject] = []
     for chunk in read_stream(source, "the stream", terms, chunk=_READ):
+        rejects += chunk.rejects
         stamps = chunk.stamps if chunk.kept is None else chunk.stamps[chunk.kept]
         since = stamps if chunk.since is None else chunk.since
         triples = zip(*(terms.terms_of(ids) for ids in (chunk.s, chunk.p, chunk.o)), strict=True)
@@ -162,7 +169,7 @@ def read(source: Any) -> list[Item]:
             raise EngineError(
                 f"the stream has {_READ:,} items or more, too many for a picture: show a part of it"
             )
-    return sorted(items, key=lambda item: item.end)
+    return sorted(items, key=lambda item: item.end), tuple(rejects)
 
 
 def _triple(subject: Term | None, predicate: Term | None, value: Term | None) -> Triple:
@@ -239,14 +246,21 @@ def drawn(shown: Shown, limit: int = FEW) -> Picture:
     else:
         _series(canvas, shown, lanes, widths)
         _curves(canvas, shown)
-    for k, seen in enumerate(shown.windows):
-        positions(canvas, seen.window, k, shown.items[-1].end if shown.items else start)
+    for k, seen in enumerate(shown.windows if shown.items else ()):
+        positions(canvas, seen.window, k, shown.items[-1].end)
     if not shown.items:
-        canvas.text(canvas.left, canvas.y + 14, "no items", "soft")
+        canvas.text(canvas.left + 6, canvas.y + 14, "no items", "soft")
         canvas.y += 20
     canvas.ruler(top, canvas.y, shown.clock)
-    note = "" if few or len(rows) <= MOST else f"the first {MOST} of {len(rows):,} lanes"
-    return canvas.picture(as_text(shown, limit), note)
+    notes = [] if few or len(rows) <= MOST else [f"the first {MOST} of {len(rows):,} lanes"]
+    return canvas.picture(as_text(shown, limit), "; ".join([*notes, *_rejected(shown.rejects)]))
+
+
+def _rejected(rejects: Sequence[Reject]) -> Iterator[str]:
+    """What is said of items that could not be read."""
+    if rejects:
+        count = f"{len(rejects):,} item{'s' * (len(rejects) > 1)}"
+        yield visible(f"{count} could not be read: {rejects[0]}{' …' * (len(rejects) > 1)}")
 
 
 def _legend(canvas: Canvas, windows: Sequence[Seen]) -> None:
@@ -357,4 +371,5 @@ def as_text(shown: Shown, limit: int) -> str:
         lines.append(f"{head:>{side}}  {text}{pad}  {spans}".rstrip())
     if len(shown.items) > limit:
         lines.append(f"and {len(shown.items) - limit:,} more")
+    lines += _rejected(shown.rejects)
     return "\n".join(lines)

@@ -16,11 +16,15 @@ _LINE = "border-bottom:1px solid rgba(128,128,128,.3)"
 _CELLS = ".streamsparql-table.streamsparql-table"  # twice: stronger than JupyterLab's own rules
 _STYLE = (
     f".streamsparql-table{{border-collapse:collapse;font:13px/1.5 {SANS};margin:.3rem 0 .6rem}}"
-    f"{_CELLS} th{{font-weight:600;text-align:left;padding:2px 12px 2px 4px;{_LINE}}}"
+    f"{_CELLS} th{{font-weight:600;text-align:left;padding:2px 12px 2px 4px;white-space:nowrap;"
+    f"{_LINE}}}"
     f"{_CELLS} td{{text-align:left;padding:2px 12px 2px 4px;white-space:nowrap;{_LINE};"
     f"font-family:{MONO};font-size:12px;font-variant-numeric:tabular-nums}}"
     f"{_CELLS} .right{{text-align:right}}"
     f".streamsparql-more{{font:13px/1.5 {SANS};opacity:.75;margin-bottom:.6rem}}"
+    ".streamsparql-rows{overflow-x:auto}"
+    f"@media print{{.streamsparql-rows{{overflow:visible}}{_CELLS} td,{_CELLS} th"
+    "{white-space:normal;overflow-wrap:anywhere}}"
 )
 """Ink and ground are those of the page."""
 
@@ -33,8 +37,9 @@ def table(
 ) -> str:
     """A table of texts; columns that are `right` are aligned there; `more` stands below.
 
-    >>> table(["?x"], [["<a>"]]).partition("</style>")[2]
-    '<table class="streamsparql-table"><tr><th>?x</th></tr>\\n<tr><td>&lt;a&gt;</td></tr></table>'
+    >>> print(table(["?x"], [["<a>"]]).partition("</style>")[2])
+    <div class="streamsparql-rows"><table class="streamsparql-table"><tr><th>?x</th></tr>
+    <tr><td>&lt;a&gt;</td></tr></table></div>
     """
     sides = [*right, *[False] * (len(heads) - len(right))]
     top = "".join(_cell("th", head, side) for head, side in zip(heads, sides, strict=True))
@@ -44,7 +49,8 @@ def table(
     ]
     body = "\n".join(f"<tr>{line}</tr>" for line in [top, *lines])
     below = f'\n<div class="streamsparql-more">{escape(more)}</div>' if more else ""
-    return f'<style>{_STYLE}</style><table class="streamsparql-table">{body}</table>{below}'
+    made = f'<div class="streamsparql-rows"><table class="streamsparql-table">{body}</table></div>'
+    return f"<style>{_STYLE}</style>{made}{below}"
 
 
 def _cell(tag: str, value: str | Cell, right: bool) -> str:

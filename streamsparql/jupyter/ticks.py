@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, time, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from datetime import time as time_of_day
+from itertools import count
 from typing import NamedTuple
 
 from streamsparql.errors import EngineError
@@ -14,30 +16,17 @@ _PERIODS = [
     *(n * _SECOND for n in (1, 2, 5, 10, 15, 30)),
     *(n * _MINUTE for n in (1, 2, 5, 10, 15, 30)),
     *(n * _HOUR for n in (1, 2, 3, 6, 12)),
-    *(n * _DAY for n in (1, 2, 7, 14, 28)),
+    *(n * _DAY for n in (1, 2, 7, 14)),
 ]
+_MONTHS = [1, 2, 3, 6, *(12 * n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000))]
+_MONTH = 28 * _DAY  # at least
+_MIDNIGHT = time_of_day()
 _LONG_AGO = 1 << 33  # streams that begin in early 1970 count from a zero of their own
 
 
-def ticks(start: int, end: int, most: int, calendar: bool = True) -> list[int]:
-    """At most so many round times in a span: of clocks and days, or powers of ten.
-
-    >>> ticks(0, 25, 6, calendar=False), ticks(3_000, 60_000, 4)
-    ([0, 5, 10, 15, 20, 25], [15000, 30000, 45000, 60000])
-    """
-    periods = _PERIODS if calendar and end - start >= most * _SECOND else []
-    step = next((p for p in periods if (end - start) // p < most), 0) or _decimal(end - start, most)
-    return list(range(-(-start // step) * step, end + 1, step))
-
-
-def _decimal(span: int, most: int) -> int:
-    """A step of 1, 2 or 5 times a power of ten."""
-    step = 1
-    while True:
-        for factor in (1, 2, 5):
-            if span // (step * factor) < most:
-                return step * factor
-        step *= 10
+def _factors() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50 and so on."""
+    return (factor * 10**power for power in count() for factor in (1, 2, 5))
 
 
 class Clock(NamedTuple):
@@ -55,11 +44,6 @@ class Clock(NamedTuple):
         if style is not None and style not in ("ms", "iso", "local"):
             raise EngineError(f"timestamps are written ms, iso, local, not {style!r}")
         return cls(style or ("ms" if first < _LONG_AGO else "iso"))
-
-    @property
-    def room(self) -> int:
-        """The cells that a label takes on an axis, with what is between it and the next."""
-        return 13 if self.style != "ms" else 10
 
     @property
     def zone(self) -> str:
@@ -93,23 +77,75 @@ class Clock(NamedTuple):
         found = self.at(t)
         return "" if found is None else f"{found:%Y-%m-%d}, {self.zone}"
 
+    # -- an axis
+
+    def ticks(self, start: int, end: int, most: int) -> list[int]:
+        """At most so many round times in a span: of clock and calendar, or powers of ten.
+
+        >>> Clock("ms").ticks(0, 25, 6), Clock("iso").ticks(3_000, 60_000, 4)
+        ([0, 5, 10, 15, 20, 25], [15000, 30000, 45000, 60000])
+        """
+        span = end - start
+        first, last = self.at(start), self.at(end)
+        if first is None or last is None or span < most * _SECOND:
+            step = next(n for n in _factors() if span // n < most)
+            return list(range(-(-start // step) * step, end + 1, step))
+        shown = first.replace(tzinfo=None), last.replace(tzinfo=None)
+        period = next((p for p in _PERIODS if span // p < most), None)
+        if period is not None:
+            times = _regular(*shown, timedelta(milliseconds=period))
+        else:
+            times = _monthly(*shown, next(n for n in _MONTHS if span // (n * _MONTH) < most))
+        return sorted(t for t in {self._stamp(time) for time in times} if start <= t <= end)
+
+    def _stamp(self, shown: datetime) -> int:
+        """When this clock shows a date and time."""
+        aware = shown.astimezone() if self.style == "local" else shown.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(milliseconds=1)
+
     def labels(self, times: Sequence[int]) -> list[tuple[int, str]]:
         """Times of an axis with what is written at them: as short as they can be told apart.
 
-        >>> [label for _, label in Clock("iso").labels([0, 60_000])]
-        ['00:00', '00:01']
+        >>> [label for _, label in Clock("iso").labels([60_000, 120_000])]
+        ['00:01', '00:02']
+        >>> [label for _, label in Clock("iso").labels([43_200_000, 86_400_000])]
+        ['12:00', '01-02']
         >>> [label for _, label in Clock("ms").labels([0, 5])]
         ['0 ms', '5']
         """
-        form = "%H:%M" if all(t % _MINUTE == 0 for t in times) else "%H:%M:%S"
-        parts = any(t % _SECOND for t in times)
-        made: list[tuple[int, str]] = []
-        for k, t in enumerate(times):
-            found = self.at(t)
-            if found is None:
-                made.append((t, f"{t} ms" if k == 0 else str(t)))
-            elif k and found.time() == time():
-                made.append((t, f"{found:%m-%d}"))
-            else:
-                made.append((t, f"{found:{form}}{f'.{t % _SECOND:03}' * parts}"))
+        found = [shown for shown in map(self.at, times) if shown is not None]
+        if len(found) < len(times):
+            return [(t, f"{t} ms" if k == 0 else str(t)) for k, t in enumerate(times)]
+        form = _form(found, times)
+        year = found[0].year if found else 0
+        made = []
+        for t, shown in zip(times, found, strict=True):
+            text = f"{shown:{form}}{f'.{t % _SECOND:03}' * any(t % _SECOND for t in times)}"
+            if shown.time() == _MIDNIGHT and not form.startswith("%Y"):
+                text = f"{shown:%m-%d}" if shown.year == year else f"{shown:%Y-%m-%d}"
+                year = shown.year
+            made.append((t, text))
         return made
+
+
+def _form(shown: Sequence[datetime], times: Sequence[int]) -> str:
+    """How the times of an axis are written: years, months, or times of the day."""
+    if all(x.time() == _MIDNIGHT and x.day == 1 for x in shown) and len(shown) > 1:
+        return "%Y" if all(x.month == 1 for x in shown) else "%Y-%m"
+    return "%H:%M" if all(t % _MINUTE == 0 for t in times) else "%H:%M:%S"
+
+
+def _regular(first: datetime, last: datetime, step: timedelta) -> Iterator[datetime]:
+    """The times of a regular grid, which begins on a Monday, around a span."""
+    grid = range((first - datetime.min) // step, (last - datetime.min) // step + 1)
+    return (datetime.min + k * step for k in grid)
+
+
+def _monthly(first: datetime, last: datetime, step: int) -> Iterator[datetime]:
+    """The beginnings of each so many months, from the month of one time to that of another."""
+    months = range(-(-_month(first) // step) * step, _month(last) + 1, step)
+    return (datetime(month // 12, month % 12 + 1, 1) for month in months)
+
+
+def _month(time: datetime) -> int:
+    return time.year * 12 + time.month - 1

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.errors import EngineError
 from streamsparql.explain.measure import cells
 from streamsparql.jupyter.canvas import CELL, SERIES, Canvas, fitted
 from streamsparql.jupyter.columns import GAP, columns, shared
@@ -89,15 +90,23 @@ def timeline(
     timestamps: str | None = None,
 ) -> Picture:
     """The timeline of rows. Lines stand at `instants`, dots where `reports` have a row."""
+    if limit < 1:
+        raise EngineError(f"a timeline has so many lanes: at least 1, not {limit}")
     drawn, count = lanes(shown.rows, limit)
-    start, end = span(shown)
+    start, end = span(shown, [row for lane in drawn for row in lane.rows], reports)
+    instants = [t for t in instants if start <= t <= end]
     clock = Clock.of(timestamps, start)
     widths = shared([shown.heads, *([c.short for c in lane.cells] for lane in drawn)], _LABELS)
     many = max((len(lane.levels) for lane in drawn), default=1)
     times = 6 if many > 1 else 0
     left = (sum(widths) + GAP * len(widths) + times) * CELL + 14
     canvas = Canvas("when each row of the result holds", start, end, left=left, width=WIDTH)
-    note = _note(shown, len(drawn), count, len(instants), _close(canvas, instants))
+    note = "; ".join(
+        [
+            *_left_out(shown, len(drawn), count, len(widths)),
+            *_wall(len(instants), _close(canvas, instants)),
+        ]
+    )
     top = _heads(canvas, shown.heads, widths)
     before: tuple[Cell, ...] = ()
     for lane in drawn:
@@ -106,31 +115,38 @@ def timeline(
         _lane(canvas, lane, widths, before, clock, reports)
         before = lane.cells
     if not drawn:
-        canvas.text(canvas.left, canvas.y + 14, "no rows", "soft")
+        canvas.text(canvas.left + 6, canvas.y + 14, "no rows", "soft")
         canvas.y += _LANE
     _verticals(canvas, shown, instants, top, clock)
     canvas.ruler(top, canvas.y, clock)
     return canvas.picture(as_text(drawn, start, end, clock, note), note)
 
 
-def span(shown: Solutions) -> tuple[int, int]:
-    """The part of time that is drawn: the horizon, or that in which rows begin and end."""
+def span(
+    shown: Solutions, rows: Sequence[Solution], reports: Sequence[Report] = ()
+) -> tuple[int, int]:
+    """The part of time that is drawn: the horizon, or that of these rows and of their reports."""
     start = shown.first() if shown.start is None else shown.start
-    known = [t for row in shown.rows for t in (row.start, row.end) if t < INFINITY]
-    end = max([*known, start + 1]) if shown.end is None else shown.end
-    if shown.end is None and any(row.lasts for row in shown.rows):
-        end += max(1, (end - start) // 10)
-    return start, end
+    if shown.end is not None:
+        return start, shown.end
+    cells = {row.cells for row in rows}
+    told = (instant for instant, some in reversed(reports) if not cells.isdisjoint(some))
+    ends = [t for row in rows for t in (row.start, row.end) if t < INFINITY]
+    end = max([*ends, start + 1, next(told, 0)])
+    return start, end + (max(1, (end - start) // 10) if any(row.lasts for row in rows) else 0)
 
 
-def _note(shown: Solutions, drawn: int, count: int, instants: int, close: bool) -> str:
-    parts = []
+def _left_out(shown: Solutions, drawn: int, count: int, columns: int) -> Iterator[str]:
     if count > drawn or not shown.whole:
         of = f"{count:,}" if shown.whole else f"at least {count:,}"
-        parts.append(f"the first {drawn} of {of} solutions")
+        yield f"the first {drawn} of {of} solutions"
+    if columns < len(shown.heads):
+        yield f"the first {columns} of {len(shown.heads)} variables; the pointer shows all"
+
+
+def _wall(instants: int, close: bool) -> Iterator[str]:
     if close:
-        parts.append(f"{instants:,} reports, too close to each other to be drawn")
-    return "; ".join(parts)
+        yield f"{instants:,} reports, too close to each other to be drawn"
 
 
 def _close(canvas: Canvas, instants: Sequence[int]) -> bool:
@@ -143,7 +159,7 @@ def _close(canvas: Canvas, instants: Sequence[int]) -> bool:
 
 def _heads(canvas: Canvas, heads: Sequence[str], widths: Sequence[int]) -> float:
     """The names of the columns; gives where lanes begin."""
-    for head, (x, width) in zip(heads, columns(widths), strict=True):
+    for head, (x, width) in zip(heads, columns(widths), strict=False):
         canvas.text(x, canvas.y + 12, fitted(head, width), "code soft")
     canvas.y += 20
     return canvas.y
@@ -160,7 +176,7 @@ def _lane(
     """A lane: its label, its bars, and dots where a report has it."""
     whole, y = "  ".join(cell.text for cell in lane.cells), canvas.y
     again = True
-    for k, (cell, (x, width)) in enumerate(zip(lane.cells, columns(widths), strict=True)):
+    for k, (cell, (x, width)) in enumerate(zip(lane.cells, columns(widths), strict=False)):
         again = again and k < len(before) and before[k] == cell
         kind = "code soft" if again else "code"
         canvas.text(x, y + 13, fitted(cell.short, width), kind, whole)

@@ -20,7 +20,6 @@ from streamsparql.jupyter.lanes import Bar, Group, draw_group
 from streamsparql.jupyter.moments import PAGE_STYLE, steps_table
 from streamsparql.jupyter.picture import Picture
 from streamsparql.jupyter.stepping import stepping
-from streamsparql.jupyter.ticks import ticks
 from streamsparql.physical.operator import INFINITY
 from streamsparql.traces.lineage import Lineage, Origins
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 WIDTH = 960.0
 LEFT = 118.0
 _HEAD = 22.0
+_INPUTS = 12  # so many are listed
 _COLOURS = 7  # the eighth is for what comes of many items, or of none
 _BOLD = 9.0  # the advance of the font of heads, on the safe side
 
@@ -78,7 +78,7 @@ def trace_picture(trace: Trace) -> TracePicture:
     title = f"What passes {len(trace.operators)} operators"
     canvas = Canvas(title, start, end, left=LEFT, width=WIDTH)
     canvas.add(f"<style>{STYLE}</style>")
-    _times_above(canvas, trace)
+    canvas.times(trace.clock)
     top = canvas.y
     areas = [group for block in blocks for group in _draw(canvas, block)]
     canvas.add(f'<path class="cursor" d="M0 {top:g}V{canvas.y:g}"/>')
@@ -95,21 +95,36 @@ class Block:
     """What is drawn of an operator: the rows that it gives, and the parts of its state."""
 
     operator: TracedOperator
+    inputs: tuple[int, ...]
+    """The numbers of the operators that it reads, of those that are drawn or said to be idle."""
     groups: tuple[Group, ...]
 
 
 def _blocks(trace: Trace) -> Iterator[Block]:
     """Those of the operators that had any rows; a clip that cut nothing is left out."""
     lineage = Lineage(trace)
+    below: dict[int, int] = {}  # what the clips that are left out read
     for operator in trace.operators:
         rows = list(_rows(trace, lineage, operator))
         held = list(_held(trace, lineage, operator))
-        idle = operator.kind == "Clip" and not held and len(operator.inputs) == 1
-        if not (rows or held) or (idle and _same(lineage, operator)):
-            continue
-        parts = dict.fromkeys(bar.part for bar in held)
-        groups = [Group(part, tuple(b for b in held if b.part == part)) for part in parts]
-        yield Block(operator, (Group("gives", tuple(rows)), *groups))
+        inputs = tuple(below.get(k, k) for k in operator.inputs)
+        if operator.kind == "Clip" and not held and _same(lineage, operator):
+            below[operator.number] = inputs[0]
+        elif rows or held:
+            parts = dict.fromkeys(bar.part for bar in held)
+            groups = [Group(part, tuple(b for b in held if b.part == part)) for part in parts]
+            yield Block(operator, inputs, (Group("gives", tuple(rows)), *groups))
+
+
+def _reads(inputs: tuple[int, ...]) -> str:
+    """Which operators one reads, in a few words.
+
+    >>> _reads((2, 5)), _reads(()), _reads(tuple(range(20)))
+    ('reads 2, 5', '', 'reads 20 operators')
+    """
+    if len(inputs) > _INPUTS:
+        return f"reads {len(inputs)} operators"
+    return f"reads {', '.join(map(str, inputs))}" if inputs else ""
 
 
 def _same(lineage: Lineage, operator: TracedOperator) -> bool:
@@ -198,22 +213,13 @@ def _span(trace: Trace, blocks: Sequence[Block]) -> tuple[int, int]:
     return first, furthest
 
 
-def _times_above(canvas: Canvas, trace: Trace) -> None:
-    """The times of the axis at the top too: the picture may be high."""
-    room = max(2, int((canvas.right - canvas.left) / (trace.clock.room * CELL)))
-    times = ticks(canvas.start, canvas.end, room, trace.clock.style != "ms")
-    for t, label in trace.clock.labels(times):
-        canvas.time(t, canvas.y + 10, label)
-    canvas.y += 18
-
-
 def _draw(canvas: Canvas, block: Block) -> list[Group]:
     """A head, and the groups below it; gives those that became areas."""
     operator = block.operator
     canvas.line(8, canvas.y, canvas.width - 8, canvas.y, "grid")
     y = canvas.y + 16
     head = f"{operator.number} {operator.kind}"
-    reads = f"reads {', '.join(map(str, operator.inputs))}" if operator.inputs else ""
+    reads = _reads(block.inputs)
     if reads:
         canvas.text(canvas.width - 8, y, reads, "soft end")
     room = canvas.width - 40 - len(reads) * CELL - len(head) * _BOLD

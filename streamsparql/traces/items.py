@@ -9,6 +9,7 @@ from streamsparql.algebra.access import Stamped
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Element
 from streamsparql.algebra.terms import XSD, Literal, Term, Triple
+from streamsparql.explain.box import isolated
 from streamsparql.explain.words import with_prefixes
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.hidden import ANSWER, in_solution
@@ -105,8 +106,8 @@ class Wording:
     def term(self, term: Term) -> str:
         """A term, numbers and times without their type."""
         if isinstance(term, Literal) and term.datatype.value in _BARE:
-            return term.lexical
-        return self.write.term(term)
+            return isolated(term.lexical)
+        return isolated(self.write.term(term))
 
     def element(self, element: Element[Any]) -> str:
         """An item, and when it holds."""
