@@ -399,3 +399,12 @@ def test_shrinking_ends() -> None:
         found = equivalent(one, other, seed=seed)
         assert found.counterexample is not None
         assert sum(map(len, found.counterexample.streams.values())) <= 6
+
+
+@pytest.mark.parametrize("condition", ["false", "?v1 != ?v2"])
+def test_a_join_of_many_patterns_has_rows_to_differ_in(condition: str) -> None:
+    patterns = " . ".join(f"?x <p{k}> ?v{k}" for k in range(12))
+    text = "SELECT * FROM STREAM <s> WINDOW RANGE 10 SLIDE 5 { %s }"
+    one = streamsparql.compile(text % patterns).logical
+    other = streamsparql.compile(text % f"{patterns} FILTER({condition})").logical
+    assert not one.equivalent(other)

@@ -4,7 +4,7 @@ A draw starts from a few small pools of terms, so that rows meet rows. It then m
 variable gets a term, and some or all patterns become triples under that one assignment, in one of
 the sources that they read; joins have partners that way, also where a pattern has ten of them. A
 part of the triples is spoilt or repeated. Distances in time are those of the windows, just below,
-just above, or nothing.
+just above, or nothing; the triples of a match that has many mostly come close to each other.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ VALUES: tuple[Term, ...] = (integer(0), integer(1), integer(2), integer(7), Lite
 _SPOILT, _REPEATED = 0.08, 0.15
 _MOST_ITEMS = 16  # definitions are slow: joins of more say little that is new
 _MORE_THAN_COUNTED = 6
+_MANY = 4  # a match of more patterns has to be close together, and whole, to be one
 
 
 class Draws:
@@ -50,16 +51,18 @@ class Draws:
         self._pools = {}
         most = max(_MOST_ITEMS, self.vocabulary.count + _MORE_THAN_COUNTED)
         made: list[tuple[Source, Triple]] = []
+        begun: list[int] = []
         assignment: dict[Variable, Term] = {}
         for _ in range(matches):
             if len(made) > most:
                 break
+            begun.append(len(made))
             if made and self._chance(_REPEATED):
                 made.append(self.random.choice(made))
                 continue
             assignment = self._assignment(assignment)
             made += self._match(assignment)
-        return self._placed(made)
+        return self._placed(made, begun)
 
     def row(self) -> Solution:
         """A row that an EXISTS could be asked for."""
@@ -69,9 +72,9 @@ class Draws:
         some = self.random.sample(known, self.random.randint(0, min(3, len(known))))
         return Solution({v: self._value(v) for v in some})
 
-    def _placed(self, made: list[tuple[Source, Triple]]) -> Inputs:
+    def _placed(self, made: list[tuple[Source, Triple]], begun: list[int]) -> Inputs:
         vocabulary = self.vocabulary
-        stamps = iter(self._stamps(len(made)))
+        stamps = iter(self._stamps(len(made), begun))
         streams: dict[IRI, list[Item]] = {name: [] for name in vocabulary.streams}
         present = [name for name in vocabulary.names if self._chance(0.9)]
         graphs: dict[IRI, set[Triple]] = {name: set() for name in present}
@@ -115,7 +118,7 @@ class Draws:
 
     def _triple(self, pattern: TriplePattern, assignment: dict[Variable, Term]) -> Triple | None:
         terms = [assignment[x] if isinstance(x, Variable) else x for x in pattern]
-        if self._chance(_SPOILT):
+        if self._chance(_SPOILT * min(1.0, _MANY / len(self.vocabulary.patterns))):
             at = self.random.randrange(3)
             known = [term for term in self.vocabulary.terms if isinstance(term, IRI)]
             terms[at] = self.random.choice([*known, *NODES[: 3 if at == 1 else 4]])
@@ -161,15 +164,24 @@ class Draws:
 
     # -- times
 
-    def _stamps(self, count: int) -> list[int]:
-        """Times of so many items, in order: distances that matter, grid points, and ties."""
+    def _stamps(self, count: int, begun: list[int]) -> list[int]:
+        """Times of so many items, in order: distances that matter, grid points, and ties.
+
+        `begun` are the first items of matches.
+        """
         step, origin = self.random.choice(self.vocabulary.grids)
         t = origin % step + step * self.random.randint(0, 2)
         t = max(t + self.random.choice((-1, 0, 0, 1)), 0)
         scale = self.random.choice(self.vocabulary.lengths)
-        found = []
-        for _ in range(count):
+        found: list[int] = []
+        many, close = len(self.vocabulary.patterns) > _MANY, False
+        for k in range(count):
             found.append(t)
+            if many and k in begun:
+                close = self._chance(0.7)
+            if close and k + 1 not in begun:
+                t += self.random.choice((0, 0, 0, 1))
+                continue
             t += self._gap(scale)
             if self._chance(0.25):
                 step, origin = self.random.choice(self.vocabulary.grids)
