@@ -278,8 +278,65 @@ def test_lines_of_json_that_are_none_are_rejected_and_the_others_mapped():
     file = io.BytesIO(text.encode())
     file.name = "x.jsonl"
     found, (reject,), _ = read(mapped(file, SIMPLE))
-    assert [(s[-2], o) for s, _, o, _ in found] == [("a", '"1"'), ("c", '"x"')]
-    assert str(reject) == "x.jsonl, line 2: this is no JSON: b'rubbish'"
+    assert [(s[-2], o) for s, _, o, _ in found] == [("a", f'"1"^^<{XSD}integer>'), ("c", '"x"')]
+    assert str(reject) == "x.jsonl, line 2: this is no JSON: 'rubbish'"
+
+
+def lines_of_json(*objects: str) -> Any:
+    file = io.BytesIO("".join(f"{line}\n" for line in objects).encode())
+    file.name = "x.jsonl"
+    return file
+
+
+JSON = {
+    "7": f'"7"^^<{XSD}integer>',
+    "9007199254740993": f'"9007199254740993"^^<{XSD}integer>',
+    "-36893488147419103232": f'"-36893488147419103232"^^<{XSD}integer>',
+    "7.5": f'"7.5"^^<{XSD}double>',
+    "true": f'"true"^^<{XSD}boolean>',
+    '"7"': '"7"',
+}
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from([*JSON, "null", '""', "[1]", '{"a": 1}']), max_size=9))
+def test_a_value_of_json_is_what_it_is_whatever_stands_in_other_lines(values):
+    """A column may have values of any kinds; what is no term is rejected with its line."""
+    file = lines_of_json(*(f'{{"v": {v}, "t": {k}}}' for k, v in enumerate(values)))
+    found, rejects, _ = read(mapped(file, PREFIXES + "CONSTRUCT { :x :y ?v } {}"))
+    assert [(o, t) for *_, o, t in found] == [
+        (JSON[v], k) for k, v in enumerate(values) if v in JSON
+    ]
+    assert [r.position - 1 for r in rejects] == [k for k, v in enumerate(values) if v[0] in "[{"]
+    assert {r.reason for r in rejects} <= {"a value that is used is an object or a list"}
+
+
+def test_stamps_of_json_may_be_of_any_kind_too():
+    stamps = ['"1970-01-01T00:00:01Z"', "2000", '"3000"', "4000.0", "true"]
+    file = lines_of_json(*(f'{{"v": {k}, "t": {t}}}' for k, t in enumerate(stamps)))
+    found, (reject,), _ = read(mapped(file, PREFIXES + "CONSTRUCT { :x :y ?v } {}"))
+    assert [t for *_, t in found] == [1000, 2000, 3000, 4000]
+    assert (reject.position, reject.reason) == (5, "True is no timestamp")
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000])
+def test_objects_of_json_may_have_other_keys_than_those_before(size):
+    """So what a mapping gives does not hang on how much of a pipe was read at once."""
+    file = lines_of_json(
+        '{"v": 1, "t": 1}',
+        '{"t": 2}',
+        '{"v": 3, "wind speed": 8, "t": 3}',
+        '{"w": 1, "t": 4}',
+        '{"v": 2}',
+    )
+    mapping = PREFIXES + "CONSTRUCT { :x :v ?v ; :wind ?wind_speed ; :is ?never } {}"
+    found, (reject,), _ = read(mapped(file, mapping), chunk=size)
+    assert [(p[-2], t) for _, p, _, t in found] == [("v", 1), ("v", 3), ("d", 3)]
+    assert (reject.position, reject.reason) == (5, "there is no timestamp")
+    found, _, _ = read(
+        mapped(lines_of_json('{"v": 1}', '{"v": 2, "timestamp": 5}'), mapping), chunk=size
+    )
+    assert [t for *_, t in found] == [5]
 
 
 # -- Graphs, blank nodes, what is wanted ------------------------------------------------------------
@@ -356,6 +413,8 @@ MAPPINGS = [
     "CONSTRUCT { :x :v ?v } { BIND(IRI(CONCAT(?a, ?b)) AS ?v) }",
     "BASE <http://base.org/p/> CONSTRUCT { :x :v ?v } { BIND(IRI(?a) AS ?v) }",
     "CONSTRUCT { :x :v ?v } { BIND(xsd:boolean(?a) AS ?v) BIND(STR(?n) AS ?w) FILTER(?w < '3') }",
+    "CONSTRUCT { :x :y ?a ; :y ?b } {}",
+    "CONSTRUCT { :x :y ?a . ?i ?p ?a } { BIND(IRI(CONCAT(STR(:), ?b)) AS ?i) BIND(:y AS ?p) }",
 ]
 CELLS = st.sampled_from(
     ["", "7", "007", "-0", "x", "a b", 'q"q', "l\\l", "n\nn", "é", "http://e/a", "<", "true", "1"]

@@ -2,7 +2,7 @@
 
 Texts are plain strings, as there is nothing that says what else they might be; columns of another
 type are literals of that type: numbers, booleans, dates and times. An empty text is no term, as
-is null.
+is null. JSON may have values of several kinds in a column, each of which is what it would be alone.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def ids_of(column: pa.Array, name: str, terms: TermDictionary) -> IntArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return spread(ids_of(column.dictionary, name, terms), column)
+    if pa.types.is_union(kind):
+        return _of_several(column, name, terms)
     texts = as_texts(column)
     if texts is not None:
         encoded = texts.dictionary_encode()
@@ -62,6 +64,21 @@ def _strings(texts: pa.Array, terms: TermDictionary) -> IntArray:
     for k in np.flatnonzero(~plain).tolist():
         ids[k] = terms.id_of(Literal(texts[k].as_py()))
     ids[bools_of(pc.equal(texts, "").fill_null(False))] = 0
+    return ids
+
+
+def _of_several(column: pa.UnionArray, name: str, terms: TermDictionary) -> IntArray:
+    """The terms of a column of several kinds, as `column_of` makes it."""
+    codes, offsets = column.type_codes.to_numpy(), column.offsets.to_numpy()
+    ids = np.zeros(len(column), np.int64)
+    for k, kind in enumerate(_KINDS):
+        mine = np.flatnonzero(codes == k)
+        values = column.field(k).take(pa.array(offsets[mine]))
+        if kind == _HUGE:
+            texts = pc.binary_join_element_wise('"', values, f'"^^<{XSD}integer>', "")
+            ids[mine] = terms.encode(texts.dictionary_encode())
+        elif len(mine):
+            ids[mine] = ids_of(values, name, terms)
     return ids
 
 
@@ -109,24 +126,39 @@ def _written(column: pa.Array) -> pa.Array | None:
     return pc.binary_join_element_wise('"', texts, f'"^^<{XSD}{name}>', "")
 
 
-def column_of(values: Sequence[Any]) -> pa.Array:
-    """Values of JSON as a column; where they are of several kinds, each is written as text.
+_HUGE = "huge"
+_KINDS = {"text": pa.string(), "integer": pa.int64(), "float": pa.float64(), "boolean": pa.bool_()}
+_KINDS[_HUGE] = pa.string()  # integers beyond 64 bits, by their digits
+_PLACES = {kind: place for place, kind in enumerate(_KINDS)}
+_CALLED = {str: "text", int: "integer", float: "float", bool: "boolean"}
 
-    >>> column_of([1, None, 2]).type, column_of([1, "x", True]).to_pylist()
-    (DataType(int64), ['1', 'x', 'true'])
+
+def column_of(values: Sequence[str | int | float | None]) -> pa.Array:
+    """Values of JSON as a column: a union where they are of several kinds.
+
+    >>> column_of([1, None, 2]).type, column_of([1, "x", None, True]).to_pylist()
+    (DataType(int64), [1, 'x', None, True])
     """
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {int, float}:
-        values = [None if value is None else float(value) for value in values]
-    if len(kinds) < 2 or kinds == {int, float}:
+    if len({type(value) for value in values if value is not None}) < 2:
         try:
             return pa.array(values)
-        except (pa.ArrowInvalid, OverflowError):  # a number beyond all bounds
+        except OverflowError:
             pass
-    return pa.array([_as_text(value) for value in values], pa.string())
+    parts: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+    codes, offsets = [], []
+    for value in values:
+        kind = "text" if value is None else _CALLED[type(value)]
+        if kind == "integer" and not -_WIDE <= value < _WIDE:  # type: ignore[operator]
+            kind, value = _HUGE, str(value)
+        codes.append(_PLACES[kind])
+        offsets.append(len(parts[kind]))
+        parts[kind].append(value)
+    return pa.UnionArray.from_dense(
+        pa.array(codes, pa.int8()),
+        pa.array(offsets, pa.int32()),
+        [pa.array(parts[kind], arrow) for kind, arrow in _KINDS.items()],
+        list(_KINDS),
+    )
 
 
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if value is None or isinstance(value, str) else str(value)
+_WIDE = 1 << 63

@@ -49,6 +49,19 @@ class Reject(NamedTuple):
 _LONGEST = 200
 
 
+def told(item: object) -> object:
+    """An item as it is told of, bytes as the text that they are meant to be.
+
+    >>> told(b"caf\\xe9"), told((b"<a>", 5))
+    ('caf\\\\xe9', ('<a>', 5))
+    """
+    if isinstance(item, bytes):
+        return item.decode("utf-8", "backslashreplace")
+    if type(item) is tuple and any(isinstance(part, bytes) for part in item):
+        return tuple(map(told, item))
+    return item
+
+
 class Rejected(SourceError):
     """A reject that ends the reading, for it is strict."""
 
@@ -148,7 +161,7 @@ class Chunk:
         origin = Origin(name)
         if self.origins:
             origin = self.origins[0 if self.which is None else int(self.which[k])]
-        position, item = int(self.positions[k]), self.original(k)
+        position, item = int(self.positions[k]), told(self.original(k))
         return Reject(origin.source, position, reason, item, origin.unit)
 
     def parts(self, size: int) -> Iterator[Chunk]:

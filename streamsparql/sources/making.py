@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.pipeline import Pipeline
 from streamsparql.physical.terms import IRI_NODE, LITERAL, UNBOUND
 from streamsparql.sources.cells import column_of, ids_of
-from streamsparql.sources.chunk import Chunk, Origin, Reject
+from streamsparql.sources.chunk import Chunk, Origin, Reject, told
 from streamsparql.sources.files import KNOWN, UNITS, is_file, name_of, opened, seekable
 from streamsparql.sources.json_lines import objects
 from streamsparql.sources.mapping import (
@@ -35,6 +35,7 @@ from streamsparql.sources.mapping import (
     Rules,
     columns_of,
     rules_of,
+    variable_of,
 )
 from streamsparql.sources.reading import Reading, in_order
 from streamsparql.sources.separated import Separated
@@ -83,9 +84,15 @@ def _of_file(
             yield from making.parts(rows, places, size, rejects)
     elif kind == "jsonl":
         for found, places, rejects in objects(file, making.reading, size):
-            if not making.known and found:
-                making.choose(list(dict.fromkeys(key for item in found for key in item)))
+            making.meet(dict.fromkeys(key for item in found for key in item))
             names = making.names
+            flat = [k for k, item in enumerate(found) if not any(map(_nested, _of(item, names)))]
+            if len(flat) < len(found):
+                nested = sorted({*range(len(found))}.difference(flat))
+                why = "a value that is used is an object or a list"
+                reading = making.reading
+                rejects += [reading.reject(int(places[k]), why, found[k]) for k in nested]
+                found, places = [found[k] for k in flat], places[flat]
             columns = [column_of([item.get(name) for item in found]) for name in names]
             rows = pa.RecordBatch.from_arrays(columns, names) if names else _nameless(len(found))
             yield from making.parts(rows, places, size, rejects)
@@ -93,6 +100,14 @@ def _of_file(
         opened_file = seekable(file, making.reading)
         for batch in parquet_rows(opened_file, making.reading, making.choose, size):
             yield from making.rows(batch, size)
+
+
+def _of(item: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
+    return (item.get(name) for name in names)
+
+
+def _nested(value: object) -> bool:
+    return isinstance(value, dict | list)
 
 
 def _nameless(rows: int) -> pa.RecordBatch:
@@ -114,6 +129,8 @@ class Making:
         self._timed = timed
         self._beside = _beside(reading, file)
         self._columns: dict[str, str] = {}
+        self._awaited: set[str] = set()
+        """The variables of columns that may come, but did not yet."""
         self._rules: Rules | None = None
         self._rows = self._solutions = 0
         self._position = 1
@@ -133,6 +150,21 @@ class Making:
         self._columns = columns_of(names, self.reading.name)
         self._rules = rules_of(self._text, list(self._columns), self.reading.name, self._timed)
         return self.names
+
+    def meet(self, keys: Iterable[str]) -> None:
+        """Learns the keys of some objects, which may have others than those before them."""
+        if self._rules is None:
+            self._columns = columns_of(list(keys), self.reading.name)
+            known = list(self._columns)
+            if known:
+                self._rules = rules_of(self._text, known, self.reading.name, self._timed, True)
+                self._awaited = set(self._rules.used).difference(known)
+                self._columns.update((variable, variable) for variable in self._awaited)
+        for key in keys if self._awaited else ():
+            variable = variable_of(key)
+            if variable in self._awaited:
+                self._columns[variable] = key
+                self._awaited.discard(variable)
 
     def rows(self, batch: pa.RecordBatch, size: int) -> Iterator[Chunk]:
         """The triples of all rows of a batch of a table."""
@@ -162,7 +194,7 @@ class Making:
         cells = {v: rows.column(rows.schema.get_field_index(self._columns[v])) for v in rules.used}
 
         def item(k: int) -> object:
-            return {self._columns[v]: _shown(column[k].as_py()) for v, column in cells.items()}
+            return {self._columns[v]: told(column[k].as_py()) for v, column in cells.items()}
 
         wrong = undecoded(list(cells.values()))
         solutions, row = self._solved(rules, cells, positions)
@@ -266,7 +298,7 @@ class Making:
         self._solutions += count
         s, p, o = (column.ravel() for column in columns)
         let = good.ravel()
-        if len(np.unique(row)) < count:
+        if rules.repeats or len(np.unique(row)) < count:
             let = let & _first(np.repeat(row, width), s, p, o, let)
         of = np.repeat(np.arange(count), width)[let]
         s, p, o = s[let], p[let], o[let]
@@ -354,7 +386,3 @@ def _lexical(text: str | None) -> str | None:
     if text is not None and text[:1] == '"' and text[-1:] == '"':
         return unescape(text[1:-1]) if "\\" in text else text[1:-1]
     return text
-
-
-def _shown(value: object) -> object:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value

@@ -20,6 +20,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 from streamsparql.algebra import filter as conditions
@@ -148,11 +149,20 @@ def columns_of(names: Sequence[str], table: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for k, name in enumerate(names):
-        variable = re.sub(r"\W", "_", name.strip().lstrip("?$")) or letters(k)
+        variable = variable_of(name) or letters(k)
         if variable in found:
             raise SourceError(f"{table}: two columns are ?{variable}: {found[variable]}, {name}")
         found[variable] = name
     return found
+
+
+def variable_of(name: str) -> str:
+    """The variable that a column is: what cannot be in its name becomes `_`.
+
+    >>> variable_of("wind speed (m/s)"), variable_of("?x")
+    ('wind_speed__m_s_', 'x')
+    """
+    return re.sub(r"\W", "_", name.strip().lstrip("?$"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +180,25 @@ class Rules:
     """Those of ROWNUM, STREAM and FILE."""
     stamps: tuple[str, ...]
     """The variables that tell the time: one, or start and end; none of a graph."""
+    repeats: bool
+    """Whether two triples of the template may be the same one."""
 
 
-def rules_of(text: str, columns: Sequence[str], table: str, timed: bool) -> Rules:
+def _repeats(template: Sequence[TriplePattern]) -> bool:
+    """Whether two of the patterns differ in nothing but variables."""
+    return any(
+        all(x == y or isinstance(x, Variable) or isinstance(y, Variable) for x, y in both)
+        for one, other in combinations(template, 2)
+        for both in [list(zip(one, other, strict=True))]
+    )
+
+
+def rules_of(
+    text: str, columns: Sequence[str], table: str, timed: bool, more: bool = False
+) -> Rules:
     """A mapping over these columns, by their variables.
+
+    Where there may be `more` columns, what the mapping does not bind itself is one.
 
     >>> text = "CONSTRUCT { ?x <p> ?t } { BIND(IRI(?x1) AS ?x) }"
     >>> rules_of(text, ["x1", "t", "u"], "a.csv", True).used
@@ -202,7 +227,9 @@ def rules_of(text: str, columns: Sequence[str], table: str, timed: bool) -> Rule
         for node in plan.walk()
         if isinstance(node, shape.Table) and Variable(ROW) in node.variables
     )
-    unknown = [v for v in _unbound(plan) if v not in columns]
+    unknown = [v for v in dict.fromkeys(_unbound(plan)) if v not in columns]
+    if unknown and more:
+        return rules_of(text, [*columns, *unknown], table, timed, more)
     if unknown:
         listed = " ".join(f"?{v}" for v in columns) or "none"
         raise SourceError(
@@ -210,11 +237,14 @@ def rules_of(text: str, columns: Sequence[str], table: str, timed: bool) -> Rule
         )
     possible = [v.name for v in scope(plan.input).possible]
     stamps = _stamps(possible, columns) if timed else ()
+    if timed and not stamps and more and "timestamp" not in columns:
+        return rules_of(text, [*columns, "timestamp"], table, timed, more)
     if timed and not stamps:
         raise SourceError(
             f"{table}: the mapping gives no timestamp: BIND one as ?timestamp (or ?start and ?end)"
         )
-    return Rules(plan.input, marker, plan.template, tuple(used), tuple(beside), stamps)
+    repeats = _repeats(plan.template)
+    return Rules(plan.input, marker, plan.template, tuple(used), tuple(beside), stamps, repeats)
 
 
 def _unbound(plan: Plan) -> Iterator[str]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.terms import IRI_NODE, LITERAL, UNBOUND, TermDictionary
-from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, Wanted
+from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, Wanted, told
 from streamsparql.sources.stamps import Stamps
 from streamsparql.sources.texts import texts_of
 
@@ -161,7 +161,7 @@ class Reading:
 
     def reject(self, position: int, reason: str, item: object) -> Reject:
         """What is said of an item that cannot be taken."""
-        return Reject(self.name, position, reason, item, self.unit)
+        return Reject(self.name, position, reason, told(item), self.unit)
 
     def taken(self) -> list[Reject]:
         """The rejects that came with no items, which are handed out once."""

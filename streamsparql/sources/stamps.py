@@ -148,6 +148,8 @@ def of_column(column: pa.Array) -> Stamps:
             values = values.cast(pa.string())
         column = values.take(column.indices)
     kind = column.type
+    if pa.types.is_union(kind):
+        return of_values(column.to_pylist())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _of_texts(column.cast(pa.string()))
     if pa.types.is_floating(kind):
