@@ -6,6 +6,7 @@ what the items of all files are, in the order of their stamps.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -277,3 +278,13 @@ def test_the_items_of_a_stream_stay_items(tmp_path):
     """A list of tuples is no list of files."""
     assert files_of(ITEMS) is None
     assert files_of([]) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+def test_a_pipe_is_no_file_among_others(tmp_path: Path) -> None:
+    """To look at when it begins would use up what it has."""
+    os.mkfifo(tmp_path / "a.nq")
+    (tmp_path / "b.nq").write_text("<a> <p> <b> <t/1> .\n")
+    for source in (tmp_path, [tmp_path / "b.nq", tmp_path / "a.nq"]):
+        with pytest.raises(SourceError, match=r"a\.nq can be read once.*: give it alone"):
+            list(read_stream(source, "<s>", TermDictionary()))

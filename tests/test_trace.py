@@ -336,6 +336,33 @@ def test_time_goes_on_in_between() -> None:
         _of(WINDOW, ("a", "p", 1, 1), ("a", "p", 2, 1_000_000), step=1)
 
 
+def test_an_item_that_no_pattern_matches_is_never_late() -> None:
+    """It is in the trace all the same, when it was; so a trace takes what a run takes."""
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }")
+    given = [("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12), ("<a>", "<q>", '"3"', 5)]
+    assert len(list(query.run(given, strict=True))) == 2
+    trace = query.trace(given, strict=True)
+    assert trace.late == []
+    came = [(step.instant, item.object.lexical) for step in trace
+            for rows in step.came.values() for (item, *_) in rows]  # fmt: skip
+    assert came == [(3, "1"), (5, "3"), (12, "2")]
+
+
+def test_what_was_read_keeps_its_terms_until_it_is_taken() -> None:
+    """A large graph makes the dictionary forget what nobody holds, in the middle of a trace."""
+    query = streamsparql.compile(
+        "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o FILTER NOT EXISTS { ?o <q> ?z } }"
+    )
+    graph = [(f"<urn:{k}>", "<q>", f'"{k}"') for k in range(66_000)]
+    given = [(f"<a{k}>", "<p>", f'"only here {k}"', k) for k in range(5)]
+    rows = [str(row["o"]) for row in query.run(given, graph)]
+    trace = query.trace(given, graph)
+    assert [
+        item.object.lexical for step in trace for r in step.came.values() for (item, *_) in r
+    ] == rows
+    assert len(trace.at(4)[len(trace.operators)].snapshot) == 5
+
+
 def test_late_items_are_noted() -> None:
     trace = _of(WINDOW, ("a", "p", 1, 5), ("a", "p", 2, 3), ("a", "p", 3, 6))
     assert len(trace.late) == 1

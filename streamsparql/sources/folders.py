@@ -92,6 +92,12 @@ def merged(paths: Sequence[str], chunks: Open, probe: Open, size: int) -> Iterat
     if len(paths) == 1:
         yield from chunks(0, paths[0], size)
         return
+    for path in paths:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise SourceError(
+                f"{path} can be read once, and files that are merged are looked into before:"
+                " give it alone"
+            )
     first = sorted((_first_stamp(probe, k, path), k) for k, path in enumerate(paths))
     first.reverse()
     files: list[_File] = []

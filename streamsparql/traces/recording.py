@@ -8,17 +8,18 @@ that instant is known. The last round says that all streams have ended.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamsparql.engine import Execution, Given
 from streamsparql.errors import EngineError
-from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.group import Aggregation, Annotate
 from streamsparql.physical.operator import INFINITY, NEVER, Operator, Part
-from streamsparql.sources import Wanted
+from streamsparql.sources import Chunk, Wanted
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -75,10 +76,16 @@ class Recorder:
 
 
 class Recording(Execution):
-    """A run that keeps all that passes its operators, also items that no pattern can match."""
+    """A run that keeps all that passes its operators, also items that no pattern can match.
+
+    Those are set aside as they are read, so that what is late is what is late in any other run.
+    """
 
     def __init__(self, query: Query, given: Given) -> None:
         self.frames: list[Frame] = []
+        self.waiting: Mapping[str, Batch] = {}
+        """The items that are read, of which some are still to be taken."""
+        self._unmatched: dict[str, list[Batch]] = {}
         self.noted = 0
         """How many rows of states were noted."""
         self._recorder = Recorder()
@@ -87,6 +94,27 @@ class Recording(Execution):
     def wanted(self, stream: str) -> Wanted | None:
         """Everything."""
         return None
+
+    def reader(self, stream: str, source: Any, first: int = 1) -> Iterator[Chunk]:
+        """The chunks of what the query can match; the other items are set aside."""
+        wanted = super().wanted(stream)
+        for chunk in super().reader(stream, source, first):
+            matched = None if wanted is None else wanted.mask(chunk.p)
+            if matched is None or matched.all():
+                yield chunk
+                continue
+            columns = dict(zip(TRIPLE, (chunk.s, chunk.p, chunk.o), strict=True))
+            rows = Batch(columns, chunk.end, chunk.end + 1).where(~matched)
+            self._unmatched.setdefault(stream, []).append(rows)
+            kept = np.arange(len(chunk)) if chunk.kept is None else chunk.kept
+            since = None if chunk.since is None else chunk.since[matched]
+            s, p, o = (ids[matched] for ids in columns.values())
+            yield replace(chunk, s=s, p=p, o=o, since=since, kept=kept[matched])
+
+    def unmatched(self) -> dict[str, list[Batch]]:
+        """What was set aside since the last call."""
+        found, self._unmatched = self._unmatched, {}
+        return found
 
     def take(self, instant: int, watermark: int, offered: Mapping[str, Batch]) -> None:
         """A round, which is noted."""
@@ -105,8 +133,10 @@ class Recording(Execution):
         self._clip.end = min(self._clip.end, t)
 
     def _held(self) -> Iterator[IntArray]:
-        """The ids of all that was noted, too: they keep their terms."""
+        """The ids of all that was noted or waits, too: they keep their terms."""
         yield from super()._held()
+        for rows in self.waiting.values():
+            yield from rows.columns.values()
         for frame in self.frames:
             parts = (rows for part in frame.content.values() for _, rows in part)
             for rows in chain(frame.offered.values(), frame.given.values(), parts):
@@ -125,6 +155,7 @@ def record(query: Query, given: Given, limit: int, step: int | None) -> Recorded
     """
     run = Recording(query, given)
     rows, until = _read(run, given, limit)
+    run.waiting = rows
     if until is not None:
         run.break_off(until)
     early, stamps = _stamps(rows, given.start)
@@ -158,7 +189,8 @@ def _read(run: Recording, given: Given, limit: int) -> tuple[dict[str, Batch], i
     stamps: list[int] = []
     until = None
     for batches, watermark in run.rounds():
-        for name, batch in batches.items():
+        came = chain(batches.items(), ((n, b) for n, some in run.unmatched().items() for b in some))
+        for name, batch in came:
             parts[name].append(batch)
             stamps += batch.start[(batch.start >= first) & (batch.start < end)].tolist()
         if len(stamps) > limit:
@@ -169,7 +201,7 @@ def _read(run: Recording, given: Given, limit: int) -> tuple[dict[str, Batch], i
         if watermark >= end:
             break
     last = end if until is None else until
-    rows = {name: Batch.concat(found) for name, found in parts.items() if found}
+    rows = {name: Batch.concat(found).ordered() for name, found in parts.items() if found}
     kept = {name: batch.where(batch.start < last) for name, batch in rows.items()}
     return kept, until
 
