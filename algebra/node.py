@@ -49,7 +49,8 @@ class Node:
         own.update(named)
         twice = not named.keys().isdisjoint(names[: len(values)])
         if own.keys() != self._known or len(values) > len(names) or twice:
-            raise TypeError(f"{type(self).__name__} takes {', '.join(self.field_names)}")
+            by_name = [f"{name}=" for name in self.field_names if name not in names]
+            raise TypeError(f"{type(self).__name__} takes {', '.join([*names, *by_name])}")
         self.__post_init__()
 
     def __post_init__(self) -> None:

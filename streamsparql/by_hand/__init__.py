@@ -130,9 +130,9 @@ class Draft:
     ) -> Draft:
         """The elements in a window: of a stream, or of the matches of one pattern.
 
-        A window is a text, `RANGE 10 S SLIDE 1 S` or, with its dialect, `[RANGE 10s STEP 1s]` (then
-        `origin` is where its grid starts, and `name` its own name); a class with its parameters; or
-        a node, whose own input is left aside.
+        A window is a text, `RANGE 10 S SLIDE 1 S` or, with its dialect, `[RANGE 10s STEP 1s]`; a
+        class with its parameters; or a node, whose own input is left aside. Of the first two
+        `origin` is where the grid starts, and `name` its own name.
 
         >>> from streamsparql.algebra.window import SlidingDeltaWindow
         >>> access("s").window("RANGE 10 SLIDE 5") == access("s").window(SlidingDeltaWindow, 10, 5)
@@ -148,12 +148,27 @@ class Draft:
                 f" {kind}",
                 hint='access("s").window(..) first, then the rest',
             )
+        is_text, is_node = isinstance(window, str), isinstance(window, Window)
+        if (
+            (parameters and (is_text or is_node))
+            or (dialect is not None and not is_text)
+            or (is_node and (origin or name))
+        ):
+            raise QueryError(
+                "a window is a text, with its dialect, or a class with its parameters, or a node",
+                hint="origin= and name= go with a text or a class",
+            )
         if isinstance(window, str):
             made = texts.windowing(window, dialect, origin, name)(self.plan)
         elif isinstance(window, Window):
             made = window.with_inputs(self.plan)  # type: ignore[assignment]
         else:
-            made = window(self.plan, *parameters)
+            named = {"origin": origin or None, "name": name}
+            options = {option: value for option, value in named.items() if value is not None}
+            try:
+                made = window(self.plan, *parameters, **options)
+            except (TypeError, AssertionError) as error:
+                raise QueryError(f"this is no window: {error}") from None
         return self._with(made)
 
     def merge(self, *others: Draft) -> Draft:
@@ -214,15 +229,26 @@ class Draft:
         shown = " ".join(f"({call}\n)" for call in calls) or keys
         by = f" GROUP BY {keys}\n" * bool(keys.strip())
         more = "" if having is None else f" HAVING ({having}\n)"
-        return self._with(texts.rows(shown, "SELECT", f"{{}}{by}{more}", self._place))
+        count = len(calls) or len(texts.variables(keys))
+        made = texts.rows(
+            shown,
+            "SELECT",
+            f"{{}}{by}{more}",
+            self._place,
+            items=count,
+            group=None,
+            having=int(having is not None),
+        )
+        return self._with(made)
 
     def annotate(self, call: str) -> Draft:
         """C-SPARQL's AGGREGATE, which keeps the rows: `annotate("(?n, COUNT, {?x})")`."""
-        return self._with(texts.rows(call, "SELECT * {} AGGREGATE {", "}", self._place))
+        made = texts.rows(call, "SELECT * {} AGGREGATE {", "}", self._place, aggregates=1)
+        return self._with(made)
 
     def order_by(self, keys: str) -> Draft:
         """The rows in an order: `order_by("DESC(?x) ?y")`."""
-        return self._with(texts.rows(keys, "SELECT * {} ORDER BY", "", self._place))
+        return self._with(texts.rows(keys, "SELECT * {} ORDER BY", "", self._place, order=None))
 
     def slice(self, limit: int | None = None, offset: int = 0) -> Draft:
         """Some rows, by their rank."""

@@ -52,6 +52,7 @@ def pattern(text: str, place: Place) -> Plan:
     """The plan of a group's content, as between the braces of WHERE, over the place's source."""
     with _read(f"SELECT * {{\x00{text}\n}}", text, place) as (query, context):
         assert query.where is not None
+        _alone(text, query)
         plan: Plan = run(create_plan(query.where, _scope(query, place, context), context))
         _no_stamps(plan, context)
         return plan
@@ -62,6 +63,7 @@ def act(text: str, before: str, after: str, place: Place) -> Plan:
     whole = f"SELECT * {{ {_known(place)} {before}\x00{text}\n{after} }}"
     with _read(whole, text, place) as (query, context):
         assert query.where is not None
+        _alone(text, query, elements=2)
         clause = query.where.elements[-1]
         made = run(create_plan(clause, _scope(query, place, context), context))
         assert isinstance(made, Act)
@@ -78,6 +80,7 @@ def conditions(text: str | None, place: Place) -> tuple[list[Prepared], Context]
         )
     with _read(f"SELECT * {{ FILTER(\x00{text}\n) }}", text, place) as (query, context):
         assert query.where is not None
+        _alone(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.Filter)
         asked = exists(_scope(query, place, context), context)
@@ -87,18 +90,27 @@ def conditions(text: str | None, place: Place) -> tuple[list[Prepared], Context]
         return [found], context
 
 
-def rows(text: str, before: str, after: str, place: Place) -> Plan:
+def rows(
+    text: str,
+    before: str,
+    after: str,
+    place: Place,
+    items: int = 0,
+    **counts: int | None,
+) -> Plan:
     """The place's plan with what a query has behind its WHERE: GROUP BY, ORDER BY, AGGREGATE.
 
-    `{}` stands for the WHERE.
+    `{}` stands for the WHERE. The query has so many `items` in its SELECT, and so many of each
+    kind of `s.Modifiers` (None: as many as there are).
     """
 
     before, after = (part.replace("{}", f"{{ {_known(place)} }}") for part in (before, after))
     with _read(f"{before}\x00{text}\n{after}", text, place) as (query, context):
         asked = exists(_scope(query, place, context), context)
         assert isinstance(query.form, s.SelectForm)
-        items = [x for x in query.form.select.items if isinstance(x, s.SelectItem)]
-        made = modifiers.rows(place.plan, items, query.modifiers, query.values, context, asked)
+        shown = [x for x in query.form.select.items if isinstance(x, s.SelectItem)]
+        _alone(text, query, elements=1, items=items, **counts)
+        made = modifiers.rows(place.plan, shown, query.modifiers, query.values, context, asked)
         plan: Plan = run(made)
         _no_stamps(plan, context)
         return plan
@@ -111,6 +123,7 @@ def table(text: str, prefixes: Prefixes) -> Plan:
     with _read(f"SELECT * {{ VALUES\x00{text}\n}}", text, Place(UNIT, None, prefixes)) as read:
         query, context = read
         assert query.where is not None
+        _alone(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.InlineData)
         return modifiers.table(clause, context)
@@ -120,6 +133,7 @@ def template(text: str, place: Place) -> tuple[Any, ...]:
     """The triples of a CONSTRUCT."""
     with _read(f"CONSTRUCT {{\x00{text}\n}} {{}}", text, place) as (query, context):
         assert isinstance(query.form, s.ConstructForm)
+        _alone(text, query, elements=0)
         return context.template(query.form.template)
 
 
@@ -137,6 +151,7 @@ def windowing(text: str, dialect: str | None, origin: int, name: str | None) -> 
     chosen = dialect_named(dialect or "streaming")
     with _about(text, len(before) + 1):
         query = parse(f"{before}\x00{text}\n{{}}".replace("\x00", "\n"))
+        _alone(text, query, elements=0, sources=1)
         clause = query.sources[0].window
         assert clause is not None
         return chosen.windowing(clause, Slot(name, origin))
@@ -188,6 +203,41 @@ def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.Query, Contex
         query = parse(whole.replace("\x00", "\n"))
         check(query)
         yield query, _context(query, place)
+
+
+def _alone(
+    text: str,
+    query: s.Query,
+    elements: int | None = None,
+    items: int = 0,
+    sources: int = 0,
+    **counts: int | None,
+) -> None:
+    """Refuses a piece that is more than it should be: the query has more parts than expected."""
+    assert query.where is not None
+    parts: list[tuple[int, int | None]] = [(len(query.sources), sources)]
+    if elements is not None:
+        parts.append((len(query.where.elements), elements))
+    if isinstance(query.form, s.SelectForm):
+        parts.append((len(query.form.select.items), items))
+    for name in query.modifiers.field_names:
+        found = getattr(query.modifiers, name)
+        if name != "span":
+            parts.append(
+                (len(found) if isinstance(found, tuple) else found is not None, counts.get(name, 0))
+            )
+    if query.values is not None or any(n is not None and found != n for found, n in parts):
+        raise QueryError(
+            f"there is more in {text.strip()!r} than belongs there",
+            hint="what comes after it is a method of its own",
+        )
+    for node in query.where.walk():
+        if isinstance(node, s.Group) and node.window is not None:
+            raise QueryError(
+                "a plan by hand has its windows where they stand",
+                node.window.span,
+                hint="access(..).window(..).match(..), or access(..).match(..).window(..)",
+            )
 
 
 def _context(query: s.Query, place: Place) -> Context:
