@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -363,11 +363,28 @@ def test_a_full_disk_is_told_by_its_name(folder):
         assert "Exception ignored" not in done.stderr
 
 
+def as_trig(item: tuple[Any, ...]) -> str:
+    """An item in a graph of its own, which says when it was generated."""
+    *triple, stamp, _ = quad(*item).rsplit(" ", 2)
+    graph = f"<http://e/graph/{item[-1]}>"
+    generated = "<http://www.w3.org/ns/prov#generatedAtTime>"
+    return f"{graph} {generated} {stamp} .\n{graph} {{ {' '.join(triple)} }}\n"
+
+
+COMING: dict[str, Callable[[], bytes]] = {
+    "nq": lambda: "".join(quad(*item) for item in ITEMS).encode(),
+    "nq.gz": lambda: gzip.compress("".join(quad(*item) for item in ITEMS).encode()),
+    "trig": lambda: "".join(map(as_trig, ITEMS)).encode(),
+}
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
-def test_a_named_pipe_is_read_as_it_comes(folder):
+@pytest.mark.parametrize("kind", COMING)
+def test_a_named_pipe_is_read_as_it_comes(folder, kind):
     """And what is packed is known by how it begins, where no name tells it."""
-    os.mkfifo(folder / "pipe.nq")
-    command = [sys.executable, "-m", "streamsparql", "run", "mean.rq", "--stream", "pipe.nq"]
+    pipe_name = f"pipe.{kind}"
+    os.mkfifo(folder / pipe_name)
+    command = [sys.executable, "-m", "streamsparql", "run", "mean.rq", "--stream", pipe_name]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         [*command, "--output", "csv"],
@@ -378,8 +395,8 @@ def test_a_named_pipe_is_read_as_it_comes(folder):
         env=environment,
     ) as running:
         assert running.stdout is not None
-        with (folder / "pipe.nq").open("w") as pipe:
-            pipe.write("".join(quad(*item) for item in ITEMS))
+        with (folder / pipe_name).open("wb") as pipe:
+            pipe.write(COMING[kind]())
             pipe.flush()
             assert [running.stdout.readline() for _ in range(3)][2].endswith(",7,4000,10000\n")
             running.send_signal(signal.SIGINT)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from streamsparql.algebra.event import Closure, Detect, EventPair
@@ -109,7 +110,7 @@ def rows(
         asked = exists(_scope(query, place, context), context)
         assert isinstance(query.form, s.SelectForm)
         shown = [x for x in query.form.select.items if isinstance(x, s.SelectItem)]
-        _alone(text, query, elements=1, items=items, **counts)
+        _alone(text, query, 1, items, counts)
         made = modifiers.rows(place.plan, shown, query.modifiers, query.values, context, asked)
         plan: Plan = run(made)
         _no_stamps(plan, context)
@@ -210,8 +211,8 @@ def _alone(
     query: s.Query,
     elements: int | None = None,
     items: int = 0,
+    counts: Mapping[str, int | None] = MappingProxyType({}),
     sources: int = 0,
-    **counts: int | None,
 ) -> None:
     """Refuses a piece that is more than it should be: the query has more parts than expected."""
     assert query.where is not None

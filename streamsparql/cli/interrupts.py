@@ -80,6 +80,10 @@ class Waiting(io.RawIOBase):
         while self._file not in select.select([self._file, self.alarm], [], [])[0]:
             os.read(self.alarm, 1)  # the handler has raised by now, if it ends the run
 
+    def fileno(self) -> int:
+        """The number that the system knows it by."""
+        return int(self._file.fileno())
+
     def readable(self) -> bool:
         """It is."""
         return True

@@ -11,6 +11,8 @@ line where a packed file breaks off.
 from __future__ import annotations
 
 import codecs
+import os
+import stat
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
@@ -79,7 +81,7 @@ def blocks(
 
 def _data(file: IO[bytes], reading: Reading, size: int, quoted: bool) -> Iterator[bytes]:
     """The bytes as they come, without a byte order mark; no CRLF is cut in two."""
-    read = getattr(file, "read1", file.read)
+    read = Prompt(file).read
     first, held = True, b""
     while True:
         try:
@@ -104,6 +106,31 @@ def _data(file: IO[bytes], reading: Reading, size: int, quoted: bool) -> Iterato
                 data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if data:
             yield data
+
+
+def comes(file: IO[bytes]) -> bool:
+    """Whether a file is a pipe or a terminal, whose content is still to come."""
+    try:
+        return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except (AttributeError, OSError, ValueError):  # it is in memory, or packed
+        return False
+
+
+class Prompt:
+    """A file that gives what is there, and not so much as it is asked for, so that nobody waits."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.read = getattr(file, "read1", file.read)
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody can read it any more."""
+        return self._file.closed
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
 
 
 def _ends(data: bytes, quoted: bool) -> int:

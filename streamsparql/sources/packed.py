@@ -1,4 +1,4 @@
-"""Packed files: gzip and Zstandard, unpacked as they are read.
+"""Packed files: gzip and Zstandard, unpacked as they are read, and as they come.
 
 A packed file may break off: its copy was interrupted, its disk was full. What could be unpacked is
 given, then there is an end, and `broken` says why it is none.
@@ -14,6 +14,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from streamsparql.errors import SourceError
+from streamsparql.sources.lines import Prompt
 
 _PART = 1 << 16
 _TOO_SOON = re.compile("too soon|[Tt]runcated")
@@ -71,6 +72,7 @@ class Gzip(Packed):
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
         self._member = zlib.decompressobj(wbits=31)
+        self._read = Prompt(file).read
         self._packed = b""
         self._begun = False
 
@@ -81,7 +83,7 @@ class Gzip(Packed):
                 self._member = zlib.decompressobj(wbits=31)
                 self._begun = False
             if not self._packed:
-                self._packed = self._file.read(_PART)
+                self._packed = self._read(_PART)
             if not self._packed:
                 if self._begun:
                     raise OSError("the compressed data end too soon")
@@ -100,7 +102,7 @@ class Zstandard(Packed):
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
-        self._stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+        self._stream = pa.CompressedInputStream(pa.PythonFile(Prompt(file), mode="r"), "zstd")
 
     def _unpacked(self, most: int) -> bytes:
         found: bytes = self._stream.read(min(most, 1 << 12))

@@ -10,6 +10,7 @@ stand before its graph or after it. Positions count statements, since the parser
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from itertools import islice
 from typing import IO, Any
@@ -20,7 +21,7 @@ from streamsparql.algebra.terms import XSD
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
-from streamsparql.sources.lines import broken
+from streamsparql.sources.lines import Prompt, broken, comes
 from streamsparql.sources.quads import lines_of, split
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import stamp_of
@@ -54,15 +55,21 @@ def _runs(
         ) from error
     form = getattr(pyoxigraph.RdfFormat, SYNTAXES[syntax])
     base = "file:///" if syntax in ("rdf", "owl", "xml", "jsonld") else None
-    statements = pyoxigraph.parse(file, format=form, base_iri=base)
+    live = comes(file)
+    content: Any = Prompt(file) if live else file
+    statements = pyoxigraph.parse(content, format=form, base_iri=base)
     number, ended = 1, False
     wrong: list[tuple[int, Reject]] = []  # since the last statement
     while not ended:
         some: list[Any] = []
         problem: SyntaxError | None = None
         try:
-            some.extend(islice(statements, size))  # keeps what came before an error
-            ended = len(some) < size
+            if live:
+                some.extend(_at_hand(file, statements, size))
+                ended = not some
+            else:
+                some.extend(islice(statements, size))  # keeps what came before an error
+                ended = len(some) < size
         except SyntaxError as error:
             problem = error
         except (OSError, EOFError, ValueError) as error:
@@ -83,6 +90,14 @@ def _runs(
         number = wrong[0][0] if wrong else number
         wrong = [(number, reading.reject(number, f"the file breaks off: {why}", None))]
     yield from wrong
+
+
+def _at_hand(file: IO[bytes], statements: Iterator[Any], most: int) -> Iterator[Any]:
+    """The next statement, and those after it while there is more to read in a pipe."""
+    for statement in islice(statements, most):
+        yield statement
+        if not select.select([file], [], [], 0)[0]:
+            return
 
 
 _GRAPHS_ONLY = frozenset({"ttl", "n3", "rdf", "owl", "xml"})
@@ -112,13 +127,13 @@ def graph_chunks(file: IO[bytes], syntax: str, reading: Reading, size: int) -> I
 
 def trig_chunks(file: IO[bytes], reading: Reading, size: int) -> Iterator[Chunk]:
     """The triples of timestamped graphs, each graph once its stamp is known."""
-    graphs = _Graphs(reading)
+    graphs, live = _Graphs(reading), comes(file)
     for first, found in _runs(file, "trig", reading, size):
         if isinstance(found, Reject):
             graphs.rejects.append(found)
         else:
             graphs.take(first, found)
-        if len(graphs) >= size:
+        if len(graphs) >= size or (live and len(graphs)):
             yield from graphs.chunk().parts(size)
     graphs.end()
     yield from graphs.chunk().parts(size)
