@@ -334,9 +334,19 @@ def _by_name(query: Query, streams: Any) -> dict[str, Any]:
     return {query.streams[0]: streams}
 
 
+def graphs_read(query: Query, graph: Any, graphs: Mapping[str, Any]) -> list[Any]:
+    """The sources of a query's graphs: those that are given, and files that their IRIs name."""
+    named = (_path_of(name) for name in query.graphs if name not in graphs)
+    return [graph, *graphs.values(), *(path for path in named if path.is_file())]
+
+
+def _path_of(name: str) -> Path:
+    return Path(name.removeprefix("file://"))
+
+
 def file_of(name: str) -> Path:
     """The file that an IRI names, for a graph that nobody gave."""
-    path = Path(name.removeprefix("file://"))
+    path = _path_of(name)
     if not path.is_file():
         raise SourceError(f"the query reads the graph <{name}>: give it, or put a file there")
     return path

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from streamsparql.engine import Execution, Given, Reporting, reporting, reports
+from streamsparql.engine import Execution, Given, Reporting, graphs_read, reporting, reports
 from streamsparql.errors import EngineError
 from streamsparql.physical.access import Always
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
@@ -274,7 +274,8 @@ class Result:
         if report is not None or every is not None:
             wanted = reporting(self._query, report, every)
         given = self._given
-        check_target(target, [*given.streams.values(), given.graph, *given.graphs.values()])
+        graphs = graphs_read(self._query, given.graph, given.graphs)
+        check_target(target, [*given.streams.values(), *graphs])
         tables, layout = self._written(wanted, timestamps)
         first = next(tables, None)  # what fails at once leaves an older file alone
         count = 0

@@ -123,6 +123,35 @@ def test_a_file_s_extension_is_its_format(folder):
         assert file.read() == (folder / "out.csv").read_bytes()
 
 
+def test_what_is_read_is_not_written(folder):
+    """Nor is it emptied: not the mapping, not a graph that the query names."""
+    (folder / "map.rq").write_text(
+        "CONSTRUCT { ?s <http://example.org/speed> ?v } { BIND(IRI(?a) AS ?s) BIND(?t AS ?timestamp) }"
+    )
+    (folder / "wind.csv").write_text("a,v,t\nhttp://e/a,1,5\n")
+    (folder / "lab.nt").write_text("<http://e/a> <http://e/in> <http://e/b> .\n")
+    (folder / "lab.rq").write_text(MEAN.replace(FROM, f"FROM <lab.nt>\n{FROM}"))
+    mapped = ("mean.rq", "--stream", "wind.csv", "--map", "map.rq")
+    for arguments, file in (
+        ((*mapped, "--rejects", "map.rq"), "map.rq"),
+        (("lab.rq", "--stream", "wind.nq", "--output", "csv", "-o", "lab.nt"), "lab.nt"),
+        (("lab.rq", "--stream", "wind.nq", "--rejects", "./lab.nt"), "lab.nt"),
+    ):
+        before = (folder / file).read_text()
+        done = run(folder, *arguments)
+        assert (done.returncode, "is read, and cannot be written" in done.stderr) == (1, True)
+        assert (folder / file).read_text() == before
+
+
+def test_rejects_of_an_earlier_run_are_left_alone_by_one_that_fails_at_once(folder):
+    (folder / "rejects.jsonl").write_text("old\n")
+    given = ("mean.rq", "--rejects", "rejects.jsonl", "--stream")
+    assert run(folder, *given, "none.nq").returncode == 1
+    assert (folder / "rejects.jsonl").read_text() == "old\n"
+    assert run(folder, *given, "wind.nq").returncode == 0
+    assert (folder / "rejects.jsonl").read_text() == ""
+
+
 def test_csv_has_values(folder):
     lines = printed(folder, "mean.rq", "--stream", "wind.nq", "--output", "csv")
     assert lines[:2] == ["t,mean,start,end", "http://example.org/a,6,1000,4000"]
@@ -285,7 +314,7 @@ def test_what_is_late_or_bad_is_told(folder):
         (["mean.rq", "--stream", ".", "-o", "wind.nq", "--output", "csv"], 1, "is read"),
         (["mean.rq", "--stream", "wind.nq", "--rejects", "wind.nq"], 1, "is read"),
         (["mean.rq", "--stream", "wind.nq", "-o", "mean.rq", "--output", "csv"], 1, "is read"),
-        (["mean.rq", "--stream", "wind.nq", "-o", "a.csv", "--rejects", "a.csv"], 2, "one file"),
+        (["mean.rq", "--stream", "wind.nq", "-o", "a.csv", "--rejects", "./a.csv"], 2, "one file"),
         (["mean.rq", "--stream", "wind.nq", "-o", "rows.foo"], 2, "is no format"),
         (["mean.rq", "--stream", "wind.nq", "--map", "fast.rq"], 1, "a mapping has no FROM"),
         (["mean.rq", "--stream", "-", "--map", "-"], 2, "read once"),

@@ -89,6 +89,12 @@ def test_what_is_there_is_not_written_over(
         prepare(spark, unordered, tmp_path / "other", max_delay=-1)
 
 
+def test_a_file_is_no_folder_to_prepare_into(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "b.nq").write_text("")
+    with pytest.raises(SourceError, match=r"b\.nq is no folder"):
+        prepare(spark, tmp_path / "b.nq", tmp_path / "b.nq")
+
+
 def test_the_command(spark: SparkSession, unordered: Path, tmp_path: Path) -> None:
     folder = str(tmp_path / "ordered")
     command = [sys.executable, "-m", "streamsparql", "prepare", str(unordered), "-o", folder]

@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         _discard_output()
-        _complain(f"standard output: cannot be written: {error.strerror}")
+        place = "standard output: cannot be written" if error.filename is None else error.filename
+        _complain(f"{place}: {error.strerror}")
         return 1
     except KeyboardInterrupt:
         return 130

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,13 +86,13 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|m|h|d)?")
 def duration(text: str) -> int:
     """The milliseconds of a duration: 500ms, 10s, 1.5m, 1h, 2d; a bare number is milliseconds.
 
-    >>> duration("500ms"), duration("1.5m"), duration("10")
-    (500, 90000, 10)
+    >>> duration("500ms"), duration("1.5m"), duration("16.1s"), duration("10")
+    (500, 90000, 16100, 10)
     """
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: 500ms, 10s, 5m, 1h or 2d")
-    milliseconds = float(found[1]) * _UNITS[found[2] or "ms"]
+    milliseconds = Decimal(found[1]) * _UNITS[found[2] or "ms"]
     if milliseconds > _LONGEST:
         raise argparse.ArgumentTypeError(f"{text!r} is longer than time is here")
     if milliseconds != int(milliseconds):

@@ -16,6 +16,7 @@ from streamsparql.cli.options import (
     compile_options,
     compiled,
     duration,
+    split,
 )
 from streamsparql.cli.summary import Progress, Summary
 from streamsparql.errors import EngineError
@@ -68,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
     options.name = "streamsparql"
     _check(options, query)
     kwargs = given(query, options)
-    _check_files(options, kwargs)
+    _check_files(query, options, kwargs)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
             return _embedded(query, kwargs, options, summary)
@@ -134,15 +135,18 @@ def _embedded(
     return 128 + interrupts.signal if cut_short else 0
 
 
-def _check_files(options: argparse.Namespace, kwargs: dict[str, Any]) -> None:
+def _check_files(query: Query, options: argparse.Namespace, kwargs: dict[str, Any]) -> None:
     """What is written is nothing that is read, and two files are not one."""
+    from streamsparql.engine import graphs_read
     from streamsparql.sinks import check_target
 
-    graphs = [kwargs["graph"], *kwargs["graphs"].values()]
-    read = [options.query, *kwargs["streams"].values(), *graphs]
+    graphs = graphs_read(query, kwargs["graph"], kwargs["graphs"])
+    maps = [(split(text, query.streams) or ("", text))[1] for text in options.map]
+    read = [options.query, *maps, *kwargs["streams"].values(), *graphs]
     for target in (options.file, options.rejects):
         check_target(target, read)
-    if options.rejects is not None and options.rejects == options.file:
+    both = [os.path.realpath(file) for file in (options.file, options.rejects) if file is not None]
+    if len(both) > len(set(both)):
         raise UsageError("-o and --rejects are one file")
 
 
@@ -178,5 +182,8 @@ def _on_spark(
         every=options.every,
         timestamps=options.timestamps,
     )
-    summary.tell_rejects(result.late, rows)
+    if summary.asks and not options.strict:  # telling reads the streams once more
+        summary.tell_rejects(result.late, rows)
+    else:
+        summary.tell_rejects([], rows)
     return 0

@@ -78,13 +78,19 @@ class Summary:
     def __init__(self, file: str | None, quiet: bool) -> None:
         self._name, self._quiet = file, quiet or sys.stderr is None
         self._file: IO[str] | None = None
+        self._noted = False
         self._first: list[Reject] = []
         self._began = monotonic()
 
+    @property
+    def asks(self) -> bool:
+        """Whether anybody wants to know of rejects."""
+        return self._name is not None or not self._quiet
+
     def __enter__(self) -> Self:
         if self._name is not None:
-            try:
-                self._file = open(self._name, "w", encoding="utf-8")
+            try:  # a run that fails at once leaves an older file as it is
+                self._file = open(self._name, "a", encoding="utf-8")
             except OSError as error:
                 raise EngineError(f"cannot write {self._name}: {error.strerror}") from None
         return self
@@ -107,6 +113,9 @@ class Summary:
         if self._file is None:
             return
         try:
+            if not self._noted and self._file.seekable():
+                self._file.truncate(0)
+            self._noted = True
             for reject in rejects:
                 self._file.write(json.dumps(as_json(reject)) + "\n")
             self._file.flush()

@@ -68,6 +68,8 @@ def prepare(
     if max_delay is not None and (type(max_delay) is not int or max_delay < 0):
         raise EngineError(f"max_delay is a number of milliseconds, not {max_delay!r}")
     folder = os.fspath(path)
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise SourceError(f"{folder} is no folder: prepared files are written into one")
     if not overwrite and os.path.exists(folder) and os.listdir(folder):
         raise SourceError(f"{folder}: there is something in it already")
     mapping = sources if isinstance(sources, Mapped) else None
