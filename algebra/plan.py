@@ -18,8 +18,8 @@ tested against.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, ClassVar, NamedTuple
 
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.node import Node
@@ -44,6 +44,12 @@ Events = frozenset[Occurrence]
 
 class Plan(Node):
     """The base of all logical plan nodes."""
+
+    _repr_html_: ClassVar[Callable[[Plan], str]]
+    """How a notebook shows it. This and the next are put here by `streamsparql.plans`."""
+
+    equivalent: ClassVar[Callable[..., Any]]
+    """`equivalent(other, trials=200, seed=0)`: whether another plan means the same."""
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

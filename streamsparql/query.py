@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streamsparql import plans as plans  # so that plans show themselves
 from streamsparql.algebra.inputs import LEAP
 from streamsparql.algebra.plan import Plan
 from streamsparql.errors import EngineError
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from streamsparql.algebra.rewrite import Rewriting
     from streamsparql.analysis import Analysis
     from streamsparql.engine import Given
-    from streamsparql.equivalence import Equivalence
     from streamsparql.live import Live
     from streamsparql.physical.operator import Operator
     from streamsparql.results import Result
@@ -433,31 +433,3 @@ class Query:
         from streamsparql.jupyter.query import shown
 
         return shown(self)
-
-
-def _plan_as_html(plan: Plan) -> str:
-    """How a notebook shows a plan."""
-    from streamsparql.explain.html import fragment
-    from streamsparql.explain.plans import plan_box
-
-    return fragment(plan_box(plan))
-
-
-# The algebra knows nothing of pictures, so a plan learns here how a notebook shows it.
-Plan._repr_html_ = _plan_as_html  # type: ignore[attr-defined]
-
-
-def _equivalent(plan: Plan, other: Plan, trials: int = 200, seed: int = 0) -> Equivalence:
-    """Whether another plan has the same snapshots: a search for data over which they differ.
-
-    >>> one, other = (compile(f"ASK {{ ?x <p> ?y FILTER(?y {op} 5) }}") for op in (">", ">="))
-    >>> bool(one.logical.equivalent(other.logical))
-    False
-    """
-    from streamsparql.equivalence import equivalent
-
-    return equivalent(plan, other, trials, seed)
-
-
-# It knows nothing of random data either.
-Plan.equivalent = _equivalent  # type: ignore[attr-defined]

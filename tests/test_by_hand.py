@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -326,3 +328,14 @@ def test_errors_point_into_the_piece_that_is_wrong() -> None:
     with pytest.raises(QuerySyntaxError) as open_brace:
         match("{ ?x :p ?y")
     assert "SELECT" not in str(open_brace.value)
+
+
+def test_plans_by_hand_show_and_compare_themselves_where_nothing_else_is_loaded() -> None:
+    code = """if True:
+        from streamsparql.by_hand import access
+        one, other = (access("s").window(f"RANGE 10 SLIDE {d}").match("?x <p> ?y").plan for d in (5, 4))
+        assert not one.equivalent(other)
+        assert "<svg" in one._repr_html_()
+        import sys
+        assert not {"numpy", "pyarrow", "streamsparql.query"} & sys.modules.keys()"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,16 @@ def test_the_contract_is_kept(installed: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_no_part_of_the_package_is_forgotten() -> None:
+    """Who may import pyspark is said of each."""
+    config = ConfigParser(interpolation=None)
+    config.read(ROOT / "setup.cfg")
+    said = config["importlinter:contract:spark"]["source_modules"].split()
+    parts = {path.stem for path in (ROOT / "streamsparql").iterdir() if path.suffix in ("", ".py")}
+    known = {name.removeprefix("streamsparql.") for name in said} | {"spark", "errors"}
+    assert {part for part in parts if not part.startswith("_")} == known
+
+
 @pytest.mark.parametrize(
     ("file", "line"),
     [
@@ -53,6 +64,9 @@ def test_the_contract_is_kept(installed: Path) -> None:
         ("physical/__init__.py", "import streamsparql.translator.parse"),
         ("translator/parse.py", "import streamsparql.physical"),
         ("translator/text.py", "import rdflib"),
+        ("sinks/__init__.py", "import pyspark"),
+        ("equivalence/draws.py", "import streamsparql.physical.batch"),
+        ("sources/__init__.py", "import streamsparql.cli.options"),
     ],
 )
 def test_a_violation_is_noticed(installed: Path, file: str, line: str) -> None:

@@ -26,10 +26,10 @@ from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.explain.highlight import highlighted
 from streamsparql.explain.measure import cells, in_picture
 from streamsparql.explain.themes import themed
+from streamsparql.explain.ticks import Clock
 from streamsparql.jupyter.canvas import Canvas
 from streamsparql.jupyter.moving import stands
 from streamsparql.jupyter.picture import Picture
-from streamsparql.jupyter.ticks import Clock
 from streamsparql.translator import lalr
 from streamsparql.translator.parse import parse
 

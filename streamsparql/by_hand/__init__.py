@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from streamsparql import plans as plans  # so that plans show themselves
 from streamsparql.algebra import event, join, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.filter import AntiJoin, SemiJoin

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 from streamsparql.cli.data import MASTER
 from streamsparql.cli.options import Commands, duration
 from streamsparql.cli.summary import Summary
-from streamsparql.errors import EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,19 +45,14 @@ def _prepare(options: argparse.Namespace) -> int:
 @contextmanager
 def session(master: str | None) -> Iterator[SparkSession]:
     """A session that ends with the command; what Spark raises in it becomes an error of ours."""
+    from streamsparql.spark.failures import in_a_line
     from streamsparql.spark.sessions import session
 
     spark = session(master)
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     interrupted = False
     try:
-        yield spark
-    except PySparkException as error:
-        raise EngineError(f"Spark: {told(str(error))}") from error
-    except Py4JError as error:
-        raise EngineError(f"Spark's Java process does not answer: {told(str(error))}") from error
+        with in_a_line():
+            yield spark
     except KeyboardInterrupt:
         interrupted = True  # the Java process ends with this one
         raise
@@ -67,19 +60,3 @@ def session(master: str | None) -> Iterator[SparkSession]:
         if not interrupted:
             with suppress(Exception):
                 spark.stop()
-
-
-def told(message: str) -> str:
-    """What an error of Spark says, without the stack of the worker that raised it.
-
-    >>> told('It failed.\\nTraceback (most recent call last):\\n  File "a", line 1\\nKeyError: 1')
-    'KeyError: 1'
-    >>> told("[PATH_NOT_FOUND] no such path. SQLSTATE: 42K03")
-    '[PATH_NOT_FOUND] no such path. SQLSTATE: 42K03'
-    """
-    lines = [line for line in message.splitlines() if line.strip()]
-    frames = [n for n, line in enumerate(lines) if line.startswith("  File ")]
-    if frames:
-        below = dropwhile(lambda line: line.startswith("  "), lines[frames[-1] :])
-        return "\n".join(below).removeprefix("streamsparql.errors.")
-    return lines[0] if lines else "an error that says nothing"

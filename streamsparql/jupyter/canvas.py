@@ -13,8 +13,8 @@ from itertools import pairwise
 from streamsparql.explain.measure import cells, in_picture
 from streamsparql.explain.palette import FAINT, INK, LINE, MONO, PAPER, SANS
 from streamsparql.explain.themes import themed
+from streamsparql.explain.ticks import Clock
 from streamsparql.jupyter.picture import Picture
-from streamsparql.jupyter.ticks import Clock
 
 SERIES = (
     ("#2f6fb5", "#6fb1f5"),

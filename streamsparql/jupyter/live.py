@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.explain.numbers import count
+from streamsparql.explain.ticks import Clock
 from streamsparql.jupyter.table import table
-from streamsparql.jupyter.ticks import Clock
 
 if TYPE_CHECKING:
     from streamsparql.live import Stats

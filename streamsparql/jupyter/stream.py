@@ -21,13 +21,13 @@ from streamsparql.algebra.window import ElementWindow, TimeWindow, Window
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.explain.box import isolated, visible
 from streamsparql.explain.measure import cells
+from streamsparql.explain.ticks import Clock
 from streamsparql.explain.titles import title
 from streamsparql.explain.words import with_prefixes
 from streamsparql.jupyter.canvas import CELL, SERIES, Canvas, fitted
 from streamsparql.jupyter.columns import columns, shared
 from streamsparql.jupyter.moving import positions
 from streamsparql.jupyter.picture import Picture
-from streamsparql.jupyter.ticks import Clock
 from streamsparql.query import Query
 from streamsparql.sources.chunk import Reject
 from streamsparql.translator.text import Writer

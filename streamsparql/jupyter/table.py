@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from streamsparql.explain.palette import MONO, SANS
+from streamsparql.explain.ticks import Clock
 from streamsparql.jupyter.solutions import Cell, Solutions
-from streamsparql.jupyter.ticks import Clock
 
 ROOM = 60
 """The characters of a cell; what is longer shows where the pointer rests."""

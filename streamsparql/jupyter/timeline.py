@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.errors import EngineError
 from streamsparql.explain.measure import cells
+from streamsparql.explain.ticks import Clock
 from streamsparql.jupyter.canvas import CELL, SERIES, Canvas, fitted
 from streamsparql.jupyter.columns import GAP, columns, shared
 from streamsparql.jupyter.picture import Picture
 from streamsparql.jupyter.solutions import Cell, Solution, Solutions
-from streamsparql.jupyter.ticks import Clock
 
 WIDTH = 880.0
 LIMIT = 40

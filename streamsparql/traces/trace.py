@@ -13,7 +13,7 @@ from streamsparql.algebra.streams import Element, Snapshot
 from streamsparql.errors import EngineError
 from streamsparql.explain.box import Box
 from streamsparql.explain.physical import operator_box
-from streamsparql.jupyter.ticks import Clock
+from streamsparql.explain.ticks import Clock
 from streamsparql.physical.elements import READY
 from streamsparql.physical.join import HEAP
 from streamsparql.physical.operator import INFINITY, Operator

@@ -1,0 +1,40 @@
+"""What users can do with plans that the algebra itself knows nothing of: look at one, compare two.
+
+The algebra imports neither pictures nor random data, so its plans learn both here. Whatever hands
+plans to users imports this module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamsparql.algebra.plan import Plan
+
+if TYPE_CHECKING:
+    from streamsparql.equivalence import Equivalence
+
+
+def _as_html(plan: Plan) -> str:
+    """How a notebook shows a plan."""
+    from streamsparql.explain.html import fragment
+    from streamsparql.explain.plans import plan_box
+
+    return fragment(plan_box(plan))
+
+
+def _equivalent(plan: Plan, other: Plan, trials: int = 200, seed: int = 0) -> Equivalence:
+    """Whether another plan has the same snapshots: a search for data over which they differ.
+
+    >>> import streamsparql
+    >>> one, other = (
+    ...     streamsparql.compile(f"ASK {{ ?x <p> ?y FILTER(?y {op} 5) }}") for op in (">", ">="))
+    >>> bool(one.logical.equivalent(other.logical))
+    False
+    """
+    from streamsparql.equivalence import equivalent
+
+    return equivalent(plan, other, trials, seed)
+
+
+Plan._repr_html_ = _as_html
+Plan.equivalent = _equivalent
