@@ -219,6 +219,16 @@ class Live:
         )
         return Stats(self._items, len(self.late), self._watermark, len(self._run.terms), operators)
 
+    def __str__(self) -> str:
+        from streamsparql.jupyter.live import as_text
+
+        return as_text(self.stats(), self._closed)
+
+    def __repr__(self) -> str:
+        from streamsparql.jupyter.live import facts
+
+        return f"<Live: {facts(self.stats(), self._closed)}>"
+
     def _repr_html_(self) -> str:
         """How a notebook shows the open query: how far it is, and what it holds."""
         from streamsparql.jupyter.live import shown

@@ -22,6 +22,21 @@ def _as_html(plan: Plan) -> str:
     return fragment(plan_box(plan))
 
 
+def _as_text(plan: Plan) -> str:
+    """How a plan prints: as a tree.
+
+    >>> import streamsparql
+    >>> print(streamsparql.compile("ASK { ?x <p> ?y }").logical)
+    Ask
+    TriplePatternMatching  ?x <p> ?y
+    AccessGraph  default graph
+    """
+    from streamsparql.explain.plans import plan_box
+    from streamsparql.explain.text import Ink, tree
+
+    return "\n".join(tree(plan_box(plan), Ink(False), 100))
+
+
 def _equivalent(plan: Plan, other: Plan, trials: int = 200, seed: int = 0) -> Equivalence:
     """Whether another plan has the same snapshots: a search for data over which they differ.
 
@@ -37,4 +52,5 @@ def _equivalent(plan: Plan, other: Plan, trials: int = 200, seed: int = 0) -> Eq
 
 
 Plan._repr_html_ = _as_html
+Plan.__str__ = _as_text  # type: ignore[assignment]
 Plan.equivalent = _equivalent

@@ -428,6 +428,13 @@ class Query:
 
         return explain(self, stage, format, run=None if run is None else run.described())
 
+    def __str__(self) -> str:
+        return f"{self.text.strip()}\n\n{self.explain('logical')}"
+
+    def __repr__(self) -> str:
+        streams = "".join(f" <{name}>" for name in self.streams)
+        return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
+
     def _repr_html_(self) -> str:
         """How a notebook shows the query: its text, and beside it its logical plan."""
         from streamsparql.jupyter.query import shown

@@ -375,6 +375,15 @@ class Result:
 
         return timeline_of(self, limit, report, every, timestamps)
 
+    def __str__(self) -> str:
+        from streamsparql.jupyter.result import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        columns = " ".join(self._shape.names)
+        return f"<Result: {columns}, {'' if self._started else 'not '}computed>"
+
     def _repr_html_(self) -> str:
         """How a notebook shows the result: its first rows, and its timeline."""
         from streamsparql.jupyter.result import shown

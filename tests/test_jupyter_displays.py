@@ -229,6 +229,29 @@ def test_reports_that_are_too_many_are_counted() -> None:
     assert "reports, too close to each other" in picture.note
 
 
+def test_what_is_shown_is_printed_too() -> None:
+    query = streamsparql.compile(VALUES)
+    assert str(query).startswith(f"{VALUES}\n\nProjection  ?x ?v\n")
+    assert repr(query) == "<Query: select, read as streaming, over <s>>"
+    assert str(query.logical).startswith("Projection  ?x ?v\n")
+    result = query.run(items(2))
+    assert repr(result) == "<Result: x v, not computed>"
+    assert str(result).splitlines() == [
+        "start  end  ?x   ?v",
+        "    0  100  :T0   0",
+        "    7  100  :T3   7",
+    ]
+    assert str(query.run(items(300))).splitlines()[-1] == "and 280 more"
+    assert "not computed yet" in str(query.run(iter(items(2))))
+    live = query.open()
+    live.push_many("s", items(3))
+    live.close()
+    lines = str(live).splitlines()
+    assert lines[0].split() == ["operator", "rows", "in", "rows", "out", "state"]
+    assert lines[-2].split() == ["StreamAccess", "<s>", "0", "3", "0"]
+    assert repr(live) == f"<Live: {lines[-1]}>"
+
+
 def test_looking_does_not_use_up_a_source() -> None:
     query = streamsparql.compile(VALUES)
     result = query.run(iter(items(5)))

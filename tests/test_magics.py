@@ -104,6 +104,21 @@ def test_files_stand_for_streams_too(notebook: Notebook, tmp_path: Any) -> None:
     assert len(list(notebook["filed_result"])) == 1
 
 
+def test_mappings_are_variables_attributes_or_files(
+    notebook: Notebook, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("a,t\nb,2\n")
+    mapping = "CONSTRUCT { ?s <p> ?a } { BIND(IRI(CONCAT('urn:', ?a)) AS ?s) }"
+    (tmp_path / "maps.wind.rq").write_text(mapping)
+    notebook["one"], notebook["maps"] = mapping, SimpleNamespace(wind=mapping)
+    for word in ("one", "maps.wind", "maps.wind.rq"):
+        done = notebook.run(f"%%streamsparql m --streams table.csv --map {word}\n{QUERY}")
+        assert done.error is None
+        assert [str(row["x"]) for row in notebook["m_result"]] == ["urn:b"]
+        assert "<urn:b>" in done.shown[1]["text/plain"]
+
+
 def test_a_source_that_is_read_once_is_read(notebook: Notebook) -> None:
     notebook["once"] = iter(ITEMS)
     done = notebook.run(f"%%streamsparql read --streams once\n{QUERY}")
@@ -145,11 +160,19 @@ WRONG = {
     "%explain wind": ["no query or plan, but list"],
     "%explain SELECT ?x { ?x ?p ?o } --strict": ["--strict goes with --analyze"],
     "%explain ASK {": ["QuerySyntaxError"],
+    "%explain found --dialect cqels": ["--dialect is about a text"],
+    "%explain plan --origin 3": ["--origin is about a text"],
+    "%%explain --stage logical extra\nASK {}": ["what is 'extra'?"],
+    f"%%streamsparql --streams wind --map five\n{QUERY}": ["--map five", "not int"],
+    f"%%streamsparql --streams wind --map maps.none\n{QUERY}": ["maps has no none"],
+    f"%%streamsparql --streams five\n{QUERY}": ["SourceError", "int is no source"],
 }
 
 
 @pytest.mark.parametrize("cell", WRONG)
 def test_errors_are_told_as_the_command_line_tells_them(notebook: Notebook, cell: str) -> None:
+    notebook["found"] = query = streamsparql.compile(QUERY)
+    notebook["plan"], notebook["five"], notebook["maps"] = query.logical, 5, SimpleNamespace(a="")
     done = notebook.run(cell)
     assert isinstance(done.error, streamsparql.StreamSparqlError)  # "run all" ends here
     for part in WRONG[cell]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.explain.measure import cells
 from streamsparql.explain.numbers import count
 from streamsparql.explain.ticks import Clock
 from streamsparql.jupyter.table import table
@@ -13,14 +14,34 @@ if TYPE_CHECKING:
     from streamsparql.live import Stats
 
 
+HEADS = ("operator", "", "rows in", "rows out", "state")
+_RIGHT = (False, False, True, True, True)
+
+
 def shown(stats: Stats, closed: bool) -> str:
     """How far the query is, and what each operator did and holds."""
-    rows = [
-        [each.operator, each.facts, count(each.rows_in), count(each.rows_out), count(each.state)]
+    return table(HEADS, _rows(stats), _RIGHT, facts(stats, closed))
+
+
+def as_text(stats: Stats, closed: bool) -> str:
+    """The same for a terminal."""
+    rows = [HEADS, *_rows(stats)]
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            " " * (width - cells(text)) + text if right else text + " " * (width - cells(text))
+            for text, width, right in zip(row, widths, _RIGHT, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*lines, facts(stats, closed)])
+
+
+def _rows(stats: Stats) -> list[tuple[str, ...]]:
+    return [
+        (each.operator, each.facts, count(each.rows_in), count(each.rows_out), count(each.state))
         for each in reversed(stats.operators)
     ]
-    heads = ["operator", "", "rows in", "rows out", "state"]
-    return table(heads, rows, [False, False, True, True, True], facts(stats, closed))
 
 
 def facts(stats: Stats, closed: bool) -> str:

@@ -26,7 +26,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.cli.data import data_options
-from streamsparql.cli.options import UsageError, compile_options, duration, sources, split
+from streamsparql.cli.options import (
+    UsageError,
+    compile_options,
+    duration,
+    sources,
+    split,
+    text_of,
+)
 from streamsparql.cli.queries import FORMATS, REPORTS, STAGES
 from streamsparql.errors import StreamSparqlError
 
@@ -151,6 +158,14 @@ def _about_data(options: argparse.Namespace) -> list[str]:
     ]
 
 
+def _about_reading(options: argparse.Namespace) -> list[str]:
+    """The options about how a text is read that are given, by their names."""
+    parser = _parser("")
+    compile_options(parser)
+    defaults = vars(parser.parse_args([]))
+    return [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
+
+
 def _plain_data() -> argparse.Namespace:
     parser = _parser("")
     _data(parser)
@@ -195,8 +210,12 @@ class Magics:
         """Shows the stages of a query, or what a run of it measured."""
         target, rest = self._target(line, cell)
         options = _parsed(_explain_parser(), rest)
+        if options.query is not None:
+            raise UsageError(f"what is {options.query!r}? The query is there already")
         if isinstance(target, str):
             target = self._compiled(target, options)
+        elif given := _about_reading(options):
+            raise UsageError(f"{given[0]} is about a text, and this is compiled already")
         if not options.analyze and (given := _about_data(options)):
             raise UsageError(f"{given[0]} goes with --analyze, which runs the query")
         if isinstance(target, Plan):
@@ -236,7 +255,9 @@ class Magics:
         else:
             if not result._replayable:  # a look would use a source up; who says run, wants that
                 result.to_arrow()
-            self._show(result._repr_html_(), repr(result))
+            from streamsparql.jupyter.result import computed
+
+            self._show(computed(result), str(result))
 
     def _show_plan(self, plan: Plan, options: argparse.Namespace) -> None:
         if options.stage or options.analyze:
@@ -372,8 +393,11 @@ class Magics:
         for text in options.map:
             name, word = split(text, query.streams) or (None, text)
             mapping = self._value(word)
-            if word not in self.names:
-                mapping = Path(word).read_text("utf-8")
+            if not isinstance(mapping, str | Path):
+                kind = type(mapping).__name__
+                raise UsageError(f"--map {word}: a mapping is a text or a file, not {kind}")
+            if isinstance(mapping, Path):
+                mapping = text_of(str(mapping))
             for stream, source in streams.items():
                 if name in (None, stream):
                     streams[stream] = mapped(source, mapping)
@@ -382,15 +406,18 @@ class Magics:
     def _value(self, word: str, files: bool = True) -> Any:
         """The variable of that name, or an attribute of one; else a file."""
         first, *rest = word.split(".")
+        there = files and Path(word).exists()
         if first in self.names:
             value = self.names[first]
             for attribute in rest:
                 if not hasattr(value, attribute):
+                    if there:
+                        return Path(word)
                     raise UsageError(f"{word}: {first} has no {attribute}")
                 value = getattr(value, attribute)
             return value
-        if files and Path(word).exists():
-            return word
+        if there:
+            return Path(word)
         known = [name for name in self.names if not name.startswith("_")]
         close = difflib.get_close_matches(word, known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""

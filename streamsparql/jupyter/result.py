@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from io import StringIO
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from streamsparql.engine import reporting
 from streamsparql.errors import StreamSparqlError
@@ -13,12 +16,16 @@ from streamsparql.jupyter.picture import Picture
 from streamsparql.jupyter.solutions import Solutions, cells_of, solutions
 from streamsparql.jupyter.table import first_rows
 from streamsparql.jupyter.timeline import Report, span, timeline
+from streamsparql.replay import layout_of
+from streamsparql.sinks import open_sink
 
 if TYPE_CHECKING:
     from streamsparql.results import Result
 
 PEEK = 1000
 """So many rows are computed for a look, if the result was not computed before."""
+
+_ROWS = 20
 
 _UNKNOWN = (
     "A result whose rows are not computed yet: that would use up a source which can be read once,"
@@ -27,17 +34,40 @@ _UNKNOWN = (
 
 
 def shown(result: Result) -> str:
-    """The table of the first rows, and the timeline."""
+    """The table of the first rows, and the timeline; or what is wrong with a source."""
     try:
-        found = _solutions(result, PEEK)
+        return computed(result)
     except StreamSparqlError as error:
         return f"<pre>{escape(str(error))}</pre>"
+
+
+def computed(result: Result) -> str:
+    """The table of the first rows, and the timeline."""
+    found = _solutions(result, PEEK)
     if found is None:
         return f"<p>{escape(_UNKNOWN)}</p>"
     if not found.rows:
         return first_rows(found)
     picture = timeline(found, instants=_instants(result, found))
     return f"{first_rows(found)}\n{picture.html}"
+
+
+def as_text(result: Result) -> str:
+    """The first rows, as the command line shows them."""
+    first = result._first(PEEK)
+    if first is None:
+        return _UNKNOWN
+    tables, more = first
+    rows = pa.concat_tables(tables)
+    text = StringIO()
+    with open_sink(text, "table", layout_of(result._query, result._shape, False)) as sink:
+        sink.write(rows.slice(0, _ROWS))
+    lines = text.getvalue().splitlines()
+    if more:
+        lines.append(f"the first {min(len(rows), _ROWS)} of more than {PEEK:,} rows")
+    elif len(rows) > _ROWS:
+        lines.append(f"and {len(rows) - _ROWS:,} more")
+    return "\n".join(lines)
 
 
 def timeline_of(
