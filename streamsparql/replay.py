@@ -114,8 +114,9 @@ class Replay:
             except Stopped:
                 break
             if not self._stopping:
-                yield self._round(ready, batches, watermark)
+                rows = self._round(ready, batches, watermark)
                 self.watermark = watermark
+                yield rows
         if self._stopping and self.watermark < INFINITY:
             yield self._cut_short(ready)
 

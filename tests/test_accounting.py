@@ -183,6 +183,7 @@ def test_what_comes_in_is_used_or_late_or_rejected(kind, entries, size, delay, d
         came += chunk.items
         tally = sorter.tally
         assert tally.items == tally.used + tally.late + tally.rejected
+        assert 0 <= tally.unmatched <= tally.used
         assert came - tally.items in range(2)  # one may be held aside, for the next to decide
         rejects += sorter.drain() if drained else []
     sorter.advance(INFINITY)

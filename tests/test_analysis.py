@@ -110,8 +110,8 @@ def test_every_item_is_accounted_for() -> None:
         measured(streams=items, strict=True)
 
 
-def test_state_is_what_is_held_after_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Item by item: a distinct row is held while it holds; nothing more than two at once."""
+def test_state_is_what_is_held_after_a_step() -> None:
+    """Item by item a row is held while it holds, here and in the result; of all at once the last."""
     text = "SELECT DISTINCT ?y FROM STREAM <http://e/s> WINDOW RANGE 10 MS FIXED { ?x ?p ?y }"
     items = [(A, P, B, t) for t in (1, 2, 12, 13)] + [(A, P, C, 14), (A, P, C, 35)]
     query = streamsparql.compile(text)
@@ -121,8 +121,7 @@ def test_state_is_what_is_held_after_a_step(monkeypatch: pytest.MonkeyPatch) -> 
         live.push("http://e/s", triple, t)
         most = max(most, live.stats().state)
     at_once = query.analyze(items)
-    assert at_once.state <= most
-    assert most > 0
+    assert (at_once.state, most) == (2, 4)
     assert max(o.state for o in at_once.operators) <= at_once.state
     assert sum(o.state for o in at_once.operators) >= at_once.state
 
@@ -174,11 +173,12 @@ def test_any_run_can_be_measured(text: str, over: Data) -> None:
 
 
 def test_times_are_parts_of_the_whole() -> None:
-    times = measured().times
+    found = measured()
+    times = found.times
     parts = times.preparing + times.reading + times.computing + times.writing
     assert parts == pytest.approx(times.total)
-    assert sum(o.seconds for o in measured().operators) <= times.total * 100
-    assert measured().rate > 0
+    assert 0 < sum(o.seconds for o in found.operators) <= times.computing
+    assert found.rate > 0
 
 
 def test_a_run_can_be_ended_early() -> None:
@@ -303,7 +303,7 @@ def test_pictures_are_well_formed_and_have_the_numbers(format_: str) -> None:
 def test_mermaid_and_graphviz_have_the_numbers() -> None:
     found = measured()
     assert "1 + 2 → 3 rows" in found.explain("dot")
-    assert "1 + 2 #8594; 3 rows" in found.explain("mermaid") or "→" in found.explain("mermaid")
+    assert "1 + 2 #8594; 3 rows" in found.explain("mermaid")
 
 
 def test_an_analysis_is_a_value() -> None:
@@ -445,7 +445,7 @@ def test_spark_itself(spark: Any, tmp_path: Path) -> None:
     assert found.rows == query.analyze(file).rows
     assert len(found.slabs) == 3
     assert [stage.name for stage in found.stages] == ["look", "slabs", "merge"]
-    assert all(stage.seconds >= 0 for stage in found.stages)
+    assert sum(stage.seconds for stage in found.stages) > 0
     lawful(found)
 
 

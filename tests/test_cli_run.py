@@ -457,12 +457,14 @@ def live(folder: Path, *arguments: str) -> Iterator[Any]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_gives_out_what_is_known_and_says_how_far_that_is(folder, number):
     """What was cut short is the same as what a run until then gives."""
-    items = "".join(quad("a", t // 100, 100 * t) for t in range(1_000))
+    items = "".join(quad("a", t * t, 100 * t) for t in range(1_000))  # each is another mean
     with live(folder, "--output", "csv") as running:
         running.stdin.write(items)
         running.stdin.flush()
-        lines = [running.stdout.readline(), running.stdout.readline()]
-        time.sleep(0.2)
+        lines = []
+        while not lines or not lines[-1].endswith(",99700\n"):  # known when the last item has come
+            lines.append(running.stdout.readline())
+            assert lines[-1]
         running.send_signal(number)
         assert running.wait(30) == 128 + number
         said = running.stderr.read()
@@ -475,20 +477,34 @@ def test_an_interrupt_gives_out_what_is_known_and_says_how_far_that_is(folder, n
     assert sorted(map(str.rstrip, lines)) == sorted(printed(folder, *given))
 
 
+def test_where_the_horizon_ends_nobody_waits_for_more(folder):
+    given = ("--output", "csv", "--until", "5000")
+    for report in ((), ("--every", "2s")):
+        with live(folder, *given, *report) as running:
+            running.stdin.write("".join(quad(*item) for item in ITEMS))
+            running.stdin.flush()
+            assert running.wait(30) == 0  # standard input is still open
+            lines = running.stdout.read().splitlines()
+            assert re.match("3 items: 3 used", running.stderr.read())
+        assert lines == printed(folder, "mean.rq", "--stream", "wind.nq", *given, *report)
+        assert len(lines) == 3
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 def test_an_interrupt_before_anything_came_has_nothing_to_give(folder, monkeypatch, capsys):
     reader, writer = os.pipe()
     before = signal.getsignal(signal.SIGINT)
 
     def interrupt() -> None:
-        while signal.getsignal(signal.SIGINT) is before:
+        deadline = time.monotonic() + 30
+        while signal.getsignal(signal.SIGINT) is before and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.2)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     with os.fdopen(writer, "w"), os.fdopen(reader) as standard_input:
         monkeypatch.setattr(sys, "stdin", standard_input)
-        thread = threading.Thread(target=interrupt)
+        thread = threading.Thread(target=interrupt, daemon=True)
         thread.start()
         assert main(["run", str(folder / "mean.rq"), "--stream", "-"]) == 130
         thread.join()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,10 +18,11 @@ from hypothesis import strategies as st
 from sources import ITEMS
 
 import streamsparql
+from streamsparql.algebra.terms import IRI
 from streamsparql.errors import SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
-from streamsparql.sources import mapped, read_graph, read_stream
+from streamsparql.sources import Tally, Wanted, mapped, read_graph, read_stream
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import LEAP, Sorter
 from streamsparql.sources.folders import files_in, files_of, merged
@@ -288,3 +290,30 @@ def test_a_pipe_is_no_file_among_others(tmp_path: Path) -> None:
     for source in (tmp_path, [tmp_path / "b.nq", tmp_path / "a.nq"]):
         with pytest.raises(SourceError, match=r"a\.nq can be read once.*: give it alone"):
             list(read_stream(source, "<s>", TermDictionary()))
+
+
+KINDS = st.sampled_from(["<a> <p> <b>", "<a> <q> <b>", '"a" <p> <b>', "rubbish"])
+LINES = st.lists(st.tuples(KINDS, st.integers(0, 30)), max_size=12)
+
+
+@given(st.lists(LINES, min_size=2, max_size=3), st.integers(1, 9))
+def test_what_is_rejected_is_told_where_it_came(files: list[Any], size: int) -> None:
+    """So what became of the items is right at any time, and not in the end only."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for k, lines in enumerate(files):
+            stamped = (kind if kind == "rubbish" else f"{kind} <t/{t}>" for kind, t in lines)
+            text = "".join(f"{line} .\n" for line in stamped)
+            (folder / f"{k}.nq").write_text(text)
+        terms = TermDictionary()
+        wanted = Wanted(frozenset([terms.id_of(IRI("p"))]))
+        sorter = Sorter("s", max_delay=INFINITY // 4)
+        for chunk in read_stream(folder, "<s>", terms, wanted=wanted, chunk=size):
+            sorter.push(chunk)
+            assert 0 <= sorter.tally.unmatched <= sorter.tally.used
+        sorter.advance(INFINITY)
+        kinds = [kind for lines in files for kind, _ in lines]
+        used = sum(kind.startswith("<") for kind in kinds)
+        other = sum("<q>" in kind for kind in kinds)
+        assert sorter.tally == Tally(len(kinds), used, 0, len(kinds) - used, other)
+        assert len({(r.source, r.position) for r in sorter.rejects}) == len(kinds) - used

@@ -560,6 +560,8 @@ def test_show_says_what_it_wants() -> None:
     with pytest.raises(EngineError, match="the query reads <s>, <t>"):
         streamsparql.show(items(3), query)
     assert "UnboundedWindow" in str(streamsparql.show(items(3), query, stream="t"))
+    with pytest.raises(EngineError, match="does not read the stream <u>"):
+        streamsparql.show(items(3), query, stream="u")
     assert "NowWindow" not in str(streamsparql.show(items(3), query, stream="t"))
     with pytest.raises(EngineError, match="windows are those of a query"):
         streamsparql.show(items(3), 5)

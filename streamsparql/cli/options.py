@@ -15,6 +15,9 @@ from streamsparql.errors import SourceError, StreamSparqlError
 if TYPE_CHECKING:
     from streamsparql.query import Query
 
+REPORTS = ("rstream", "istream", "dstream")
+MEASURED = ("all", "physical", "spark")
+"""The stages that a run measures."""
 DIALECTS = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
 
 Commands = argparse._SubParsersAction  # the type that add_subparsers gives has no other name

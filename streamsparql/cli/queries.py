@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from streamsparql.cli.data import TIMES, check_data, data_options, engine, given
 from streamsparql.cli.options import (
+    MEASURED,
+    REPORTS,
     Commands,
     Help,
     UsageError,
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 STAGES = ("all", "syntax", "logical", "optimized", "physical", "spark")
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
-REPORTS = ("rstream", "istream", "dstream")
-_MEASURED = ("all", "physical", "spark")
 _EXAMPLES = f"""\
 {TIMES}
 examples:
@@ -100,7 +100,7 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
 
 def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> None:
     """What goes with what; `unused` are the options that must be left as they are by default."""
-    if options.analyze and options.stage not in _MEASURED:
+    if options.analyze and options.stage not in MEASURED:
         raise UsageError(
             f"--analyze measures what runs, which is the physical plan: --stage {options.stage}"
             " shows what it was made of; leave out the one or the other"

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from streamsparql.cli.data import TIMES, check_data, data_options, engine, given
 from streamsparql.cli.interrupts import Interrupts, Waiting
 from streamsparql.cli.options import (
+    REPORTS,
     Commands,
     Help,
     UsageError,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("table", "csv", "jsonl", "nq", "parquet")
 STYLES = ("ms", "iso", "local")
-REPORTS = ("rstream", "istream", "dstream")
 EXAMPLES = f"""\
 {TIMES}
 examples:
@@ -127,6 +127,8 @@ def _embedded(
                     sink.flush()
                 summary.take(replay)
                 progress.show(replay)
+                if waiting and options.end is not None and replay.watermark >= options.end:
+                    break  # what comes after the horizon may never end
                 table = next(tables, None)
             progress.clear()
     summary.take(replay)

@@ -19,9 +19,6 @@ from streamsparql.explain.words import duration
 if TYPE_CHECKING:
     from streamsparql.analysis import Analysis
 
-MEASURED = ("all", "physical", "spark")
-"""The stages that a run measures."""
-
 
 def explained(
     analysis: Analysis,

@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from streamsparql.algebra.plan import Plan
 from streamsparql.cli.data import data_options
 from streamsparql.cli.options import (
+    MEASURED,
+    REPORTS,
     UsageError,
     compile_options,
     duration,
@@ -34,14 +36,12 @@ from streamsparql.cli.options import (
     split,
     text_of,
 )
-from streamsparql.cli.queries import FORMATS, REPORTS, STAGES
+from streamsparql.cli.queries import FORMATS, STAGES
 from streamsparql.errors import StreamSparqlError
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
     from streamsparql.results import Result
-
-_MEASURED = ("all", "physical", "spark")
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -295,7 +295,7 @@ class Magics:
 
     def _analyze(self, query: Query, options: argparse.Namespace) -> None:
         stage = options.stage or "all"
-        if stage not in _MEASURED:
+        if stage not in MEASURED:
             raise UsageError(f"--analyze measures what runs: --stage {stage} shows what it is of")
         kwargs = self._given(query, options)
         analysis = query.analyze(**kwargs, report=options.report, every=options.every)

@@ -189,6 +189,8 @@ def _windows(given: Any, stream: str | None) -> Iterator[Window]:
         if len(given.streams) > 1 and stream is None:
             names = ", ".join(f"<{name}>" for name in given.streams)
             raise EngineError(f"say with stream=... which one it is: the query reads {names}")
+        if stream is not None and stream not in given.streams:
+            raise EngineError(f"the query does not read the stream <{stream}>")
         given = given.logical
     given = getattr(given, "plan", given)
     if not isinstance(given, Plan):

@@ -155,6 +155,7 @@ class Chunk:
     """Of several origins that of each of the `stamps`."""
     held: Callable[[], Iterable[IntArray]] | None = None
     """The ids that the source holds beside it, for chunks that come after this one."""
+    _places: list[tuple[int, bool]] | None = None
 
     def reject(self, k: int, reason: str, name: str) -> Reject:
         """What is said of the item at a place of `stamps`; `name` is for what has no origin."""
@@ -171,33 +172,50 @@ class Chunk:
             yield self
             return
         for at in range(0, count, size):
-            found = self.part(at, min(at + size, count), not at)
+            found = self.part(at, min(at + size, count))
             found.held = None if at + size >= count else lambda: (self.s, self.p, self.o)
             yield found
 
-    def part(self, first: int, after: int, rejects: bool = False) -> Chunk:
-        """The items at some places of `stamps`; the rejects go with one part."""
+    def part(self, first: int, after: int) -> Chunk:
+        """The items at some places of `stamps`, with the rejects that came among them."""
         if self.kept is None:
             low, high, kept = first, after, None
         else:
             low, high = np.searchsorted(self.kept, [first, after]).tolist()
             kept = self.kept[low:high] - first
         rows, cut = slice(low, high), slice(first, after)
-        found = self.rejects if rejects else []
+        if self._places is None:
+            self._places = self._places_of_rejects()
+        places = self._places
+        here = [k for k, (place, _) in enumerate(places) if first <= place < after]
+        untimed = sum(not places[k][1] for k in here)
         return Chunk(
             *(self.s[rows], self.p[rows], self.o[rows]),
             None if self.since is None else self.since[rows],
             *(self.stamps[cut], kept, self.positions[cut]),
-            after - first + self._untimed(rejects),
-            found,
+            after - first + untimed,
+            [self.rejects[k] for k in here],
             lambda k: self.original(first + k),
             self.origins,
             None if self.which is None else self.which[cut],
         )
 
-    def _untimed(self, rejects: bool) -> int:
-        """How many items have no stamp: rejects, all of them but those that tell the time."""
-        return self.items - len(self.stamps) if rejects else 0
+    def _places_of_rejects(self) -> list[tuple[int, bool]]:
+        """Of each reject the place in `stamps` at or after which it came, and whether it tells the
+        time, so that there is a stamp of it.
+        """  # fmt: skip
+        found = []
+        every = np.arange(len(self.stamps))
+        own = {
+            origin: every if self.which is None else np.flatnonzero(self.which == k)
+            for k, origin in enumerate(self.origins)
+        }
+        for reject in self.rejects:
+            places = own.get(Origin(reject.source, reject.unit), every[:0])
+            before = int(np.searchsorted(self.positions[places], reject.position, "right")) - 1
+            place = int(places[max(before, 0)]) if len(places) else 0
+            found.append((place, before >= 0 and self.positions[place] == reject.position))
+        return found
 
     def __len__(self) -> int:
         return len(self.s)

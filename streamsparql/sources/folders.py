@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -106,7 +106,7 @@ def merged(paths: Sequence[str], chunks: Open, probe: Open, size: int) -> Iterat
             number = first.pop()[1]
             part = max(_LEAST, size // (len(files) + 1))
             file = _File(number, chunks(number, paths[number], min(part, size)))
-            yield from file.without_time()
+            yield from _holding(file.without_time(), [*files, file])
             if not file.ended:
                 files.append(file)
                 files.sort(key=lambda each: each.number)
@@ -116,8 +116,15 @@ def merged(paths: Sequence[str], chunks: Open, probe: Open, size: int) -> Iterat
                 chunk.held = partial(_held, files, chunk.held)
                 yield chunk
             for file in files:
-                yield from file.without_time()
+                yield from _holding(file.without_time(), files)
             files[:] = [file for file in files if not file.ended]
+
+
+def _holding(chunks: Iterable[Chunk], files: Sequence[_File]) -> Iterator[Chunk]:
+    """Chunks without rows, while which the ids of what was read stay in use."""
+    for chunk in chunks:
+        chunk.held = partial(_held, files, None)
+        yield chunk
 
 
 def _held(files: Sequence[_File], behind: Any) -> Iterator[IntArray]:
@@ -175,7 +182,7 @@ class _File:
         if after <= at:
             return None
         whole = at == 0 and after == len(self.keys)
-        found = self.chunk if whole else self.chunk.part(at, after, rejects=at == 0)
+        found = self.chunk if whole else self.chunk.part(at, after)
         keys = self.keys[at:after]
         self._at = after
         if after == len(self.keys):
