@@ -391,3 +391,22 @@ def test_rejects_name_their_file_as_it_was_given(tmp_path, monkeypatch):
     ]
     assert str(read([("<a>", "<p>", "b", 1)])[1][0]).startswith("in, item 1: ")
     assert str(read(table([("<a>", "<p>", "b", 1)]))[1][0]).startswith("in, row 1: ")
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_a_row_that_is_cut_off_within_a_letter_is_one_reject(tmp_path, kind, capfd):
+    mark = b"," if kind == "csv" else b"\t"
+    rows = [
+        b"s,p,o,t",
+        b"<a>,<p>,<b>,1",
+        b"<a>,<p>,\xff",
+        b"<a>,<p>,<caf\xc3\xa9>,5",
+        b"<a>,<p>,<caf\xc3",
+    ]
+    path = tmp_path / f"x.{kind}"
+    path.write_bytes(b"\n".join(rows).replace(b",", mark))
+    found, rejects, _ = read(path)
+    assert [(o, t) for *_, o, t in found] == [("<b>", 1), ("<café>", 5)]
+    assert [reject.position for reject in rejects] == [3, 5]
+    assert rejects[0].item.endswith("\\xff")
+    assert capfd.readouterr() == ("", "")

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pandas
 import pyarrow as pa
@@ -448,6 +449,35 @@ def _defined(text: str, rows: list[tuple[str, str]]) -> Iterator[tuple[str, str,
         plan = translate(f"{text[:at]} VALUES (?a ?b ?n) {{ ({values}) }} {text[at:]}").plan
         for triple, _ in plan.at(0, Inputs()).entries:
             yield (*map(str, triple), k)
+
+
+PIECES = st.sampled_from(
+    ["a", '5" pipe', 'x"y"z', "", "é", '"a\nb"', '"say ""hi"",\n"', '""', '"\r\n"""']
+)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(PIECES, PIECES), min_size=1, max_size=30),
+    st.sampled_from([",", ";", "|"]),
+    st.sampled_from([1, 3, 1000]),
+    st.integers(0, 2),
+)
+def test_quotes_are_those_of_csv_wherever_a_block_ends(rows, delimiter, size, empty):
+    """A quote opens a value where the value begins, and is a letter elsewhere."""
+    lines = [delimiter.join([str(k), a, b]) for k, (a, b) in enumerate(rows)]
+    text = "\n" * empty + f"t{delimiter}a{delimiter}b\n" + "\n".join(lines)
+    expected = [
+        row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row
+    ]
+    source = mapped(io.BytesIO(text.encode()), PREFIXES + "CONSTRUCT { :x :a ?a ; :b ?b } {}")
+    with patch("streamsparql.sources.separated._BYTES_OF_A_ROW", 7):
+        found, rejects, _ = read(source, chunk=size)
+    assert rejects == []
+    cells = [(t, p, v) for t, *both in expected[1:] for p, v in zip("ab", both) if v]
+    assert [(str(t), p[-2], o) for _, p, o, t in found] == [
+        (t, p, str(Literal(v))) for t, p, v in cells
+    ]
 
 
 # -- CityBench --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +57,25 @@ def check_data(options: argparse.Namespace) -> None:
         raise UsageError("standard input is closed")
 
 
+def open_many_files() -> None:
+    """As many files may be open as the system lets there be: a folder may have hundreds."""
+    try:
+        import resource
+    except ImportError:  # there is no such limit on Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+_FILES = 10_240  # more macOS does not allow
+
+
 def given(query: Query, options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `Query.run` that the options give; `check_data` has looked at them."""
+    open_many_files()
     streams = _mapped(query, options, sources(options.stream, query.streams, "stream"))
     if missing := [name for name in query.streams if name not in streams]:
         name = missing[0]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,10 +141,15 @@ def sources(given: Sequence[str], names: Sequence[str], what: str) -> dict[str, 
         if not file:
             raise UsageError(f"--{what} {text}: no file is given")
         files = found.setdefault(name, [])
-        if file in files:
+        if file in files or any(map(partial(_same, file), files)):
             raise UsageError(f"--{what} {text}: the {what} <{name}> is given this file twice")
         files.append(file)
     return found
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two paths are of one file, which would count twice."""
+    return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 
 
 def split(text: str, names: Sequence[str]) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ it has tabs.
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import os
 import sys
@@ -112,7 +113,9 @@ def _opened(source: Any, name: str) -> tuple[IO[bytes], str]:
         try:
             file = open(path, "rb")  # noqa: SIM115 -- handed on
         except OSError as error:
-            raise SourceError(f"{path}: {error.strerror or error}") from error
+            many = "; so many files run beside each other: raise the limit (ulimit -n)"
+            hint = many if error.errno == errno.EMFILE else ""
+            raise SourceError(f"{path}: {error.strerror or error}{hint}") from error
         try:
             return _unpacked(file, path)
         except BaseException:

@@ -19,6 +19,7 @@ import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.files import KNOWN
+from streamsparql.sources.stamps import LATEST
 
 Open = Callable[[int, str, int], Iterator[Chunk]]
 """The chunks of a file, given its number, its path and the most items of a chunk."""
@@ -55,18 +57,29 @@ def files_of(source: Any) -> list[str] | None:
     if os.path.isdir(path):
         return files_in(path)
     if not os.path.exists(path) and glob.has_magic(path):
-        return sorted(glob.glob(path, recursive=True)) or None
+        matching = sorted(glob.glob(path, recursive=True))
+        return [file for one in matching for file in files_of(one) or [one]] or None
     return None
 
 
 def files_in(folder: str) -> list[str]:
     """The files of a folder and those below it, by name, but those that begin with a dot or `_`.
 
-    They are those whose names tell their format; where none does, all.
+    They are those whose names tell their format; where none does, all. Links are followed.
     """
+
+    def refuse(error: OSError) -> None:
+        raise SourceError(f"{error.filename}: {error.strerror}")
+
     found = []
-    for parent, folders, names in os.walk(folder):
+    above = {os.path.realpath(folder)}  # a link to one of them would never end
+    for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         folders[:] = [name for name in folders if name[:1] not in "._"]
+        for path in [os.path.join(parent, name) for name in folders]:
+            real = os.path.realpath(path)
+            if os.path.islink(path) and real in above:
+                folders.remove(os.path.basename(path))
+            above.add(real)
         found += [os.path.join(parent, name) for name in names if name[:1] not in "._"]
     known = [path for path in found if tells_format(path)]
     if not found:
@@ -100,34 +113,31 @@ def merged(paths: Sequence[str], chunks: Open, probe: Open, size: int) -> Iterat
             )
     first = sorted((_first_stamp(probe, k, path), k) for k, path in enumerate(paths))
     first.reverse()
-    files: list[_File] = []
-    while files or first:
-        while first and (not files or first[-1][0] <= min(file.time for file in files)):
+    running = _Running()
+    while running.files or first:
+        while first and first[-1][0] <= running.time:
             number = first.pop()[1]
-            part = max(_LEAST, size // (len(files) + 1))
+            part = max(_LEAST, size // (len(running.files) + 1))
             file = _File(number, chunks(number, paths[number], min(part, size)))
-            yield from _holding(file.without_time(), [*files, file])
-            if not file.ended:
-                files.append(file)
-                files.sort(key=lambda each: each.number)
-        if files:
-            until = first[-1][0] if first else None
-            for chunk in _together(files, until).parts(size):
-                chunk.held = partial(_held, files, chunk.held)
-                yield chunk
-            for file in files:
-                yield from _holding(file.without_time(), files)
-            files[:] = [file for file in files if not file.ended]
+            running.take_in(file)
+            yield from _holding(file.without_time(), running)
+        if running.files:
+            taken, chunk = running.next(first[-1][0] if first else None)
+            for part_of_it in chunk.parts(size):
+                part_of_it.held = partial(_held, running.files, part_of_it.held)
+                yield part_of_it
+            for file in taken:
+                yield from _holding(file.without_time(), running)
 
 
-def _holding(chunks: Iterable[Chunk], files: Sequence[_File]) -> Iterator[Chunk]:
+def _holding(chunks: Iterable[Chunk], running: _Running) -> Iterator[Chunk]:
     """Chunks without rows, while which the ids of what was read stay in use."""
     for chunk in chunks:
-        chunk.held = partial(_held, files, None)
+        chunk.held = partial(_held, running.files, None)
         yield chunk
 
 
-def _held(files: Sequence[_File], behind: Any) -> Iterator[IntArray]:
+def _held(files: Iterable[_File], behind: Any) -> Iterator[IntArray]:
     """The ids of items that were read and not given out."""
     for file in files:
         yield from file.held()
@@ -174,13 +184,12 @@ class _File:
         """Where the last one stands that was read."""
         return int(self.keys[-1])
 
-    def take(self, until: int, itself: bool) -> tuple[Chunk, IntArray] | None:
+    def take(self, until: int, itself: bool) -> tuple[Chunk, IntArray]:
         """What stands before an instant, or at it, too, with the places in time."""
         assert self.chunk is not None
         at = self._at
         after = int(np.searchsorted(self.keys, until, "right" if itself else "left"))
-        if after <= at:
-            return None
+        assert after > at, "a file that has nothing to give is not asked"
         whole = at == 0 and after == len(self.keys)
         found = self.chunk if whole else self.chunk.part(at, after)
         keys = self.keys[at:after]
@@ -238,18 +247,60 @@ def _keys(stamps: IntArray, after: int | None, time: int) -> IntArray:
     return keys
 
 
-def _together(files: Sequence[_File], until: int | None) -> Chunk:
-    """What of several files stands before all that is still to be read of any of them."""
-    least = min(files, key=lambda file: (file.last, file.number))
-    bound, number = least.last, least.number
-    if until is not None and until <= bound:
-        bound, number = until, -1
-    found = [file.take(bound, file.number <= number) for file in files]
-    parts = [part for part in found if part is not None]
-    if len(parts) == 1:
-        return parts[0][0]
-    order = np.argsort(np.concatenate([keys for _, keys in parts]), kind="stable")
-    return _mixed([chunk for chunk, _ in parts], order)
+class _Running:
+    """The files that run at a time: how far each was taken, and how far each was read.
+
+    Of many files a few have anything to give before some instant: two heaps tell which.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[_File, None] = {}
+        self._next: list[tuple[int, int, _File]] = []  # by the next item that is to be taken
+        self._last: list[tuple[int, int, _File]] = []  # by the last item that was read
+
+    @property
+    def time(self) -> int:
+        """Where the next item of all stands; LATEST where there is none."""
+        return self._next[0][0] if self._next else LATEST
+
+    def take_in(self, file: _File) -> None:
+        """A file begins."""
+        if not file.ended:
+            self.files[file] = None
+            heappush(self._last, (file.last, file.number, file))
+            heappush(self._next, (file.time, file.number, file))
+
+    def next(self, until: int | None) -> tuple[list[_File], Chunk]:
+        """What of all files stands before all that is still to be read of any of them, and before
+        `until`; and which files that is of.
+        """  # fmt: skip
+        bound, number, _ = self._last[0]
+        if until is not None and until <= bound:
+            bound, number = until, -1
+        taken = []
+        while self._next and self._next[0][:2] <= (bound, number):
+            taken.append(heappop(self._next)[2])
+        taken.sort(key=lambda file: file.number)
+        parts = []
+        for file in taken:
+            before = file.last
+            parts.append(file.take(bound, file.number <= number))
+            if file.ended:
+                del self.files[file]
+            else:
+                heappush(self._next, (file.time, file.number, file))
+            if not file.ended and file.last != before:
+                heappush(self._last, (file.last, file.number, file))
+        while self._last and self._gone(*self._last[0]):
+            heappop(self._last)
+        if len(parts) == 1:
+            return taken, parts[0][0]
+        order = np.argsort(np.concatenate([keys for _, keys in parts]), kind="stable")
+        return taken, _mixed([chunk for chunk, _ in parts], order)
+
+    def _gone(self, last: int, _: int, file: _File) -> bool:
+        """Whether an entry of a heap is of what was taken since."""
+        return file.ended or file.last != last
 
 
 def _mixed(chunks: Sequence[Chunk], order: IntArray) -> Chunk:

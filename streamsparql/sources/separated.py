@@ -1,7 +1,8 @@
 """CSV and TSV: tables as text, with the columns of `tables` in a header.
 
 In `.csv` a value may be quoted, with its own quotes doubled, as any writer of CSV does it with
-literals. In `.tsv` there is no quoting, as in SPARQL's results: N-Triples escapes tabs.
+literals; a quote within a value that does not begin with one is a letter like others. In `.tsv`
+there is no quoting, as in SPARQL's results: N-Triples escapes tabs.
 
 A row of another width than the header is rejected. Positions are those of rows: the header is the
 first, and empty lines are none.
@@ -58,20 +59,31 @@ class Separated:
 
     def _whole(self, file: IO[bytes], size: int) -> Iterator[bytes]:
         """Blocks that end where no quote is open, the last perhaps excepted."""
-        held: list[bytes] = []
-        quotes = 0
+        held = b""
         reading = self._reading
         for _, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_ROW, quoted=True):
-            quotes += 0 if self._tabs else block.count(b'"')
-            held.append(block)
-            if quotes % 2 and sum(map(len, held)) > LONGEST:
-                raise SourceError(f"{reading.name}, row {self._row}: a quote is never closed")
-            if not quotes % 2:
-                yield b"".join(held)
-                held, quotes = [], 0
+            held = held + block if held else block
+            if not self._names and self._header_given:
+                held = held.lstrip(b"\r\n")
+            if not self._delimiter and held:
+                self._tell_delimiter(held)
+            opened = None if self._tabs else _unclosed(held, self._delimiter)
+            if opened is None and held:
+                yield held
+                held = b""
+            elif opened is None:
+                continue
+            elif len(held) - opened > LONGEST:
+                row = self._row + len(_LINE_END.split(held[:opened].rstrip()))
+                raise SourceError(f"{reading.name}, row {row}: a quote is never closed")
         if held:
-            rest = b"".join(held)
-            yield rest[: _closed(rest)] if broken(file) is not None else rest
+            yield held[: _whole(held, self._delimiter)] if broken(file) is not None else held
+
+    def _tell_delimiter(self, block: bytes) -> None:
+        """The first line tells what separates values, if nobody has said it."""
+        line = _LINE_END.split(block, 1)[0]
+        self._delimiter = delimiter_of(line.decode("utf-8", "replace"))
+        self._tabs = self._delimiter == "\t"
 
     def _begin(self, block: bytes) -> bytes:
         """Learns the columns from the first line; what follows a header is handed back."""
@@ -79,8 +91,6 @@ class Separated:
         text = decoded(line)
         if text is None:
             raise SourceError(f"{self._reading.name}, line 1: {NOT_UTF8}")
-        self._delimiter = self._delimiter or delimiter_of(text)
-        self._tabs = self._delimiter == "\t"
         try:
             read = csv.reader([text], delimiter=self._delimiter)
             found = text.split("\t") if self._tabs else next(read, [])
@@ -99,7 +109,7 @@ class Separated:
     def _parts(self, block: bytes, size: int) -> Iterator[Part]:
         if not block.strip():
             return
-        wrong: list[tuple[int, str]] = []
+        wrong: list[tuple[int, object]] = []
         try:
             table = self._parsed(block, wrong)
         except pa.ArrowInvalid as error:
@@ -123,14 +133,21 @@ class Separated:
             here = [reject for reject in rejects if least < reject.position <= most]
             yield rows.slice(at, size), places[at:after], here
 
-    def _parsed(self, block: bytes, wrong: list[tuple[int, str]]) -> pa.Table:
-        """The rows as Arrow reads them, with texts as bytes: each is decoded by itself."""
+    def _parsed(self, block: bytes, wrong: list[tuple[int, object]]) -> pa.Table:
+        """The rows as Arrow reads them, with texts as bytes: each is decoded by itself.
+
+        Rows of another width Arrow decodes as well, so what is no UTF-8 goes through it as Latin-1,
+        in which all bytes are letters.
+        """
+        plain = decoded(block) is not None
+        if not plain:
+            block = block.decode("latin-1").encode()
 
         def skip(row: Any) -> str:
-            wrong.append((row.number, row.text))
+            wrong.append((row.number, row.text if plain else row.text.encode("latin-1")))
             return "skip"
 
-        return arrow_csv.read_csv(
+        table = arrow_csv.read_csv(
             pa.BufferReader(block),
             arrow_csv.ReadOptions(
                 use_threads=False, column_names=self._names, block_size=len(block) + 1
@@ -148,6 +165,13 @@ class Separated:
                 strings_can_be_null=False,
             ),
         )
+        if plain:
+            return table
+        columns = [
+            pa.array([cell.decode().encode("latin-1") for cell in column.to_pylist()], pa.binary())
+            for column in table.columns
+        ]
+        return pa.table(columns, table.column_names)
 
 
 _LINE_END = re.compile(rb"[\r\n]")
@@ -177,12 +201,44 @@ def letters(place: int) -> str:
     return name
 
 
-def _closed(data: bytes) -> int:
-    """Where the last line ends that leaves no quote open."""
+def _unclosed(data: bytes, delimiter: str) -> int | None:
+    """Where the value begins whose quote is still open at the end; None where none is.
+
+    >>> _unclosed(b'a,"b', ","), _unclosed(b'a,"b""c"', ","), _unclosed(b'a,5" pipe', ",")
+    (2, None, None)
+    """
     array = np.frombuffer(data, np.uint8)
-    closed = np.cumsum(array == ord('"')) % 2 == 0
-    ends = np.flatnonzero(closed & ((array == ord("\n")) | (array == ord("\r"))))
-    return int(ends[-1]) + 1 if len(ends) else 0
+    quotes = np.flatnonzero(array == _QUOTE)
+    if not len(quotes):
+        return None
+    opening = quotes[::2]  # as long as no quote stands within a value that is not quoted
+    before = array[np.maximum(opening - 1, 0)]
+    borders = np.isin(before, np.frombuffer(f"{delimiter}\r\n".encode(), np.uint8))
+    doubled = np.zeros(len(opening), np.bool_)
+    doubled[1:] = quotes[1:-1:2][: len(opening) - 1] == opening[1:] - 1
+    if (borders | doubled | (opening == 0)).all():
+        return int(opening[~doubled][-1]) if len(quotes) % 2 else None
+    found = list(_quoted(delimiter).finditer(data))
+    return found[-1].start(1) if found and not found[-1][2] else None
+
+
+_QUOTE = ord('"')
+
+
+def _quoted(delimiter: str) -> re.Pattern[bytes]:
+    """Values in quotes, each with its end, which may be missing."""
+    borders = re.escape(delimiter.encode()) + rb"\r\n"
+    return re.compile(rb'(?:\A|(?<=[%s]))("[^"]*(?:""[^"]*)*)("|\Z)' % borders)
+
+
+def _whole(data: bytes, delimiter: str) -> int:
+    """Where the last row ends that is whole.
+
+    >>> _whole(b'a,"b"\\nc,"d\\n', ",")
+    6
+    """
+    rows = _quoted(delimiter).sub(lambda found: b"-" * len(found[0]), data)
+    return max(rows.rfind(b"\n"), rows.rfind(b"\r")) + 1
 
 
 def _between(rows: int, taken: list[int]) -> IntArray:
@@ -191,7 +247,8 @@ def _between(rows: int, taken: list[int]) -> IntArray:
     >>> _between(3, [2]).tolist()
     [1, 3, 4]
     """
-    numbers = np.arange(1, rows + 1)
-    for number in sorted(taken):
-        numbers[numbers >= number] += 1
-    return numbers
+    if not taken:
+        return np.arange(1, rows + 1)
+    free = np.ones(rows + len(taken) + 1, np.bool_)
+    free[[0, *taken]] = False
+    return np.flatnonzero(free)
