@@ -184,6 +184,8 @@ class Analysis:
     stages: tuple[Stage, ...] = ()
     slabs: tuple[Slab, ...] = ()
     cut: Cutting | None = field(default=None, compare=False)
+    unread: int = 0
+    """Triples of static graphs that were rejected; on Spark, of those that the tasks get."""
 
     @property
     def rate(self) -> float:
@@ -375,6 +377,7 @@ class Analyzing:
             len(run.terms),
             watch.peak,
             _span(run),
+            unread=self.replay.unread,
         )
 
 

@@ -65,6 +65,8 @@ class Replay:
         """All that happened before this instant is known."""
         self.rows = 0
         """How many rows were given."""
+        self.unread = len(self.execution.rejects)
+        """How many triples of the static graphs were rejected."""
         self._reports = report is not None
         self._ordered = ordered
         self._rejects: list[Reject] = []
@@ -118,6 +120,8 @@ class Replay:
                 self.watermark = watermark
                 yield rows
         if self._stopping and self.watermark < INFINITY:
+            for sorter in run.sorters.values():
+                sorter.advance(INFINITY)  # what is held aside is decided on: no more comes
             yield self._cut_short(ready)
 
     def _round(self, ready: Heap, batches: Mapping[str, Batch], watermark: int) -> Batch:

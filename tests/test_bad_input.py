@@ -393,6 +393,37 @@ def test_rejects_name_their_file_as_it_was_given(tmp_path, monkeypatch):
     assert str(read(table([("<a>", "<p>", "b", 1)]))[1][0]).startswith("in, row 1: ")
 
 
+def test_times_that_python_has_not_are_told_as_they_are():
+    """Microseconds taken for milliseconds, nanoseconds, a zone that nobody knows."""
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS SLIDE { ?s ?p ?o }")
+    for kind, far in (("ms", 1_772_352_000_000_000), ("ns", 2_000_000_001)):
+        stamps = pa.array(
+            [5_000_000_000, far, 1_000_000_000] if kind == "ns" else [1000, 2000, far, 3000]
+        )
+        items = len(stamps)
+        table = pa.table(
+            {
+                **{name: [f"<{name}>"] * items for name in "sp"},
+                "o": [f'"{k}"' for k in range(items)],
+                "t": stamps.cast(pa.timestamp(kind, "Mars/Olympus")),
+            }
+        )
+        result = query.run(table)
+        assert len(list(result)) < items
+        assert all(reject.item[3] in stamps.to_pylist() for reject in result.late)
+        assert result.late
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    row = [pa.array([text]) for text in ("<a>", "<p>", "<b>", "5", "<c>")]
+    table = pa.Table.from_arrays(row, ["s", "p", "o", "t", "o"])
+    parquet.write_table(table, tmp_path / "x.parquet")
+    (tmp_path / "x.csv").write_text("s,p,o,t,o\n<a>,<p>,<b>,5,<c>\n")
+    for source in (tmp_path / "x.parquet", tmp_path / "x.csv", table):
+        with pytest.raises(SourceError, match="two columns for one: o, o"):
+            read(source)
+
+
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
 def test_a_row_that_is_cut_off_within_a_letter_is_one_reject(tmp_path, kind, capfd):
     mark = b"," if kind == "csv" else b"\t"
@@ -410,3 +441,79 @@ def test_a_row_that_is_cut_off_within_a_letter_is_one_reject(tmp_path, kind, cap
     assert [reject.position for reject in rejects] == [3, 5]
     assert rejects[0].item.endswith("\\xff")
     assert capfd.readouterr() == ("", "")
+
+
+def zstd(data: bytes) -> bytes:
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, "zstd") as file:
+        file.write(data)
+    return bytes(out.getvalue())
+
+
+@pytest.mark.parametrize("count", [50, 20_000])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("x.nq.gz", lambda data: gzip.compress(data)[:-8] + b"another checksum"[:8]),
+        ("x.nq.gz", lambda data: gzip.compress(data) + b"garbage"),
+        ("x.nq.zst", lambda data: zstd(data) + b"garbage"),
+    ],
+    ids=["checksum", "after gzip", "after zstd"],
+)
+def test_what_is_packed_is_read_up_to_the_damage(tmp_path, count, damage):
+    name, packed = damage
+    (tmp_path / name).write_bytes(packed(b'<a> <p> "x" <t/1> .\n' * count))
+    found, (reject,), _ = read(tmp_path / name)
+    assert (len(found), reject.position) == (count, count + 1)
+    assert reject.reason.startswith("the file breaks off: ")
+
+
+class Dripping(io.RawIOBase):
+    """A file that comes in small pieces."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        super().__init__()
+        self._data, self._size = io.BytesIO(data), size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        data = self._data.read(min(self._size, len(buffer)))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _as_parquet() -> bytes:
+    out = io.BytesIO()
+    row = dict(zip("spot", (["<u:a>"], ["<u:p>"], ["<u:b>"], [5]), strict=True))
+    parquet.write_table(pa.table(row), out)
+    return out.getvalue()
+
+
+NAMELESS = {
+    "nq": lambda: b"<u:a> <u:p> <u:b> <t/5> .",
+    "jsonl": lambda: b'\n\n{"s": "<u:a>", "p": "<u:p>", "o": "<u:b>", "t": 5}\n',
+    "csv": lambda: b"s,p,o,t\n<u:a>,<u:p>,<u:b>,5",
+    "tsv": lambda: b"s\tp\to\tt\n<u:a>\t<u:p>\t<u:b>\t5\n",
+    "trig": lambda: (
+        b"PREFIX prov: <http://www.w3.org/ns/prov#>\n<u:g> prov:generatedAtTime 5 . <u:g> { <u:a> <u:p> <u:b> }"
+    ),
+    "parquet": _as_parquet,
+    "with a mark": lambda: b"\xef\xbb\xbf<u:a> <u:p> <u:b> <t/5> .\n",
+}
+
+
+@pytest.mark.parametrize("size", [1, 3, 10_000])
+@pytest.mark.parametrize("packing", [bytes, gzip.compress, zstd])
+@pytest.mark.parametrize("kind", NAMELESS)
+def test_what_has_no_name_is_known_however_it_comes(kind, packing, size):
+    found, rejects, _ = read(Dripping(packing(NAMELESS[kind]()), size))
+    assert (found, rejects) == ([("<u:a>", "<u:p>", "<u:b>", 5)], [])
+
+
+def test_a_graph_without_a_name_may_be_turtle():
+    text = b"@prefix : <http://e/> .\n:a :p :b, :c ."
+    for size in (1, 100):
+        batch, rejects = read_graph(Dripping(text, size), "g", TermDictionary())
+        assert (len(batch), rejects) == (2, [])

@@ -312,6 +312,37 @@ def test_a_value_of_json_is_what_it_is_whatever_stands_in_other_lines(values):
     assert {r.reason for r in rejects} <= {"a value that is used is an object or a list"}
 
 
+def test_half_a_letter_is_no_text():
+    file = lines_of_json('{"v": "\\ud800x", "t": 3}', '{"v": "\\ud83c\\udf2c", "t": 4}')
+    found, (reject,), _ = read(mapped(file, PREFIXES + "CONSTRUCT { :x :y ?v } {}"))
+    assert [(o, t) for *_, o, t in found] == [('"\U0001f32c"', 4)]
+    assert (reject.position, "half a letter" in reject.reason) == (1, True)
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_the_first_object_says_which_key_tells_the_time(size):
+    file = lines_of_json('{"v": 1, "t": 1}', '{"v": 2, "timestamp": 3}', '{"v": 3, "T": 4, "t": 5}')
+    mapping = PREFIXES + "CONSTRUCT { :x :v ?v } {}"
+    found, (reject,), _ = read(mapped(file, mapping), chunk=size)
+    assert [t for *_, t in found] == [1, 5]
+    assert (reject.position, reject.reason) == (2, "there is no timestamp")
+
+
+def test_times_beyond_the_calendar_are_told_and_the_others_mapped():
+    times = pa.array([1000, 1_772_352_000_000_000, 3000], pa.timestamp("ms"))
+    table = pa.table({"t": [1, 2, 3], "at": times})
+    found, (reject,), _ = read(mapped(table, PREFIXES + "CONSTRUCT { :x :y ?at } {}"))
+    assert [o for *_, o, _ in found] == [
+        f'"1970-01-01T00:00:0{k}"^^<{XSD}dateTime>' for k in (1, 3)
+    ]
+    assert str(reject) == (
+        "in, row 2: the value of at is no time of the calendar: {'t': 2, 'at': 1772352000000000}"
+    )
+    stamped = pa.table({"timestamp": times, "v": [1, 2, 3]})
+    found, rejects, _ = read(mapped(stamped, PREFIXES + "CONSTRUCT { :x :y ?v } {}"))
+    assert ([t for *_, t in found], rejects) == ([1000, 1_772_352_000_000_000, 3000], [])
+
+
 def test_stamps_of_json_may_be_of_any_kind_too():
     stamps = ['"1970-01-01T00:00:01Z"', "2000", '"3000"', "4000.0", "true"]
     file = lines_of_json(*(f'{{"v": {k}, "t": {t}}}' for k, t in enumerate(stamps)))

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import streamsparql
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term
 from streamsparql.errors import EngineError
+from streamsparql.explain.measure import cells
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sinks import Layout, open_sink
 
@@ -238,3 +239,28 @@ def test_what_cannot_be_written_says_what_can(tmp_path):
     with pytest.raises(EngineError, match="a report comes every"):
         result.write(tmp_path / "rows.csv", every=1.5)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_table_is_aligned_whatever_its_letters_are(tmp_path):
+    """Wide and combining letters, what is no number, and one cell that is much too long."""
+    integer = f"<{XSD}integer>"
+    values = [
+        '"風車"',
+        '"e\\u0301"',
+        '"\\U0001F32C"',
+        f'"1\\u001B[31m\\n2"^^{integer}',
+        f'""^^{integer}',
+    ]
+    items = [("<urn:a>", f"<urn:{k}>", o, k) for k, o in enumerate([*values, f'"{"x" * 500}"'])]
+    query = streamsparql.compile(
+        "SELECT ?o ?p FROM STREAM <s> WINDOW RANGE 1 MS SLIDE { ?x ?p ?o }"
+    )
+    out = io.StringIO()
+    query.run(items).write(out, "table")
+    head, *lines = out.getvalue().splitlines()
+    assert len(lines) == 6
+    assert {cells(line[: line.index("<urn:")]) for line in lines[:5]} == {head.index("?p")}
+    assert head.index("?p") < 120
+    assert "\\u001B[31m" in lines[3]
+    assert '""^^' in lines[4]
+    assert "\x1b" not in out.getvalue()

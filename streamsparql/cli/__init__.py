@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -80,9 +81,11 @@ def _refuse(parser: argparse.ArgumentParser, command: str, unknown: Sequence[str
 
 
 def _complain(text: str) -> None:
-    """Says what is wrong on standard error, if that is open."""
+    """Says what is wrong on standard error, if that is open; nothing in it moves the cursor."""
+    from streamsparql.explain.box import visible
+
     if sys.stderr is not None:
-        print(text, file=sys.stderr)
+        print(re.sub(r"[^\t\n]+", lambda part: visible(part[0]), text), file=sys.stderr)
 
 
 def _discard_output() -> None:

@@ -133,7 +133,7 @@ def _embedded(
             progress.clear()
     summary.take(replay)
     cut_short = interrupts.signal != 0 and replay.watermark < INFINITY
-    summary.tell(replay.tally, replay.rows, replay.watermark if cut_short else None)
+    summary.tell(replay, replay.watermark if cut_short else None)
     return 128 + interrupts.signal if cut_short else 0
 
 
@@ -147,9 +147,14 @@ def _check_files(query: Query, options: argparse.Namespace, kwargs: dict[str, An
     read = [options.query, *maps, *kwargs["streams"].values(), *graphs]
     for target in (options.file, options.rejects):
         check_target(target, read)
-    both = [os.path.realpath(file) for file in (options.file, options.rejects) if file is not None]
-    if len(both) > len(set(both)):
+    both = [file for file in (options.file, options.rejects) if file is not None]
+    if len(both) == 2 and not _device(both[0]) and len(set(map(os.path.realpath, both))) == 1:
         raise UsageError("-o and --rejects are one file")
+
+
+def _device(file: str) -> bool:
+    """Whether a path is of something that can be written by two at a time, as /dev/null."""
+    return os.path.exists(file) and not os.path.isfile(file)
 
 
 def _target(options: argparse.Namespace) -> tuple[str | IO[str], str]:

@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from streamsparql.errors import EngineError
+from streamsparql.explain.box import visible
 
 if TYPE_CHECKING:
     from streamsparql.replay import Replay
     from streamsparql.sources import Reject
-    from streamsparql.sources.chunk import Tally
 
 _SHOWN = 3
 _EVERY, _AFTER = 0.2, 1.0
@@ -113,7 +113,7 @@ class Summary:
         if self._file is None:
             return
         try:
-            if not self._noted and self._file.seekable():
+            if not self._noted and os.path.isfile(self._name or ""):
                 self._file.truncate(0)
             self._noted = True
             for reject in rejects:
@@ -122,22 +122,25 @@ class Summary:
         except OSError as error:
             raise EngineError(f"cannot write {self._name}: {error.strerror}") from None
 
-    def tell(self, tally: Tally, rows: int, interrupted: int | None = None) -> None:
+    def tell(self, replay: Replay, interrupted: int | None = None) -> None:
         """Says what became of the items."""
         if self._quiet:
             return
+        tally = replay.tally
         used = f"{tally.used:,} used"
         if tally.unmatched:
             used += f" ({tally.unmatched:,} match no pattern)"
         said = [_plural(tally.items, "item"), used]
         said += [f"{tally.late:,} late", f"{tally.rejected:,} rejected"]
+        if replay.unread:
+            said.append(f"{_plural(replay.unread, 'triple')} of graphs rejected")
         seconds = monotonic() - self._began
-        text = f"{said[0]}: {', '.join(said[1:])}; {_plural(rows, 'row')} in {seconds:.1f} s"
+        text = f"{said[0]}: {', '.join(said[1:])}; {_plural(replay.rows, 'row')} in {seconds:.1f} s"
         if interrupted is not None:
             known = instant(interrupted) if interrupted >= 0 else "nothing"
             text = f"interrupted, complete up to {known}: {text}"
         print(text, file=sys.stderr)
-        self._show(tally.late + tally.rejected)
+        self._show(tally.late + tally.rejected + replay.unread)
 
     def tell_rejects(self, rejects: Sequence[Reject], rows: int | None) -> None:
         """Says what is known of a run on Spark, which counts no items but those it rejects."""
@@ -151,7 +154,7 @@ class Summary:
 
     def _show(self, count: int) -> None:
         for reject in self._first:
-            print(f"  {reject}", file=sys.stderr)
+            print(f"  {visible(str(reject))}", file=sys.stderr)
         more = count - len(self._first)
         if more > 0:
             where = f": all are in {self._name}" if self._name else ": --rejects FILE has them all"

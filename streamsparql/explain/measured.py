@@ -146,6 +146,10 @@ def _of_items(analysis: Analysis) -> str:
     if items.unmatched:
         used += f" ({count(items.unmatched)} match no pattern)"
     rest = [f"{count(n)} {name}" for name in ("late", "rejected") if (n := getattr(items, name))]
+    if analysis.unread:
+        rest.append(
+            f"{count(analysis.unread)} triple{'s' * (analysis.unread != 1)} of graphs rejected"
+        )
     return f"{count(items.read)} read: {', '.join([used, *rest])}"
 
 
@@ -165,6 +169,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     found: dict[str, Any] = {
         "engine": analysis.engine,
         "items": analysis.items._asdict(),
+        "unread": analysis.unread,
         "rows": analysis.rows,
         "seconds": analysis.times._asdict(),
         "rate": analysis.rate,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.terms import XSD
 from streamsparql.explain.box import visible
+from streamsparql.explain.measure import cells
+from streamsparql.physical.texts import to_arrow
 from streamsparql.sinks.cells import Cells, apart, joined
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.times import checked, texts_of
@@ -18,9 +21,12 @@ from streamsparql.translator.text import Writer
 
 _HELD = 1000
 """The widths of columns are those of so many rows; longer cells in later ones push others aside."""
+_WIDEST = 80
+"""No column is wider, so that one long cell does not fill the others' lines with blanks."""
 _LONG_AGO = 1 << 33
 """Streams that begin in the first months of 1970 count milliseconds from a zero of their own."""
 _NUMBERS = {f"{XSD}{kind}" for kind in ("integer", "decimal", "double", "float")}
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 _GAP = "  "
 
 
@@ -73,7 +79,7 @@ class Table:
             names = len(self._layout.times)
             self._right = [self._style == "ms"] * names + self._numeric()
             self._widths = [
-                max(len(head), *(_longest(block[k]) for block in blocks), 0)
+                min(max(len(head), *(_longest(block[k]) for block in blocks), 0), _WIDEST)
                 for k, head in enumerate(heads)
             ]
             blocks.insert(0, [pa.array([head]) for head in heads])
@@ -109,8 +115,11 @@ class Table:
     def _lines(self, block: Sequence[pa.Array]) -> bytes:
         padded = []
         for texts, width, right in zip(block, self._widths, self._right, strict=True):
-            pad = pc.utf8_lpad if right else pc.utf8_rpad
-            padded.append(pad(texts, width=width))
+            if pc.all(pc.string_is_ascii(texts)).as_py():
+                pad = pc.utf8_lpad if right else pc.utf8_rpad
+                padded.append(pad(texts, width=width))
+            else:  # letters may be wide, or none by themselves
+                padded.append(to_arrow([_padded(text, width) for text in texts.to_pylist()]))
         return joined([pc.utf8_rtrim_whitespace(_side_by_side(padded))], "", "\n")
 
 
@@ -128,13 +137,28 @@ def _terms(layout: Layout, batch: pa.RecordBatch) -> list[pa.Array]:
 
 
 def _longest(texts: pa.Array) -> int:
-    return int(pc.max(pc.utf8_length(texts)).as_py() or 0)
+    if pc.all(pc.string_is_ascii(texts)).as_py():
+        return int(pc.max(pc.utf8_length(texts)).as_py() or 0)
+    return max(map(cells, texts.to_pylist()))
+
+
+def _padded(text: str, width: int) -> str:
+    """A text as wide as its column, on the left: numbers are ASCII.
+
+    >>> _padded("風車", 6)
+    '風車  '
+    """
+    return text + " " * (width - cells(text))
 
 
 def _is_number(term: str) -> bool:
-    """Whether a term is a number.
+    """Whether a term is a number, and not just said to be one.
 
-    >>> _is_number('"7"^^<http://www.w3.org/2001/XMLSchema#integer>'), _is_number('"7"')
-    (True, False)
+    >>> integer = "<http://www.w3.org/2001/XMLSchema#integer>"
+    >>> _is_number(f'"7"^^{integer}'), _is_number(f'"x"^^{integer}'), _is_number('"7"')
+    (True, False, False)
     """
-    return term.startswith('"') and apart(term)[3] in _NUMBERS
+    if not term.startswith('"'):
+        return False
+    _, value, _, datatype = apart(term)
+    return datatype in _NUMBERS and _NUMBER.fullmatch(value) is not None

@@ -2,8 +2,8 @@
 
 The extension names the format; `.gz` and `.zst` after it are unpacked on the way. What has no name
 (standard input, a file made in memory), or one that tells nothing, is known by its first line: `{`
-begins JSON lines, a term or a comment N-Quads, anything else is the header of a CSV, or of a TSV if
-it has tabs.
+begins JSON lines, a term or a comment N-Quads, a prefix TriG or Turtle, anything else is the header
+of a CSV, or of a TSV if it has tabs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import codecs
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ import pyarrow as pa
 from streamsparql.errors import SourceError
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.json_lines import json_chunks
-from streamsparql.sources.lines import broken
+from streamsparql.sources.lines import Prompt, broken
 from streamsparql.sources.packed import Gzip, Zstandard
 from streamsparql.sources.quads import line_chunks
 from streamsparql.sources.rdf import SYNTAXES, graph_chunks, trig_chunks
@@ -158,7 +159,9 @@ def _known(file: IO[bytes], name: str) -> tuple[IO[bytes], str]:
     if not hasattr(file, "peek"):
         file = cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", file)))
     try:
-        start = cast("io.BufferedReader", file).peek(1 << 10)[: 1 << 10]
+        start = cast("io.BufferedReader", file).peek(_START)[:_START]
+        if not _enough(start):
+            file, start = _begun(file)
     except OSError as error:
         raise SourceError(f"{name} cannot be read: {error}") from error
     for magic, unpacked in _MAGIC.items():
@@ -172,9 +175,63 @@ def _known(file: IO[bytes], name: str) -> tuple[IO[bytes], str]:
         raise SourceError(f"{name} is of no known format: {_STREAMS} or {_GRAPHS}")
     if first[:1] == b"{":
         return file, "jsonl"
+    if _TURTLE.match(first):
+        return file, "trig"
     if first[:1] in (b"<", b"_", b"#", b""):
         return file, "nq"
     return file, "tsv" if b"\t" in first else "csv"
+
+
+_START = 1 << 10
+_TURTLE = re.compile(rb"@(prefix|base)\s|(prefix|base|graph)\s[^,;|\t]*[<{]", re.I)
+
+
+def _enough(start: bytes) -> bool:
+    """Whether the format can be told: there is a line, or what no line begins with."""
+    whole = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    told = b"\n" in whole or b"\r" in whole or b"\0" in start or start.startswith(b"PAR1")
+    return told or len(start) >= _START or start.startswith(tuple(_MAGIC))
+
+
+def _begun(file: IO[bytes]) -> tuple[IO[bytes], bytes]:
+    """A file that comes in small pieces, and its beginning, which it still has."""
+    start, read = b"", Prompt(file).read
+    while not _enough(start) and (data := read(_START - len(start))):
+        start += data
+    return cast("IO[bytes]", io.BufferedReader(_Resumed(start, file), 1 << 16)), start
+
+
+class _Resumed(io.RawIOBase):
+    """A file whose beginning was read already."""
+
+    def __init__(self, start: bytes, file: IO[bytes]) -> None:
+        super().__init__()
+        self._start, self._file, self._read = start, file, Prompt(file).read
+
+    @property
+    def broken(self) -> str | None:
+        """Why a packed file ends too soon."""
+        return broken(self._file)
+
+    def readinto(self, buffer: Any) -> int:
+        """The beginning, then what comes."""
+        data, self._start = self._start[: len(buffer)], self._start[len(buffer) :]
+        data = data or self._read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def fileno(self) -> int:
+        """The number of the file."""
+        return self._file.fileno()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+        super().close()
 
 
 def seekable(file: IO[bytes], reading: Reading) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
@@ -40,7 +41,14 @@ from streamsparql.sources.mapping import (
 from streamsparql.sources.reading import Reading, in_order
 from streamsparql.sources.separated import Separated
 from streamsparql.sources.stamps import Stamps, of_column
-from streamsparql.sources.tables import arrow_batches, as_texts, parquet_rows, undecoded
+from streamsparql.sources.tables import (
+    arrow_batches,
+    as_texts,
+    beyond_calendar,
+    parquet_rows,
+    undecoded,
+    value_of,
+)
 
 _TABLES = ("csv", "tsv", "jsonl", "parquet")
 
@@ -84,15 +92,15 @@ def _of_file(
             yield from making.parts(rows, places, size, rejects)
     elif kind == "jsonl":
         for found, places, rejects in objects(file, making.reading, size):
-            making.meet(dict.fromkeys(key for item in found for key in item))
+            if found:
+                making.meet(found[0], dict.fromkeys(key for item in found for key in item))
             names = making.names
-            flat = [k for k, item in enumerate(found) if not any(map(_nested, _of(item, names)))]
-            if len(flat) < len(found):
-                nested = sorted({*range(len(found))}.difference(flat))
-                why = "a value that is used is an object or a list"
+            wrong = {k: why for k, item in enumerate(found) for why in _unusable(item, names)}
+            if wrong:
                 reading = making.reading
-                rejects += [reading.reject(int(places[k]), why, found[k]) for k in nested]
-                found, places = [found[k] for k in flat], places[flat]
+                rejects += [reading.reject(int(places[k]), wrong[k], found[k]) for k in wrong]
+                good = [k for k in range(len(found)) if k not in wrong]
+                found, places = [found[k] for k in good], places[good]
             columns = [column_of([item.get(name) for item in found]) for name in names]
             rows = pa.RecordBatch.from_arrays(columns, names) if names else _nameless(len(found))
             yield from making.parts(rows, places, size, rejects)
@@ -102,12 +110,16 @@ def _of_file(
             yield from making.rows(batch, size)
 
 
-def _of(item: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
-    return (item.get(name) for name in names)
+def _unusable(item: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
+    """Why an object of JSON has no term where one is looked for."""
+    for value in map(item.get, names):
+        if isinstance(value, dict | list):
+            yield "a value that is used is an object or a list"
+        elif isinstance(value, str) and not value.isascii() and _HALVES.search(value):
+            yield "a value that is used has half a letter, which is no Unicode"
 
 
-def _nested(value: object) -> bool:
-    return isinstance(value, dict | list)
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def _nameless(rows: int) -> pa.RecordBatch:
@@ -151,15 +163,17 @@ class Making:
         self._rules = rules_of(self._text, list(self._columns), self.reading.name, self._timed)
         return self.names
 
-    def meet(self, keys: Iterable[str]) -> None:
-        """Learns the keys of some objects, which may have others than those before them."""
+    def meet(self, first: Iterable[str], keys: Iterable[str]) -> None:
+        """Learns the keys of some objects, which may have others than those before them.
+
+        The very first object says which one tells the time, however many are read at once.
+        """
         if self._rules is None:
-            self._columns = columns_of(list(keys), self.reading.name)
+            self._columns = columns_of(list(first), self.reading.name)
             known = list(self._columns)
-            if known:
-                self._rules = rules_of(self._text, known, self.reading.name, self._timed, True)
-                self._awaited = set(self._rules.used).difference(known)
-                self._columns.update((variable, variable) for variable in self._awaited)
+            self._rules = rules_of(self._text, known, self.reading.name, self._timed, True)
+            self._awaited = set(self._rules.used).difference(known)
+            self._columns.update((variable, variable) for variable in self._awaited)
         for key in keys if self._awaited else ():
             variable = variable_of(key)
             if variable in self._awaited:
@@ -194,9 +208,13 @@ class Making:
         cells = {v: rows.column(rows.schema.get_field_index(self._columns[v])) for v in rules.used}
 
         def item(k: int) -> object:
-            return {self._columns[v]: told(column[k].as_py()) for v, column in cells.items()}
+            return {self._columns[v]: told(value_of(column, k)) for v, column in cells.items()}
 
         wrong = undecoded(list(cells.values()))
+        for variable in cells.keys() - set(rules.stamps):
+            far = np.flatnonzero(beyond_calendar(cells[variable])).tolist()
+            why = f"the value of {self._columns[variable]} is no time of the calendar"
+            wrong.update(dict.fromkeys(far, why))
         solutions, row = self._solved(rules, cells, positions)
         since, stamps, untimed = self._stamps(rules, cells, solutions, row)
         wrong = {**untimed, **wrong}

@@ -75,8 +75,11 @@ class Gzip(Packed):
         self._read = Prompt(file).read
         self._packed = b""
         self._begun = False
+        self._damage: zlib.error | None = None
 
     def _unpacked(self, most: int) -> bytes:
+        if self._damage is not None:
+            raise self._damage
         while True:
             if self._member.eof:
                 self._packed = self._member.unused_data.lstrip(b"\0")
@@ -89,10 +92,29 @@ class Gzip(Packed):
                     raise OSError("the compressed data end too soon")
                 return b""
             self._begun = True
-            data = self._member.decompress(self._packed, most)
+            before = self._member.copy()
+            try:
+                data = self._member.decompress(self._packed, most)
+            except zlib.error as error:
+                data, self._packed = _up_to_the_damage(before, self._packed), b""
+                if not data:
+                    raise
+                self._damage = error
+                return data
             self._packed = self._member.unconsumed_tail
             if data:
                 return data
+
+
+def _up_to_the_damage(member: Any, packed: bytes) -> bytes:
+    """What can be unpacked before zlib finds what is wrong: it is asked byte by byte."""
+    found = []
+    try:
+        for k in range(len(packed)):
+            found.append(member.decompress(packed[k : k + 1]))
+    except zlib.error:
+        pass
+    return b"".join(found)
 
 
 class Zstandard(Packed):
@@ -102,8 +124,35 @@ class Zstandard(Packed):
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
-        self._stream = pa.CompressedInputStream(pa.PythonFile(Prompt(file), mode="r"), "zstd")
+        self._stream = self._opened()
+        self._given = 0
+        self._damage: OSError | None = None
+
+    def _opened(self) -> Any:
+        return pa.CompressedInputStream(pa.PythonFile(Prompt(self._file), mode="r"), "zstd")
 
     def _unpacked(self, most: int) -> bytes:
-        found: bytes = self._stream.read(min(most, 1 << 12))
-        return found
+        if self._damage is not None:
+            raise self._damage
+        try:
+            data: bytes = self._stream.read(min(most, 1 << 12))
+        except OSError as error:
+            data = self._up_to_the_damage()
+            if not data:
+                raise
+            self._damage = error
+        self._given += len(data)
+        return data
+
+    def _up_to_the_damage(self) -> bytes:
+        """The rest before what cannot be unpacked, from the beginning on and byte by byte."""
+        found = []
+        try:
+            self._file.seek(0)
+            stream = self._opened()
+            stream.read(self._given)
+            while byte := stream.read(1):
+                found.append(byte)
+        except OSError:  # the damage, or it is no file that can be read again
+            pass
+        return b"".join(found)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamsparql.errors import SourceError
-from streamsparql.physical.batch import IntArray
+from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.lines import decoded
 from streamsparql.sources.reading import Reading
@@ -40,8 +41,10 @@ def roles(names: Sequence[str], reading: Reading, timed: bool) -> dict[str, str]
     found: dict[str, str] = {}
     for name in names:
         role = _NAMES.get(name.strip().lstrip("?").lower())
-        if role is not None and found.setdefault(role, name) != name:
+        if role is not None and role in found:
             raise SourceError(f"{reading.name}: two columns for one: {found[role]}, {name}")
+        if role is not None:
+            found[role] = name
     stamped = "t" in found or {"start", "end"} <= found.keys()
     if not {"s", "p", "o"} <= found.keys() or (timed and not stamped):
         raise SourceError(f"{reading.name} has the columns {', '.join(names)}: {_GIVE}")
@@ -102,9 +105,46 @@ def chunk_of_batch(
     known = undecoded(columns)
 
     def original(k: int) -> object:
-        return tuple(column[k].as_py() for column in columns)
+        return tuple(value_of(column, k) for column in columns)
 
     return reading.chunk((s, p, o), stamps, positions, original, since, rejects, known)
+
+
+def value_of(column: pa.Array, k: int) -> object:
+    """A cell as Python has it; what it has not, as a time beyond its calendar, as a number.
+
+    >>> value_of(pa.array([7]), 0), value_of(pa.array([10**17], pa.timestamp("ms")), 0)
+    (7, 100000000000000000)
+    """
+    cell = column[k]
+    try:
+        return cell.as_py()
+    except (ImportError, KeyError, OverflowError, ValueError):  # nanoseconds, odd zones, far times
+        return getattr(cell, "value", None)
+
+
+def beyond_calendar(column: pa.Array) -> BoolArray:
+    """Which times or days of a column have no date that could be written.
+
+    >>> beyond_calendar(pa.array([0, 10**17], pa.timestamp("ms"))).tolist()
+    [False, True]
+    """
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        units = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+        values = column.cast(pa.timestamp(kind.unit)).cast(pa.int64())
+    elif pa.types.is_date32(kind):
+        units, values = 1, pc.multiply(column.cast(pa.int32()).cast(pa.int64()), 86_400)
+    elif pa.types.is_date64(kind):
+        units, values = 1000, column.cast(pa.int64())
+    else:
+        return np.zeros(len(column), np.bool_)
+    times = values.fill_null(0).to_numpy(zero_copy_only=False) // units
+    found: BoolArray = (times < _FIRST) | (times > _LAST)
+    return found
+
+
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds since 1970
 
 
 def undecoded(columns: Sequence[pa.Array]) -> dict[int, str]:

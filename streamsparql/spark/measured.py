@@ -218,6 +218,7 @@ def _together(
             tuple(told_of.reasons()),
             tuple(told_of.slabs()),
         ),
+        unread=len(run.statics.read),
     )
 
 
