@@ -53,6 +53,14 @@ def test_explain_writes_a_file(query, tmp_path):
     done = run("explain", query, "--format", "svg", "-o", str(tmp_path / "plan.svg"))
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "plan.svg").read_text().startswith("<svg")
+    for name, begin in (
+        ("a.svg", "<svg"),
+        ("a.html", "<!DOCTYPE"),
+        ("a.json", "{"),
+        ("a.txt", "dialect"),
+    ):
+        assert run("explain", query, "-o", str(tmp_path / name)).returncode == 0
+        assert (tmp_path / name).read_text("utf-8").startswith(begin)
     done = run("explain", query, "-o", str(tmp_path / "nowhere" / "plan.txt"))
     assert done.returncode == 1
     assert "cannot write" in done.stderr
@@ -144,3 +152,19 @@ def test_output_that_cannot_be_written_is_no_traceback(query):
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+def test_explain_overwrites_nothing_that_it_reads(tmp_path):
+    text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS SLIDE { ?s ?p ?o }"
+    item = "<urn:a> <urn:p> <urn:b> <urn:t/5> .\n"
+    query, wind = tmp_path / "q.rq", tmp_path / "w.nq"
+    query.write_text(text)
+    wind.write_text(item)
+    for arguments in (
+        (query, "-o", query),
+        (query, "-o", f"{tmp_path}/./q.rq"),
+        (query, "--analyze", "--stream", wind, "-o", wind),
+        (query, "--analyze", "--stream", wind, "-o", query),
+    ):
+        assert run("explain", *map(str, arguments)).returncode in (1, 2)
+    assert (query.read_text(), wind.read_text()) == (text, item)

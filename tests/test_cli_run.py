@@ -22,6 +22,7 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
+import streamsparql
 from streamsparql.cli import main
 from streamsparql.query import Query
 
@@ -141,6 +142,34 @@ def test_what_is_read_is_not_written(folder):
         done = run(folder, *arguments)
         assert (done.returncode, "is read, and cannot be written" in done.stderr) == (1, True)
         assert (folder / file).read_text() == before
+
+
+def test_what_is_no_triple_of_a_graph_is_told_and_counted(folder):
+    (folder / "lab.nt").write_text("so what\n" * 5 + "<http://e/a> <http://e/in> <http://e/b> .\n")
+    given = ("mean.rq", "--stream", "wind.nq", "--graph", "lab.nt")
+    said, *rejects = run(folder, *given).stderr.splitlines()
+    assert ", 0 rejected, 5 triples of graphs rejected; 3 rows in " in said
+    assert rejects[0] == "  lab.nt, line 1: this is no line of N-Triples: 'so what'"
+    assert rejects[-1] == "  … and 2 more: --rejects FILE has them all"
+    found = streamsparql.compile(MEAN).analyze(folder / "wind.nq", folder / "lab.nt")
+    assert found.unread == 5
+    assert "5 triples of graphs rejected" in str(found)
+
+
+def test_what_is_told_moves_no_cursor(folder):
+    text = f'<http://e/a> <http://e/p> <http://e/b> "\x1b[2Jsoon\x07"^^<{INTEGER}> .\n'
+    (folder / "wind.nq").write_text(text)
+    done = run(folder, "mean.rq", "--stream", "wind.nq")
+    assert "1 rejected" in done.stderr
+    assert not {"\x1b", "\x07"} & set(done.stderr)
+    done = run(folder, "mean.rq", "--stream", "\x1b[31mno.nq")
+    assert (done.returncode, "\x1b" in done.stderr) == (1, False)
+
+
+def test_devices_take_rejects_and_rows(folder):
+    null = (os.devnull, "--rejects", os.devnull, "--output", "csv")
+    done = run(folder, "mean.rq", "--stream", "wind.nq", "-o", *null)
+    assert (done.returncode, SUMMARY.fullmatch(done.stderr) is not None) == (0, True)
 
 
 def test_rejects_of_an_earlier_run_are_left_alone_by_one_that_fails_at_once(folder):
@@ -315,6 +344,14 @@ def test_what_is_late_or_bad_is_told(folder):
         (["mean.rq", "--stream", "wind.nq", "--rejects", "wind.nq"], 1, "is read"),
         (["mean.rq", "--stream", "wind.nq", "-o", "mean.rq", "--output", "csv"], 1, "is read"),
         (["mean.rq", "--stream", "wind.nq", "-o", "a.csv", "--rejects", "./a.csv"], 2, "one file"),
+        (["mean.rq", "--stream", "wind.nq", "--stream", "./wind.nq"], 2, "this file twice"),
+        (["mean.rq", "--stream", "wind.nq", "--from", "-5"], 2, "before 1970"),
+        (["mean.rq", "--stream", "wind.nq", "--every", "0s"], 2, "every so often"),
+        (
+            ["mean.rq", "--stream", "wind.nq", "--map", "mean.rq"],
+            1,
+            "--map mean.rq: a mapping is a",
+        ),
         (["mean.rq", "--stream", "wind.nq", "-o", "rows.foo"], 2, "is no format"),
         (["mean.rq", "--stream", "wind.nq", "--map", "fast.rq"], 1, "a mapping has no FROM"),
         (["mean.rq", "--stream", "-", "--map", "-"], 2, "read once"),
@@ -347,7 +384,7 @@ def test_a_run_that_fails_leaves_an_older_file_alone(folder):
 
 
 def test_a_reader_that_has_gone_is_no_error(folder):
-    (folder / "long.nq").write_text("".join(quad("a", 9 + t, 100 * t) for t in range(20_000)))
+    (folder / "long.nq").write_text("".join(quad("a", 9 + t, 100 * t) for t in range(50_000)))
     done = subprocess.run(
         f"{sys.executable} -m streamsparql run fast.rq --stream long.nq --output nq | head -n 2",
         shell=True,
@@ -526,3 +563,28 @@ def test_spark_answers_the_same_and_is_quiet(folder):
     done = run(folder, *given, *spark)
     assert done.stdout.splitlines() == printed(folder, *given)
     assert re.fullmatch(r"3 rows; 0 late or rejected; .* s\n", done.stderr), done.stderr
+
+
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="pyspark is not installed")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize("seconds", [1.2, 4.5])
+def test_an_interrupt_ends_spark_too_and_says_nothing(folder, seconds):
+    """Whether its Java process is about to start or answers already."""
+    command = [sys.executable, "-m", "streamsparql", "run", "slow.rq", "--stream", "many.nq"]
+    (folder / "slow.rq").write_text(MEAN.replace("AVG(?v)", "GROUP_CONCAT(?v)"))
+    (folder / "many.nq").write_text("".join(quad("a", t, t // 50) for t in range(50_000)))
+    with subprocess.Popen(
+        [*command, "--engine", "spark", "--master", "local[1]", "-o", "out.csv"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    ) as running:
+        time.sleep(seconds)
+        os.killpg(running.pid, signal.SIGINT)
+        status = running.wait(60)
+        assert (status, running.stderr.read()) == (
+            130,
+            "",
+        )  # read to its end: Java has gone as well

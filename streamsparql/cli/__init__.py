@@ -23,10 +23,10 @@ from streamsparql.errors import StreamSparqlError
 
 EXAMPLES = """\
 examples:
-  streamsparql demo                             a wind park, to see what this is
-  streamsparql run query.rq --stream wind.nq    answers
-  streamsparql explain query.rq                 how a query is read, and its plan
-  streamsparql COMMAND --help                   the options of a command"""
+  streamsparql demo                            a wind park, to see what this is
+  streamsparql run query.rq --stream wind.nq   answers
+  streamsparql explain query.rq                how a query is read, and its plan
+  streamsparql COMMAND --help                  the options of a command"""
 
 __all__ = ["DIALECTS", "FORMATS", "STAGES", "main"]
 

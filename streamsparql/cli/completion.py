@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
@@ -52,21 +53,25 @@ class Command(NamedTuple):
     help: str
     options: tuple[Option, ...]
     values: tuple[str, ...]
+    takes_files: bool
 
 
 def _known(commands: Commands[argparse.ArgumentParser]) -> list[Command]:
     helps = {action.dest: action.help or "" for action in commands._choices_actions}
     found = []
     for name, parser in commands.choices.items():
-        options, values = [], list[str]()
+        options, values, files = [], list[str](), False
         for action in parser._actions:
             choices = tuple(map(str, action.choices or ()))
+            if action.help == argparse.SUPPRESS:
+                continue
             if not action.option_strings:
                 values += choices
+                files = files or not choices
                 continue
             names, takes = tuple(action.option_strings), action.nargs != 0
             options.append(Option(names, choices, takes, action.help or ""))
-        found.append(Command(name, helps[name], tuple(options), tuple(values)))
+        found.append(Command(name, helps[name], tuple(options), tuple(values), files))
     return found
 
 
@@ -78,6 +83,10 @@ def _bash(commands: list[Command]) -> Iterator[str]:
     yield "_streamsparql() {"
     yield '    local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"'
     yield '    local command="" word words=""'
+    yield "    COMPREPLY=()"
+    yield "    # bash takes an equals sign for a word of its own"
+    yield '    if [ "$current" = = ]; then current=""'
+    yield '    elif [ "$before" = = ]; then before="${COMP_WORDS[COMP_CWORD-2]}"; fi'
     yield '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do'
     yield f"        case $word in {names.replace(' ', '|')}) command=$word; break ;; esac"
     yield "    done"
@@ -88,8 +97,12 @@ def _bash(commands: list[Command]) -> Iterator[str]:
             if option.values:
                 yield f'        {keys}) words="{" ".join(option.values)}" ;;'
             elif option.takes:
-                yield f"        {keys}) COMPREPLY=(); return ;;"
+                yield f"        {keys}) return ;;"
     yield '        *) case "$command" in'
+    files = "|".join(command.name for command in commands if command.takes_files)
+    yield f'            {files}) case "$current" in -*) ;; *) return ;; esac ;;'
+    yield "        esac"
+    yield '        case "$command" in'
     for command in commands:
         words = " ".join(name for option in command.options for name in option.names)
         words = " ".join([words, *command.values])
@@ -122,7 +135,7 @@ def _zsh(commands: list[Command]) -> Iterator[str]:
         yield f"        {command.name}) _arguments \\"
         for option in command.options:
             for name in option.names:
-                told = option.help.replace("[", "(").replace("]", ")").replace(":", ";")
+                told = _ESCAPED.sub(r"\\\g<0>", option.help)
                 after = f":value:({' '.join(option.values)})" if option.values else ":value:_files"
                 whole = f"*{name}[{told}]{after if option.takes else ''}"
                 yield f"            {_quoted(whole)} \\"
@@ -148,6 +161,10 @@ def _fish(commands: list[Command]) -> Iterator[str]:
             takes = f" -x -a '{' '.join(option.values)}'" if option.values else " -r"
             after = takes if option.takes else ""
             yield f"{when} {' '.join(written)}{after} -d {_quoted(option.help)}"
+
+
+_ESCAPED = re.compile(r"[\[\]:\\]")
+"""What means something in what zsh is told of an option."""
 
 
 def _quoted(text: str) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.cli.options import UsageError, duration, moment, sources, split, text_of
-from streamsparql.errors import SourceError
+from streamsparql.errors import SourceError, StreamSparqlError
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -30,12 +30,19 @@ def data_options(parser: argparse.ArgumentParser) -> None:
     repeated("--map", metavar="[IRI=]RQ", help="a CONSTRUCT over the columns of a table")
     add("--max-delay", metavar="DUR", type=duration, default=0, help="how late items may come")
     add("--strict", action="store_true", help="stop at the first late or bad item")
-    add("--from", dest="start", metavar="T", type=moment, help="answers from then on")
-    add("--until", dest="end", metavar="T", type=moment, help="answers before then")
+    add("--from", dest="start", metavar="T", type=_moment, help="answers from then on")
+    add("--until", dest="end", metavar="T", type=_moment, help="answers before then")
     engines = ("embedded", "spark")
     add("--engine", choices=engines, metavar="NAME", default="embedded", help="embedded or spark")
     add("--master", metavar="URL", help=MASTER)
     add("--slabs", metavar="N", type=_count, help="how many parts Spark cuts time into")
+
+
+def _moment(text: str) -> int:
+    t = moment(text)
+    if t < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is before 1970, where time starts")
+    return t
 
 
 def _count(text: str) -> int:
@@ -118,8 +125,12 @@ def _mapped(
         file = maps[unused.pop()]
         raise UsageError(f"--map {file}: there is no --stream that it is for")
     for name, source in found.items():
-        if used[name] in texts:
-            found[name] = mapped(source, texts[used[name]])
+        which = used[name]
+        if which in texts:
+            try:
+                found[name] = mapped(source, texts[which])
+            except StreamSparqlError as error:
+                raise SourceError(f"--map {maps[which]}: {error}") from None
     return found
 
 
@@ -128,6 +139,19 @@ def _text_of(mapping: str) -> str:
         return text_of(mapping)
     except SourceError as error:
         raise SourceError(f"--map {mapping}: {error}") from None
+
+
+def check_written(
+    query: Query, options: argparse.Namespace, kwargs: dict[str, Any], *files: str | None
+) -> None:
+    """An error where one of the files that are to be written is read, too."""
+    from streamsparql.engine import graphs_read
+    from streamsparql.sinks import check_target
+
+    graphs = graphs_read(query, kwargs["graph"], kwargs["graphs"])
+    maps = [(split(text, query.streams) or ("", text))[1] for text in options.map]
+    for file in files:
+        check_target(file, [options.query, *maps, *kwargs["streams"].values(), *graphs])
 
 
 @contextmanager

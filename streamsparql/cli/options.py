@@ -105,6 +105,13 @@ def duration(text: str) -> int:
     return int(milliseconds)
 
 
+def period(text: str) -> int:
+    """A duration that is more than nothing."""
+    if not (found := duration(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: a report comes every so often, not at once")
+    return found
+
+
 def moment(text: str) -> int:
     """The milliseconds since 1970 of an instant: that number, or a date and time as in ISO 8601.
 
@@ -141,13 +148,13 @@ def sources(given: Sequence[str], names: Sequence[str], what: str) -> dict[str, 
         if not file:
             raise UsageError(f"--{what} {text}: no file is given")
         files = found.setdefault(name, [])
-        if file in files or any(map(partial(_same, file), files)):
+        if file in files or any(map(partial(same_file, file), files)):
             raise UsageError(f"--{what} {text}: the {what} <{name}> is given this file twice")
         files.append(file)
     return found
 
 
-def _same(one: str, other: str) -> bool:
+def same_file(one: str, other: str) -> bool:
     """Whether two paths are of one file, which would count twice."""
     return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 

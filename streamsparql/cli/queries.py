@@ -10,7 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamsparql.cli.data import TIMES, check_data, data_options, engine, given
+from streamsparql.cli.data import (
+    TIMES,
+    check_data,
+    check_written,
+    data_options,
+    engine,
+    given,
+)
 from streamsparql.cli.options import (
     MEASURED,
     REPORTS,
@@ -19,7 +26,8 @@ from streamsparql.cli.options import (
     UsageError,
     compile_options,
     compiled,
-    duration,
+    period,
+    same_file,
 )
 from streamsparql.errors import StreamSparqlError
 
@@ -29,11 +37,20 @@ if TYPE_CHECKING:
 
 STAGES = ("all", "syntax", "logical", "optimized", "physical", "spark")
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
+_EXTENSIONS = {
+    ".svg": "svg",
+    ".html": "html",
+    ".json": "json",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".mmd": "mermaid",
+}
+"""The formats of files, where no other is asked for."""
 _EXAMPLES = f"""\
 {TIMES}
 examples:
   streamsparql explain query.rq
-  streamsparql explain query.rq --stage logical --format svg -o plan.svg
+  streamsparql explain query.rq --stage logical -o plan.svg
   streamsparql explain query.rq --analyze --stream wind.nq --graph turbines.ttl"""
 
 
@@ -53,13 +70,13 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     add = group.add_argument
     stages, formats = (", ".join(names[1:]) for names in (STAGES, FORMATS))
     add("--stage", choices=STAGES, metavar="NAME", default="all", help=stages)
-    add("--format", choices=FORMATS, metavar="NAME", default="text", help=formats)
-    add("-o", dest="output", metavar="FILE", help="write there instead of the screen")
+    add("--format", choices=FORMATS, metavar="NAME", help=formats)
+    add("-o", dest="output", metavar="FILE", help="write there; the extension is the format")
     add("--output", metavar="FILE", help=argparse.SUPPRESS)
     add("--analyze", action="store_true", help="run the query, and show rows, state and time")
     kinds = ", ".join(REPORTS)
     add("--report", choices=REPORTS, metavar="KIND", help=f"analyze reports: {kinds}")
-    add("--every", metavar="DUR", type=duration, help="from one report to the next")
+    add("--every", metavar="DUR", type=period, help="from one report to the next")
     shown = {action.dest for action in parser._actions}
     data_options(parser)
     needless = {a.dest: a for a in parser._actions if a.dest not in shown}
@@ -85,16 +102,23 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
     over_data = options.analyze or (options.stage == "spark" and options.stream)
     _check_options(options, {} if over_data else defaults)
     query = compiled(options.query, options)
+    if options.format is None:
+        extension = os.path.splitext(options.output or "")[1].lower()
+        options.format = _EXTENSIONS.get(extension, "text")
     if not over_data:
         from streamsparql.explain import explain
 
+        if options.output and same_file(options.output, options.query):
+            raise UsageError(f"-o {options.output}: that is the query")
         _show(partial(explain, query, options.stage, options.format), options)
         return 0
     options.name = "streamsparql"
+    kwargs = given(query, options)
+    check_written(query, options, kwargs, options.output)
     if options.analyze and options.engine == "embedded":
-        return _analyze(query, options)
-    with engine(options, given(query, options)) as kwargs:
-        _on_spark(query, kwargs, options)
+        return _analyze(query, kwargs, options)
+    with engine(options, kwargs) as on_spark:
+        _on_spark(query, on_spark, options)
     return 0
 
 
@@ -122,7 +146,7 @@ def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> No
         check_data(options)
 
 
-def _analyze(query: Query, options: argparse.Namespace) -> int:
+def _analyze(query: Query, kwargs: dict[str, Any], options: argparse.Namespace) -> int:
     """Runs the query in this process; an interrupt ends the run, and what was measured is shown."""
     from streamsparql.analysis import Analyzing
     from streamsparql.cli.interrupts import Interrupts, Waiting
@@ -132,7 +156,6 @@ def _analyze(query: Query, options: argparse.Namespace) -> int:
     wanted = None
     if options.report is not None or options.every is not None:
         wanted = reporting(query, options.report, options.every)
-    kwargs = given(query, options)
     streams = check_given(query, kwargs.pop("streams"), kwargs["graphs"])
     waiting = Waiting.among(streams)
     analyzing = Analyzing(query, Given(**{**kwargs, "streams": streams}), wanted)
@@ -175,7 +198,7 @@ def _show(explained: Callable[..., str], options: argparse.Namespace) -> None:
             raise StreamSparqlError(f"cannot write {options.output}: {error.strerror}") from None
         return
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    color = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     width = os.get_terminal_size().columns if terminal else 100
     print(explained(color=color, width=width))
 

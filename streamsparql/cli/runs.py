@@ -7,7 +7,14 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
-from streamsparql.cli.data import TIMES, check_data, data_options, engine, given
+from streamsparql.cli.data import (
+    TIMES,
+    check_data,
+    check_written,
+    data_options,
+    engine,
+    given,
+)
 from streamsparql.cli.interrupts import Interrupts, Waiting
 from streamsparql.cli.options import (
     REPORTS,
@@ -16,8 +23,7 @@ from streamsparql.cli.options import (
     UsageError,
     compile_options,
     compiled,
-    duration,
-    split,
+    period,
 )
 from streamsparql.cli.summary import Progress, Summary
 from streamsparql.errors import EngineError
@@ -52,7 +58,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add = group.add_argument
     kinds = "rstream, istream or dstream: snapshots at instants"
     add("--report", choices=REPORTS, metavar="KIND", help=kinds)
-    add("--every", metavar="DUR", type=duration, help="from one report to the next")
+    add("--every", metavar="DUR", type=period, help="from one report to the next")
     emits = "final (rows as they end) or eager (at once, in pieces)"
     add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
     add("--output", choices=OUTPUTS, metavar="FORMAT", help="table, csv, jsonl, nq or parquet")
@@ -139,14 +145,7 @@ def _embedded(
 
 def _check_files(query: Query, options: argparse.Namespace, kwargs: dict[str, Any]) -> None:
     """What is written is nothing that is read, and two files are not one."""
-    from streamsparql.engine import graphs_read
-    from streamsparql.sinks import check_target
-
-    graphs = graphs_read(query, kwargs["graph"], kwargs["graphs"])
-    maps = [(split(text, query.streams) or ("", text))[1] for text in options.map]
-    read = [options.query, *maps, *kwargs["streams"].values(), *graphs]
-    for target in (options.file, options.rejects):
-        check_target(target, read)
+    check_written(query, options, kwargs, options.file, options.rejects)
     both = [file for file in (options.file, options.rejects) if file is not None]
     if len(both) == 2 and not _device(both[0]) and len(set(map(os.path.realpath, both))) == 1:
         raise UsageError("-o and --rejects are one file")

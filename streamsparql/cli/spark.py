@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -44,17 +47,23 @@ def _prepare(options: argparse.Namespace) -> int:
 
 @contextmanager
 def session(master: str | None) -> Iterator[SparkSession]:
-    """A session that ends with the command; what Spark raises in it becomes an error of ours."""
+    """A session that ends with the command; what Spark raises in it becomes an error of ours.
+
+    An interrupt ends the command at once: Spark's process ends with this one.
+    """
     from streamsparql.spark.failures import in_a_line
     from streamsparql.spark.sessions import session
 
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j logs each interrupt
     spark = session(master)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's asks Spark to stop
     interrupted = False
     try:
         with in_a_line():
             yield spark
     except KeyboardInterrupt:
-        interrupted = True  # the Java process ends with this one
+        interrupted = True
         raise
     finally:
         if not interrupted:

@@ -31,7 +31,7 @@ from streamsparql.cli.options import (
     REPORTS,
     UsageError,
     compile_options,
-    duration,
+    period,
     sources,
     split,
     text_of,
@@ -130,7 +130,7 @@ def _data(parser: argparse.ArgumentParser) -> None:
     data_options(parser)
     add = parser.add_argument_group("reports").add_argument
     add("--report", choices=REPORTS, metavar="KIND", help=", ".join(REPORTS))
-    add("--every", metavar="DUR", type=duration, help="from one report to the next")
+    add("--every", metavar="DUR", type=period, help="from one report to the next")
 
 
 def _parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:

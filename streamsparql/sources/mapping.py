@@ -98,7 +98,7 @@ def mapped(
     if isinstance(source, Mapped):
         raise SourceError("the source of a mapping is a table, not a mapping")
     text = os.fspath(mapping)
-    if text.endswith(".rq"):
+    if text.endswith(".rq") and "{" not in text:
         try:
             with open(text, encoding="utf-8") as file:
                 text = file.read()

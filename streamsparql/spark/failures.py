@@ -54,8 +54,18 @@ def in_a_line() -> Iterator[None]:
     except PySparkException as error:
         raise EngineError(f"Spark: {shortened(str(error))}") from error
     except Py4JError as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
         what = shortened(str(error))
         raise EngineError(f"Spark's Java process does not answer: {what}") from error
+
+
+def _interrupted(error: BaseException) -> bool:
+    """Whether an error came of an interrupt: what cleans up after it may fail, too."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, KeyboardInterrupt):
+        found = found.__context__
+    return found is not None
 
 
 def shortened(message: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -105,7 +106,8 @@ def launch(conf: SparkConf, quiet: bool) -> Any:
 
     relay = _Relay() if quiet else None
     try:
-        gateway = launch_gateway(conf, relay and {"stderr": relay.end})  # type: ignore[no-untyped-call]
+        with _ended_if_interrupted():
+            gateway = launch_gateway(conf, relay and {"stderr": relay.end})  # type: ignore[no-untyped-call]
     except (PySparkException, OSError) as error:
         said = "" if relay is None else relay.held()
         raise EngineError(
@@ -114,6 +116,32 @@ def launch(conf: SparkConf, quiet: bool) -> Any:
     if relay is not None:
         relay.open()
     return gateway
+
+
+@contextmanager
+def _ended_if_interrupted() -> Iterator[None]:
+    """Ends the process that is about to start where an interrupt comes between.
+
+    It would go on for ever: nobody but `launch_gateway` knows it, which has gone by then.
+    """
+    from pyspark import java_gateway
+
+    started: list[subprocess.Popen[bytes]] = []
+
+    def popen(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = subprocess.Popen(*arguments, **options)
+        started.append(process)
+        return process
+
+    before, java_gateway.Popen = java_gateway.Popen, popen  # type: ignore[attr-defined, assignment]
+    try:
+        yield
+    except KeyboardInterrupt:
+        for process in started:
+            process.kill()
+        raise
+    finally:
+        java_gateway.Popen = before  # type: ignore[attr-defined]
 
 
 class _Relay:
