@@ -6,20 +6,42 @@ plans to users imports this module.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra.plan import Plan
 
 if TYPE_CHECKING:
     from streamsparql.equivalence import Equivalence
+    from streamsparql.explain.box import Box
+
+_PREFIXES = "_prefixes"
+
+
+def with_prefixes(root: Any, prefixes: Mapping[str, str]) -> Any:
+    """A plan, logical or physical, which shows itself with a query's prefixes from now on."""
+    root.__dict__.setdefault(_PREFIXES, prefixes)
+    return root
+
+
+def prefixes_of(root: Any) -> Mapping[str, str]:
+    """The prefixes that a plan shows itself with."""
+    found: Mapping[str, str] = root.__dict__.get(_PREFIXES, {})
+    return found
+
+
+def box_of(plan: Plan) -> Box:
+    """What a plan is drawn from."""
+    from streamsparql.explain.plans import plan_box
+
+    return plan_box(plan, prefixes_of(plan))
 
 
 def _as_html(plan: Plan) -> str:
     """How a notebook shows a plan."""
     from streamsparql.explain.html import fragment
-    from streamsparql.explain.plans import plan_box
 
-    return fragment(plan_box(plan))
+    return fragment(box_of(plan))
 
 
 def _as_text(plan: Plan) -> str:
@@ -31,10 +53,9 @@ def _as_text(plan: Plan) -> str:
     TriplePatternMatching  ?x <p> ?y
     AccessGraph  default graph
     """
-    from streamsparql.explain.plans import plan_box
     from streamsparql.explain.text import Ink, tree
 
-    return "\n".join(tree(plan_box(plan), Ink(False), 100))
+    return "\n".join(tree(box_of(plan), Ink(False), 100))
 
 
 def _equivalent(plan: Plan, other: Plan, trials: int = 200, seed: int = 0) -> Equivalence:

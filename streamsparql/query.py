@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsparql import plans as plans  # so that plans show themselves
+from streamsparql import plans
 from streamsparql.algebra.inputs import LEAP
 from streamsparql.algebra.plan import Plan
 from streamsparql.errors import EngineError
@@ -143,7 +143,8 @@ class Query:
     @property
     def logical(self) -> Plan:
         """The logical plan, whose `at(t, inputs)` is the query's definition."""
-        return self.translation.plan
+        plan: Plan = plans.with_prefixes(self.translation.plan, self._prefixes)
+        return plan
 
     @property
     def optimized(self) -> Plan:
@@ -153,7 +154,12 @@ class Query:
         >>> query.optimized == compile("SELECT ?x { ?x <p> ?y }").logical
         True
         """
-        return self.rewriting.plan
+        plan: Plan = plans.with_prefixes(self.rewriting.plan, self._prefixes)
+        return plan
+
+    @property
+    def _prefixes(self) -> Mapping[str, str]:
+        return self.translation.names.prefixes
 
     @cached_property
     def rewriting(self) -> Rewriting:
@@ -173,7 +179,8 @@ class Query:
         from streamsparql.physical.lower import Catalog, lower
         from streamsparql.physical.terms import TermDictionary
 
-        return learned(lower(self.optimized, TermDictionary(), Run(), Catalog(known=False)).plain)
+        lowered = lower(self.optimized, TermDictionary(), Run(), Catalog(known=False))
+        return learned(lowered.plain, self._prefixes)
 
     def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
         """What the rewriting rules did to the logical plan: a sequence of applications of rules.

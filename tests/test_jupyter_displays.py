@@ -233,7 +233,11 @@ def test_what_is_shown_is_printed_too() -> None:
     query = streamsparql.compile(VALUES)
     assert str(query).startswith(f"{VALUES}\n\nProjection  ?x ?v\n")
     assert repr(query) == "<Query: select, read as streaming, over <s>>"
-    assert str(query.logical).startswith("Projection  ?x ?v\n")
+    assert str(query.logical) == query.explain("logical")
+    assert str(query.optimized) == query.explain("optimized")
+    assert str(query.physical) == query.explain("physical")
+    assert "?x :p ?v" in query.logical._repr_html_()
+    assert "?x :p ?v" in query.physical._repr_html_()
     result = query.run(items(2))
     assert repr(result) == "<Result: x v, not computed>"
     assert str(result).splitlines() == [

@@ -92,6 +92,8 @@ class Box:
     measures: Measures | None = None
     mark: str = ""
     """What a picture that compares trees says of it: gone, new, moved."""
+    note: str = ""
+    """What a picture says below the title: what an operator remembers."""
 
 
 def drawn(

@@ -10,6 +10,7 @@ ROOM, MORE_ROOM = 38, 50
 """The cells of a line in a picture's box; and where that saves a long word from being cut."""
 
 _LINES = 4
+_REMARK = 3
 
 
 def label(box: Box) -> list[str]:
@@ -23,6 +24,13 @@ def label(box: Box) -> list[str]:
     longest = max(cells(word, in_picture) for word in box.title.split(" "))
     room = longest if ROOM < longest <= MORE_ROOM else ROOM
     return wrap(box.title, room, _LINES, in_picture)
+
+
+def remark(box: Box) -> list[str]:
+    """The note in the lines of a picture's box; numbers of a run take its place."""
+    if not box.note or box.measures is not None:
+        return []
+    return wrap(box.note, ROOM, _REMARK, in_picture)
 
 
 def tooltip(box: Box) -> str:

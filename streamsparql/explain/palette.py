@@ -83,6 +83,7 @@ _FORMS = f"""\
 .kind{{font:600 12px {SANS};font-variant:small-caps}}
 .role{{font-weight:400;font-style:italic}}
 .title{{font:11px {MONO}}}
+.note{{font:italic 11px {SANS}}}
 .stage{{font:600 15px {SANS}}}
 .number{{font:700 9px {SANS};text-anchor:middle}}
 .measured{{font:11px {SANS};font-variant-numeric:tabular-nums}}
@@ -94,7 +95,7 @@ def _colours() -> Iterable[str]:
     paper, ink, faint, line = map("/".join, (PAPER, INK, FAINT, LINE))
     yield f".ground,.number{{fill:{paper}}}"
     yield f".title,.stage{{fill:{ink}}}"
-    yield f".kind,.badge,.measured{{fill:{faint}}}"
+    yield f".kind,.badge,.measured,.note{{fill:{faint}}}"
     yield f".edge{{stroke:{line}}}"
     for family, colour in FAMILIES.items():
         ground, frame, ink = _pairs(colour)

@@ -78,6 +78,7 @@ def operator_box(operator: Operator, write: Writer) -> Box:
         facts=tuple(_facts(operator)),
         family=_FAMILIES.get(module, module),
         meaning=meaning(kind),
+        note="" if operator.state.startswith("none") else f"holds {operator.state}",
     )
 
 

@@ -11,7 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 from streamsparql.explain.box import Box, Place, Reference, places
-from streamsparql.explain.drawing import label, measured, tooltip
+from streamsparql.explain.drawing import label, measured, remark, tooltip
 from streamsparql.explain.explanation import Explanation
 from streamsparql.explain.layout import GAP_Y, Block, layout
 from streamsparql.explain.measure import cells, in_picture
@@ -85,10 +85,10 @@ def _item(place: Place) -> Drawing:
         head = _head(item.role, "", 0, item.number)
         return Drawing(head.svg, head.width, head.height)
     head = _head(item.role, item.kind, item.number, place.reads)
-    lines, numbers = label(item), measured(item)
-    broadest = max((cells(line, in_picture) for line in [*lines, *numbers]), default=0)
+    lines, notes, numbers = label(item), remark(item), measured(item)
+    broadest = max((cells(line, in_picture) for line in [*lines, *notes, *numbers]), default=0)
     width = max(head.width, broadest * _CELL + 2 * _PAD)
-    top = head.height + (_LINE * len(lines) + 2) * bool(lines)
+    top = head.height + (_LINE * len(lines + notes) + 2) * bool(lines or notes)
     height = top + (_LINE * len(numbers) + _STRIP) * bool(numbers)
     hot = "" if item.measures is None else f" hot-{item.measures.heat}"
     mark = f" marked-{item.mark}" * bool(item.mark)
@@ -96,9 +96,10 @@ def _item(place: Place) -> Drawing:
         f'<g class="of-{item.family}{hot}{mark}"><title>{escape(_tip(item))}</title>'
         f'<rect class="box" width="{width:.1f}" height="{height:g}" rx="6"/>{head.svg}'
     )
-    for index, line in enumerate(lines):
+    kinds = ["title"] * len(lines) + ["note"] * len(notes)
+    for index, (line, kind) in enumerate(zip(lines + notes, kinds, strict=True)):
         y = _HEAD + 1 + _LINE * (index + 0.8)
-        svg += f'<text class="title" x="{_PAD:g}" y="{y:g}">{escape(line)}</text>'
+        svg += f'<text class="{kind}" x="{_PAD:g}" y="{y:g}">{escape(line)}</text>'
     return Drawing(f"{svg}{_strip(item, numbers, top, width)}</g>", width, height)
 
 

@@ -263,10 +263,10 @@ class Magics:
         if options.stage or options.analyze:
             raise UsageError("stages and --analyze are a query's, and this is a plan")
         from streamsparql.explain.html import fragment
-        from streamsparql.explain.plans import plan_box
         from streamsparql.explain.text import Ink, tree
+        from streamsparql.plans import box_of
 
-        box = plan_box(plan)
+        box = box_of(plan)
         text = "\n".join(tree(box, Ink(False), 100))
         if options.format not in (None, "text", "html"):
             raise UsageError("a plan is shown as text or html")
