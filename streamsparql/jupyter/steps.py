@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MOST = 40
 """How many applications a notebook shows."""
 _LETTERS = "PQRSTUVW"
+_SMALLEST = 0.7  # of the natural size of a picture
 _COLUMN = 56  # cells of a column of text
 _ROOT = "streamsparql-steps"
 
@@ -258,8 +259,10 @@ def _checked(application: Application) -> tuple[str, str]:
 def _figure(box: Box, name: str) -> str:
     drawing = svg.tree(box)
     width, height = round(drawing.width + 8), round(drawing.height + 8)
+    least = round(width * _SMALLEST)  # smaller nobody could read it: then it scrolls
     return (
         f'<figure><svg xmlns="http://www.w3.org/2000/svg" class="streamsparql-plan" '
+        f'style="min-width:{least}px" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{name}" xml:space="preserve"><g transform="translate(4 4)">{drawing.svg}</g>'
         "</svg></figure>"
@@ -309,7 +312,7 @@ ul{{margin:.2em 0;padding-left:1.4em}}
 .pair{{display:grid;grid-template-columns:fit-content(48%) max-content minmax(0,1fr)}}
 .pair{{align-items:center;gap:.4em .9em;margin-left:1.6em}}
 & figure{{margin:0;min-width:0;max-height:34em;overflow:auto}}
-& figure svg.streamsparql-plan{{max-width:none}}
+& figure svg.streamsparql-plan{{max-width:100%;height:auto}}
 .arrow{{font-size:1.4em;color:{_PAIRS["f"]}}}
 .legend b{{font-weight:600;border:2px solid;border-radius:5px;padding:0 .5em;margin-right:.6em}}
 .gone{{color:{_GONE}}}
@@ -322,6 +325,6 @@ ul{{margin:.2em 0;padding-left:1.4em}}
 )
 _PRINTED = (
     f"@media print{{.{_ROOT} figure{{max-height:none;overflow:visible}}"
-    f".{_ROOT} figure svg.streamsparql-plan{{max-width:100%;height:auto}}}}"
+    f".{_ROOT} figure svg.streamsparql-plan{{min-width:0!important}}}}"
 )
 """What scrolls on a screen is whole on paper."""
