@@ -259,7 +259,7 @@ def test_json_has_numbers_as_fields() -> None:
     found = json.loads(measured().explain("json"))
     assert list(found) == ["format", "query", "analysis", "physical"]
     known = found["analysis"]
-    assert list(known) == "engine items rows seconds rate state terms span".split()
+    assert list(known) == "engine items unread rows seconds rate state terms span".split()
     assert known["items"] == {"read": 7, "used": 7, "unmatched": 1, "late": 0, "rejected": 0}
     assert list(known["seconds"]) == "total preparing reading computing writing".split()
     assert (known["engine"], known["rows"], known["span"]) == ("embedded", 3, [1, 7])
