@@ -166,6 +166,13 @@ class Analysis:
 
     `print` it, or `explain` it in any format; `operators` has the numbers, those that read streams
     first, the one that gives the rows last.
+
+    >>> import streamsparql
+    >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }"
+    >>> items = [("<a>", "<p>", "<b>", 3), ("<a>", "<q>", "<b>", 4)]
+    >>> analysis = streamsparql.compile(text).analyze(items)
+    >>> analysis.rows, analysis.items.read, analysis.items.unmatched
+    (1, 2, 1)
     """
 
     query: Query

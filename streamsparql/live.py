@@ -105,6 +105,14 @@ class Live:
         """An item of a stream: a triple and its timestamp, or the start and end of an event.
 
         One with no timestamp happens when it comes, by the clock of this machine.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> for t in (3, 25):
+        ...     live.push("s", ("<a>", "<p>", "<b>"), t)
+        >>> live.rows(), live.watermark
+        ([Row(o=<b>, [3, 10))], 25)
         """
         buffer = self._buffer(stream)
         buffer.append((triple, time_ns() // 1_000_000 if t is None else t, *times))
@@ -113,7 +121,15 @@ class Live:
             self._take_in()
 
     def push_many(self, stream: str, source: Any) -> None:
-        """All items of a source, in the order in which they are given. A few are read later."""
+        """All items of a source, in the order in which they are given. A few are read later.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> live.push_many("s", [("<a>", "<p>", "<b>", 3), ("<a>", "<p>", "<c>", 25)])
+        >>> live.rows()
+        [Row(o=<b>, [3, 10))]
+        """
         name = str(stream)
         buffer = self._buffer(name)
         few = isinstance(source, list | tuple) and len(source) < BUFFER
@@ -133,7 +149,15 @@ class Live:
                 self._round()
 
     def advance(self, t: int, stream: str | None = None) -> None:
-        """Nothing older than `t` will come: on this stream, or on any."""
+        """Nothing older than `t` will come: on this stream, or on any.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> live.push("s", ("<a>", "<p>", "<b>"), 3)
+        >>> live.rows(), live.advance(11), live.rows()
+        ([], None, [Row(o=<b>, [3, 10))])
+        """
         self._open()
         if stream is not None:
             self._buffer(stream)
@@ -144,7 +168,15 @@ class Live:
         self._round()
 
     def close(self) -> None:
-        """The end of all streams: what the last windows hold is given out, and nothing is lost."""
+        """The end of all streams: what the last windows hold is given out, and nothing is lost.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> live.push("s", ("<a>", "<p>", "<b>"), 3)
+        >>> live.close(), live.rows()
+        (None, [Row(o=<b>, [3, 10))])
+        """
         if self._closed:
             return
         self.advance(INFINITY)
@@ -207,7 +239,16 @@ class Live:
         return self._watermark
 
     def stats(self) -> Stats:
-        """Rows in and out and state per operator, the watermark, how much was late."""
+        """Rows in and out and state per operator, the watermark, how much was late.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> live.push_many("s", [("<a>", "<p>", "<b>", t) for t in (3, 25, 4)])
+        >>> stats = live.stats()
+        >>> stats.items, stats.late, stats.watermark, stats.state
+        (2, 1, 25, 1)
+        """
         if not self._closed:
             self._take_in()
         state = self._run.pipeline.state()

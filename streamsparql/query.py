@@ -87,7 +87,19 @@ class Recipe(NamedTuple):
 
 
 class Query:
-    """What a query's text means, to be read and explained."""
+    """What a query's text means, to be read and explained, and run. `compile` makes one.
+
+    >>> query = compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }")
+    >>> query
+    <Query: select, read as streaming, over <s>>
+    >>> print(query.explain("logical"))
+    Projection  ?x
+    TriplePatternMatching  ?x ?p ?o
+    Merge
+    ├─ SlidingDeltaWindow  range 10 s, slide 1 s
+    │  AccessStream  <s>
+    └─ AccessGraph  default graph
+    """
 
     def __init__(self, translation: Translation, recipe: Recipe) -> None:
         self.translation = translation

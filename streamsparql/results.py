@@ -40,6 +40,12 @@ class Row(Mapping[str, Any]):
 
     `row["x"]` is an rdflib term, None where `?x` is unbound. CONSTRUCT and DESCRIBE give rows with
     `subject`, `predicate` and `object`, ASK one with `answer`, which is True or False.
+
+    >>> import streamsparql
+    >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+    >>> (row,) = streamsparql.compile(text).run([("<a>", "<p>", '"1"', 3)])
+    >>> row["o"].n3(), row.start, row.end
+    ('"1"', 3, 10)
     """
 
     __slots__ = ("_index", "_values", "end", "start")
@@ -185,6 +191,14 @@ class Result:
 
     Iterating gives rows in the canonical form, by start: the k-th row of equal ones holds where
     their multiplicity is k or more.
+
+    >>> import streamsparql
+    >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+    >>> result = streamsparql.compile(text).run([("<a>", "<p>", '"1"', t) for t in (3, 6)])
+    >>> print(result)
+    start  end  ?o
+        3   10  "1"
+        6   10  "1"
     """
 
     _partly = False
@@ -220,6 +234,12 @@ class Result:
 
         SELECT: a list of dicts, a bag, in the order of ORDER BY. ASK: a bool, None outside of the
         horizon. CONSTRUCT and DESCRIBE: an rdflib graph.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> result = streamsparql.compile(text).run([("<a>", "<p>", "<b>", 3)])
+        >>> result.snapshot(9), result.snapshot(10)
+        ([{'o': rdflib.term.URIRef('b')}], [])
         """
         rows = self._all()
         return self._shape.snapshot(rows.where((rows.start <= t) & (t < rows.end)))
@@ -229,6 +249,14 @@ class Result:
 
         The columns are dictionary-encoded. `start` and `end` tell when a row holds; of a report's
         rows, where one is asked for, `instant` tells which report they are in.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> result = streamsparql.compile(text).run([("<a>", "<p>", "<b>", 3)])
+        >>> result.to_arrow().to_pydict()
+        {'o': ['<b>'], 'start': [3], 'end': [10]}
+        >>> result.to_arrow(report="rstream").to_pydict()
+        {'o': ['<b>'], 'instant': [10]}
         """
         if report is None and every is None:
             rows = self._canonical()
@@ -237,7 +265,14 @@ class Result:
         return shape.table(parts, reports=True)
 
     def to_pandas(self, report: str | None = None, every: int | None = None) -> pd.DataFrame:
-        """The same as a pandas frame of strings and integers."""
+        """The same as a pandas frame of strings and integers.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> streamsparql.compile(text).run([("<a>", "<p>", "<b>", 3)]).to_pandas()
+             o  start  end
+        0  <b>      3   10
+        """
         if find_spec("pandas") is None:
             raise EngineError("to_pandas needs pandas: pip install 'streamsparql[pandas]'")
         table = self.to_arrow(report, every)
@@ -325,6 +360,12 @@ class Result:
         The kind and the period are those that the query asks for, where they are not given; a query
         that asks for no kind gives whole snapshots. Rows come as `snapshot` gives them; of an ASK
         there is a boolean, or None where its answer is no different.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> result = streamsparql.compile(text).run([("<a>", "<p>", "<b>", t) for t in (3, 12)])
+        >>> [(instant, len(rows)) for instant, rows in result.report("rstream")]
+        [(10, 1), (20, 1), (30, 0)]
         """
         shape, parts, instants = self._reported(kind, every)
         return by_instant(shape, Batch.concat(parts), instants)

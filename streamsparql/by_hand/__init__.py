@@ -92,12 +92,26 @@ def values(text: str, prefixes: Prefixes | None = None) -> Draft:
 
 
 def unit() -> Draft:
-    """The table of one empty row, which an empty group means."""
+    """The table of one empty row, which an empty group means.
+
+    >>> print(unit().extend("?x", "1 + 1"))
+    Extend  ?x := (1 + 1)
+    Table  no variables: ()
+    """
     return Draft(shape.UNIT)
 
 
 def draft(plan: Plan | Query, prefixes: Prefixes | None = None) -> Draft:
-    """A plan that is there, or a query's logical one, to go on from."""
+    """A plan that is there, or a query's logical one, to go on from.
+
+    >>> import streamsparql
+    >>> query = streamsparql.compile("SELECT ?x { ?x <p> ?y }")
+    >>> print(draft(query).distinct())
+    Distinct
+    Projection  ?x
+    TriplePatternMatching  ?x <p> ?y
+    AccessGraph  default graph
+    """
     if isinstance(plan, Plan):
         return Draft(plan, dict(prefixes or {}))
     known = plan.translation.names.prefixes
@@ -201,7 +215,12 @@ class Draft:
     # -- rows of one plan
 
     def filter(self, condition: str) -> Draft:
-        """The rows for which a condition holds. EXISTS reads the source of the patterns so far."""
+        """The rows for which a condition holds. EXISTS reads the source of the patterns so far.
+
+        >>> print(values("?x { 1 2 }").filter("?x > 1"))
+        Filter  (?x > 1)
+        Table  ?x: (1) (2)
+        """
         return self._with(texts.act(condition, "FILTER(", ")", self._place))
 
     def extend(self, variable: str, expression: str) -> Draft:
@@ -224,7 +243,12 @@ class Draft:
         return self._with(shape.Reduced(self._rows))
 
     def aggregate(self, keys: str = "", *calls: str, having: str | None = None) -> Draft:
-        """A row per group: `aggregate("?x", "COUNT(*) AS ?n", "AVG(?y) AS ?mean")`."""
+        """A row per group: `aggregate("?x", "COUNT(*) AS ?n", "AVG(?y) AS ?mean")`.
+
+        >>> print(values("?x { <a> <b> <b> }").aggregate("?x", "COUNT(*) AS ?n"))
+        Aggregation  by ?x: ?n := COUNT(*)
+        Table  ?x: (<a>) (<b>) (<b>)
+        """
         if not calls and not keys.strip():
             raise QueryError("an aggregation has keys, or calls such as COUNT(*) AS ?n")
         shown = " ".join(f"({call}\n)" for call in calls) or keys
@@ -262,14 +286,26 @@ class Draft:
     # -- rows of several plans
 
     def join(self, *others: Draft) -> Draft:
-        """The join of plans, from left to right."""
+        """The join of plans, from left to right.
+
+        >>> print(values("?x { 1 2 }").join(values("?x { 2 3 }")))
+        Join
+        ├─ Table  ?x: (1) (2)
+        └─ Table  ?x: (2) (3)
+        """
         plan = self._rows
         for other in others:
             plan = join.Join(plan, _apart(other, plan))
         return self._beside(plan, *others)
 
     def left_join(self, other: Draft, condition: str | None = None) -> Draft:
-        """OPTIONAL, with the condition of its filters."""
+        """OPTIONAL, with the condition of its filters.
+
+        >>> print(values("?x { 1 2 }").left_join(values("?y { 2 3 }"), "?x = ?y"))
+        LeftJoin  (?x = ?y)
+        ├─ Table  ?x: (1) (2)
+        └─ Table  ?y: (2) (3)
+        """
         right = _apart(other, self._rows)
         place = texts.Place(join.Join(self.plan, right), other.source, self._prefixes(other))
         prepared, context = texts.conditions(condition, place)
