@@ -193,14 +193,15 @@ def test_what_comes_in_is_used_or_late_or_rejected(kind, entries, size, delay, d
         int(re.sub(r"\D", "", text)) for text in terms.texts(released.columns[".o"]).to_pylist()
     ]
     assert sorted(used) == sorted(expected.used)
+    left_out = sum(e.kind == "literal" for e in entries) if kind == "mapped" else 0
     assert sorter.tally == Tally(
         came,
         len(expected.used) + expected.unmatched,
         len(expected.late),
         len(expected.rejected),
         expected.unmatched,
+        left_out,
     )
-    left_out = sum(e.kind == "literal" for e in entries) if kind == "mapped" else 0
     assert came == len(entries) - left_out
     first = 2 if kind in ("csv", "tsv", "mapped") else 1
     assert sorted(r.position - first for r in rejects) == sorted(expected.late | expected.rejected)

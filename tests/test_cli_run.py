@@ -321,6 +321,25 @@ def test_what_is_late_or_bad_is_told(folder):
     assert done.stderr == "streamsparql: wind.nq, line 4: this is no line of N-Quads: 'so what'\n"
 
 
+def test_rows_of_which_a_mapping_makes_no_triple_are_told(folder):
+    lines = [f'{{"n": {n}, "t": {n}}}\n' for n in range(1, 5)]
+    (folder / "a.jsonl").write_text(lines[0] + lines[2])
+    (folder / "b.jsonl").write_text(lines[1] + lines[3])
+    query = f"SELECT ?n FROM STREAM <{WIND}> WINDOW RANGE 1 MS FIXED {{ ?x <n> ?n }}"
+    (folder / "n.rq").write_text(query)
+    (folder / "map.rq").write_text("CONSTRUCT { <x> <n> ?n } { FILTER(?n > 2) }")
+    arguments = ("--stream", "a.jsonl", "--stream", "b.jsonl", "--map", "map.rq")
+    said = run(folder, "n.rq", *arguments).stderr
+    assert said.startswith(
+        "2 items: 2 used, 0 late, 0 rejected, no triple made of 2 rows of tables;"
+    )
+    (folder / "map.rq").write_text("CONSTRUCT { <x> <n> ?m } {}")
+    said = run(folder, "n.rq", *arguments).stderr
+    assert said.startswith(
+        "0 items: 0 used, 0 late, 0 rejected, no triple made of 4 rows of tables;"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

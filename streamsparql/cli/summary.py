@@ -132,6 +132,8 @@ class Summary:
             used += f" ({tally.unmatched:,} match no pattern)"
         said = [_plural(tally.items, "item"), used]
         said += [f"{tally.late:,} late", f"{tally.rejected:,} rejected"]
+        if tally.barren:
+            said.append(f"no triple made of {_plural(tally.barren, 'row')} of tables")
         if replay.unread:
             said.append(f"{_plural(replay.unread, 'triple')} of graphs rejected")
         seconds = monotonic() - self._began

@@ -82,10 +82,11 @@ class Tally(NamedTuple):
 
     `used` are those that take part in the answer, or could: `unmatched` of them have a predicate
     that no pattern of the query matches, so that nobody looked at the rest. Such an item is never
-    late and never ahead, for the answer does not hang on when it came.
+    late and never ahead, for the answer does not hang on when it came. `barren` are no items:
+    rows of tables of which a mapping made no triple.
 
-    >>> Tally(10, 7, 2, 1, 4) + Tally(5, 5, 0, 0, 0)
-    Tally(items=15, used=12, late=2, rejected=1, unmatched=4)
+    >>> Tally(10, 7, 2, 1, 4) + Tally(5, 5, 0, 0, 0, 2)
+    Tally(items=15, used=12, late=2, rejected=1, unmatched=4, barren=2)
     """
 
     items: int = 0
@@ -93,6 +94,7 @@ class Tally(NamedTuple):
     late: int = 0
     rejected: int = 0
     unmatched: int = 0
+    barren: int = 0
 
     def __add__(self, other: object) -> Tally:
         """Both together."""
@@ -155,6 +157,8 @@ class Chunk:
     """Of several origins that of each of the `stamps`."""
     held: Callable[[], Iterable[IntArray]] | None = None
     """The ids that the source holds beside it, for chunks that come after this one."""
+    barren: int = 0
+    """Of how many rows of a table a mapping made no triple: they are no items."""
     _places: list[tuple[int, bool]] | None = None
 
     def reject(self, k: int, reason: str, name: str) -> Reject:
@@ -198,6 +202,7 @@ class Chunk:
             lambda k: self.original(first + k),
             self.origins,
             None if self.which is None else self.which[cut],
+            barren=0 if first else self.barren,
         )
 
     def _places_of_rejects(self) -> list[tuple[int, bool]]:

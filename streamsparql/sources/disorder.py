@@ -88,7 +88,7 @@ class Sorter:
         self.late = 0
         """How many items were late."""
         self._behind: Callable[[], Iterable[IntArray]] | None = None
-        self._came = self._rejected = self._unmatched = 0
+        self._came = self._rejected = self._unmatched = self._barren = 0
         self.seen = -1
         """The stream's time: the greatest stamp that was let in."""
         self.least = INFINITY
@@ -118,7 +118,7 @@ class Sorter:
         """What became of the items that are decided on: those that came, but those held aside."""
         items = self._came - sum(aside.row is not None for aside in self._aside)
         used = items - self.late - self._rejected
-        return Tally(items, used, self.late, self._rejected, self._unmatched)
+        return Tally(items, used, self.late, self._rejected, self._unmatched, self._barren)
 
     def drain(self) -> list[Reject]:
         """Hands out the rejects so far, and forgets them; what is counted stays."""
@@ -159,6 +159,7 @@ class Sorter:
         self._came += chunk.items
         self._behind = chunk.held
         self._unmatched += chunk.dropped
+        self._barren += chunk.barren
         for reject in chunk.rejects:
             self._reject(reject)
         if len(chunk.stamps) and not self._in_order(chunk):

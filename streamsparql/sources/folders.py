@@ -223,7 +223,7 @@ class _File:
         for chunk in self._chunks:
             if len(chunk.stamps):
                 return chunk
-            if chunk.items:
+            if chunk.items or chunk.barren:
                 self._loose.append(chunk)
         return None
 
@@ -330,4 +330,5 @@ def _mixed(chunks: Sequence[Chunk], order: IntArray) -> Chunk:
         lambda k: chunks[int(part[k])].original(int(local[k])),
         tuple(chunk.origins[0] for chunk in chunks),
         part,
+        barren=sum(chunk.barren for chunk in chunks),
     )

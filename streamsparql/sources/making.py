@@ -223,9 +223,10 @@ class Making:
             good = ~np.isin(row, np.fromiter(wrong, np.int64))
             solutions, row, stamps = solutions.where(good), row[good], stamps[good]
             since = None if since is None else since[good]
-        return self._filled(
-            rules, solutions, row, (since, stamps), positions, item, [*rejects, *found]
-        )
+        rejects = [*rejects, *found]
+        chunk = self._filled(rules, solutions, row, (since, stamps), positions, item, rejects)
+        chunk.barren = len(positions) - len(wrong) - _different(chunk.positions)
+        return chunk
 
     # -- solutions ----------------------------------------------------------------------------
 
@@ -316,7 +317,7 @@ class Making:
         self._solutions += count
         s, p, o = (column.ravel() for column in columns)
         let = good.ravel()
-        if rules.repeats or len(np.unique(row)) < count:
+        if rules.repeats or _different(row) < count:
             let = let & _first(np.repeat(row, width), s, p, o, let)
         of = np.repeat(np.arange(count), width)[let]
         s, p, o = s[let], p[let], o[let]
@@ -386,6 +387,11 @@ def _first(row: IntArray, s: IntArray, p: IntArray, o: IntArray, among: BoolArra
     found = np.zeros(len(row), np.bool_)
     found[index[first]] = True
     return found
+
+
+def _different(rows: IntArray) -> int:
+    """How many rows these are, in their order."""
+    return int(np.count_nonzero(np.diff(rows))) + min(len(rows), 1)
 
 
 def _beside(reading: Reading, file: str | None) -> dict[str, Term | None]:
