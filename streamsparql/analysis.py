@@ -16,7 +16,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsparql.engine import Execution, Given, Reporting, reporting
+from streamsparql.engine import Execution, Given, Reporting, reports_asked
 from streamsparql.explain.box import Box, Measures
 from streamsparql.explain.measured import explained, fragment
 from streamsparql.explain.physical import computed, operator_box
@@ -346,18 +346,22 @@ class WatchedExecution(Execution):
 class Analyzing:
     """A run of a query in this process that is measured; `stop` ends it early.
 
+    One that is `endless` ends by itself where the horizon does.
+
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
     >>> Analyzing(query, Given({"s": [("<a>", "<p>", '"1"', 3)]})).run().rows
     1
     """
 
-    def __init__(self, query: Query, given: Given, report: Reporting | None = None) -> None:
+    def __init__(
+        self, query: Query, given: Given, report: Reporting | None = None, endless: bool = False
+    ) -> None:
         self._query = query
         self._watch = Watch()
         self._begun = perf_counter()
         execution = partial(WatchedExecution, watch=self._watch)
-        self.replay = Replay(query, given, report=report, execution=execution)
+        self.replay = Replay(query, given, report=report, endless=endless, execution=execution)
         self._prepared = perf_counter()
 
     def stop(self) -> None:
@@ -404,7 +408,7 @@ def analyzed(
     every: int | None = None,
 ) -> Analysis:
     """Runs a query over data and gives what was measured; the rows are made and counted."""
-    wanted = None if report is None and every is None else reporting(query, report, every)
+    wanted = reports_asked(query, report, every)
     if engine == "embedded":
         return Analyzing(query, given, wanted).run()
     from streamsparql.spark.measured import analyzed_on_spark

@@ -37,6 +37,7 @@ from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import Chunk, Reject, Wanted, read_graph, read_stream
 from streamsparql.sources.clock import Round, interleave
 from streamsparql.sources.disorder import Sorter
+from streamsparql.sources.paths import path_of
 from streamsparql.sources.stamps import LATEST
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class Given:
         """Times are whole milliseconds, and the horizon begins before it ends."""
         for name in ("start", "end", "max_delay", "leap"):
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or not 0 <= value <= LATEST):
+            if value is None and name != "max_delay":
+                continue
+            if type(value) is not int or not 0 <= value <= LATEST:
                 raise EngineError(f"{name} is a number of milliseconds, not {value!r}")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise EngineError(f"the horizon ends at {self.end}, and starts no sooner: {self.start}")
@@ -81,6 +84,11 @@ class Reporting(NamedTuple):
     every: int | None
     origin: int
     closing: bool
+
+
+def reports_asked(query: Query, kind: str | None, every: int | None) -> Reporting | None:
+    """The reports that a caller asks for; None where rows are wanted, with neither."""
+    return None if kind is None and every is None else reporting(query, kind, every)
 
 
 def reporting(query: Query, kind: str | None, every: int | None) -> Reporting:
@@ -341,7 +349,7 @@ def graphs_read(query: Query, graph: Any, graphs: Mapping[str, Any]) -> list[Any
 
 
 def _path_of(name: str) -> Path:
-    return Path(name.removeprefix("file://"))
+    return Path(path_of(name))
 
 
 def file_of(name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from time import time_ns
 from types import TracebackType
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from streamsparql.engine import Execution, Given, reporting
+from streamsparql.engine import Execution, Given, reports_asked
 from streamsparql.errors import EngineError
 from streamsparql.explain.physical import operator_box
 from streamsparql.explain.words import with_prefixes
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.results import Shape, by_instant
-from streamsparql.sources import Reject
+from streamsparql.sources import Chunk, Reject, Tally
 from streamsparql.sources.clock import Clock
 from streamsparql.sources.folders import files_of
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 BUFFER = 8192
 """So many pushed items are taken in together, unless somebody asks for results before."""
+
+KEPT = 1_000
+"""So many of the items that were not taken are remembered."""
 
 
 class OperatorStats(NamedTuple):
@@ -44,6 +48,8 @@ class Stats(NamedTuple):
     items: int
     """Items that the query used; those that no pattern can match are not among them."""
     late: int
+    rejected: int
+    """Items that could not be read."""
     watermark: int
     terms: int
     """Terms that the dictionary holds."""
@@ -83,7 +89,7 @@ class Live:
             raise EngineError(f"rows are emitted final or eager, not {emit!r}")
         if idle is not None and (type(idle) is not int or idle <= 0):
             raise EngineError(f"idle is a number of milliseconds, not {idle!r}")
-        wanted = None if report is None and every is None else reporting(query, report, every)
+        wanted = reports_asked(query, report, every)
         reported = wanted is not None
         self._run = Execution(query, given, report=wanted, ordered=reported, eager=emit == "eager")
         self._shape = Shape(query, self._run)
@@ -95,6 +101,7 @@ class Live:
         self._items = 0
         self._watermark = -1
         self._on_row = on_row
+        self._late = deque(self._run.rejects, maxlen=KEPT)
         self._instants: list[int] = []
         """The reports of which the rows were not taken out; the run holds the rows."""
         self._closed = False
@@ -143,8 +150,7 @@ class Live:
         self._flush()
         sorter = self._run.sorters[name]
         for chunk in self._run.reader(name, source):
-            sorter.push(chunk)
-            self._clock.advance(name, sorter.watermark)
+            self._sort(name, chunk)
             if len(sorter) >= BUFFER or self._on_row is not None:
                 self._round()
 
@@ -226,10 +232,15 @@ class Live:
 
     @property
     def late(self) -> list[Reject]:
-        """What was not taken: late items, and what could not be read, with reasons."""
+        """What was not taken: late items, and what could not be read, with reasons.
+
+        They are the last 1,000 of them; `stats` counts all.
+        """
         if not self._closed:
             self._flush()
-        return self._run.late()
+        for sorter in self._run.sorters.values():
+            self._late += sorter.drain()
+        return list(self._late)
 
     @property
     def watermark(self) -> int:
@@ -239,7 +250,7 @@ class Live:
         return self._watermark
 
     def stats(self) -> Stats:
-        """Rows in and out and state per operator, the watermark, how much was late.
+        """Rows in and out and state per operator, the watermark, how much was late or rejected.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -258,7 +269,9 @@ class Live:
             OperatorStats(boxes[o].kind, boxes[o].title, counts.rows_in, counts.rows_out, state[o])
             for o, counts in self._run.pipeline.counts.items()
         )
-        return Stats(self._items, len(self.late), self._watermark, len(self._run.terms), operators)
+        tally = sum((sorter.tally for sorter in self._run.sorters.values()), Tally())
+        terms = len(self._run.terms)
+        return Stats(self._items, tally.late, tally.rejected, self._watermark, terms, operators)
 
     def __str__(self) -> str:
         from streamsparql.jupyter.live import as_text
@@ -302,8 +315,14 @@ class Live:
             first = self._came[name] + 1
             self._came[name] += len(buffer)
             for chunk in self._run.reader(name, buffer, first):
-                self._run.sorters[name].push(chunk)
-            self._clock.advance(name, self._run.sorters[name].watermark)
+                self._sort(name, chunk)
+
+    def _sort(self, stream: str, chunk: Chunk) -> None:
+        """What came is put in order, and what is late or bad is set apart."""
+        sorter = self._run.sorters[stream]
+        sorter.push(chunk)
+        self._late += sorter.drain()
+        self._clock.advance(stream, sorter.watermark)
 
     def _take_in(self) -> None:
         self._flush()

@@ -356,14 +356,12 @@ class Query:
         `run`, however many there are. Rows are computed when the DataFrame is asked for them; when
         their sources' items come is looked up at once.
         """
-        from streamsparql.engine import reporting
+        from streamsparql.engine import reports_asked
         from streamsparql.spark.engine import SparkRun
         from streamsparql.spark.failures import told
 
         given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
-        wanted = None
-        if report is not None or every is not None:
-            wanted = reporting(self, report, every)
+        wanted = reports_asked(self, report, every)
         with told():
             return SparkRun(spark, self, given, report=wanted, slabs=slabs).frame()
 

@@ -35,7 +35,8 @@ class Replay:
 
     Rows that are `ordered` come by their start, so that one that lasts holds back those after it;
     else each comes when it has ended. With a `report` there are its rows, report by report, in the
-    order of ORDER BY. `execution` makes the run, if not just any will do.
+    order of ORDER BY. Over `endless` streams the run ends where the horizon does, for what comes
+    after it may never end. `execution` makes the run, if not just any will do.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
@@ -54,6 +55,7 @@ class Replay:
         report: Reporting | None = None,
         eager: bool = False,
         ordered: bool = True,
+        endless: bool = False,
         beside: Execution | None = None,
         execution: Callable[..., Execution] = Execution,
     ) -> None:
@@ -70,6 +72,7 @@ class Replay:
         self._reports = report is not None
         self._ordered = ordered
         self._rejects: list[Reject] = []
+        self._until = given.end if endless else None
         self._stopping = False
 
     # -- out
@@ -119,6 +122,8 @@ class Replay:
                 rows = self._round(ready, batches, watermark)
                 self.watermark = watermark
                 yield rows
+                if self._until is not None and watermark >= self._until:
+                    self.stop()
         if self._stopping and self.watermark < INFINITY:
             for sorter in run.sorters.values():
                 sorter.advance(INFINITY)  # what is held aside is decided on: no more comes

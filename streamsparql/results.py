@@ -11,7 +11,15 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from streamsparql.engine import Execution, Given, Reporting, graphs_read, reporting, reports
+from streamsparql.engine import (
+    Execution,
+    Given,
+    Reporting,
+    graphs_read,
+    reporting,
+    reports,
+    reports_asked,
+)
 from streamsparql.errors import EngineError
 from streamsparql.physical.access import Always
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
@@ -20,6 +28,7 @@ from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.order import sort_keys
 from streamsparql.sources import Mapped, Reject
+from streamsparql.sources.paths import is_endless, path_of
 from streamsparql.terms import to_rdflib
 
 if TYPE_CHECKING:
@@ -305,9 +314,7 @@ class Result:
         """
         from streamsparql.sinks import check_target, open_sink
 
-        wanted = None
-        if report is not None or every is not None:
-            wanted = reporting(self._query, report, every)
+        wanted = reports_asked(self._query, report, every)
         given = self._given
         graphs = graphs_read(self._query, given.graph, given.graphs)
         check_target(target, [*given.streams.values(), *graphs])
@@ -498,7 +505,14 @@ def replayable(given: Given) -> bool:
 
 
 def read_once(source: Any) -> bool:
-    """Whether a source is used up when it is read: an iterator, an open file, standard input."""
+    """Whether a source is used up when it is read: an iterator, an open file, a pipe."""
     source = source.source if isinstance(source, Mapped) else source
-    standard_input = isinstance(source, str) and source == "-"
-    return standard_input or isinstance(source, Iterator) or hasattr(source, "read")
+    if isinstance(source, list | tuple):
+        return (
+            bool(source)
+            and isinstance(source[0], str | os.PathLike)
+            and any(map(read_once, source))
+        )
+    if isinstance(source, str | os.PathLike):
+        return is_endless(path_of(source))
+    return isinstance(source, Iterator) or hasattr(source, "read")

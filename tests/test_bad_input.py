@@ -64,6 +64,7 @@ def test_a_bad_line_of_quads_is_rejected_and_the_others_are_read(line, reason, s
 ODD = [
     *(b"", b"x", b"# c", b"\t", b"<a> <p> . .", GOOD + b" # c", GOOD + b"\r", b" " + GOOD),
     *(GOOD.replace(b"> <", b">  <"), GOOD.replace(b'" <', b'"  <'), GOOD.replace(b" .", b"  .")),
+    *(GOOD + b" # the manual .", GOOD + b'# was "y" <http://ex.org/t/6> .', GOOD + b"\t# c ."),
     *(GOOD.replace(b"> <", b"><"), GOOD.replace(b'> "', b'>  "'), GOOD.replace(b"x y", b"x  \ty")),
 ]
 NOTHING = (b"", b"# c", b"\t")
@@ -138,6 +139,15 @@ def test_a_bad_line_of_json_is_rejected_and_the_others_are_read(line, reason):
     ((position, why),) = told(rejects)
     assert position == 3
     assert reason in why
+
+
+@pytest.mark.parametrize("first", ["5", "5.0"])
+@pytest.mark.parametrize("size", [1, 100])
+def test_the_first_object_of_json_tells_the_columns_of_all(first, size):
+    good = b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": %s}' % first.encode()
+    found, rejects, _ = read(lines(good, b'{"s": "<a>", "p": "<p>", "o": "<b>"}', good), chunk=size)
+    assert found == [("<a>", "<p>", "<b>", 5)] * 2
+    assert (2, "there is no timestamp") in told(rejects)
 
 
 def test_graphs_without_a_stamp_and_statements_without_a_graph_are_rejected():

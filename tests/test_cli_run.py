@@ -273,7 +273,7 @@ def test_a_horizon_is_milliseconds_or_a_time(folder):
     lines = printed(folder, *given, "--from", "5000", "--until", "1970-01-01T00:00:12Z")
     assert lines[1:] == ["http://example.org/a,7,5000,10000"]
     assert run(folder, *given, "--from", "soon").returncode == 2
-    assert run(folder, *given, "--from", "7", "--until", "6").returncode == 1
+    assert run(folder, *given, "--from", "7", "--until", "6").returncode == 2
 
 
 def test_standard_input_is_a_stream_and_a_file_gets_the_output(folder):
@@ -350,11 +350,13 @@ def test_rows_of_which_a_mapping_makes_no_triple_are_told(folder):
         (["mean.rq", "--stream", "wind.nq", "--named", "urn:x=wind.nq"], 1, "the graph <urn:x>"),
         (["mean.rq", "--stream", "wind.nq", "--named", "wind.nq"], 2, "write IRI=FILE"),
         (["mean.rq", "--stream", f"{WIND}="], 2, "no file is given"),
-        (["mean.rq", "--stream", "wind.nq", "--stream", "wind.nq"], 2, "this file twice"),
+        (["mean.rq", "--stream", "wind.nq", "--stream", "wind.nq"], 1, "is given twice"),
         (["mean.rq", "--stream", "wind.nq", "--output", "nq"], 2, "nq is for triples"),
         (["mean.rq", "--stream", "wind.nq", "--every", "1x"], 2, "'1x' is no duration"),
-        (["mean.rq", "--stream", "wind.nq", "--slabs", "0"], 2, "no number of slabs"),
+        (["mean.rq", "--stream", "wind.nq", "--slabs", "0"], 2, "there has to be one at least"),
         (["mean.rq", "--stream", "wind.nq", "--slabs", "3"], 2, "goes with --engine spark"),
+        (["mean.rq", "--stream", "wind.nq", "--from", "9", "--until", "9"], 2, "--until is a time"),
+        (["mean.rq", "--stream", "wind.nq", "--from", "9" * 5_000], 2, "too many"),
         (["mean.rq", "--stream", "wind.nq", "-o", "rows.nq"], 2, "nq is for triples"),
         (["mean.rq", "--stream", "wind.nq", "--output", "parquet"], 2, "goes with -o FILE"),
         (["mean.rq", "--stream", "wind.nq", "--rejects", "no/bad"], 1, "cannot write no/bad"),
@@ -363,7 +365,7 @@ def test_rows_of_which_a_mapping_makes_no_triple_are_told(folder):
         (["mean.rq", "--stream", "wind.nq", "--rejects", "wind.nq"], 1, "is read"),
         (["mean.rq", "--stream", "wind.nq", "-o", "mean.rq", "--output", "csv"], 1, "is read"),
         (["mean.rq", "--stream", "wind.nq", "-o", "a.csv", "--rejects", "./a.csv"], 2, "one file"),
-        (["mean.rq", "--stream", "wind.nq", "--stream", "./wind.nq"], 2, "this file twice"),
+        (["mean.rq", "--stream", "wind.nq", "--stream", "./wind.nq"], 1, "is given twice"),
         (["mean.rq", "--stream", "wind.nq", "--from", "-5"], 2, "before 1970"),
         (["mean.rq", "--stream", "wind.nq", "--every", "0s"], 2, "every so often"),
         (
@@ -494,11 +496,11 @@ def test_a_named_pipe_is_read_as_it_comes(folder, kind):
 
 
 @contextmanager
-def live(folder: Path, *arguments: str) -> Iterator[Any]:
+def live(folder: Path, *arguments: str, command: str = "run") -> Iterator[Any]:
     """The command with a stream that comes from here, as it runs."""
-    command = [sys.executable, "-m", "streamsparql", "run", "mean.rq", "--stream", "-"]
+    words = [sys.executable, "-m", "streamsparql", command, "mean.rq", "--stream", "-"]
     with subprocess.Popen(
-        [*command, *arguments],
+        [*words, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -544,6 +546,11 @@ def test_where_the_horizon_ends_nobody_waits_for_more(folder):
             assert re.match("3 items: 3 used", running.stderr.read())
         assert lines == printed(folder, "mean.rq", "--stream", "wind.nq", *given, *report)
         assert len(lines) == 3
+    with live(folder, "--analyze", "--until", "5000", command="explain") as running:
+        running.stdin.write("".join(quad(*item) for item in ITEMS))
+        running.stdin.flush()
+        assert running.wait(30) == 0
+        assert "3 read: 3 used" in running.stdout.read()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")

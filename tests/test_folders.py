@@ -22,6 +22,7 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.errors import SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
+from streamsparql.results import read_once
 from streamsparql.sources import Tally, Wanted, mapped, read_graph, read_stream
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import LEAP, Sorter
@@ -140,6 +141,17 @@ def test_a_folder_gives_its_files_by_name(tmp_path):
         str(tmp_path / "x.nq"),
         *files_in(str(tmp_path)),
     ]
+
+
+def test_no_file_is_read_twice(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a.nq", "in/b.nq"):
+        (tmp_path / name).touch()
+    found = files_of(str(tmp_path / "**"))
+    assert found == [str(tmp_path / "a.nq"), str(tmp_path / "in/b.nq")]
+    for twice in ("a.nq", "in/../a.nq", "."):
+        with pytest.raises(SourceError, match="is given twice"):
+            files_of([tmp_path / "a.nq", tmp_path / twice])
 
 
 def test_where_no_name_tells_a_format_all_files_are_read(tmp_path):
@@ -290,6 +302,9 @@ def test_a_pipe_is_no_file_among_others(tmp_path: Path) -> None:
     for source in (tmp_path, [tmp_path / "b.nq", tmp_path / "a.nq"]):
         with pytest.raises(SourceError, match=r"a\.nq can be read once.*: give it alone"):
             list(read_stream(source, "<s>", TermDictionary()))
+    found = [read_once(source) for source in (tmp_path / "a.nq", [str(tmp_path / "a.nq")], ["-"])]
+    assert all(found)
+    assert not read_once(tmp_path / "b.nq")
 
 
 KINDS = st.sampled_from(["<a> <p> <b>", "<a> <q> <b>", '"a" <p> <b>', "rubbish"])

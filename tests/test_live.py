@@ -183,6 +183,19 @@ def test_late_items_are_handed_out_and_change_nothing() -> None:
     assert live.stats().late == 1
 
 
+def test_of_what_was_not_taken_the_last_is_remembered_and_all_is_counted() -> None:
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
+    live = query.open(graph=[("<a>", '"no predicate"', "<b>")])
+    assert len(live.late) == 1
+    assert live.stats().rejected == 0  # that was no item of a stream
+    live.push("s", ("<a>", "<p>", "<b>"), 5_000)
+    for t in range(3_000):
+        live.push("s", ("<a>", "<p>", "<b>" if t % 3 else "b"), t)
+    stats = live.stats()
+    assert (stats.items, stats.late, stats.rejected) == (1, 2_000, 1_000)
+    assert (len(live.late), live.late[-1].position) == (1_000, 3_001)
+
+
 def test_within_the_delay_nothing_is_late() -> None:
     items = [(item(1), 3), (item(2), 12), (item(3), 4), (item(4), 13)]
     result = streamsparql.compile(ONE).run({S: items}, max_delay=8)

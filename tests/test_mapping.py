@@ -190,6 +190,8 @@ def test_a_mapping_that_does_not_fit_its_table_is_an_error(text, mapping, reason
         ("SELECT * {}", "a mapping is a CONSTRUCT, not a SELECT"),
         ("CONSTRUCT { :x :y ?a } { ?a :b ?c }", "no triple patterns"),
         ("CONSTRUCT { :x :y ?a } FROM <x.csv> {}", "a mapping has no FROM"),
+        ("CONSTRUCT { :x :y ?a } { SELECT ?a {} }", "a mapping's WHERE is no SELECT"),
+        ("CONSTRUCT WHERE {}", "a mapping has a template"),
         ("CONSTRUCT { :x :y ?a } {} LIMIT 5", "no LIMIT"),
         ("CONSTRUCT { :x :y ?a } {} ORDER BY ?a", "no ORDER BY"),
         ("CONSTRUCT { :x :y ?n } { SELECT (COUNT(*) AS ?n) {} }", "no GROUP BY"),

@@ -141,8 +141,10 @@ def test_steps_are_read_like_a_sequence(slow: Trace) -> None:
     assert slow[-1].instant == INFINITY
     assert [slow.wording.element(e) for e in slow[0].came["http://e/l"]] == [":x :left :e  [0, 1)"]
     assert all(doing for step in slow for doing in step)
-    with pytest.raises(EngineError, match="there is no operator 99"):
-        slow[0][99]
+    for operators in (slow[0], slow.at(5), slow.at(5).logical):
+        for number in (99, 0, -1):
+            with pytest.raises(EngineError, match=f"there is no operator {number}: they are 1 to"):
+                operators[number]
 
 
 # -- Other operators ------------------------------------------------------------------------------

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsparql.cli.options import UsageError, duration, moment, sources, split, text_of
+from streamsparql.cli.options import UsageError, duration, moment, number, sources, split, text_of
 from streamsparql.errors import SourceError, StreamSparqlError
 
 if TYPE_CHECKING:
+    from streamsparql.cli.interrupts import Waiting
+    from streamsparql.engine import Given, Reporting
     from streamsparql.query import Query
 
 MASTER = "Spark's: local[2], spark://host:7077, yarn, sc://host"
@@ -35,7 +37,7 @@ def data_options(parser: argparse.ArgumentParser) -> None:
     engines = ("embedded", "spark")
     add("--engine", choices=engines, metavar="NAME", default="embedded", help="embedded or spark")
     add("--master", metavar="URL", help=MASTER)
-    add("--slabs", metavar="N", type=_count, help="how many parts Spark cuts time into")
+    add("--slabs", metavar="N", type=number, help="how many parts Spark cuts time into")
 
 
 def _moment(text: str) -> int:
@@ -45,18 +47,14 @@ def _moment(text: str) -> int:
     return t
 
 
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of slabs")
-    return int(text)
-
-
 def check_data(options: argparse.Namespace) -> None:
     """What is wrong with the options whatever the query is, before anything is read."""
     if options.engine != "spark":
         for name in ("master", "slabs"):
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name} goes with --engine spark")
+    if None not in (options.start, options.end) and options.start >= options.end:
+        raise UsageError("--until is a time after that of --from")
     files = [options.query, *options.graph, *options.stream, *options.named, *options.map]
     if sum(file == "-" or file.endswith("=-") for file in files) > 1:
         raise UsageError("standard input can be read once: only one of the files can be -")
@@ -97,6 +95,26 @@ def given(query: Query, options: argparse.Namespace) -> dict[str, Any]:
         "strict": options.strict,
         "max_delay": options.max_delay,
     }
+
+
+class Prepared(NamedTuple):
+    """What a run in this process needs to know."""
+
+    given: Given
+    reports: Reporting | None
+    waiting: Sequence[Waiting]
+    """The streams that have no end by themselves."""
+
+
+def prepared(query: Query, kwargs: dict[str, Any], options: argparse.Namespace) -> Prepared:
+    """A run in this process over the data that `given` gave; streams are opened that never end."""
+    from streamsparql.cli.interrupts import Waiting
+    from streamsparql.engine import Given, check_given, reports_asked
+
+    reports = reports_asked(query, options.report, options.every)
+    streams = check_given(query, kwargs["streams"], kwargs["graphs"])
+    waiting = Waiting.in_place_of_endless(streams)
+    return Prepared(Given(**{**kwargs, "streams": streams}), reports, waiting)
 
 
 def _alone(files: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.cli.data import MASTER
-from streamsparql.cli.options import Commands, UsageError
+from streamsparql.cli.options import Commands, UsageError, number, whole
 from streamsparql.errors import EngineError
 
 if TYPE_CHECKING:
@@ -40,26 +40,13 @@ def add_demo(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--pour", action="store_true", help="print it as N-Quads, as time goes by")
     add("--speed", metavar="X", type=_speed, help="how fast; default: 60, a minute in a second")
     add = parser.add_argument_group("the park").add_argument
-    add("--turbines", metavar="N", type=_count, default=TURBINES, help=f"default: {TURBINES}")
-    add("--minutes", metavar="N", type=_count, help=f"default: {MINUTES}; --pour goes on for ever")
-    add("--seed", metavar="N", type=_whole, default=SEED, help=f"another park; default: {SEED}")
+    add("--turbines", metavar="N", type=number, default=TURBINES, help=f"default: {TURBINES}")
+    add("--minutes", metavar="N", type=number, help=f"default: {MINUTES}; --pour goes on for ever")
+    add("--seed", metavar="N", type=whole, default=SEED, help=f"another park; default: {SEED}")
     add = parser.add_argument_group("engine").add_argument
     add("--engine", choices=("embedded", "spark"), default="embedded", help="default: embedded")
     add("--master", metavar="URL", help=MASTER)
     parser.set_defaults(run=_demo)
-
-
-def _count(text: str) -> int:
-    number = _whole(text)
-    if not number:
-        raise argparse.ArgumentTypeError("there has to be one at least")
-    return number
-
-
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, as 12 is")
-    return int(text)
 
 
 def _speed(text: str) -> float:

@@ -10,7 +10,6 @@ import io
 import os
 import select
 import signal
-import stat
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -33,18 +32,20 @@ class Waiting(io.RawIOBase):
         self._ended = False
 
     @classmethod
-    def among(cls, streams: dict[str, Any]) -> list[Waiting]:
+    def in_place_of_endless(cls, streams: dict[str, Any]) -> list[Waiting]:
         """Puts one in the place of each stream that has no end: standard input, and pipes."""
+        from streamsparql.sources.mapping import Mapped
+        from streamsparql.sources.paths import is_endless
+
         found = []
         for name, source in streams.items():
-            mapped = hasattr(source, "over")
-            table = source.source if mapped else source
-            if not isinstance(table, str) or not _endless(table):
+            table = source.source if isinstance(source, Mapped) else source
+            if not isinstance(table, str) or not is_endless(table):
                 continue
             waiting = cls(_opened(table), table)
             found.append(waiting)
             file = io.BufferedReader(waiting)
-            streams[name] = source.over(file) if mapped else file
+            streams[name] = source.over(file) if isinstance(source, Mapped) else file
         return found
 
     def end(self) -> None:
@@ -110,17 +111,6 @@ def _opened(path: str) -> Any:
         return open(path, "rb", buffering=0)
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}") from None
-
-
-def _endless(path: str) -> bool:
-    """Whether a path is of something that is read as it comes."""
-    if path == "-":
-        return True
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
 class Interrupts:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +21,12 @@ MEASURED = ("all", "physical", "spark")
 DIALECTS = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
 
 Commands = argparse._SubParsersAction  # the type that add_subparsers gives has no other name
+
+
+def check_output(file: str | None) -> None:
+    """An error where there is nothing to write to: no file is named, and no output is open."""
+    if file is None and sys.stdout is None:
+        raise StreamSparqlError("standard output is closed: name a file with -o")
 
 
 class UsageError(StreamSparqlError):
@@ -105,6 +109,24 @@ def duration(text: str) -> int:
     return int(milliseconds)
 
 
+def whole(text: str) -> int:
+    """A whole number.
+
+    >>> whole("12")
+    12
+    """
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, as 12 is")
+    return int(text)
+
+
+def number(text: str) -> int:
+    """A whole number that is not nought."""
+    if not (found := whole(text)):
+        raise argparse.ArgumentTypeError("there has to be one at least")
+    return found
+
+
 def period(text: str) -> int:
     """A duration that is more than nothing."""
     if not (found := duration(text)):
@@ -119,7 +141,7 @@ def moment(text: str) -> int:
     (1500, 60000)
     """
     if _WHOLE.fullmatch(text):
-        if abs(int(text)) > _LONGEST:
+        if len(text) > 20 or abs(int(text)) > _LONGEST:
             raise argparse.ArgumentTypeError(f"{text!r} is no milliseconds since 1970: too many")
         return int(text)
     from streamsparql.sources.stamps import stamp_of
@@ -147,16 +169,8 @@ def sources(given: Sequence[str], names: Sequence[str], what: str) -> dict[str, 
         name, file = _named(text, names, what)
         if not file:
             raise UsageError(f"--{what} {text}: no file is given")
-        files = found.setdefault(name, [])
-        if file in files or any(map(partial(same_file, file), files)):
-            raise UsageError(f"--{what} {text}: the {what} <{name}> is given this file twice")
-        files.append(file)
+        found.setdefault(name, []).append(file)
     return found
-
-
-def same_file(one: str, other: str) -> bool:
-    """Whether two paths are of one file, which would count twice."""
-    return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 
 
 def split(text: str, names: Sequence[str]) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from streamsparql.cli.data import (
     data_options,
     engine,
     given,
+    prepared,
 )
 from streamsparql.cli.options import (
     MEASURED,
@@ -24,11 +25,12 @@ from streamsparql.cli.options import (
     Commands,
     Help,
     UsageError,
+    check_output,
     compile_options,
     compiled,
     period,
-    same_file,
 )
+from streamsparql.cli.screen import Screen
 from streamsparql.errors import StreamSparqlError
 
 if TYPE_CHECKING:
@@ -101,6 +103,7 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
     """Explains a query; `defaults` are those of the options that tell of data."""
     over_data = options.analyze or (options.stage == "spark" and options.stream)
     _check_options(options, {} if over_data else defaults)
+    check_output(options.output)
     query = compiled(options.query, options)
     if options.format is None:
         extension = os.path.splitext(options.output or "")[1].lower()
@@ -108,7 +111,7 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
     if not over_data:
         from streamsparql.explain import explain
 
-        if options.output and same_file(options.output, options.query):
+        if options.output and _same_file(options.output, options.query):
             raise UsageError(f"-o {options.output}: that is the query")
         _show(partial(explain, query, options.stage, options.format), options)
         return 0
@@ -120,6 +123,10 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
     with engine(options, kwargs) as on_spark:
         _on_spark(query, on_spark, options)
     return 0
+
+
+def _same_file(one: str, other: str) -> bool:
+    return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 
 
 def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> None:
@@ -149,16 +156,11 @@ def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> No
 def _analyze(query: Query, kwargs: dict[str, Any], options: argparse.Namespace) -> int:
     """Runs the query in this process; an interrupt ends the run, and what was measured is shown."""
     from streamsparql.analysis import Analyzing
-    from streamsparql.cli.interrupts import Interrupts, Waiting
+    from streamsparql.cli.interrupts import Interrupts
     from streamsparql.cli.summary import Progress
-    from streamsparql.engine import Given, check_given, reporting
 
-    wanted = None
-    if options.report is not None or options.every is not None:
-        wanted = reporting(query, options.report, options.every)
-    streams = check_given(query, kwargs.pop("streams"), kwargs["graphs"])
-    waiting = Waiting.among(streams)
-    analyzing = Analyzing(query, Given(**{**kwargs, "streams": streams}), wanted)
+    given, reports, waiting = prepared(query, kwargs, options)
+    analyzing = Analyzing(query, given, reports, endless=bool(waiting))
     progress = Progress(quiet=False)
     with Interrupts(analyzing.stop, waiting) as interrupts:
         analysis = analyzing.run(progress.show)
@@ -195,12 +197,11 @@ def _show(explained: Callable[..., str], options: argparse.Namespace) -> None:
         try:
             Path(options.output).write_text(text + "\n", "utf-8")
         except OSError as error:
+            options.name = "streamsparql"
             raise StreamSparqlError(f"cannot write {options.output}: {error.strerror}") from None
         return
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    width = os.get_terminal_size().columns if terminal else 100
-    print(explained(color=color, width=width))
+    screen = Screen.here(narrowest=1, widest=1_000, otherwise=100)
+    screen.write(explained(color=screen.color, width=screen.width))
 
 
 def _check(options: argparse.Namespace) -> int:

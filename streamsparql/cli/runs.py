@@ -14,19 +14,20 @@ from streamsparql.cli.data import (
     data_options,
     engine,
     given,
+    prepared,
 )
-from streamsparql.cli.interrupts import Interrupts, Waiting
+from streamsparql.cli.interrupts import Interrupts
 from streamsparql.cli.options import (
     REPORTS,
     Commands,
     Help,
     UsageError,
+    check_output,
     compile_options,
     compiled,
     period,
 )
 from streamsparql.cli.summary import Progress, Summary
-from streamsparql.errors import EngineError
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -95,8 +96,7 @@ def _check(options: argparse.Namespace, query: Query) -> None:
             raise UsageError("--emit is about rows: reports are final when they come")
         if options.engine == "spark":
             raise UsageError("--emit eager is for streams that go on, which Spark does not run")
-    if options.file is None and sys.stdout is None:
-        raise EngineError("standard output is closed: name a file with -o")
+    check_output(options.file)
 
 
 # -- embedded --------------------------------------------------------------------------------------
@@ -106,20 +106,21 @@ def _embedded(
     query: Query, kwargs: dict[str, Any], options: argparse.Namespace, summary: Summary
 ) -> int:
     """Runs the query in this process, and writes what becomes known as soon as it does."""
-    from streamsparql.engine import Given, check_given, reporting
     from streamsparql.physical.operator import INFINITY
     from streamsparql.replay import Replay, layout_of
     from streamsparql.sinks import open_sink
 
-    wanted = None
-    if options.report is not None or options.every is not None:
-        wanted = reporting(query, options.report, options.every)
-    streams = check_given(query, kwargs.pop("streams"), kwargs["graphs"])
-    waiting = Waiting.among(streams)
-    data = Given(**{**kwargs, "streams": streams})
-    replay = Replay(query, data, report=wanted, eager=options.emit == "eager", ordered=not waiting)
+    data, reports, waiting = prepared(query, kwargs, options)
+    endless = bool(waiting)
+    replay = Replay(
+        *(query, data),
+        report=reports,
+        eager=options.emit == "eager",
+        ordered=not endless,
+        endless=endless,
+    )
     tables = replay.tables()
-    layout = layout_of(query, replay.shape, wanted is not None, options.timestamps)
+    layout = layout_of(query, replay.shape, reports is not None, options.timestamps)
     progress = Progress(options.quiet)
     with Interrupts(replay.stop, waiting) as interrupts:
         first = next(tables, None)  # a run that fails at once leaves an older file alone
@@ -129,12 +130,10 @@ def _embedded(
                 if len(table):
                     progress.clear()
                     sink.write(table)
-                if waiting:
+                if endless:
                     sink.flush()
                 summary.take(replay)
                 progress.show(replay)
-                if waiting and options.end is not None and replay.watermark >= options.end:
-                    break  # what comes after the horizon may never end
                 table = next(tables, None)
             progress.clear()
     summary.take(replay)

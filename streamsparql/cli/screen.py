@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from streamsparql.explain.measure import wrap
 
@@ -41,18 +41,15 @@ class Screen(NamedTuple):
     signs: bool = True
 
     @classmethod
-    def here(cls) -> Screen:
-        """The screen that standard output is. A file or a pipe is 80 wide, without colour."""
+    def here(cls, narrowest: int = _NARROW, widest: int = _WIDE, otherwise: int = 80) -> Screen:
+        """The screen that standard output is; a file is plain, and so wide `otherwise`."""
         if not sys.stdout.isatty():
-            return cls()
-        try:
-            width = os.get_terminal_size(sys.stdout.fileno()).columns or 80
-        except OSError:
-            width = 80
+            return cls(otherwise)
+        width = columns_of(sys.stdout) or otherwise
         able = os.environ.get("TERM", "dumb") != "dumb"
         color = able and not os.environ.get("NO_COLOR")
         signs = able and _has_signs(sys.stdout.encoding, os.environ)
-        return cls(max(_NARROW, min(width, _WIDE)), color, signs)
+        return cls(max(narrowest, min(width, widest)), color, signs)
 
     def write(self, text: str = "") -> None:
         """Writes lines."""
@@ -85,6 +82,14 @@ class Screen(NamedTuple):
 
     def _shaded(self, found: re.Match[str]) -> str:
         return self.paint(found[0], _SHADES[found.lastgroup or "word"])
+
+
+def columns_of(terminal: IO[str]) -> int:
+    """How wide a terminal is; 0 where it does not tell."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns
+    except OSError:
+        return 0
 
 
 def _has_signs(encoding: str, environ: Mapping[str, str]) -> bool:

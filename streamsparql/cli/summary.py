@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from time import monotonic
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from streamsparql.cli.screen import columns_of
 from streamsparql.errors import EngineError
 from streamsparql.explain.box import visible
 
@@ -61,7 +61,7 @@ class Progress:
         if tally.rejected:
             parts.append(f"{tally.rejected:,} rejected")
         parts.append(f"at {instant(max(replay.watermark, 0))}")
-        line = " · ".join(parts)[: shutil.get_terminal_size().columns - 1]
+        line = " · ".join(parts)[: (columns_of(sys.stderr) or 80) - 1]
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
         self._shown = True
 

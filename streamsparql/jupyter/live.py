@@ -48,8 +48,8 @@ def facts(stats: Stats, closed: bool) -> str:
     """The whole, in a line.
 
     >>> from streamsparql.live import Stats
-    >>> facts(Stats(1200, 1, 1_772_352_000_000, 40, ()), False)
-    'open; all before 2026-03-01 08:00:00 UTC is known; 1,200 items, 1 late; state 0; 40 terms'
+    >>> facts(Stats(1200, 1, 2, INFINITY, 40, ()), closed=True)
+    'closed; all is known; 1,200 items, 1 late, 2 rejected; state 0; 40 terms'
     """
     known = "nothing came"
     if stats.watermark >= INFINITY:
@@ -58,7 +58,8 @@ def facts(stats: Stats, closed: bool) -> str:
         clock = Clock.of(None, stats.watermark)
         known = f"all before {clock.moment(stats.watermark)} {clock.zone} is known"
     late = f", {count(stats.late)} late" if stats.late else ""
+    rejected = f", {count(stats.rejected)} rejected" if stats.rejected else ""
     return (
-        f"{'closed' if closed else 'open'}; {known}; {count(stats.items)} items{late}; "
+        f"{'closed' if closed else 'open'}; {known}; {count(stats.items)} items{late}{rejected}; "
         f"state {count(stats.state)}; {count(stats.terms)} term{'s' * (stats.terms != 1)}"
     )

@@ -21,6 +21,7 @@ from streamsparql.sinks.parquet import Parquet
 from streamsparql.sinks.table import Table
 from streamsparql.sinks.text import Csv, JsonLines, NQuads
 from streamsparql.sinks.times import checked
+from streamsparql.sources.paths import extension_of, is_packed
 
 __all__ = ["SINKS", "Layout", "Sink", "check_target", "format_of", "open_sink"]
 
@@ -42,7 +43,6 @@ _EXTENSIONS = {
     "parquet": "parquet",
     "pq": "parquet",
 }
-_PACKED = (".gz", ".zst")
 
 
 def format_of(path: str) -> str | None:
@@ -51,10 +51,7 @@ def format_of(path: str) -> str | None:
     >>> format_of("rows.csv.gz"), format_of("rows.jsonl"), format_of("rows")
     ('csv', 'jsonl', None)
     """
-    stem, extension = os.path.splitext(path.lower())
-    if extension in _PACKED:
-        extension = os.path.splitext(stem)[1]
-    return _EXTENSIONS.get(extension[1:])
+    return _EXTENSIONS.get(extension_of(path))
 
 
 @contextmanager
@@ -82,7 +79,7 @@ def open_sink(
         raise EngineError(f"{shown}: there are {', '.join(SINKS)}")
     if kind == "nq" and not layout.triples:
         raise EngineError(f"nq is for triples, and this is {layout.form.upper()}: use jsonl")
-    if kind == "parquet" and name is not None and name.lower().endswith(_PACKED):
+    if kind == "parquet" and name is not None and is_packed(name):
         raise EngineError(f"{name}: parquet packs what is in it, and is not packed once more")
     checked(layout.timestamps, "ms")
     with opened(target, binary=kind == "parquet") as file:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from streamsparql.errors import EngineError
 from streamsparql.sources.folders import files_of
 from streamsparql.sources.mapping import Mapped
+from streamsparql.sources.paths import path_of
 
 _LEVEL = 6
 
@@ -126,6 +127,6 @@ def _paths(source: Any) -> Iterator[str]:
     elif (files := files_of(source)) is not None:
         yield from files
     elif isinstance(source, str | os.PathLike):
-        yield os.fspath(source).removeprefix("file://")
+        yield path_of(source)
     elif isinstance(name := getattr(source, "name", None), str):
         yield name

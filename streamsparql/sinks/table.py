@@ -79,7 +79,7 @@ class Table:
             names = len(self._layout.times)
             self._right = [self._style == "ms"] * names + self._numeric()
             self._widths = [
-                min(max(len(head), *(_longest(block[k]) for block in blocks), 0), _WIDEST)
+                min(max(cells(head), *(_longest(block[k]) for block in blocks), 0), _WIDEST)
                 for k, head in enumerate(heads)
             ]
             blocks.insert(0, [pa.array([head]) for head in heads])
@@ -119,7 +119,7 @@ class Table:
                 pad = pc.utf8_lpad if right else pc.utf8_rpad
                 padded.append(pad(texts, width=width))
             else:  # letters may be wide, or none by themselves
-                padded.append(to_arrow([_padded(text, width) for text in texts.to_pylist()]))
+                padded.append(to_arrow([_padded(text, width, right) for text in texts.to_pylist()]))
         return joined([pc.utf8_rtrim_whitespace(_side_by_side(padded))], "", "\n")
 
 
@@ -142,13 +142,14 @@ def _longest(texts: pa.Array) -> int:
     return max(map(cells, texts.to_pylist()))
 
 
-def _padded(text: str, width: int) -> str:
-    """A text as wide as its column, on the left: numbers are ASCII.
+def _padded(text: str, width: int, right: bool) -> str:
+    """A text as wide as its column, on the left of it or on the `right`.
 
-    >>> _padded("風車", 6)
-    '風車  '
+    >>> _padded("風車", 6, False), _padded("…", 3, True)
+    ('風車  ', '  …')
     """
-    return text + " " * (width - cells(text))
+    gap = " " * (width - cells(text))
+    return gap + text if right else text + gap
 
 
 def _is_number(term: str) -> bool:

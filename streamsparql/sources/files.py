@@ -25,6 +25,7 @@ from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.json_lines import json_chunks
 from streamsparql.sources.lines import Prompt, broken
 from streamsparql.sources.packed import Gzip, Zstandard
+from streamsparql.sources.paths import extension_of, is_packed, path_of
 from streamsparql.sources.quads import line_chunks
 from streamsparql.sources.rdf import SYNTAXES, graph_chunks, trig_chunks
 from streamsparql.sources.reading import Reading
@@ -110,7 +111,7 @@ def _opened(source: Any, name: str) -> tuple[IO[bytes], str]:
     if isinstance(source, str) and source == "-":
         return _known(sys.stdin.buffer, "standard input")
     if isinstance(source, str | os.PathLike):
-        path = os.fspath(source).removeprefix("file://")
+        path = path_of(source)
         try:
             file = open(path, "rb")  # noqa: SIM115 -- handed on
         except OSError as error:
@@ -138,12 +139,11 @@ def _named(file: IO[bytes], path: object, name: str) -> tuple[IO[bytes], str]:
 
 def _unpacked(file: IO[bytes], path: str) -> tuple[IO[bytes], str]:
     """The bytes of a file by its name; where that tells no format, its first line does."""
-    stem, extension = os.path.splitext(path.lower())
-    if extension in (".gz", ".zst"):
-        raw = Gzip(file) if extension == ".gz" else Zstandard(file)
+    if is_packed(path):
+        raw = Gzip(file) if path.lower().endswith(".gz") else Zstandard(file)
         file = cast("IO[bytes]", io.BufferedReader(raw, 1 << 20))
-        extension = os.path.splitext(stem)[1]
-    kind = _OTHER_NAMES.get(extension[1:], extension[1:])
+    extension = extension_of(path)
+    kind = _OTHER_NAMES.get(extension, extension)
     return (file, kind) if kind in KNOWN else _known(file, path)
 
 

@@ -29,6 +29,7 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.files import KNOWN
+from streamsparql.sources.paths import extension_of, path_of
 from streamsparql.sources.stamps import LATEST
 
 Open = Callable[[int, str, int], Iterator[Chunk]]
@@ -36,7 +37,6 @@ Open = Callable[[int, str, int], Iterator[Chunk]]
 
 _LEAST = 1024
 _PROBE = 64
-_PACKED = (".gz", ".zst")
 
 
 def files_of(source: Any) -> list[str] | None:
@@ -50,16 +50,28 @@ def files_of(source: Any) -> list[str] | None:
             return None
         if "-" in source and len(source) > 1:
             raise SourceError("standard input is no file among others: give it alone")
-        return [path for one in source for path in files_of(one) or [os.fspath(one)]]
+        found = [path for one in source for path in files_of(one) or [path_of(one)]]
+        _each_once(found)
+        return found
     if not isinstance(source, str | os.PathLike) or source == "-":
         return None
-    path = os.fspath(source).removeprefix("file://")
+    path = path_of(source)
     if os.path.isdir(path):
         return files_in(path)
     if not os.path.exists(path) and glob.has_magic(path):
         matching = sorted(glob.glob(path, recursive=True))
-        return [file for one in matching for file in files_of(one) or [one]] or None
+        found = [file for one in matching for file in files_of(one) or [one]]
+        return list({os.path.realpath(file): file for file in found}.values()) or None
     return None
+
+
+def _each_once(paths: Sequence[str]) -> None:
+    known = set()
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in known:
+            raise SourceError(f"{path} is given twice")
+        known.add(real)
 
 
 def files_in(folder: str) -> list[str]:
@@ -93,8 +105,7 @@ def tells_format(path: str) -> bool:
     >>> tells_format("day=1/part-0.nq.gz"), tells_format("README")
     (True, False)
     """
-    stem, extension = os.path.splitext(path.lower())
-    return (os.path.splitext(stem)[1] if extension in _PACKED else extension)[1:] in KNOWN
+    return extension_of(path) in KNOWN
 
 
 def merged(paths: Sequence[str], chunks: Open, probe: Open, size: int) -> Iterator[Chunk]:

@@ -27,11 +27,11 @@ _KINDS = {str: pa.string(), int: pa.int64()}
 
 def json_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
     """The objects in chunks of at most that size."""
-    part: dict[str, str] = {}
+    part: dict[str, str] | None = None  # the columns, once there is an object that tells them
     schema = None
     for line, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_LINE):
         lines = block.split(b"\n")
-        if schema is None:
+        if part is None:
             part, schema = _schema(lines, reading, timed)
         places = np.array([k for k, text in enumerate(lines) if text.strip()], np.int64)
         table = _parsed(block, schema, len(places)) if schema is not None else None
@@ -41,7 +41,7 @@ def json_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> It
                 batch = table.slice(at, size).combine_chunks().to_batches()[0]
                 yield chunk_of_batch(batch, reading, some + line, timed)
             else:
-                yield _by_line([lines[k] for k in some], some + line, part, reading)
+                yield _by_line([lines[k] for k in some], some + line, part or {}, reading)
 
 
 def objects(
@@ -86,7 +86,7 @@ def _object(line: bytes) -> dict[str, Any] | str:
 
 def _schema(
     lines: list[bytes], reading: Reading, timed: bool
-) -> tuple[dict[str, str], pa.Schema | None]:
+) -> tuple[dict[str, str] | None, pa.Schema | None]:
     """The columns of the first object, and their types; no types where Arrow's would not do."""
     for line in lines:
         first = _object(line) if line.strip() else ""
@@ -96,7 +96,7 @@ def _schema(
             if None in kinds:
                 return part, None
             return part, pa.schema(list(zip(part.values(), kinds, strict=True)))
-    return {}, None
+    return None, None
 
 
 def _parsed(block: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:

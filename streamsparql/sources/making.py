@@ -38,6 +38,7 @@ from streamsparql.sources.mapping import (
     rules_of,
     variable_of,
 )
+from streamsparql.sources.paths import extension_of
 from streamsparql.sources.reading import Reading, in_order
 from streamsparql.sources.separated import Separated
 from streamsparql.sources.stamps import Stamps, of_column
@@ -60,7 +61,7 @@ def mapped_chunks(mapped: Mapped, reading: Reading, size: int, timed: bool) -> I
         with opened(source, reading.name) as (file, kind):
             name = name_of(source)
             if kind not in _TABLES:
-                if _extension(name) in KNOWN:
+                if extension_of(name or "") in KNOWN:
                     raise SourceError(f"{name}: a mapping is for a table, not for .{kind}")
                 kind = "csv"
             reading = reading.of(UNITS[kind], name)
@@ -74,11 +75,6 @@ def mapped_chunks(mapped: Mapped, reading: Reading, size: int, timed: bool) -> I
     making = Making(mapped, reading.of("row"), timed, None)
     for batch in batches:
         yield from making.rows(batch, size)
-
-
-def _extension(name: str | None) -> str:
-    stem, extension = os.path.splitext((name or "").lower())
-    return (os.path.splitext(stem)[1] if extension in (".gz", ".zst") else extension)[1:]
 
 
 def _of_file(

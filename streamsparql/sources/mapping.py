@@ -32,6 +32,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.errors import QueryError, SourceError
 from streamsparql.sources.separated import letters
 from streamsparql.translator.parse import parse
+from streamsparql.translator.syntax import SubSelect
 from streamsparql.translator.translate import translate
 
 ROWNUM, STREAM, FILE = "ROWNUM", "STREAM", "FILE"
@@ -117,7 +118,13 @@ def _checked(text: str) -> None:
         raise SourceError(f"a mapping is a CONSTRUCT, not a {translation.form.upper()}")
     if translation.syntax.sources:
         raise SourceError("a mapping has no FROM: its table is given beside it")
+    where = translation.syntax.where
+    assert where is not None
+    if not text.startswith("{", where.span.start):
+        raise SourceError("a mapping has a template and a WHERE: CONSTRUCT { .. } WHERE { .. }")
     _row_by_row(translation.plan)
+    if any(isinstance(element, SubSelect) for element in where.elements):
+        raise SourceError("a mapping's WHERE is no SELECT, which would not see the columns")
 
 
 def _row_by_row(plan: Plan) -> None:

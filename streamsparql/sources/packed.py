@@ -150,7 +150,9 @@ class Zstandard(Packed):
         try:
             self._file.seek(0)
             stream = self._opened()
-            stream.read(self._given)
+            left = self._given
+            while left:
+                left -= len(stream.read(min(left, _PART)))
             while byte := stream.read(1):
                 found.append(byte)
         except OSError:  # the damage, or it is no file that can be read again

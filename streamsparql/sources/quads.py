@@ -28,6 +28,7 @@ _ANY = r'<[^<>\s]*>|_:[^\s<>"]*[^\s<>".]|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^
 _LINE = re.compile(rf"\s*({_ANY})\s*({_ANY})\s*({_ANY})\s*({_ANY})?\s*\.\s*(?:#.*)?", re.S)
 _NOTHING = re.compile(r"\s*(?:#.*)?", re.S)
 _BYTES_OF_A_LINE = 100
+_RARE = (b"\t", b" #", b".#")
 
 
 def line_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
@@ -37,10 +38,11 @@ def line_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> It
         if not block.isascii() and decoded(block) is None:
             block, rejects = _without_wrong_bytes(block, line, reading)
         lines = lines_of(block)
+        rare = any(mark in block for mark in _RARE)
         for at in range(0, len(lines), size):
             some = lines.slice(at, size)
             here = [r for r in rejects if line + at <= r.position < line + at + len(some)]
-            yield _chunk(some, line + at, reading, timed, here, b"\t" in block)
+            yield _chunk(some, line + at, reading, timed, here, rare)
 
 
 def _without_wrong_bytes(block: bytes, line: int, reading: Reading) -> tuple[bytes, list[Reject]]:
@@ -80,9 +82,9 @@ def _chunk(
     reading: Reading,
     timed: bool,
     rejects: list[Reject],
-    tabs: bool,
+    rare: bool,
 ) -> Chunk:
-    fast, odd = split(lines, 4 if timed else 3, tabs)
+    fast, odd = split(lines, 4 if timed else 3, rare)
     columns = fast
     if len(odd):
         slow, wrong = _parsed(lines, odd, first, reading, timed)
@@ -98,23 +100,24 @@ def _chunk(
     return reading.chunk((s, p, o), stamps, places + first, original, None, rejects)
 
 
-def split(lines: pa.StringArray, width: int, tabs: bool) -> tuple[_Columns, IntArray]:
+def split(lines: pa.StringArray, width: int, rare: bool) -> tuple[_Columns, IntArray]:
     """The terms of the lines that are written plainly, and the places of the others.
 
-    Two blanks in a row show as an empty term, or as an object with a blank at its edge; a blank
-    that is missing shows in a predicate or a graph name that is none.
+    Tabs and comments are looked for where there may be such `rare` things. Two blanks in a row show
+    as an empty term, or as an object with a blank at its edge; a blank that is missing shows in a
+    predicate or a graph name that is none.
     """
     head = pc.split_pattern(lines, " ", max_splits=2)
     places = _of_length(head, 3)
-    s, p, rest = (_part(head, places, k, 3) for k in range(3))
+    s, p, rest = (_part(head, places, k) for k in range(3))
     tail = pc.split_pattern(rest, " ", max_splits=width - 2, reverse=True)
     inner = _of_length(tail, width - 1)
-    terms = [_part(tail, inner, k, width - 1) for k in range(width - 1)]
+    terms = [_part(tail, inner, k) for k in range(width - 1)]
     ends = terms.pop()
     plain = _mask(pc.or_(pc.equal(ends, ".\n"), pc.equal(ends, ".")))
     plain &= ~_mask(pc.or_(pc.starts_with(terms[0], " "), pc.ends_with(terms[0], " ")))
-    if tabs:
-        marked = _mask(pc.match_substring(lines, "\t"))
+    if rare:
+        marked = _mask(pc.match_substring_regex(lines, r"\t|\.\s*#"))
         plain &= ~marked[places[inner]]
     if len(inner) < len(rest):
         s, p = s.take(pa.array(inner)), p.take(pa.array(inner))
@@ -142,7 +145,7 @@ def _of_length(lists: pa.ListArray, length: int) -> IntArray:
     return np.flatnonzero(np.diff(np.asarray(lists.offsets)) == length)
 
 
-def _part(lists: pa.ListArray, places: IntArray, k: int, length: int) -> pa.Array:
+def _part(lists: pa.ListArray, places: IntArray, k: int) -> pa.Array:
     """The k-th value of the lists at those places, which all have that length."""
     offsets = np.asarray(lists.offsets)
     return lists.values.take(pa.array(offsets[:-1][places] + k))

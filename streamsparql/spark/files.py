@@ -24,6 +24,7 @@ from streamsparql.sources.files import file_chunks
 from streamsparql.sources.folders import files_of, tells_format
 from streamsparql.sources.making import mapped_chunks
 from streamsparql.sources.mapping import Mapped
+from streamsparql.sources.paths import path_of
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import of_column
 from streamsparql.sources.tables import chunks_of_batches, roles, row_groups
@@ -67,7 +68,7 @@ def paths_of(source: Any) -> list[str]:
     """
     if not isinstance(source, str | os.PathLike):
         return [path for one in source for path in paths_of(one)]
-    text = os.fspath(source).removeprefix("file://")
+    text = path_of(source)
     if _is_remote(text):
         return _remote_paths(text)
     found = files_of(text) or ([text] if os.path.exists(text) else [])

@@ -30,6 +30,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.paths import is_packed
 from streamsparql.spark.failures import told
 from streamsparql.spark.files import Split, is_parquet, opened, paths_of, size_of, splits_of
 from streamsparql.spark.joins import Choice, Joins, Name, chosen, matching, uses
@@ -47,7 +48,6 @@ BROADCAST_BYTES = 1 << 25
 """Text files of more bytes are large: they are not read here to count their triples."""
 SHARE = 1 << 24
 """How many bytes of a large text file a task reads, about."""
-_PACKED = (".gz", ".zst")
 _PACKING = 10
 """A packed file is taken to be so many times larger."""
 _TRIPLE = ["subject", "predicate", "object"]
@@ -168,7 +168,7 @@ def _size(paths: Sequence[str]) -> str | None:
     """How large files are; None where they may be small enough to be read here."""
     rows = sum(_rows(path) for path in paths if is_parquet(path))
     others = [path for path in paths if not is_parquet(path)]
-    size = sum(size_of(p) * (_PACKING if p.lower().endswith(_PACKED) else 1) for p in others)
+    size = sum(size_of(p) * (_PACKING if is_packed(p) else 1) for p in others)
     if rows <= BROADCAST and size <= BROADCAST_BYTES:
         return None
     return f"{sum(map(size_of, paths)) / 1e6:,.1f} MB" if others else counted(rows, "row")

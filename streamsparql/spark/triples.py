@@ -24,6 +24,7 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources.chunk import Chunk, Reject, Rejected, Wanted
+from streamsparql.sources.paths import extension_of
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.tables import chunks_of_batches, roles
 from streamsparql.spark.files import Split, located, split_chunks
@@ -239,8 +240,7 @@ def matches(
     return found
 
 
-_NODES = (".ttl", ".n3", ".rdf", ".owl", ".xml", ".jsonld", ".trig")
-_PACKED = (".gz", ".zst")
+_NODES = frozenset({"ttl", "n3", "rdf", "owl", "xml", "jsonld", "trig"})
 _MADE_UP = r"^_:(?:d\.|g[0-9]+\.)?[a-f][0-9a-f]{19,31}$"
 """A label that pyoxigraph made up, scoped: a number of 128 bits, which begins with a letter."""
 
@@ -251,10 +251,7 @@ def generates(path: str) -> bool:
     >>> generates("a/b.ttl.gz"), generates("a/b.nt")
     (True, False)
     """
-    name = path.lower()
-    for ending in _PACKED:
-        name = name.removesuffix(ending)
-    return name.endswith(_NODES)
+    return extension_of(path) in _NODES
 
 
 class Generated:

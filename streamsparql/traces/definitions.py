@@ -20,7 +20,7 @@ from streamsparql.explain.titles import title
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.hidden import ANSWER, CARRIED
 from streamsparql.physical.lower import Catalog
-from streamsparql.traces.items import compared
+from streamsparql.traces.items import compared, numbered
 
 if TYPE_CHECKING:
     from streamsparql.traces.trace import Trace, TracedOperator
@@ -59,7 +59,7 @@ class Logical:
         return iter(self.nodes)
 
     def __getitem__(self, number: int) -> Defined:
-        return self.nodes[number - 1]
+        return numbered(self.nodes, number)
 
     def __str__(self) -> str:
         from streamsparql.traces.text import of_logical

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from streamsparql.algebra.access import Stamped
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Element
 from streamsparql.algebra.terms import XSD, Literal, Term, Triple
+from streamsparql.errors import EngineError
 from streamsparql.explain.box import isolated
 from streamsparql.explain.words import with_prefixes
 from streamsparql.physical.batch import TRIPLE, Batch
@@ -20,6 +21,7 @@ _BARE = {XSD + name for name in ("integer", "decimal", "double", "float", "boole
 
 Item = Triple | Solution
 Elements = tuple[Element[Any], ...]
+_T = TypeVar("_T")
 
 
 class Decoder:
@@ -133,3 +135,14 @@ class Wording:
 
 def _called(variable: Variable) -> str:
     return "answer" if variable.name == ANSWER else str(variable).replace("?.", ".")
+
+
+def numbered(operators: Sequence[_T], number: int) -> _T:
+    """The operator with a number, which count from 1.
+
+    >>> numbered("ab", 2)
+    'b'
+    """
+    if not 1 <= number <= len(operators):
+        raise EngineError(f"there is no operator {number}: they are 1 to {len(operators)}")
+    return operators[number - 1]

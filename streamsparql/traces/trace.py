@@ -18,7 +18,7 @@ from streamsparql.physical.elements import READY
 from streamsparql.physical.join import HEAP
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.sources import Reject
-from streamsparql.traces.items import Decoder, Elements, Wording
+from streamsparql.traces.items import Decoder, Elements, Wording, numbered
 from streamsparql.traces.recording import STANDING, Frame, Recorded, record
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ class Step:
         return (doing for k in self._doings if (doing := self[k]))
 
     def __getitem__(self, number: int) -> Doing:
-        if number not in self._doings:
-            raise EngineError(f"there is no operator {number}: they are 1 to {len(self._doings)}")
-        found = self._doings[number]
+        found = self._doings[numbered(range(1, len(self._doings) + 1), number)]
         if found is None:
             found = self._doings[number] = self._doing(number)
         return found
@@ -182,7 +180,7 @@ class Moment:
         return iter(self.standings)
 
     def __getitem__(self, number: int) -> Standing:
-        return self.standings[number - 1]
+        return numbered(self.standings, number)
 
     def __str__(self) -> str:
         from streamsparql.traces.text import of_moment
