@@ -12,7 +12,7 @@ from functools import cache, cached_property
 
 from streamsparql.algebra import event, filter, graph, group, join, shape, window
 from streamsparql.algebra import expressions as e
-from streamsparql.algebra.access import AccessStream
+from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.errors import ExpressionError
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
@@ -56,8 +56,11 @@ def lint(translation: Translation) -> tuple[Warning, ...]:
     ['never-bound', 'cartesian-product']
     """
     found = [*_of_query(translation)]
+    checks = LINTS
+    if _is_mapping(translation):  # the columns of its table bind what nothing else does
+        checks = tuple(check for check in LINTS if check not in (never_bound, never_true))
     for visit in _visits(translation):
-        for check in LINTS:
+        for check in checks:
             found += check(visit)
     distinct = dict.fromkeys(found)
     return tuple(sorted(distinct, key=lambda w: (w.span or Span(0, 0), w.code)))
@@ -124,7 +127,7 @@ def cartesian_product(visit: Visit) -> Iterator[Warning]:
             "this shares no variable with what stands before it, so each row meets each row",
             visit.span_of(apart) or visit.span,
             visit.translation.text,
-            hint="if a FILTER compares the two sides with =, use one variable instead",
+            hint="if a FILTER compares IRIs of the two sides with =, use one variable instead",
         )
 
 
@@ -197,6 +200,12 @@ def never_bound(visit: Visit) -> Iterator[Warning]:
                 visit.translation.text,
                 _did_you_mean(variable, visit),
             )
+
+
+def _is_mapping(translation: Translation) -> bool:
+    """Whether a CONSTRUCT reads nothing, so that it is a mapping of some table's columns."""
+    reads = (isinstance(node, AccessStream | AccessGraph) for node in translation.plan.walk())
+    return translation.form == "construct" and not any(reads)
 
 
 def _free(expression: Expression) -> Iterator[Variable]:

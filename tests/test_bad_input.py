@@ -65,9 +65,10 @@ ODD = [
     *(b"", b"x", b"# c", b"\t", b"<a> <p> . .", GOOD + b" # c", GOOD + b"\r", b" " + GOOD),
     *(GOOD.replace(b"> <", b">  <"), GOOD.replace(b'" <', b'"  <'), GOOD.replace(b" .", b"  .")),
     *(GOOD + b" # the manual .", GOOD + b'# was "y" <http://ex.org/t/6> .', GOOD + b"\t# c ."),
+    *(b"#" + GOOD, b"  # " + GOOD),
     *(GOOD.replace(b"> <", b"><"), GOOD.replace(b'> "', b'>  "'), GOOD.replace(b"x y", b"x  \ty")),
 ]
-NOTHING = (b"", b"# c", b"\t")
+NOTHING = (b"", b"# c", b"\t", b"#" + GOOD, b"  # " + GOOD)
 
 
 @given(st.lists(st.sampled_from([GOOD, GOOD, *ODD])), st.integers(1, 3))
@@ -77,6 +78,22 @@ def test_quads_are_read_the_same_in_any_cut(texts, size):
     assert cut[:2] == whole[:2]
     assert len(whole[0]) + len(whole[1]) == sum(text not in NOTHING for text in texts)
     assert len(whole[1]) == sum(text in (b"x", b"<a> <p> . .") for text in texts)
+
+
+def test_a_quad_is_no_triple_of_a_graph():
+    """Neither one of a named graph, nor an item of a stream that is given as a graph."""
+    text = """<a> <p> <b> .
+<a> <p> "1" "5"^^<http://www.w3.org/2001/XMLSchema#integer> .
+<a> <p> <c> <http://ex.org/g> .
+<a> <p> "x \\" y" .
+<a> <p> "2" <http://ex.org/g> ."""
+    terms = TermDictionary()
+    for name in ("x.nq", "x.nt"):
+        batch, rejects = read_graph(named_bytes(text.encode(), name), "g", terms)
+        assert terms.texts(batch.columns[".o"]).to_pylist() == ["<b>", '"x \\" y"']
+        why = "a statement in a named graph is no part of a static graph"
+        item = "this is an item of a stream, with a timestamp, and no triple of a graph"
+        assert told(rejects) == [(2, item), (3, why), (5, why)]
 
 
 HEADER = b"s,p,o,t"

@@ -50,6 +50,8 @@ def test_explain_reads_standard_input():
 
 
 def test_explain_writes_a_file(query, tmp_path):
+    done = run("explain", query, "-o", str(tmp_path / "plan.pdf"))
+    assert (done.returncode, "its extension is no format" in done.stderr) == (2, True)
     done = run("explain", query, "--format", "svg", "-o", str(tmp_path / "plan.svg"))
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "plan.svg").read_text().startswith("<svg")

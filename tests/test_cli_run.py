@@ -47,7 +47,7 @@ def quad(turbine: str, speed: int, t: int) -> str:
 def folder(tmp_path: Path) -> Path:
     """A folder with a stream and queries over it."""
     (tmp_path / "wind.nq").write_text("".join(quad(*item) for item in ITEMS))
-    for name, text in (("mean", MEAN), ("fast", FAST), ("any", ANY)):
+    for name, text in (("mean", MEAN), ("fast", FAST), ("any", ANY), ("none", "ASK {}")):
         (tmp_path / f"{name}.rq").write_text(text)
     return tmp_path
 
@@ -321,6 +321,25 @@ def test_what_is_late_or_bad_is_told(folder):
     assert done.stderr == "streamsparql: wind.nq, line 4: this is no line of N-Quads: 'so what'\n"
 
 
+def test_a_table_without_a_header_is_mapped(folder):
+    """Each stream with the mapping that is for it, else with the one for all."""
+    (folder / "a.csv").write_text("x|1,5|1000\ny|2,5|2000\n")
+    (folder / "map.rq").write_text(
+        f"""CONSTRUCT {{ ?s <http://example.org/speed> ?v }}
+        {{ BIND(IRI(CONCAT("http://example.org/", ?a)) AS ?s) BIND(<{INTEGER}>(?c) AS ?timestamp)
+           BIND(STRDT(REPLACE(?b, ",", "."), <http://www.w3.org/2001/XMLSchema#decimal>) AS ?v) }}"""
+    )
+    (folder / "all.rq").write_text(f"SELECT ?s ?v {FROM} {{ ?s ?p ?v }}")
+    given = ("all.rq", "--stream", "a.csv", "--map", "map.rq", "--output", "csv")
+    done = run(folder, *given)
+    assert (done.returncode, "no column for ?a" in done.stderr) == (1, True)
+    lines = printed(folder, *given, "--no-header", "--delimiter", "|")
+    assert [line.split(",")[:2] for line in lines[1:]] == [
+        ["http://example.org/x", "1.5"],
+        ["http://example.org/y", "2.5"],
+    ]
+
+
 def test_rows_of_which_a_mapping_makes_no_triple_are_told(folder):
     lines = [f'{{"n": {n}, "t": {n}}}\n' for n in range(1, 5)]
     (folder / "a.jsonl").write_text(lines[0] + lines[2])
@@ -354,6 +373,8 @@ def test_rows_of_which_a_mapping_makes_no_triple_are_told(folder):
         (["mean.rq", "--stream", "wind.nq", "--output", "nq"], 2, "nq is for triples"),
         (["mean.rq", "--stream", "wind.nq", "--every", "1x"], 2, "'1x' is no duration"),
         (["mean.rq", "--stream", "wind.nq", "--slabs", "0"], 2, "there has to be one at least"),
+        (["mean.rq", "--stream", "wind.nq", "--no-header"], 2, "go with --map"),
+        (["none.rq", "--stream", "wind.nq"], 2, "the query reads no stream"),
         (["mean.rq", "--stream", "wind.nq", "--slabs", "3"], 2, "goes with --engine spark"),
         (["mean.rq", "--stream", "wind.nq", "--from", "9", "--until", "9"], 2, "--until is a time"),
         (["mean.rq", "--stream", "wind.nq", "--from", "9" * 5_000], 2, "too many"),

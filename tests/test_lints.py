@@ -66,6 +66,7 @@ FINE = [
     f"SELECT ?x {W} {{ ?x <p> ?y . ?y <q> ?z }}",
     "SELECT ?x { { ?x <p> ?y } SEQ { ?x <p> ?z } FILTER(?y < ?z && getDURATION() < 'PT5M'^^<http://www.w3.org/2001/XMLSchema#duration>) }",
     "SELECT ?x { ?x <p> ?y FILTER(NOW() > ?y) }",  # no stream
+    "CONSTRUCT { ?x <p> ?speed } { BIND(IRI(?id) AS ?x) FILTER(?t) }",  # a mapping: columns bind
     "SELECT ?x (BNODE() AS ?b) { ?x <p> ?y }",
     "SELECT ?s { { ?s ?p ?o } UNION { ?t ?p ?o } }",
     "SELECT ?x ?n { ?x <p> 1 { SELECT (COUNT(*) AS ?n) { ?y <q> ?z } } }",

@@ -149,6 +149,8 @@ def test_typed_columns_are_typed_literals():
 def test_columns_without_names_are_letters_and_odd_names_are_mended():
     text = "u1|56.5,10.0|5\nu2|56.1,10.1|6\n"
     mapping = PREFIXES + "CONSTRUCT { :x :y ?b } { BIND(xsd:integer(?c) AS ?t) }"
+    with pytest.raises(SourceError, match="if its first row names none: header=False, or --no-h"):
+        triples_of(io.StringIO(text), mapping)
     found = triples_of(io.StringIO(text), mapping, header=False, delimiter="|")
     assert [(o, t) for *_, o, t in found] == [('"56.5,10.0"', 5), ('"56.1,10.1"', 6)]
     odd = "wind speed (m/s);t\n7;5\n"

@@ -34,12 +34,14 @@ from sources import (
     told,
 )
 
+from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.terms import IRI, BlankNode, Literal
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import Wanted, read_graph, read_stream
+from streamsparql.terms import to_rdflib
 
 
 def as_quads(items: list[Item], stamp: Callable[[int], str], end: str = "\n") -> str:
@@ -132,6 +134,10 @@ def polars() -> Any:
         lambda items: table(items).to_pandas(),
         lambda items: polars().from_arrow(table(items)),
         lambda items: pandas.DataFrame(items, columns=list("spot")).astype({"p": "category"}),
+        lambda items: pandas.DataFrame(
+            [(*(to_rdflib(parse_term(text)) for text in texts), t) for *texts, t in items],
+            columns=list("spot"),
+        ),
     ],
 )
 def test_a_table_of_any_library_gives_its_items(make):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +30,8 @@ def data_options(parser: argparse.ArgumentParser) -> None:
     repeated("--graph", metavar="FILE", help="file or folder of the static default graph")
     repeated("--named", metavar="IRI=FILE", help="a static graph by its name")
     repeated("--map", metavar="[IRI=]RQ", help="a CONSTRUCT over the columns of a table")
+    add("--no-header", action="store_true", help="a mapped CSV has none: columns are ?a ?b ?c ..")
+    add("--delimiter", metavar="C", help="what separates the values of a mapped CSV; or: tab")
     add("--max-delay", metavar="DUR", type=duration, default=0, help="how late items may come")
     add("--strict", action="store_true", help="stop at the first late or bad item")
     add("--from", dest="start", metavar="T", type=_moment, help="answers from then on")
@@ -81,7 +83,9 @@ _FILES = 10_240  # more macOS does not allow
 def given(query: Query, options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `Query.run` that the options give; `check_data` has looked at them."""
     open_many_files()
-    streams = _mapped(query, options, sources(options.stream, query.streams, "stream"))
+    files = sources(options.stream, query.streams, "stream")
+    streams = {name: _alone(some) for name, some in files.items()}
+    streams = with_mappings(query, options, streams, text_of)
     if missing := [name for name in query.streams if name not in streams]:
         name = missing[0]
         raise SourceError(f"the query reads the stream <{name}>: give --stream {name}=FILE")
@@ -122,41 +126,48 @@ def _alone(files: Sequence[Any]) -> Any:
     return files[0] if len(files) == 1 else list(files)
 
 
-def _mapped(
-    query: Query, options: argparse.Namespace, streams: dict[str, list[str]]
+def with_mappings(
+    query: Query,
+    options: argparse.Namespace,
+    streams: Mapping[str, Any],
+    mapping_of: Callable[[str], str],
 ) -> dict[str, Any]:
-    """The streams, those that are tables with their mapping."""
-    found: dict[str, Any] = {name: _alone(files) for name, files in streams.items()}
-    if not options.map:
-        return found
+    """The streams, those that are tables with their mapping: `mapping_of` what an option names."""
+    maps: dict[str | None, str] = {}
+    for given in options.map:
+        name, word = split(given, query.streams) or (None, given)
+        if name in maps:
+            raise UsageError(f"--map {given}: there is a mapping already: write IRI=FILE for each")
+        maps[name] = word
+    if not maps and (options.no_header or options.delimiter is not None):
+        raise UsageError("--no-header and --delimiter go with --map")
+    used = {name: name if name in maps else None for name in streams}
+    if unused := maps.keys() - used.values():
+        raise UsageError(f"--map {maps[unused.pop()]}: there is no --stream that it is for")
+    return {
+        name: _mapped(source, maps[used[name]], options, mapping_of)
+        if used[name] in maps
+        else source
+        for name, source in streams.items()
+    }
+
+
+def _mapped(
+    source: Any, word: str, options: argparse.Namespace, mapping_of: Callable[[str], str]
+) -> Any:
     from streamsparql.sources.mapping import mapped
 
-    maps: dict[str | None, str] = {}
-    for text in options.map:
-        name, file = split(text, query.streams) or (None, text)
-        if name in maps:
-            raise UsageError(f"--map {text}: there is a mapping already: write IRI=FILE for each")
-        maps[name] = file
-    texts = {name: _text_of(file) for name, file in maps.items()}
-    used = {name: name if name in maps else None for name in found}
-    if unused := maps.keys() - used.values():
-        file = maps[unused.pop()]
-        raise UsageError(f"--map {file}: there is no --stream that it is for")
-    for name, source in found.items():
-        which = used[name]
-        if which in texts:
-            try:
-                found[name] = mapped(source, texts[which])
-            except StreamSparqlError as error:
-                raise SourceError(f"--map {maps[which]}: {error}") from None
-    return found
-
-
-def _text_of(mapping: str) -> str:
+    delimiter = _TAB.get(options.delimiter, options.delimiter)
     try:
-        return text_of(mapping)
-    except SourceError as error:
-        raise SourceError(f"--map {mapping}: {error}") from None
+        text = mapping_of(word)
+        return mapped(source, text, header=not options.no_header, delimiter=delimiter)
+    except UsageError:
+        raise
+    except StreamSparqlError as error:
+        raise SourceError(f"--map {word}: {error}") from None
+
+
+_TAB = {"tab": "\t", r"\t": "\t"}
 
 
 def check_written(

@@ -201,4 +201,6 @@ def _named(text: str, names: Sequence[str], what: str) -> tuple[str, str]:
     if what == "stream" and names:
         known = ", ".join(f"<{known}>" for known in names)
         raise UsageError(f"--{what} {text}: write IRI=FILE, for the query reads {known}")
+    if what == "stream":
+        raise UsageError(f"--stream {text}: the query reads no stream: FROM STREAM <iri> names one")
     raise UsageError(f"--{what} {text}: write IRI=FILE")

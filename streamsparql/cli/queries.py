@@ -46,6 +46,8 @@ _EXTENSIONS = {
     ".dot": "dot",
     ".gv": "dot",
     ".mmd": "mermaid",
+    ".txt": "text",
+    "": "text",
 }
 """The formats of files, where no other is asked for."""
 _EXAMPLES = f"""\
@@ -107,7 +109,9 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
     query = compiled(options.query, options)
     if options.format is None:
         extension = os.path.splitext(options.output or "")[1].lower()
-        options.format = _EXTENSIONS.get(extension, "text")
+        options.format = _EXTENSIONS.get(extension)
+        if options.format is None:
+            raise UsageError(f"-o {options.output}: its extension is no format: give --format")
     if not over_data:
         from streamsparql.explain import explain
 

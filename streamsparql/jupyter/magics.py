@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamsparql.algebra.plan import Plan
-from streamsparql.cli.data import data_options
+from streamsparql.cli.data import data_options, with_mappings
 from streamsparql.cli.options import (
     MEASURED,
     REPORTS,
@@ -33,7 +33,6 @@ from streamsparql.cli.options import (
     compile_options,
     period,
     sources,
-    split,
     text_of,
 )
 from streamsparql.cli.queries import FORMATS, STAGES
@@ -360,7 +359,7 @@ class Magics:
         elif options.master is not None or options.slabs is not None:
             raise UsageError("--master and --slabs go with --engine spark")
         return {
-            "streams": self._mapped(query, options, self._sources(streams)),
+            "streams": with_mappings(query, options, self._sources(streams), self._mapping),
             "graph": self._source(options.graph) if options.graph else None,
             "graphs": self._sources(named),
             "start": options.start,
@@ -382,26 +381,15 @@ class Magics:
             )
         return values[0] if len(values) == 1 else values
 
-    def _mapped(
-        self, query: Query, options: argparse.Namespace, streams: dict[str, Any]
-    ) -> dict[str, Any]:
-        """The streams, those that are tables with their mapping."""
-        if not options.map:
-            return streams
-        from streamsparql.sources.mapping import mapped
-
-        for text in options.map:
-            name, word = split(text, query.streams) or (None, text)
-            mapping = self._value(word)
-            if not isinstance(mapping, str | Path):
-                kind = type(mapping).__name__
-                raise UsageError(f"--map {word}: a mapping is a text or a file, not {kind}")
-            if isinstance(mapping, Path):
-                mapping = text_of(str(mapping))
-            for stream, source in streams.items():
-                if name in (None, stream):
-                    streams[stream] = mapped(source, mapping)
-        return streams
+    def _mapping(self, word: str) -> str:
+        """The text of a mapping."""
+        mapping = self._value(word)
+        if isinstance(mapping, Path):
+            return text_of(str(mapping))
+        if not isinstance(mapping, str):
+            kind = type(mapping).__name__
+            raise UsageError(f"--map {word}: a mapping is a text or a file, not {kind}")
+        return mapping
 
     def _value(self, word: str, files: bool = True) -> Any:
         """The variable of that name, or an attribute of one; else a file."""

@@ -26,7 +26,7 @@ from streamsparql.sources.items import chunks_of_items, chunks_of_triples
 from streamsparql.sources.making import mapped_chunks
 from streamsparql.sources.mapping import Mapped, mapped
 from streamsparql.sources.reading import Reading
-from streamsparql.sources.tables import arrow_batches, chunks_of_batches
+from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_texts
 
 __all__ = ["Chunk", "Mapped", "Reject", "Tally", "Wanted", "mapped", "read_graph", "read_stream"]
 
@@ -72,7 +72,7 @@ def _chunks(source: Any, reading: Reading, size: int, timed: bool) -> Iterator[C
         return mapped_chunks(source, reading, size, timed)
     if is_file(source):
         return file_chunks(source, reading, size, timed)
-    batches = arrow_batches(source)
+    batches = arrow_batches(with_texts(source))
     if batches is not None:
         return chunks_of_batches(batches, reading.of("row"), size, timed)
     if not timed:

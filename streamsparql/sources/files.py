@@ -77,7 +77,7 @@ def _chunks(
             return chunks_of_batches(batches, reading, size, timed)
         case "nq" if timed:
             return line_chunks(file, reading, size, timed=True)
-        case "nt" if not timed:
+        case "nt" | "nq" if not timed:
             return line_chunks(file, reading, size, timed=False)
         case "trig" if timed:
             return trig_chunks(file, reading, size)

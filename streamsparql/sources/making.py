@@ -34,6 +34,7 @@ from streamsparql.sources.mapping import (
     TABLE,
     Mapped,
     Rules,
+    UnknownColumn,
     columns_of,
     rules_of,
     variable_of,
@@ -156,7 +157,11 @@ class Making:
     def choose(self, names: Sequence[str]) -> list[str]:
         """Learns the columns of the table; gives those that are read."""
         self._columns = columns_of(names, self.reading.name)
-        self._rules = rules_of(self._text, list(self._columns), self.reading.name, self._timed)
+        try:
+            self._rules = rules_of(self._text, list(self._columns), self.reading.name, self._timed)
+        except UnknownColumn as error:
+            hint = "; if its first row names none: header=False, or --no-header" * bool(self.header)
+            raise SourceError(f"{error}{hint}") from None
         return self.names
 
     def meet(self, first: Iterable[str], keys: Iterable[str]) -> None:

@@ -172,6 +172,10 @@ def variable_of(name: str) -> str:
     return re.sub(r"\W", "_", name.strip().lstrip("?$"))
 
 
+class UnknownColumn(SourceError):
+    """A mapping that reads a column which the table has not."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rules:
     """A mapping over the columns of one table, ready to be computed."""
@@ -210,9 +214,9 @@ def rules_of(
     >>> text = "CONSTRUCT { ?x <p> ?t } { BIND(IRI(?x1) AS ?x) }"
     >>> rules_of(text, ["x1", "t", "u"], "a.csv", True).used
     ('x1', 't')
-    >>> rules_of("CONSTRUCT { ?x <p> ?y } {}", ["x", "t"], "a.csv", True)
+    >>> rules_of("CONSTRUCT { ?x <p> ?y } {}", ["x", "t"], "a", True)
     Traceback (most recent call last):
-    streamsparql.errors.SourceError: a.csv has no column for ?y of the mapping: it has ?x ?t
+    streamsparql.sources.mapping.UnknownColumn: a has no column for ?y of the mapping: it has ?x ?t
     """
     mentioned = set(_VARIABLE.findall(text))
     used = [v for v in columns if v in mentioned or (timed and v.lower() in _NAMED)]
@@ -239,7 +243,7 @@ def rules_of(
         return rules_of(text, [*columns, *unknown], table, timed, more)
     if unknown:
         listed = " ".join(f"?{v}" for v in columns) or "none"
-        raise SourceError(
+        raise UnknownColumn(
             f"{table} has no column for ?{unknown[0]} of the mapping: it has {listed}"
         )
     possible = [v.name for v in scope(plan.input).possible]

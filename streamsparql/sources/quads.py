@@ -26,6 +26,8 @@ from streamsparql.sources.stamps import Stamps, of_column
 
 _ANY = r'<[^<>\s]*>|_:[^\s<>"]*[^\s<>".]|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>\s]*>)?'
 _LINE = re.compile(rf"\s*({_ANY})\s*({_ANY})\s*({_ANY})\s*({_ANY})?\s*\.\s*(?:#.*)?", re.S)
+_ALONE = r'^(?:[^" ][^ ]*|"(?:[^"\\]|\\.)*"[^ ]*)$'
+_TRIPLE = 3
 _NOTHING = re.compile(r"\s*(?:#.*)?", re.S)
 _BYTES_OF_A_LINE = 100
 _RARE = (b"\t", b" #", b".#")
@@ -84,7 +86,7 @@ def _chunk(
     rejects: list[Reject],
     rare: bool,
 ) -> Chunk:
-    fast, odd = split(lines, 4 if timed else 3, rare)
+    fast, odd = split(lines, _TRIPLE + timed, rare)
     columns = fast
     if len(odd):
         slow, wrong = _parsed(lines, odd, first, reading, timed)
@@ -124,7 +126,9 @@ def split(lines: pa.StringArray, width: int, rare: bool) -> tuple[_Columns, IntA
         places = places[inner]
     columns = [s, p, *terms]
     plain &= _mask(pc.and_(pc.starts_with(p, "<"), pc.ends_with(p, ">")))
-    plain &= _mask(pc.binary_length(s)) > 0
+    plain &= _mask(pc.or_(pc.starts_with(s, "<"), pc.starts_with(s, "_")))
+    if width == _TRIPLE:  # what looks like an object with blanks may be one and a graph's name
+        plain &= _mask(pc.match_substring_regex(terms[0], _ALONE))
     for name in terms[1:]:
         plain &= _mask(pc.or_(pc.starts_with(name, "<"), pc.starts_with(name, '"')))
     if not plain.all():
@@ -166,9 +170,13 @@ def _parsed(
             places.append(k)
             continue
         reason = "this is no line of N-Quads" if timed else "this is no line of N-Triples"
+        if found and found[4].startswith('"'):
+            reason = "this is an item of a stream, with a timestamp, and no triple of a graph"
+        elif found:
+            reason = "a statement in a named graph is no part of a static graph"
         rejects.append(reading.reject(first + k, reason, text.rstrip("\n")))
     columns = list(zip(*rows, strict=True)) or [()] * 4
-    terms = [pa.array(column, pa.string()) for column in columns[: 4 if timed else 3]]
+    terms = [pa.array(column, pa.string()) for column in columns[: _TRIPLE + timed]]
     return _Columns(terms, np.array(places, np.int64)), rejects
 
 

@@ -35,7 +35,6 @@ SYNTAXES = {
     "owl": "RDF_XML",
     "xml": "RDF_XML",
     "jsonld": "JSON_LD",
-    "nq": "N_QUADS",
 }
 """What pyoxigraph calls the syntax of a file, by its extension."""
 

@@ -20,6 +20,7 @@ from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.lines import decoded
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import Stamps, of_column
+from streamsparql.sources.texts import is_term, text_of
 
 _ROLES = {
     "s": ("subject", "s"),
@@ -69,6 +70,21 @@ def arrow_batches(source: Any) -> Iterator[Any] | None:
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SourceError(f"this table cannot be read as Arrow: {error.args[0]}") from error
     return iter(batches)
+
+
+def with_texts(source: Any) -> Any:
+    """A pandas frame whose cells are terms of some library, with N-Triples in their place.
+
+    Arrow would take a term of rdflib for a string.
+    """
+    if type(source).__module__.partition(".")[0] != "pandas" or not hasattr(source, "columns"):
+        return source
+    made = {}
+    for name in source.columns:
+        values = source[name].tolist() if source[name].dtype == object else ()
+        if any(map(is_term, set(map(type, values)))):
+            made[name] = [text_of(value) if is_term(type(value)) else value for value in values]
+    return source.assign(**made) if made else source
 
 
 def chunks_of_batches(

@@ -9,6 +9,17 @@ from streamsparql.algebra.terms import IRI, BlankNode, Literal
 from streamsparql.errors import SourceError
 from streamsparql.terms import term
 
+_OURS = (IRI, BlankNode, Literal)
+
+
+def is_term(kind: type) -> bool:
+    """Whether values of a type are terms of some library, and not just strings.
+
+    >>> is_term(IRI), is_term(str)
+    (True, False)
+    """
+    return issubclass(kind, _OURS) or kind.__module__.partition(".")[0] in ("rdflib", "pyoxigraph")
+
 
 def text_of(value: Any) -> str:
     """A term in N-Triples syntax; "" for what is no term.
@@ -16,7 +27,7 @@ def text_of(value: Any) -> str:
     >>> text_of(IRI("http://example.org/a")), text_of("<b>"), text_of(None)
     ('<http://example.org/a>', '<b>', '')
     """
-    if isinstance(value, IRI | BlankNode | Literal):
+    if isinstance(value, _OURS):
         return str(value)
     library = type(value).__module__.partition(".")[0]
     if library == "rdflib":
