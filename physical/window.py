@@ -22,6 +22,10 @@ Instants = TypeVar("Instants", int, IntArray)
 """One instant, or many at once."""
 
 
+INSIDE = "in the window"
+"""What the elements are called that a window of elements holds."""
+
+
 class TimeWindow(Operator):
     """A window on stamps; what it gives an element is what the logical node says.
 
@@ -171,7 +175,7 @@ class ElementWindow(Operator):
         start, end = self._intervals(self._waiting.start)
         inside = start < INFINITY
         rows = self._waiting.over(np.where(inside, start, self._waiting.start), end)
-        yield "in the window", rows.take(inside.nonzero()[0])
+        yield INSIDE, rows.take(inside.nonzero()[0])
         yield "not let in", rows.take((~inside).nonzero()[0])
 
     def held(self) -> Iterator[IntArray]:

@@ -29,6 +29,8 @@ def inputs(
     >>> streamsparql.compile(text).logical.at(12, data)
     Snapshot([({?o: "2"}, 1)])
     """
+    if streams is not None and not isinstance(streams, Mapping):
+        raise SourceError("give the streams by name: inputs({'http://example.org/s': items})")
     return Inputs(
         streams={
             IRI(str(name)): [_item(entry, f"s{k}.") for entry in source]

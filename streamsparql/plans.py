@@ -53,9 +53,9 @@ def _as_text(plan: Plan) -> str:
     TriplePatternMatching  ?x <p> ?y
     AccessGraph  default graph
     """
-    from streamsparql.explain.text import Ink, tree
+    from streamsparql.explain.text import plain
 
-    return "\n".join(tree(box_of(plan), Ink(False), 100))
+    return plain(box_of(plan))
 
 
 def _equivalent(plan: Plan, other: Plan, trials: int = 200, seed: int = 0) -> Equivalence:

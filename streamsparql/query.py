@@ -187,7 +187,7 @@ class Query:
         It is a plan to look at: over data, what is static is worked out beforehand and folded away.
         """
         from streamsparql.algebra.functions import Run
-        from streamsparql.jupyter.operators import learned
+        from streamsparql.operators import learned
         from streamsparql.physical.lower import Catalog, lower
         from streamsparql.physical.terms import TermDictionary
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from streamsparql.engine import (
     reports_asked,
 )
 from streamsparql.errors import EngineError
+from streamsparql.explain.box import visible
 from streamsparql.physical.access import Always
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.distinct import Coalesce
@@ -193,6 +194,31 @@ def time_columns(variables: Sequence[str], *names: str) -> tuple[str, ...]:
             name += "_"
         found.append(name)
     return tuple(found)
+
+
+class First(NamedTuple):
+    """The first rows of a result."""
+
+    tables: list[pa.Table]
+    more: bool
+    """Whether there are more."""
+    rejected: int
+    """How many items were late or could not be read so far."""
+    example: Reject | None
+    """The first of these."""
+
+    def with_rejects(self, rejects: Sequence[Reject]) -> First:
+        """The same with more rejects."""
+        example = next(iter(rejects), None) if self.example is None else self.example
+        return self._replace(rejected=self.rejected + len(rejects), example=example)
+
+    @property
+    def left_out(self) -> str:
+        """What is said of rejects; nothing where there are none."""
+        if self.example is None:
+            return ""
+        count = "one item was" if self.rejected == 1 else f"{self.rejected:,} items were"
+        return visible(f"{count} late or not read; result.late says why: {self.example}")
 
 
 class Result:
@@ -438,7 +464,7 @@ class Result:
 
         return shown(self)
 
-    def _first(self, most: int | None) -> tuple[list[pa.Table], bool] | None:
+    def _first(self, most: int | None) -> First | None:
         """The first rows, about so many or all of them, and whether there are more.
 
         None where somebody would have to compute the rows who did not ask for them.
@@ -448,16 +474,20 @@ class Result:
         if most is None or (self._started and not self._partly):
             rows = self._canonical()
             count = len(rows) if most is None else most
-            return [self._shape.table([rows.part(0, count)], False)], len(rows) > count
+            late = self._run.late() if self._late is None else self._late
+            tables = [self._shape.table([rows.part(0, count)], False)]
+            return First(tables, len(rows) > count, len(late), next(iter(late), None))
         if not self._replayable:
             return None
-        tables: list[pa.Table] = []
         beside = None if self._started else self._run
-        for table in Replay(self._query, self._given, beside=beside).tables():
-            tables.append(table)
-            if sum(map(len, tables)) > most:
-                return tables, True
-        return tables, False
+        replay = Replay(self._query, self._given, beside=beside)
+        found = First([], False, 0, None).with_rejects(self._run.rejects if beside else [])
+        for table in replay.tables():
+            found.tables.append(table)
+            found = found.with_rejects(replay.drain())
+            if sum(map(len, found.tables)) > most:
+                return found._replace(more=True)
+        return found
 
     # -- what was computed
 

@@ -14,6 +14,9 @@ pytest.importorskip("importlinter", reason="import-linter comes with the dev ext
 ROOT = Path(__file__).parents[1]
 
 
+pytestmark = pytest.mark.xdist_group("wheel")  # two at a time would build in one folder
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The content of a wheel, where no checkout is in the way."""

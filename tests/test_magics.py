@@ -8,9 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import streamsparql
+from streamsparql.by_hand import draft
 from streamsparql.query import Query
 from streamsparql.results import Result
 
@@ -119,6 +121,26 @@ def test_mappings_are_variables_attributes_or_files(
         assert "<urn:b>" in done.shown[1]["text/plain"]
 
 
+def test_a_mapping_for_all_streams_and_one_for_one(notebook: Notebook) -> None:
+    """As on the command line, the one that is named goes before the one that is not."""
+    table = pa.table({"a": ["b"], "t": [2]})
+    notebook["t1"], notebook["t2"] = table, table
+    notebook["one"] = "CONSTRUCT { <urn:one> <p> ?a } {}"
+    notebook["other"] = "CONSTRUCT { <urn:other> <p> ?a } {}"
+    two = QUERY.replace("{", "FROM STREAM <urn:b> WINDOW RANGE 10 MS SLIDE 5 MS {")
+    given = "--streams <s>=t1 <urn:b>=t2 --map one --map <urn:b>=other"
+    done = notebook.run(f"%%streamsparql m {given}\n{two}")
+    assert done.error is None, done.text
+    assert {str(row["x"]) for row in notebook["m_result"]} == {"urn:one", "urn:other"}
+
+
+def test_what_was_left_out_is_told(notebook: Notebook) -> None:
+    notebook["wrong"] = [("a", "p", "b", 3)]
+    for report in ("", " --report rstream --every 5ms"):
+        done = notebook.run(f"%%streamsparql m --streams wrong{report}\n{QUERY}")
+        assert "one item was late or not read; result.late says why" in str(done.shown)
+
+
 def test_a_source_that_is_read_once_is_read(notebook: Notebook) -> None:
     notebook["once"] = iter(ITEMS)
     done = notebook.run(f"%%streamsparql read --streams once\n{QUERY}")
@@ -154,6 +176,8 @@ WRONG = {
     f"%%streamsparql --report rstream\n{QUERY}": ["--report is about a run", "--streams VAR"],
     f"%%streamsparql --dialect klingon\n{QUERY}": ["klingon", "usage: %%streamsparql"],
     f"%%streamsparql 5x\n{QUERY}": ["'5x' is no name"],
+    f"%%streamsparql class\n{QUERY}": ["'class' is no name"],
+    "%explain found.nothing": ["found has no nothing"],
     f"%%streamsparql --slabs 3 --streams wind\n{QUERY}": ["--engine spark"],
     f"%%streamsparql 'unclosed\n{QUERY}": ["closing quotation"],
     "%explain": ["what is to be explained?"],
@@ -179,6 +203,19 @@ def test_errors_are_told_as_the_command_line_tells_them(notebook: Notebook, cell
         assert part in done.text
     assert "Traceback" not in done.text
     assert "magics.py" not in done.text
+
+
+def test_explain_a_plan_by_name_or_attribute(notebook: Notebook) -> None:
+    notebook["found"] = query = streamsparql.compile(QUERY)
+    notebook["by_hand"] = draft(query)
+    for name, plan in (
+        ("found.logical", query.logical),
+        ("found.physical", query.physical),
+        ("by_hand", query.logical),
+    ):
+        done = notebook.run(f"%explain {name}")
+        assert done.error is None
+        assert done.shown[0]["text/plain"] == str(plan)
 
 
 def test_explain_a_query_by_name(notebook: Notebook) -> None:

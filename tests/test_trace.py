@@ -51,7 +51,7 @@ def held(trace: Trace, t: int, number: int) -> dict[str, list[str]]:
     """What an operator holds at an instant, by part."""
     found: dict[str, list[str]] = {}
     for part, element in trace.at(t)[number].state:
-        found.setdefault(part, []).append(trace.wording.element(element))
+        found.setdefault(part, []).append(trace.wording.held(part, element))
     return {part: sorted(rows) for part, rows in found.items()}
 
 
@@ -141,7 +141,7 @@ def test_steps_are_read_like_a_sequence(slow: Trace) -> None:
     assert slow[-1].instant == INFINITY
     assert [slow.wording.element(e) for e in slow[0].came["http://e/l"]] == [":x :left :e  [0, 1)"]
     assert all(doing for step in slow for doing in step)
-    for operators in (slow[0], slow.at(5), slow.at(5).logical):
+    for operators in (slow[0], slow.at(5), slow.logical(5)):
         for number in (99, 0, -1):
             with pytest.raises(EngineError, match=f"there is no operator {number}: they are 1 to"):
                 operators[number]
@@ -160,7 +160,7 @@ def test_windows_of_elements() -> None:
         *(("a", "p", k, 2 * k) for k in range(4)),
     )
     window = number(trace, "TupleWindow")
-    assert held(trace, 2, window) == {"in the window": [":a :p 0  always", ":a :p 1  from 2 on"]}
+    assert held(trace, 2, window) == {"in the window": [":a :p 0  from 0 on", ":a :p 1  from 2 on"]}
     assert held(trace, 4, window)["in the window"] == [":a :p 1  from 2 on", ":a :p 2  from 4 on"]
 
 

@@ -23,6 +23,7 @@ Snapshot([({?x: <a>, ?y: <b>}, 1)])
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from streamsparql import plans as plans  # so that plans show themselves
 from streamsparql.algebra import event, join, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.filter import AntiJoin, SemiJoin
-from streamsparql.algebra.graph import Ask, Construct, Graph
+from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Elementwise, Plan, columns
 from streamsparql.algebra.scope import visible
@@ -112,10 +113,9 @@ def draft(plan: Plan | Query, prefixes: Prefixes | None = None) -> Draft:
     TriplePatternMatching  ?x <p> ?y
     AccessGraph  default graph
     """
-    if isinstance(plan, Plan):
-        return Draft(plan, dict(prefixes or {}))
-    known = plan.translation.names.prefixes
-    return Draft(plan.logical, {**known, **(prefixes or {})})
+    found = _plan_of(plan)
+    known = {} if plan is found else plan.translation.names.prefixes  # type: ignore[union-attr]
+    return Draft(found, {**known, **(prefixes or {})})
 
 
 # -- what is done to it ----------------------------------------------------------------------------
@@ -164,6 +164,9 @@ class Draft:
                 hint='access("s").window(..) first, then the rest',
             )
         is_text, is_node = isinstance(window, str), isinstance(window, Window)
+        for number in (origin, *parameters):
+            if isinstance(number, float | str):
+                raise QueryError(f"a window's numbers are whole milliseconds, not {number!r}")
         if (
             (parameters and (is_text or is_node))
             or (dialect is not None and not is_text)
@@ -225,7 +228,7 @@ class Draft:
 
     def extend(self, variable: str, expression: str) -> Draft:
         """A new variable with an expression's value."""
-        (new,) = texts.variables(variable)
+        new = texts.variable(variable)
         return self._with(texts.act(expression, "BIND(", f"AS {new})", self._place))
 
     def project(self, variables: str = "*") -> Draft:
@@ -251,6 +254,9 @@ class Draft:
         """
         if not calls and not keys.strip():
             raise QueryError("an aggregation has keys, or calls such as COUNT(*) AS ?n")
+        for call in calls:
+            if not re.search(r"\bAS\b", call, re.IGNORECASE):
+                raise QueryError(f"{call!r} has no name", hint=f"{call} AS ?name")
         shown = " ".join(f"({call}\n)" for call in calls) or keys
         by = f" GROUP BY {keys}\n" * bool(keys.strip())
         more = "" if having is None else f" HAVING ({having}\n)"
@@ -318,6 +324,8 @@ class Draft:
 
     def union(self, *others: Draft) -> Draft:
         """All rows of all plans."""
+        if not others:
+            raise QueryError("a union is of two plans or more")
         plans = [self._rows]
         for other in others:
             plans.append(_apart(other, *plans))
@@ -369,13 +377,23 @@ class Draft:
         A plan that reads one stream takes that stream's items by themselves.
         """
         from streamsparql.data import inputs
+        from streamsparql.equivalence.difference import free_graph_variables
 
+        if type(t) is not int or t < 0:
+            raise QueryError(f"an instant is a number of milliseconds, not {t!r}")
+        for variable in free_graph_variables(self.plan):
+            raise QueryError(
+                f"{variable} names a graph, and nothing says which", hint=f".graph('{variable}')"
+            )
         return self.plan.at(t, inputs(self._named(streams), graph, graphs))
 
     def _named(self, streams: Any) -> Mapping[str, Iterable[Any]]:
         read = {node.stream.value for node in self.plan.walk() if isinstance(node, AccessStream)}
         if streams is None or isinstance(streams, Mapping):
-            return {**dict.fromkeys(read, ()), **(streams or {})}
+            given = {str(name): items for name, items in (streams or {}).items()}
+            for name in given.keys() - read:
+                raise QueryError(f"the plan does not read the stream <{name}>, which is given")
+            return {**dict.fromkeys(read, ()), **given}
         if len(read) != 1:
             names = ", ".join(f"<{name}>" for name in sorted(read)) or "none"
             raise QueryError(f"the plan reads these streams: {names}; give them by name")
@@ -429,9 +447,9 @@ class Draft:
 
     def __str__(self) -> str:
         from streamsparql.explain.plans import plan_box
-        from streamsparql.explain.text import Ink, tree
+        from streamsparql.explain.text import plain
 
-        return "\n".join(tree(plan_box(self.plan, self.prefixes), Ink(False), 100))
+        return plain(plan_box(self.plan, self.prefixes))
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: as it shows a plan, with the prefixes."""
@@ -445,6 +463,9 @@ class Draft:
     @property
     def _rows(self) -> Plan:
         """The plan, which has to give rows."""
+        if isinstance(self.plan, Ask | Construct | Describe):
+            kind = type(self.plan).__name__
+            raise QueryError(f"{kind} is the last operator of a plan: what it gives are no rows")
         self._are(triples=False, why="match it first: .match('?x ?p ?y')")
         return self.plan
 
@@ -495,6 +516,10 @@ def _gives_triples(plan: Plan) -> bool:
 
 
 def _plan_of(other: Draft | Plan | Query) -> Plan:
+    from streamsparql.query import Query
+
     if isinstance(other, Plan):
         return other
+    if not isinstance(other, Draft | Query):
+        raise QueryError(f"a plan or a query is needed here, not a {type(other).__name__}")
     return other.plan if isinstance(other, Draft) else other.logical

@@ -164,11 +164,25 @@ def variables(text: str) -> tuple[Variable, ...]:
     >>> variables("?x ?y")
     (?x, ?y)
     """
-    words = text.replace(",", " ").split()
+    words = _text(text).replace(",", " ").split()
     for word in words:
         if not re.fullmatch(r"[?$]\w+", word):
             raise QueryError(f"{word!r} is no variable", hint="write variables as ?x ?y")
     return tuple(dict.fromkeys(Variable(word[1:]) for word in words))
+
+
+def variable(text: str) -> Variable:
+    """One variable."""
+    found = variables(text)
+    if len(found) != 1:
+        raise QueryError(f"one variable is needed here, and {text!r} has {len(found)}")
+    return found[0]
+
+
+def _text(value: str) -> str:
+    if not isinstance(value, str):
+        raise QueryError(f"a text is needed here, not {value!r}", hint="such as '?x <p> ?y'")
+    return value
 
 
 def iri(name: str | IRI, prefixes: Prefixes) -> IRI:
@@ -179,7 +193,7 @@ def iri(name: str | IRI, prefixes: Prefixes) -> IRI:
     """
     if isinstance(name, IRI):
         return name
-    if name.startswith("<") and name.endswith(">"):
+    if _text(name).startswith("<") and name.endswith(">"):
         return IRI(name[1:-1])
     prefix, colon, local = name.partition(":")
     return IRI(prefixes[prefix] + local) if colon and prefix in prefixes else IRI(name)
@@ -198,6 +212,7 @@ def name_of(name: str | IRI, prefixes: Prefixes) -> IRI | Variable:
 @contextmanager
 def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.Query, Context]]:
     """The query around a piece, which stands behind its zero character, and a context for it."""
+    _text(text)
     declared = "".join(f"PREFIX {name}: <{value}> " for name, value in place.prefixes.items())
     whole = declared + whole
     with _about(text, whole.index("\x00") + 1):
@@ -266,6 +281,12 @@ def _about(text: str, offset: int) -> Iterator[None]:
             error.span = Span(min(start, len(text)), min(end, len(text))) if inside else None
         if " at line " in error.hint:
             error.hint = ""
+        if error.hint.startswith("put PREFIX"):
+            error.hint = (
+                "prefixes are given beside the text: prefixes={'ex': 'http://example.org/'}"
+            )
+        if error.span is not None and error.span.start >= len(text.rstrip()):
+            error.message = re.sub("^unexpected .*", "this ends too soon", error.message)
         raise error.about(text) from None
 
 

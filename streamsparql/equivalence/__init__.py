@@ -95,11 +95,24 @@ class Counterexample:
         counted = ((item, self.one.count(item), self.other.count(item)) for item in items)
         return [(_shown(item), n, m) for item, n, m in counted]
 
+    @property
+    def in_order(self) -> list[tuple[str, str]]:
+        """The rows side by side, where the snapshots differ in nothing but the order of them."""
+        if self.one != self.other:
+            return []
+        return [(_shown(x), _shown(y)) for x, y in zip(self.one, self.other, strict=True)]
+
+    @property
+    def head(self) -> str:
+        """What the snapshots are."""
+        order = ": the same rows, in another order" if self.in_order else ""
+        return f"the snapshots at {self.t} ms{order}"
+
     def __str__(self) -> str:
         lines = []
         for name, found in self.sources():
             lines += [f"    {name}", *(f"        {line}" for line in found or ["nothing"])]
-        lines.append(f"the snapshots at {self.t} ms")
+        lines.append(self.head)
         lines.append(f"    of this plan   {_listed(self.one)}")
         lines.append(f"    of the other   {_listed(self.other)}")
         return "\n".join(lines)

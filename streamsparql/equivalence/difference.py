@@ -7,6 +7,7 @@ all windows of both plans is looking at all instants there are.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from streamsparql.algebra.access import AccessGraph, AccessStream
@@ -18,7 +19,9 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_ordered
 from streamsparql.algebra.solutions import EMPTY, Solution, Variable
 from streamsparql.algebra.streams import Snapshot, change_points
+from streamsparql.algebra.terms import BlankNode
 from streamsparql.algebra.window import Window
+from streamsparql.equivalence.renaming import same_but_for_names
 
 
 class Difference(NamedTuple):
@@ -44,7 +47,7 @@ class Comparison:
         self.below_detect = below_detect
         self._ordered = is_ordered(one) and is_ordered(other)
         self._nodes = list({id(x): x for plan in (one, other) for x in plan.walk()}.values())
-        self.graph_variables = frozenset(_free_graph_variables(one) | _free_graph_variables(other))
+        self.graph_variables = frozenset(free_graph_variables(one) | free_graph_variables(other))
 
     def difference(self, data: Inputs, rows: Iterable[Solution] = (EMPTY,)) -> Difference | None:
         """The first difference over this data, None where there is none."""
@@ -58,9 +61,17 @@ class Comparison:
         for t in self.instants(data):
             for row, inputs in asked:
                 one, other = self._at(self.one, t, inputs), self._at(self.other, t, inputs)
-                if one != other or (self._ordered and list(one) != list(other)):
+                if self._differ(one, other, inputs):
                     return Difference(t, one, other, row)
         return None
+
+    def _differ(self, one: Snapshot[Any], other: Snapshot[Any], data: Inputs) -> bool:
+        if one == other and not (self._ordered and list(one) != list(other)):
+            return False
+        items = chain.from_iterable(data.streams.values())
+        triples = chain((item.triple for item in items), data.graph, *data.graphs.values())
+        known = (term for triple in triples for term in triple if isinstance(term, BlankNode))
+        return not same_but_for_names(one, other, known, self._ordered)
 
     def _at(self, plan: Plan, t: int, inputs: Inputs) -> Snapshot[Any]:
         if self.below_detect:
@@ -100,7 +111,7 @@ def _reads_bare_stream(plan: Plan) -> bool:
     return False
 
 
-def _free_graph_variables(plan: Plan) -> set[Variable]:
+def free_graph_variables(plan: Plan) -> set[Variable]:
     """The variables of `GRAPH ?g` that a part of a plan reads graphs by, set outside of it."""
     found: set[Variable] = set()
     pending: list[tuple[Plan, frozenset[Variable]]] = [(plan, frozenset())]

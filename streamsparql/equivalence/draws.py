@@ -9,18 +9,20 @@ just above, or nothing; the triples of a match that has many mostly come close t
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 from streamsparql.algebra.access import AccessStream
 from streamsparql.algebra.inputs import Inputs, Item
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.solutions import Solution, Variable
-from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term, Triple, integer
-from streamsparql.equivalence.vocabulary import Source, Vocabulary, is_number
+from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, Triple
+from streamsparql.equivalence.values import PLAIN, about, is_number, kinds
+from streamsparql.equivalence.vocabulary import Source, Vocabulary
 
 NODES: tuple[Term, ...] = (IRI("urn:a"), IRI("urn:b"), IRI("urn:c"), BlankNode("n"))
-VALUES: tuple[Term, ...] = (integer(0), integer(1), integer(2), integer(7), Literal("a"))
-_SPOILT, _REPEATED = 0.08, 0.15
+_LINKED = tuple(IRI(f"urn:{name}") for name in "abcdef")
+_SPOILT, _REPEATED, _CHAINED = 0.08, 0.15, 0.3
 _MOST_ITEMS = 16  # definitions are slow: joins of more say little that is new
 _MORE_THAN_COUNTED = 6
 _MANY = 4  # a match of more patterns has to be close together, and whole, to be one
@@ -43,12 +45,16 @@ class Draws:
         self.subjects = {p.subject for p, _ in known if isinstance(p.subject, Variable)}
         self.predicates = {p.predicate for p, _ in known if isinstance(p.predicate, Variable)}
         self._pools: dict[Variable, list[Term]] = {}
+        self._kinds = kinds(vocabulary.functions, vocabulary.terms)
+        self._values = PLAIN
 
     # -- data
 
     def inputs(self, matches: int) -> Inputs:
         """Streams and graphs with about so many matches."""
         self._pools = {}
+        if len(self._kinds) > 1:
+            self._values = self.random.choice(self._kinds)
         most = max(_MOST_ITEMS, self.vocabulary.count + _MORE_THAN_COUNTED)
         made: list[tuple[Source, Triple]] = []
         begun: list[int] = []
@@ -62,6 +68,9 @@ class Draws:
                 continue
             assignment = self._assignment(assignment)
             made += self._match(assignment)
+        if self.vocabulary.chains and self._chance(_CHAINED):
+            begun.append(len(made))
+            made += self._chain()
         return self._placed(made, begun)
 
     def row(self) -> Solution:
@@ -112,6 +121,13 @@ class Draws:
                 made.append((self._source(sources), triple))
         return made
 
+    def _chain(self) -> list[tuple[Source, Triple]]:
+        """Triples that a path of any length goes along, one after the other."""
+        predicate, sources = self.random.choice(self.vocabulary.chains)
+        nodes = self.random.sample(_LINKED, self.random.randint(3, len(_LINKED)))
+        source = self._source(sources)
+        return [(source, Triple(one, predicate, other)) for one, other in pairwise(nodes)]
+
     def _source(self, sources: tuple[Source, ...]) -> Source:
         streams = [source for source in sources if isinstance(source, AccessStream)]
         return self.random.choice(streams if streams and self._chance(0.7) else sources)
@@ -144,7 +160,7 @@ class Draws:
 
     def _pool(self, variable: Variable) -> list[Term]:
         """The few terms that a variable has in one draw."""
-        near = [x for term in self.vocabulary.near.get(variable, ()) for x in _about(term)]
+        near = [x for term in self.vocabulary.near.get(variable, ()) for x in about(term)]
         known = list(self.vocabulary.terms)
         nodes = [*(term for term in known if isinstance(term, IRI)), *NODES, *NODES]
         options: list[Term]
@@ -156,10 +172,10 @@ class Draws:
         elif variable in self.subjects:
             options = [*(term for term in near if not isinstance(term, Literal)), *nodes]
         elif variable in self.vocabulary.numeric:
-            numbers = [x for term in known if is_number(term) for x in _about(term)]
-            options = [*near, *near, *numbers, *VALUES]
+            numbers = [x for term in known if is_number(term) for x in about(term)]
+            options = [*near, *near, *numbers, *self._values]
         else:
-            options = [*near, *near, *known, *VALUES, *NODES]
+            options = [*near, *near, *known, *self._values, *NODES]
         return [self.random.choice(options) for _ in range(self.random.randint(1, 4))]
 
     # -- times
@@ -197,23 +213,3 @@ class Draws:
 
     def _chance(self, share: float) -> bool:
         return self.random.random() < share
-
-
-def _about(term: Term) -> list[Term]:
-    """A term, and those that a comparison with it could take for it or put beside it."""
-    if not isinstance(term, Literal):
-        return [term]
-    if is_number(term):
-        try:
-            value = float(term.lexical)
-        except ValueError:
-            return [term]
-        if value.is_integer() and abs(value) < 1e15:
-            same = Literal(f"{int(value)}.0", IRI(XSD + "decimal"))
-            return [term, term, integer(int(value) - 1), integer(int(value) + 1), same]
-        decimals = (Literal(f"{value + k:.6f}", IRI(XSD + "decimal")) for k in (-0.5, 0.5))
-        return [term, term, *decimals]
-    if term.language is None and term.datatype.value == XSD + "string":
-        changed = (f"{term.lexical}a", f"a{term.lexical}", term.lexical.swapcase())
-        return [term, term, *map(Literal, changed), Literal(term.lexical, language="en")]
-    return [term]

@@ -23,34 +23,40 @@ from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.shape import Slice, Table
+from streamsparql.algebra.shape import OrderBy, Slice, Table
 from streamsparql.algebra.solutions import Variable
-from streamsparql.algebra.terms import IRI, XSD, Literal, Term
+from streamsparql.algebra.terms import IRI, Literal, Term
+from streamsparql.equivalence.values import is_number
 
 Source = AccessStream | AccessGraph
 ANYWHERE = (IRI("urn:g1"), IRI("urn:g2"))
 """Named graphs that `GRAPH ?g` finds, where the plans name none."""
-_NUMERIC = frozenset(("<", ">", "<=", ">=", "+", "-", "*", "/", "u-", "ABS", "ROUND", "SUM", "AVG"))
+_NUMERIC = frozenset(
+    ("<", ">", "<=", ">=", "+", "-", "*", "/", "u-", "ABS", "ROUND", "CEIL", "FLOOR", "SUM", "AVG")
+)
 _MOST_COUNTED = 30
-_NUMBERS = frozenset(XSD + name for name in ("integer", "decimal", "double", "float"))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
     """What the plans mention.
 
-    `patterns` are triple patterns with the sources that they are matched against. `near` are the
-    terms that a variable is compared with; `numeric` are variables that are calculated with.
+    `patterns` are triple patterns with the sources that they are matched against, `chains` the
+    predicates of paths of any length. `near` are the
+    terms that a variable is compared with; `numeric` are variables that are calculated with, and
+    `functions` what literals are looked into by.
     `lengths` are the distances in time that matter, `grids` steps with their origins, `count` the
     greatest number of elements that matters.
     """
 
     patterns: tuple[tuple[TriplePattern, tuple[Source, ...]], ...]
+    chains: tuple[tuple[IRI, tuple[Source, ...]], ...]
     streams: tuple[IRI, ...]
     names: tuple[IRI, ...]
     near: Mapping[Variable, tuple[Term, ...]]
     terms: tuple[Term, ...]
     numeric: frozenset[Variable]
+    functions: frozenset[str]
     lengths: tuple[int, ...]
     grids: tuple[tuple[int, int], ...]
     count: int
@@ -71,24 +77,22 @@ class Vocabulary:
         for variable, term in _comparisons(nodes):
             near.setdefault(variable, []).append(term)
         patterns = tuple(dict.fromkeys(_patterns(nodes)))
+        patterns += tuple(_unmatched(nodes, patterns))
         terms = dict.fromkeys(_constants(nodes, patterns))
         return cls(
             patterns=patterns,
+            chains=tuple(dict.fromkeys(_chains(nodes))),
             streams=tuple(dict.fromkeys(_streams(nodes))),
             names=_graph_names(nodes),
             near={v: tuple(dict.fromkeys(found)) for v, found in near.items()},
             terms=tuple(sorted(terms, key=str)),
             numeric=frozenset(_numeric(nodes)),
+            functions=frozenset(_functions(nodes)),
             lengths=tuple(sorted(set(_lengths(nodes)))) or (1,),
             grids=tuple(sorted(set(_grids(nodes)))) or ((1, 0),),
             count=max((n for n in _counts(nodes) if n <= _MOST_COUNTED), default=1),
             events=any(isinstance(node, Detect | Closure) for node in nodes),
         )
-
-
-def is_number(term: Term) -> bool:
-    """Whether it is a literal of one of the usual number types."""
-    return isinstance(term, Literal) and term.datatype.value in _NUMBERS
 
 
 # -- triples ---------------------------------------------------------------------------------------
@@ -110,9 +114,27 @@ def _patterns(nodes: list[Node]) -> Iterator[tuple[TriplePattern, tuple[Source, 
                     yield TriplePattern(resource, _ANY[1], _ANY[2]), _sources(data)
 
 
+def _unmatched(
+    nodes: list[Node], patterns: tuple[tuple[TriplePattern, tuple[Source, ...]], ...]
+) -> Iterator[tuple[TriplePattern, tuple[Source, ...]]]:
+    """A pattern of anything for each source that no other is matched against."""
+    matched = {source for _, sources in patterns for source in sources}
+    for node in nodes:
+        if isinstance(node, AccessStream | AccessGraph) and node not in matched:
+            yield TriplePattern(*_ANY), (node,)
+
+
 def _sources(plan: Plan) -> tuple[Source, ...]:
     found = (node for node in plan.walk() if isinstance(node, AccessStream | AccessGraph))
     return tuple(dict.fromkeys(found))
+
+
+def _chains(nodes: list[Node]) -> Iterator[tuple[IRI, tuple[Source, ...]]]:
+    for node in nodes:
+        if isinstance(node, Path):
+            for part in node.path.walk():
+                if isinstance(part, p.ZeroOrMore | p.OneOrMore):
+                    yield from ((iri, _sources(node.input)) for iri in _predicates(part))
 
 
 def _predicates(path: p.PathExpression) -> Iterator[IRI]:
@@ -174,6 +196,15 @@ def _numeric(nodes: list[Node]) -> Iterator[Variable]:
     for node in nodes:
         if isinstance(node, Call | Aggregate) and node.function in _NUMERIC:
             yield from (part for part in node.walk() if isinstance(part, Variable))
+
+
+def _functions(nodes: list[Node]) -> Iterator[str]:
+    """What looks into literals: functions, aggregates, the comparisons of IN and ORDER BY."""
+    for node in nodes:
+        if isinstance(node, Call | Aggregate):
+            yield str(node.function)
+        elif isinstance(node, In | OrderBy):
+            yield "="
 
 
 # -- times -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from streamsparql.explain.box import Box
 from streamsparql.explain.explanation import Explanation
 from streamsparql.explain.frame import frame
 from streamsparql.explain.palette import FAINT, INK, LINE, MONO, PAPER, SANS
-from streamsparql.explain.text import Ink, tree
+from streamsparql.explain.text import plain
 from streamsparql.explain.words import used
 
 
@@ -43,7 +43,7 @@ def _rules(stage: str, explanation: Explanation) -> str:
 
 def fragment(box: Box) -> str:
     """A stage as a piece of a page, or of a notebook: the picture, and the text to unfold."""
-    lines = escape("\n".join(tree(box, Ink(False), 120)))
+    lines = escape(plain(box, 120))
     drawing = svg.tree(box)
     return (
         f"{frame(svg.framed(drawing), drawing.width, drawing.height)}\n"

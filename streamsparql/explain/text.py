@@ -106,6 +106,11 @@ def tree(root: Box, ink: Ink, width: int) -> Iterator[str]:
         yield line + " " * (room - shown) + rest
 
 
+def plain(root: Box, width: int = 100) -> str:
+    """A tree without colour."""
+    return "\n".join(tree(root, Ink(False), width))
+
+
 def _drawn(
     root: Box, ink: Ink, width: int, head: int, most: int | None
 ) -> Iterator[tuple[str, Box | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -65,13 +66,23 @@ def _data(example: Counterexample) -> str:
 
 
 def _rows(example: Counterexample) -> str:
-    rows = example.rows()
+    """The rows of both snapshots with how often each is there, or side by side in their order."""
+    ordered = example.in_order
+    rows: list[tuple[bool, *tuple[str, ...]]] = [(x != y, x, y) for x, y in ordered]
+    rows = rows or [(n != m, x, str(n or "none"), str(m or "none")) for x, n, m in example.rows()]
+    heads = ("this plan", "the other") if ordered else ("row", "this plan", "the other")
+    right = 3 if ordered else 1  # the columns from there on are numbers
     shown = "".join(
-        f"<tr{' class=differs' * (n != m)}><td>{escape(text)}</td>"
-        f'<td class="n">{n or "none"}</td><td class="n">{m or "none"}</td></tr>'
-        for text, n, m in rows[:_MOST_ROWS]
+        f"<tr{' class=differs' * differs}>{_cells('td', texts, right)}</tr>"
+        for differs, *texts in rows[:_MOST_ROWS]
     )
     more = len(rows) - _MOST_ROWS
     shown += f'<tr><td colspan="3">and {more} more</td></tr>' if more > 0 else ""
-    head = '<tr><th>row</th><th class="n">this plan</th><th class="n">the other</th></tr>'
-    return f"<h5>the snapshots at {example.t} ms</h5><table>{head}{shown}</table>"
+    return f"<h5>{example.head}</h5><table><tr>{_cells('th', heads, right)}</tr>{shown}</table>"
+
+
+def _cells(kind: str, texts: Sequence[str], right: int) -> str:
+    marks = (' class="n"' * (k >= right) for k in range(len(texts)))
+    return "".join(
+        f"<{kind}{mark}>{escape(x)}</{kind}>" for mark, x in zip(marks, texts, strict=True)
+    )

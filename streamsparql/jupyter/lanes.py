@@ -6,6 +6,7 @@ many overlap that nobody could tell them apart, an area says how many hold at ea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -106,7 +107,8 @@ def place(canvas: Canvas, bars: Sequence[Bar], labelled: bool) -> Iterator[Place
 
 def _label(canvas: Canvas, bar: Bar, left: float, right: float) -> tuple[str, float, bool]:
     """A bar's label, where it starts, whether it is inside: else after the bar, or before it."""
-    label = fitted(bar.text, _LABEL)
+    text = bar.text if cells(bar.text, in_picture) * CELL <= _LABEL else _with_tails(bar.text)
+    label = fitted(text, _LABEL)
     width = cells(label, in_picture) * CELL
     if right - left >= width + 8:
         return label, left + 4, True
@@ -114,7 +116,20 @@ def _label(canvas: Canvas, bar: Bar, left: float, right: float) -> tuple[str, fl
         return label, right + _GAP, False
     if left - _GAP - width >= canvas.left:
         return label, left - _GAP - width, False
-    return fitted(bar.text, right - left - 8), left + 4, True
+    return fitted(text, right - left - 8), left + 4, True
+
+
+def _with_tails(text: str) -> str:
+    """A text in which IRIs say how they end: of several, that tells more than how they begin.
+
+    >>> _with_tails("?x <http://purl.oclc.org/NET/ssnx/ssn#Sensor>, ?y <urn:a>")
+    '?x <…Sensor>, ?y <urn:a>'
+    """
+    return _IRI.sub(lambda found: f"<…{found[1][-_TAIL:]}>", text)
+
+
+_IRI = re.compile(r"<[^<>\s]{12,}?([^<>\s/#:]+[/#]?)>")
+_TAIL = 16
 
 
 def _draw_bar(canvas: Canvas, placed: Placed, y: float, height: float) -> None:

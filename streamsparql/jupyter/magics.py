@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from html import escape
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -190,23 +191,25 @@ class Magics:
         """Compiles the query in a cell, shows it, and runs it where it is given its streams."""
         options = _parsed(_query_parser(), _words(line))
         name = options.name or ""
-        if name and not name.isidentifier():
+        if name and (not name.isidentifier() or iskeyword(name)):
             raise UsageError(f"{name!r} is no name for a variable")
         query = self._compiled(cell or "", options)
         given = _about_data(options)
         runs = bool(options.stream or (not query.streams and (options.graph or options.named)))
         if given and not runs:
             raise UsageError(f"{given[0]} is about a run: give --streams VAR too")
+        kwargs = self._given(query, options) if runs else {}
         self.shell.push({name or "_query": query})
         self._show(query._repr_html_(), query.explain("logical"))
         if runs:
-            kwargs = self._given(query, options)
             result = query.run(**kwargs)
             self.shell.push({f"{name}_result" if name else "_result": result})
             self._show_result(result, options)
 
     def explain(self, line: str, cell: str | None) -> None:
         """Shows the stages of a query, or what a run of it measured."""
+        from streamsparql.query import Query
+
         target, rest = self._target(line, cell)
         options = _parsed(_explain_parser(), rest)
         if options.query is not None:
@@ -217,7 +220,7 @@ class Magics:
             raise UsageError(f"{given[0]} is about a text, and this is compiled already")
         if not options.analyze and (given := _about_data(options)):
             raise UsageError(f"{given[0]} goes with --analyze, which runs the query")
-        if isinstance(target, Plan):
+        if not isinstance(target, Query):
             self._show_plan(target, options)
         elif options.analyze:
             self._analyze(target, options)
@@ -248,9 +251,11 @@ class Magics:
     def _show_result(self, result: Result, options: argparse.Namespace) -> None:
         if self._in_terminal:
             result.write(sys.stdout, "table", report=options.report, every=options.every)
+            self._show_left_out(result, options)
         elif options.report is not None or options.every is not None:
             picture = result.timeline(report=options.report, every=options.every)
             self._show(picture.html, str(picture))
+            self._show_left_out(result, options)
         else:
             if not result._replayable:  # a look would use a source up; who says run, wants that
                 result.to_arrow()
@@ -258,21 +263,24 @@ class Magics:
 
             self._show(computed(result), str(result))
 
-    def _show_plan(self, plan: Plan, options: argparse.Namespace) -> None:
+    def _show_left_out(self, result: Result, options: argparse.Namespace) -> None:
+        """Says what was late or could not be read; on Spark that would be another job."""
+        from streamsparql.jupyter.table import note
+        from streamsparql.results import First
+
+        rejects = result.late if options.engine == "embedded" else []
+        if text := First([], False, 0, None).with_rejects(rejects).left_out:
+            self._show(note(text), text)
+
+    def _show_plan(self, plan: Any, options: argparse.Namespace) -> None:
         if options.stage or options.analyze:
             raise UsageError("stages and --analyze are a query's, and this is a plan")
-        from streamsparql.explain.html import fragment
-        from streamsparql.explain.text import Ink, tree
-        from streamsparql.plans import box_of
-
-        box = box_of(plan)
-        text = "\n".join(tree(box, Ink(False), 100))
         if options.format not in (None, "text", "html"):
             raise UsageError("a plan is shown as text or html")
         if options.format == "text":
-            print(text)
+            print(plan)
         else:
-            self._show(fragment(box), text)
+            self._show(plan._repr_html_(), str(plan))
 
     def _show_stages(self, query: Query, options: argparse.Namespace) -> None:
         stage, kind = options.stage or "all", options.format
@@ -316,9 +324,12 @@ class Magics:
             pedantic=options.pedantic,
         )
 
-    def _target(self, line: str, cell: str | None) -> tuple[Query | Plan | str, list[str]]:
-        """What %explain is about (a variable, the cell, text up to an option), and its options."""
+    def _target(self, line: str, cell: str | None) -> tuple[Any, list[str]]:
+        """What %explain is about, and its options: a text, the cell or what is before an option; or
+        a variable, or an attribute of one, that is a query or a plan.
+        """  # fmt: skip
         from streamsparql.by_hand import Draft
+        from streamsparql.physical.operator import Operator
         from streamsparql.query import Query
 
         if cell is not None:
@@ -328,12 +339,10 @@ class Magics:
         text = text.strip()
         if not text:
             raise UsageError("what is to be explained? %explain NAME, or %explain SELECT ..")
-        if not text.isidentifier():
+        if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", text):
             return text, _words(rest)
         value = self._value(text, files=False)
-        if isinstance(value, Draft):
-            value = value.plan
-        if not isinstance(value, Query | Plan | str):
+        if not isinstance(value, Query | Plan | Operator | Draft | str):
             raise UsageError(f"{text} is no query or plan, but {type(value).__name__}")
         return value, _words(rest)
 

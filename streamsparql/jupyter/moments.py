@@ -35,6 +35,7 @@ def _rules() -> Iterator[str]:
         f"overflow-wrap:anywhere}}"
     )
     yield "&& th,&& .soft{white-space:nowrap}"
+    yield "&& td:first-child,&& .soft+td{overflow-wrap:normal;min-width:5em}"
     yield f"&& code{{font:12px {MONO};color:{ink};background:none;padding:0}}"
     yield f"& .soft,& .note{{color:{faint}}}"
     yield f"& .controls{{position:sticky;top:0;z-index:1;padding:6px 0;background:{paper}}}"

@@ -14,13 +14,13 @@ from streamsparql.engine import reporting
 from streamsparql.errors import StreamSparqlError
 from streamsparql.jupyter.picture import Picture
 from streamsparql.jupyter.solutions import Solutions, cells_of, solutions
-from streamsparql.jupyter.table import first_rows
+from streamsparql.jupyter.table import first_rows, note
 from streamsparql.jupyter.timeline import Report, span, timeline
 from streamsparql.replay import layout_of
 from streamsparql.sinks import open_sink
 
 if TYPE_CHECKING:
-    from streamsparql.results import Result
+    from streamsparql.results import First, Result
 
 PEEK = 1000
 """So many rows are computed for a look, if the result was not computed before."""
@@ -43,13 +43,16 @@ def shown(result: Result) -> str:
 
 def computed(result: Result) -> str:
     """The table of the first rows, and the timeline."""
-    found = _solutions(result, PEEK)
-    if found is None:
+    first = result._first(PEEK)
+    if first is None:
         return f"<p>{escape(_UNKNOWN)}</p>"
-    if not found.rows:
-        return first_rows(found)
-    picture = timeline(found, instants=_instants(result, found))
-    return f"{first_rows(found)}\n{picture.html}"
+    found = _solutions(result, first, PEEK)
+    parts = [first_rows(found)]
+    if found.rows:
+        parts.append(timeline(found, instants=_instants(result, found)).html)
+    if first.left_out:
+        parts.append(note(first.left_out))
+    return "\n".join(parts)
 
 
 def as_text(result: Result) -> str:
@@ -57,16 +60,17 @@ def as_text(result: Result) -> str:
     first = result._first(PEEK)
     if first is None:
         return _UNKNOWN
-    tables, more = first
-    rows = pa.concat_tables(tables)
+    rows = pa.concat_tables(first.tables)
     text = StringIO()
     with open_sink(text, "table", layout_of(result._query, result._shape, False)) as sink:
         sink.write(rows.slice(0, _ROWS))
     lines = text.getvalue().splitlines()
-    if more:
+    if first.more:
         lines.append(f"the first {min(len(rows), _ROWS)} of more than {PEEK:,} rows")
     elif len(rows) > _ROWS:
         lines.append(f"and {len(rows) - _ROWS:,} more")
+    if first.left_out:
+        lines.append(first.left_out)
     return "\n".join(lines)
 
 
@@ -74,24 +78,21 @@ def timeline_of(
     result: Result, limit: int, report: str | None, every: int | None, timestamps: str | None
 ) -> Picture:
     """The timeline of all rows."""
-    found = _solutions(result, None)
-    assert found is not None
+    first = result._first(None)
+    assert first is not None
+    found = _solutions(result, first, None)
     if report is None and every is None:
         return timeline(found, limit, _instants(result, found), timestamps=timestamps)
     instants, reports = _reports(result, report, every)
     return timeline(found, limit, instants, reports, timestamps)
 
 
-def _solutions(result: Result, most: int | None) -> Solutions | None:
+def _solutions(result: Result, first: First, most: int | None) -> Solutions:
     """The first rows as texts."""
-    first = result._first(most)
-    if first is None:
-        return None
-    tables, more = first
     query, given = result._query, result._given
     names = tuple(result._shape.names)
-    rows = list(solutions(tables, names, query.translation.names.prefixes))
-    return Solutions(query.form, names, rows[:most], not more, given.start, given.end)
+    rows = list(solutions(first.tables, names, query.translation.names.prefixes))
+    return Solutions(query.form, names, rows[:most], not first.more, given.start, given.end)
 
 
 def _instants(result: Result, found: Solutions) -> Sequence[int]:

@@ -8,10 +8,10 @@ and holds; where the pointer rests on a row, what comes of the same items stands
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from streamsparql.algebra.streams import INFINITY
+from streamsparql.jupyter.canvas import Canvas
 from streamsparql.jupyter.lanes import FAR, Group
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ def stepping(
     trace: Trace,
     drawn: Sequence[TracedOperator],
     areas: Sequence[Group],
-    x: Callable[[float], float],
+    canvas: Canvas,
 ) -> str:
     """The data, and the script. Rows are read from their bars; those of areas have none."""
-    times = [step.instant for step in trace.steps if 0 <= step.instant < INFINITY]
-    instants = sorted({*trace.instants, *times})
+    times = {*trace.instants, *(step.instant for step in trace.steps)}
+    instants = sorted(t for t in times if 0 <= t <= canvas.end)
     rows = [
         [bar.operator, int(bar.given is None), bar.tip, bar.start, min(bar.end, FAR)]
         for group in areas
@@ -38,7 +38,7 @@ def stepping(
     data = {
         "instants": instants,
         "words": [trace.wording.moment(t) for t in instants],
-        "x": [x(t) for t in instants],
+        "x": [canvas.x(t) for t in instants],
         "operators": {each.number: str(each) for each in drawn},
         "rows": rows if len(rows) <= _MOST else [],
         "whole": len(rows) <= _MOST,

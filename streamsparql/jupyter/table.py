@@ -48,9 +48,14 @@ def table(
         for row in rows
     ]
     body = "\n".join(f"<tr>{line}</tr>" for line in [top, *lines])
-    below = f'\n<div class="streamsparql-more">{escape(more)}</div>' if more else ""
+    below = f"\n{note(more)}" if more else ""
     made = f'<div class="streamsparql-rows"><table class="streamsparql-table">{body}</table></div>'
     return f"<style>{_STYLE}</style>{made}{below}"
+
+
+def note(text: str) -> str:
+    """A line below a table."""
+    return f'<div class="streamsparql-more">{escape(text)}</div>'
 
 
 def _cell(tag: str, value: str | Cell, right: bool) -> str:

@@ -6,6 +6,7 @@ the same first value are neighbours and have one colour. Bars of rows that never
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -94,7 +95,7 @@ def timeline(
         raise EngineError(f"a timeline has so many lanes: at least 1, not {limit}")
     drawn, count = lanes(shown.rows, limit)
     start, end = span(shown, [row for lane in drawn for row in lane.rows], reports)
-    instants = [t for t in instants if start <= t <= end]
+    instants = instants[bisect_left(instants, start) : bisect_right(instants, end)]  # may be many
     clock = Clock.of(timestamps, start)
     widths = shared([shown.heads, *([c.short for c in lane.cells] for lane in drawn)], _LABELS)
     many = max((len(lane.levels) for lane in drawn), default=1)
@@ -219,9 +220,8 @@ def _verticals(
 
     def draw() -> None:
         for t in instants:
-            if canvas.start <= t <= canvas.end:
-                tip = f"report at {clock.moment(t)}"
-                canvas.line(canvas.x(t), top - 3, canvas.x(t), canvas.y, "mark thin", tip)
+            tip = f"report at {clock.moment(t)}"
+            canvas.line(canvas.x(t), top - 3, canvas.x(t), canvas.y, "mark thin", tip)
 
     if not _close(canvas, instants):
         canvas.behind(draw)

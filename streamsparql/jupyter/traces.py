@@ -31,6 +31,7 @@ LEFT = 118.0
 _HEAD = 22.0
 _INPUTS = 12  # so many are listed
 _COLOURS = 7  # the eighth is for what comes of many items, or of none
+_BEYOND = 30  # time is drawn for so many times as long as items came
 _BOLD = 9.0  # the advance of the font of heads, on the safe side
 
 _RULES = """\
@@ -74,7 +75,7 @@ def trace_picture(trace: Trace) -> TracePicture:
     (True, True)
     """
     blocks = list(_blocks(trace))
-    start, end = _span(trace, blocks)
+    start, end, last = _span(trace, blocks)
     title = f"What passes {len(trace.operators)} operators"
     canvas = Canvas(title, start, end, left=LEFT, width=WIDTH)
     canvas.add(f"<style>{STYLE}</style>")
@@ -86,8 +87,13 @@ def trace_picture(trace: Trace) -> TracePicture:
     _legend(canvas, trace, blocks)
     text = str(trace)
     drawn = [block.operator for block in blocks]
-    steps = steps_table(trace) + stepping(trace, drawn, areas, canvas.x)
-    return TracePicture(canvas.svg(), title, text, trace.note, steps)
+    steps = steps_table(trace) + stepping(trace, drawn, areas, canvas)
+    note = trace.note
+    if last > end:
+        moment = trace.wording.moment
+        cut = f"what holds after {moment(end)}, to {moment(last)}, is cut off"
+        note = "; ".join(filter(None, (note, cut)))
+    return TracePicture(canvas.svg(), title, text, note, steps)
 
 
 @dataclass(frozen=True)
@@ -160,7 +166,7 @@ def _held(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[
         origins = lineage.of(operator.number, held)
         wording = trace.wording
         there = f"{wording.instant(begun)} to {wording.instant(until)}"
-        tip = f"{held.part}: {wording.element(held.element)}, there from {there}"
+        tip = f"{held.part}: {wording.held(*held)}, there from {there}"
         text, shown = wording.item(held.element.item), colours(origins)
         ended = f"{tip}, {why}" if why else tip
         start = max(begun, trace.first)
@@ -194,8 +200,8 @@ def colours(origins: Origins) -> tuple[int, ...]:
     return tuple(k % _COLOURS for k in sorted(origins))
 
 
-def _span(trace: Trace, blocks: Sequence[Block]) -> tuple[int, int]:
-    """The time that is drawn: to the last end, but not far beyond what came."""
+def _span(trace: Trace, blocks: Sequence[Block]) -> tuple[int, int, int]:
+    """The time that is drawn: to the last end, but not very far beyond what came; and that end."""
     first = trace.first
     instants = [step.instant for step in trace.steps if step.instant < INFINITY]
     last = max([first, *instants])
@@ -208,9 +214,9 @@ def _span(trace: Trace, blocks: Sequence[Block]) -> tuple[int, int]:
         if t < INFINITY
     ]
     furthest = max([last + 1, *ends])
-    if furthest - last > 2 * (last - first) > 0:
-        furthest = last + 2 * (last - first)
-    return first, furthest
+    if furthest - last > _BEYOND * (last - first) > 0:
+        return first, last + _BEYOND * (last - first), furthest
+    return first, furthest, furthest
 
 
 def _draw(canvas: Canvas, block: Block) -> list[Group]:

@@ -16,6 +16,7 @@ from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.hidden import ANSWER, in_solution
 from streamsparql.physical.operator import INFINITY, NEVER
 from streamsparql.physical.terms import TermDictionary
+from streamsparql.physical.window import INSIDE
 
 _BARE = {XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "dateTime")}
 
@@ -114,6 +115,17 @@ class Wording:
     def element(self, element: Element[Any]) -> str:
         """An item, and when it holds."""
         return f"{self.item(element.item)}  {self.times(element)}"
+
+    def held(self, part: str, element: Element[Any]) -> str:
+        """The same of a row in a part of a state. What a window of elements holds goes some time.
+
+        >>> wording, element = Wording({}, str), Element("x", 0, INFINITY)
+        >>> wording.held(INSIDE, element), wording.element(element)
+        ('x  from 0 on', 'x  always')
+        """
+        if part == INSIDE and element.end >= INFINITY:
+            return f"{self.item(element.item)}  from {self.moment(element.start)} on"
+        return self.element(element)
 
     def times(self, element: Element[Any]) -> str:
         """When an element holds: a half-open interval."""

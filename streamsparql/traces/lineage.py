@@ -15,6 +15,11 @@ from streamsparql.algebra.solutions import Solution
 from streamsparql.algebra.streams import Element
 from streamsparql.algebra.terms import Triple
 from streamsparql.physical.access import Always, StreamAccess
+from streamsparql.physical.coverage import AntiJoin, LeftJoinOn, Minus
+from streamsparql.physical.join import Join
+from streamsparql.physical.left_join import LeftJoin
+from streamsparql.physical.operator import Operator
+from streamsparql.physical.union import Union
 from streamsparql.physical.window import ElementWindow, TimeWindow
 
 if TYPE_CHECKING:
@@ -53,11 +58,14 @@ class Lineage:
             elif isinstance(physical, TimeWindow | ElementWindow):
                 found = _windowed(given, below[0])
             else:
-                sources = [_Source(rows) for rows in below]
+                sources = _sources(physical, below)
                 found = [_derived(element, sources) for element in given]
             self.rows.append(list(zip(given, found, strict=True)))
         self._known = [_by_item(rows) for rows in self.rows]
-        self._sources = [_Source(rows) for rows in self.rows]
+        self._below = [
+            _sources(physical, [self.rows[number - 1] for number in operator.inputs])
+            for operator, physical in zip(trace.operators, trace.physical, strict=True)
+        ]
 
     def of(self, number: int, held: Held) -> Origins:
         """The origins of a row in an operator's state: it came in, or will go out."""
@@ -71,7 +79,7 @@ class Lineage:
                 return (exact or ends or found)[0][1]
         if any(len(self.rows[k - 1]) > MANY for k in operator.inputs):
             return NONE
-        return _derived(held.element, [self._sources[k - 1] for k in operator.inputs])
+        return _derived(held.element, self._below[number - 1])
 
 
 def _by_item(rows: Sequence[Row]) -> dict[Any, list[Row]]:
@@ -113,10 +121,19 @@ def _derived(element: Element[Any], sources: Sequence[_Source]) -> Origins:
     return frozenset(origins) if len(origins) <= _MOST else NONE
 
 
-class _Source:
-    """Rows that others come from."""
+def _sources(operator: Operator, below: Sequence[list[Row]]) -> list[_Source]:
+    """What the rows of an operator come from."""
+    if isinstance(operator, Minus | AntiJoin):
+        below = below[:1]
+    whole = isinstance(operator, Join | LeftJoin | LeftJoinOn | Union | Minus | AntiJoin)
+    return [_Source(rows, whole) for rows in below]
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+
+class _Source:
+    """Rows that others come from. If they are taken `whole`, nothing that they bind gets lost."""
+
+    def __init__(self, rows: Sequence[Row], whole: bool) -> None:
+        self._whole = whole
         self._rows = sorted(rows, key=lambda row: row[0].start)
         self._starts = [row[0].start for row in self._rows]
 
@@ -124,7 +141,7 @@ class _Source:
         """The origins of the rows that the element can come from."""
         before = self._rows[: bisect_left(self._starts, element.end)]
         over = (row for row in before if row[0].end > element.start)
-        found = [row for row in over if _agree(element.item, row[0].item)]
+        found = [row for row in over if _agree(element.item, row[0].item, self._whole)]
         whole = [
             row
             for row in found
@@ -134,10 +151,12 @@ class _Source:
         return [origins for _, origins in whole or found]
 
 
-def _agree(item: Any, other: Any) -> bool:
+def _agree(item: Any, other: Any, whole: bool) -> bool:
     """Whether an item can come from another one."""
     if isinstance(item, Solution):
         if isinstance(other, Solution):
+            if whole and not other.keys() <= item.keys():
+                return False
             return all(item.get(variable, term) == term for variable, term in other.items())
         return all(term in other for term in item.values())
     if isinstance(other, Solution):

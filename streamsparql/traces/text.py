@@ -43,7 +43,7 @@ def _operators(trace: Trace) -> Iterator[str]:
 def of_step(trace: Trace, step: Step) -> str:
     """What happened in a step, operator by operator."""
     when = trace.wording.instant(step.instant)
-    lines = [when if step.instant >= INFINITY else f"at {when}"]
+    lines = [f"at {when}" if 0 <= step.instant < INFINITY else when]
     width = len(str(len(trace.operators)))
     for doing in step:
         head = f"  {doing.operator.number:>{width}}  {doing.operator.kind}"
@@ -65,11 +65,11 @@ def change(wording: Wording, what: Change) -> str:
     """What became of a row in a state, in a line."""
     if what.before is None:
         assert what.after is not None
-        return f"{what.after.part} + {wording.element(what.after.element)}"
+        return f"{what.after.part} + {wording.held(*what.after)}"
     if what.after is None:
-        return f"{what.before.part} - {wording.element(what.before.element)}: {what.why}"
+        return f"{what.before.part} - {wording.held(*what.before)}: {what.why}"
     times = wording.times(what.after.element)
-    return f"{what.before.part} ~ {wording.element(what.before.element)} now {times}"
+    return f"{what.before.part} ~ {wording.held(*what.before)} now {times}"
 
 
 def of_moment(moment: Moment) -> str:
@@ -86,8 +86,9 @@ def of_moment(moment: Moment) -> str:
 
 def held_row(moment: Moment, held: Held) -> str:
     """A row in a state, in a line."""
-    ended = moment.step is not None and not living(held, moment.step)
-    row = f"{held.part}: {moment.trace.wording.element(held.element)}"
+    known = moment.t if moment.step is None else max(moment.t, moment.step.instant + 1)
+    ended = not living(held, known)
+    row = f"{held.part}: {moment.trace.wording.held(*held)}"
     return f"{row}, ended, still there" if ended else row
 
 

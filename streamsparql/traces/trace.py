@@ -17,6 +17,7 @@ from streamsparql.explain.ticks import Clock
 from streamsparql.physical.elements import READY
 from streamsparql.physical.join import HEAP
 from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.window import INSIDE
 from streamsparql.sources import Reject
 from streamsparql.traces.items import Decoder, Elements, Wording, numbered
 from streamsparql.traces.recording import STANDING, Frame, Recorded, record
@@ -62,7 +63,9 @@ class Change(NamedTuple):
     before: Held | None
     after: Held | None
     why: str
-    """Of one that left: "ended", "given out", or "not needed": no partner can come."""
+    """Of one that left: "ended", "given out", "pushed out" of a window of elements, or "not
+    needed", for no partner can come.
+    """  # fmt: skip
 
 
 class Doing(NamedTuple):
@@ -276,6 +279,7 @@ class Trace(Sequence[Step]):
 
     def given_by(self, number: int) -> list[tuple[Step, Element[Any]]]:
         """The rows that an operator gave, with the steps in which it did."""
+        numbered(self.operators, number)
         return [(step, element) for step in self.steps for element in step.gave(number)]
 
     @cached_property
@@ -291,8 +295,7 @@ class Trace(Sequence[Step]):
         That is what holds then of all that it gives, and what it held once everything that happens
         up to that instant had come: of the sweep areas, of the heap, of the window.
         """
-        if type(t) is not int or t < 0:
-            raise EngineError(f"an instant is a number of milliseconds, not {t!r}")
+        _checked(t)
         steps = [step for step in self.steps if step.instant <= t]
         step = steps[-1] if steps else None
         standings = []
@@ -326,6 +329,7 @@ class Trace(Sequence[Step]):
 
     def logical(self, t: int) -> Logical:
         """The snapshot of each node of the logical plan at an instant, by its definition."""
+        _checked(t)
         return self.definitions.logical(t)
 
     def check(self) -> list[Disagreement]:
@@ -397,16 +401,22 @@ def _changes(before: Sequence[Held], after: Sequence[Held], instant: int) -> Ite
 def _why(held: Held, instant: int) -> str:
     if held.part in (HEAP, READY):
         return "given out"
-    if held.part == STANDING:
+    if held.part == STANDING or instant == INFINITY:
         return "ended"
-    return "ended" if instant == INFINITY or held.element.end <= instant + 1 else "not needed"
+    if held.part == INSIDE:
+        return "pushed out"
+    return "ended" if held.element.end <= instant + 1 else "not needed"
 
 
-def living(held: Held, step: Step) -> bool:
-    """Whether a row in a state can still matter; one that has ended may be dropped a little later.
+def _checked(t: int) -> None:
+    if type(t) is not int or t < 0:
+        raise EngineError(f"an instant is a number of milliseconds, not {t!r}")
 
-    >>> class Over: instant = 9
-    >>> living(Held("left area", Element("x", 3, 10)), Over())
+
+def living(held: Held, known: int) -> bool:
+    """Whether a row in a state can still matter, when all before an instant is known.
+
+    >>> living(Held("left area", Element("x", 3, 10)), 10)
     False
     """
-    return held.part in (HEAP, READY, STANDING) or held.element.end > step.instant + 1
+    return held.part in (HEAP, READY, STANDING) or held.element.end > known

@@ -1,4 +1,4 @@
-"""Operators of physical plans learn here how a notebook shows them.
+"""Operators of physical plans learn here to show themselves, as logical plans do in `plans`.
 
 What computes plans knows nothing of pictures, and what explains them does not load what computes.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from streamsparql.explain.html import fragment
 from streamsparql.explain.physical import physical_box
-from streamsparql.explain.text import Ink, tree
+from streamsparql.explain.text import plain
 from streamsparql.physical.operator import Operator
 from streamsparql.plans import prefixes_of, with_prefixes
 
@@ -20,11 +20,11 @@ def _as_html(root: Operator) -> str:
 
 
 def _as_text(root: Operator) -> str:
-    return "\n".join(tree(physical_box(root, prefixes_of(root)), Ink(False), 100))
+    return plain(physical_box(root, prefixes_of(root)))
 
 
 def learned(root: Operator, prefixes: Mapping[str, str]) -> Operator:
-    """The operator; a notebook now shows it, and any other, as a picture, and it prints as text."""
+    """The operator; it, and any other, is now a picture in a notebook, and prints as a tree."""
     Operator._repr_html_ = _as_html  # type: ignore[attr-defined]
     Operator.__str__ = _as_text  # type: ignore[method-assign, assignment]
     found: Operator = with_prefixes(root, prefixes)
