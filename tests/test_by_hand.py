@@ -17,7 +17,12 @@ from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.window import SlidingDeltaWindow, SlidingTupleWindow
 from streamsparql.by_hand import Draft, access, draft, graph, unit, values
-from streamsparql.errors import QueryError, QuerySyntaxError, UnsupportedFeature
+from streamsparql.errors import (
+    QueryError,
+    QuerySyntaxError,
+    StreamSparqlError,
+    UnsupportedFeature,
+)
 
 P = {"": "http://e/"}
 HEAD = "PREFIX : <http://e/> "
@@ -339,3 +344,30 @@ def test_plans_by_hand_show_and_compare_themselves_where_nothing_else_is_loaded(
         import sys
         assert not {"numpy", "pyarrow", "streamsparql.query"} & sys.modules.keys()"""
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+S, ROWS = access("s"), access("s").window("RANGE 10 SLIDE 5").match("?x <p> ?y")
+MISTAKES: list[tuple[str, Callable[[], object]]] = [
+    ("a union is of two plans", lambda: ROWS.union()),
+    ("one variable is needed", lambda: ROWS.extend("?z ?w", "1")),
+    ("a text is needed", lambda: access(5)),  # type: ignore[arg-type]
+    ("a text is needed", lambda: S.match(5)),  # type: ignore[arg-type]
+    ("a plan or a query is needed", lambda: draft("SELECT")),  # type: ignore[arg-type]
+    ("a plan or a query is needed", lambda: ROWS.equivalent(None)),  # type: ignore[arg-type]
+    ("an instant is a number", lambda: ROWS.at("3")),  # type: ignore[arg-type]
+    ("Ask is the last operator", lambda: ROWS.ask().project("?x")),
+    ("Construct is the last operator", lambda: ROWS.construct("?x <q> ?y").filter("?x")),
+    ("names a graph, and nothing says which", lambda: graph("?g").match("?x <p> ?y").at(0)),
+    ("numbers are whole milliseconds", lambda: S.window(SlidingDeltaWindow, 10.5, 5)),
+    ("numbers are whole milliseconds", lambda: S.window("RANGE 10 SLIDE 5", origin="x")),  # type: ignore[arg-type]
+    ("does not read the stream <t>", lambda: ROWS.at(3, {"t": []})),
+    ("prefixes are given beside the text", lambda: S.match("?x ex:p ?y")),
+    ("this ends too soon", lambda: S.match("?x <p>")),
+    ("has no name", lambda: ROWS.aggregate("?x", "COUNT(*)")),
+]
+
+
+@pytest.mark.parametrize(("said", "mistake"), MISTAKES)
+def test_mistakes_are_told(said: str, mistake: Callable[[], object]) -> None:
+    with pytest.raises(StreamSparqlError, match=re.escape(said)):
+        mistake()

@@ -27,6 +27,7 @@ from streamsparql.algebra.window import (
     SlidingTupleWindow,
     TimeWindow,
 )
+from streamsparql.by_hand import Draft, access, graph
 from streamsparql.equivalence import Equivalence, equivalent
 from streamsparql.equivalence.difference import Comparison
 from streamsparql.equivalence.draws import Draws
@@ -408,3 +409,70 @@ def test_a_join_of_many_patterns_has_rows_to_differ_in(condition: str) -> None:
     one = streamsparql.compile(text % patterns).logical
     other = streamsparql.compile(text % f"{patterns} FILTER({condition})").logical
     assert not one.equivalent(other)
+
+
+READS, ROWS = access("s"), access("s").window("RANGE 10 SLIDE 5").match("?x <p> ?y")
+UNLIKE: dict[str, tuple[Draft, Draft]] = {
+    "windows alone": (READS.window("RANGE 10 SLIDE 5"), READS.window("RANGE 10 SLIDE 1")),
+    "windows of elements": (READS.window("RANGE 10 SLIDE 5"), READS.window("ELEMS 1")),
+    "streams alone": (READS, access("t")),
+    "graphs alone": (graph(), graph("urn:g1")),
+    "a bag and a set": (ROWS, ROWS.distinct()),
+}
+CONDITIONS = [
+    ("ABS(?y) > 3", "?y > 3"),
+    ("CEIL(?y) = 2", "FLOOR(?y) = 2"),
+    ("?y * ?y > 9", "?y > 3"),
+    ("?y IN (1)", "SAMETERM(?y, 1)"),
+    ("DATATYPE(?y) = <http://www.w3.org/2001/XMLSchema#integer>", "ISNUMERIC(?y)"),
+    ("STRLEN(?y) > 3", "STRLEN(?y) >= 3"),
+    ('REGEX(?y, "ab+c")', 'REGEX(?y, "ab*c")'),
+    ("LANG(?y) = 'de'", "LANG(?y) = 'fr'"),
+    ("LANGMATCHES(LANG(?y), 'en')", "LANG(?y) = 'en'"),
+    ("YEAR(?y) = 2020", "YEAR(?y) >= 2020"),
+    ("MONTH(?y) = 3", "MONTH(?y) IN (3, 4)"),
+]
+UNLIKE |= {f"{p}, {q}": (ROWS.filter(p), ROWS.filter(q)) for p, q in CONDITIONS}
+OTHER = READS.window("RANGE 10 SLIDE 5").match("?z <p> ?w")
+UNLIKE |= {
+    "equal values, one term": (
+        ROWS.join(OTHER).filter("?y = ?w").project("?x ?z"),
+        ROWS.join(READS.window("RANGE 10 SLIDE 5").match("?z <p> ?y")).project("?x ?z"),
+    ),
+    "a path of any length, up to three steps": (
+        READS.window("RANGE 10 SLIDE 5").match("?x <p>+ ?y").distinct(),
+        READS.window("RANGE 10 SLIDE 5").match("?x <p>/<p>?/<p>? ?y").distinct(),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNLIKE)
+def test_laws_that_hold_of_small_numbers_only_are_found_wrong(case: str) -> None:
+    one, other = UNLIKE[case]
+    assert not one.equivalent(other, trials=1_000)
+
+
+NEW = "CONSTRUCT { %s } FROM STREAM <s> WINDOW RANGE 10 SLIDE 5 { ?x <p> ?y }"
+
+
+def test_names_of_new_nodes_do_not_matter() -> None:
+    one, other, wrong = (
+        streamsparql.compile(NEW % template).logical
+        for template in (
+            "?x <r> _:a . ?x <k> _:b . _:a <o> _:b",
+            "?x <k> _:b . _:a <o> _:b . ?x <r> _:a",
+            "?x <k> _:b . _:b <o> _:a . ?x <r> _:a",
+        )
+    )
+    assert one.equivalent(other)
+    assert not one.equivalent(wrong)
+
+
+def test_another_order_is_told_as_that() -> None:
+    one, other = (ROWS.order_by(keys) for keys in ("?y", "DESC(?y)"))
+    found = one.equivalent(other)
+    assert not found
+    assert "the same rows, in another order" in str(found)
+    page = found._repr_html_()
+    assert "the same rows, in another order" in page
+    assert page.count("class=differs") >= 2

@@ -189,7 +189,7 @@ def test_of_many_solutions_time_is_that_of_those_that_are_drawn() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_timeline_of_no_lane_is_refused(limit: int) -> None:
-    with pytest.raises(EngineError, match="at least 1"):
+    with pytest.raises(EngineError, match="a number from 1 on"):
         streamsparql.compile(VALUES).run(items(3)).timeline(limit=limit)
 
 
@@ -521,7 +521,7 @@ def test_letters_that_cannot_be_seen_or_go_leftwards_stay_where_they_are(
     shown = [str(pictures[0]), str(trace), pictures[2].html, trace.at(3)._repr_html_()]
     for page in shown:
         assert "\u202e" not in page
-        assert ("\u2068" in page) == ("\u0627" in text)
+        assert ("\u2066" in page) == ("\u0627" in text)
 
 
 def test_where_a_window_stands_holds_what_it_holds() -> None:
@@ -667,3 +667,22 @@ def test_labels_of_an_axis_do_not_touch(style: str, span: int) -> None:
         assert edges
         assert edges[-1][1] <= canvas.width
         assert all(before[1] < after[0] for before, after in pairwise(edges))
+
+
+def test_reports_that_are_too_many_to_draw_are_counted_only() -> None:
+    """A stray stamp near 1970 makes a span of decades: nothing may be made for each report."""
+    items = [("<a>", "<p>", f'"{t}"', t) for t in (5, 1_767_225_600_000)]
+    query = streamsparql.compile(
+        "SELECT * FROM STREAM <s> WINDOW RANGE 600000 SLIDE 1 { ?x <p> ?y }"
+    )
+    page = query.run(items)._repr_html_()
+    assert "reports, too close to each other to be drawn" in page
+
+
+def test_a_result_says_what_was_left_out() -> None:
+    query = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 9 FIXED { ?x <p> ?y }")
+    result = query.run([("a", "<p>", "<b>", 3), ("<a>", "<p>", "<b>", 5), ("<a>", "<p>", "<b>", 4)])
+    for _ in range(2):  # as a look, and computed
+        for shown in (result._repr_html_(), str(result)):
+            assert "2 items were late or not read; result.late says why" in shown
+        assert len(list(result)) == 1

@@ -32,6 +32,7 @@ from streamsparql.jupyter.canvas import CELL
 from streamsparql.jupyter.moments import logical_html, moment_html, steps_table
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.traces.lineage import Lineage
 from streamsparql.traces.trace import Trace
 
 PREFIX = "PREFIX : <http://e/> "
@@ -551,3 +552,32 @@ def test_a_picture_is_saved(tmp_path: Any) -> None:
     assert "<svg" in picture.save(tmp_path / "trace.svg").read_text()
     assert "application/json" in picture.save(tmp_path / "trace.html").read_text()
     assert str(picture).startswith("3 items")
+
+
+@pytest.mark.parametrize(
+    ("where", "origins"),
+    [
+        ("?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z > ?y) }", [[0]]),
+        ("?x :p ?y OPTIONAL { ?x :q ?z }", [[0], [0, 1]]),
+        ("{ ?x :p ?y } UNION { ?x :q ?z }", [[0], [1]]),
+        ("?x :p ?y MINUS { ?z :q ?w }", [[0]]),
+        ("?x :p ?y . ?x :q ?z", [[0, 1]]),
+    ],
+)
+def test_rows_have_the_colours_of_what_they_come_of(where: str, origins: list[list[int]]) -> None:
+    trace = _of(
+        f"SELECT * FROM STREAM :s WINDOW RANGE 20 SLIDE 5 {{ {where} }}",
+        *(("a", "p", 5, 1), ("a", "q", 3, 2)),
+    )
+    assert [sorted(found) for _, found in Lineage(trace).rows[-1]] == origins
+
+
+def test_a_picture_goes_on_until_all_has_ended_or_says_that_it_does_not() -> None:
+    text = "SELECT * FROM STREAM :s WINDOW RANGE {} SLIDE 5 {{ ?x :p ?y }}"
+    given = (("a", "p", 5, 1), ("b", "p", 3, 3))
+    whole = _of(text.format(20), *given).picture()
+    assert whole.note == ""
+    assert re.search(r'"instants":\[1,2,3,[0-9,]*20\]', whole.html)
+    cut = _of(text.format(2_000), *given).picture()
+    assert cut.note == "what holds after 63, to 2000, is cut off"
+    assert re.search(r'"instants":\[1,2,3,4\]', cut.html)

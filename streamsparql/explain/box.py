@@ -201,13 +201,13 @@ def isolated(text: str) -> str:
     """A text that is part of a line, visible; one with letters that are written from right to left
     is kept by itself, for it would turn around what stands beside it.
 
-    >>> isolated("a"), isolated("\u0627") == "\u2068\u0627\u2069"
+    >>> isolated("a"), isolated("\u0627") == "\u2066\u0627\u2069"
     ('a', True)
     """
     shown = visible(text)
     if shown.isascii() or not any(bidirectional(char) in _LEFTWARDS for char in shown):
         return shown
-    return f"\u2068{shown}\u2069"
+    return f"\u2066{shown}\u2069"
 
 
 _LEFTWARDS = ("R", "AL", "AN")

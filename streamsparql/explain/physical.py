@@ -6,10 +6,12 @@ does not load what runs it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.terms import IRI
 from streamsparql.explain.box import Box, drawn, visible
 from streamsparql.explain.titles import title
 from streamsparql.explain.words import meaning, with_prefixes
@@ -85,7 +87,10 @@ def operator_box(operator: Operator, write: Writer) -> Box:
 def _title(operator: Operator, write: Writer) -> str:
     """What the logical node says in the query's words, or else what the operator says itself."""
     known = "" if operator.node is None else title(operator.node, write)
-    return known or operator.facts()
+    return known or _IRI.sub(lambda found: write.term(IRI(found[1])), operator.facts())
+
+
+_IRI = re.compile(r"<([^<>\s\"]*)>")
 
 
 def computed(operator: Operator) -> str:

@@ -415,7 +415,8 @@ class Magics:
             return value
         if there:
             return Path(word)
-        known = [name for name in self.names if not name.startswith("_")]
+        hidden = self.shell.user_ns_hidden
+        known = [name for name in self.names if not name.startswith("_") and name not in hidden]
         close = difflib.get_close_matches(word, known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise UsageError(f"there is no variable{' or file' * files} {word}{hint}")

@@ -131,6 +131,8 @@ def show(
     3  <a> <p> <b>  ① [3, 10)
     7  <a> <p> <c>  ① [7, 15)
     """
+    if type(limit) is not int or limit < 0:
+        raise EngineError(f"limit is a number of items, from 0 on, not {limit!r}")
     given = windows if isinstance(windows, list | tuple) else [windows]
     given = [one for one in given if one is not None]
     known = dict(prefixes or {})

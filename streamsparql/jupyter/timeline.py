@@ -91,8 +91,8 @@ def timeline(
     timestamps: str | None = None,
 ) -> Picture:
     """The timeline of rows. Lines stand at `instants`, dots where `reports` have a row."""
-    if limit < 1:
-        raise EngineError(f"a timeline has so many lanes: at least 1, not {limit}")
+    if type(limit) is not int or limit < 1:
+        raise EngineError(f"a timeline has so many lanes: a number from 1 on, not {limit!r}")
     drawn, count = lanes(shown.rows, limit)
     start, end = span(shown, [row for lane in drawn for row in lane.rows], reports)
     instants = instants[bisect_left(instants, start) : bisect_right(instants, end)]  # may be many
