@@ -381,7 +381,7 @@ class Analyzing:
         return Analysis(
             self._query,
             "embedded",
-            watch.measures(run.pipeline.operators, self._query.translation.names.prefixes),
+            watch.measures(run.pipeline.operators, self._query.prefixes),
             Items(tally.items, tally.used, tally.unmatched, tally.late, tally.rejected),
             self.replay.rows,
             Times(total, preparing, watch.reading, watch.computing, max(writing, 0.0)),

@@ -263,7 +263,7 @@ class Live:
         if not self._closed:
             self._take_in()
         state = self._run.pipeline.state()
-        write = with_prefixes(self._run.query.translation.names.prefixes)
+        write = with_prefixes(self._run.query.prefixes)
         boxes = {o: operator_box(o, write) for o in state}
         operators = tuple(
             OperatorStats(boxes[o].kind, boxes[o].title, counts.rows_in, counts.rows_out, state[o])

@@ -155,7 +155,7 @@ class Query:
     @property
     def logical(self) -> Plan:
         """The logical plan, whose `at(t, inputs)` is the query's definition."""
-        plan: Plan = plans.with_prefixes(self.translation.plan, self._prefixes)
+        plan: Plan = plans.with_prefixes(self.translation.plan, self.prefixes)
         return plan
 
     @property
@@ -166,11 +166,16 @@ class Query:
         >>> query.optimized == compile("SELECT ?x { ?x <p> ?y }").logical
         True
         """
-        plan: Plan = plans.with_prefixes(self.rewriting.plan, self._prefixes)
+        plan: Plan = plans.with_prefixes(self.rewriting.plan, self.prefixes)
         return plan
 
     @property
-    def _prefixes(self) -> Mapping[str, str]:
+    def prefixes(self) -> Mapping[str, str]:
+        """The prefixes that the query declares.
+
+        >>> dict(compile("PREFIX : <http://example.org/> ASK { :a :b :c }").prefixes)
+        {'': 'http://example.org/'}
+        """
         return self.translation.names.prefixes
 
     @cached_property
@@ -192,7 +197,7 @@ class Query:
         from streamsparql.physical.terms import TermDictionary
 
         lowered = lower(self.optimized, TermDictionary(), Run(), Catalog(known=False))
-        return learned(lowered.plain, self._prefixes)
+        return learned(lowered.plain, self.prefixes)
 
     def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
         """What the rewriting rules did to the logical plan: a sequence of applications of rules.
@@ -206,10 +211,9 @@ class Query:
         """
         from streamsparql.rewrites import rewrites
 
-        prefixes = self.translation.names.prefixes
         return rewrites(
             self.logical,
-            prefixes,
+            self.prefixes,
             rewriting=self.rewriting,
             check=check,
             trials=trials,

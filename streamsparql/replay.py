@@ -171,5 +171,5 @@ def in_order(shape: Shape, rows: Batch) -> Batch:
 def layout_of(query: Query, shape: Shape, reports: bool, timestamps: str | None = None) -> Layout:
     """What a sink knows of the rows of a run."""
     times = shape.time_names(reports)
-    prefixes = query.translation.names.prefixes
+    prefixes = query.prefixes
     return Layout(query.form, tuple(shape.names), times, prefixes, timestamps)

@@ -114,7 +114,7 @@ def draft(plan: Plan | Query, prefixes: Prefixes | None = None) -> Draft:
     AccessGraph  default graph
     """
     found = _plan_of(plan)
-    known = {} if plan is found else plan.translation.names.prefixes  # type: ignore[union-attr]
+    known = {} if plan is found else plan.prefixes  # type: ignore[union-attr]
     return Draft(found, {**known, **(prefixes or {})})
 
 

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from streamsparql.cli.screen import columns_of
 from streamsparql.errors import EngineError
 from streamsparql.explain.box import visible
+from streamsparql.explain.ticks import instant
 
 if TYPE_CHECKING:
     from streamsparql.replay import Replay
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _EVERY, _AFTER = 0.2, 1.0
-
-
-def instant(t: int) -> str:
-    """An instant to read: a time of day where it is one, else milliseconds.
-
-    >>> instant(1_772_352_000_000), instant(5_000)
-    ('2026-03-01 08:00:00 UTC', '5,000 ms')
-    """
-    if t < 1 << 33:
-        return f"{t:,} ms"
-    import numpy as np
-
-    from streamsparql.sinks.times import texts_of
-
-    return f"{texts_of(np.array([t]), 'iso', blank=True)[0].as_py()} UTC"
 
 
 class Progress:

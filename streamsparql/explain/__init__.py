@@ -30,6 +30,10 @@ class Compiled(Protocol):
         """All that the translator knows."""
 
     @property
+    def prefixes(self) -> Mapping[str, str]:
+        """The prefixes that it declares."""
+
+    @property
     def rewriting(self) -> Rewriting:
         """What the rules made of its plan."""
 
@@ -42,7 +46,7 @@ STAGES: dict[str, Callable[[Compiled], Box]] = {
     "syntax": lambda query: syntax_box(query.translation.syntax),
     "logical": lambda query: _plan(query, query.translation.plan),
     "optimized": lambda query: _plan(query, query.rewriting.plan),
-    "physical": lambda query: physical_box(query.physical, query.translation.names.prefixes),
+    "physical": lambda query: physical_box(query.physical, query.prefixes),
     "spark": spark_box,
 }
 """The stages, in the order in which they follow from each other."""
@@ -62,7 +66,7 @@ FORMATS: dict[str, Callable[[Explanation], str]] = {
 
 
 def _plan(query: Compiled, plan: Plan) -> Box:
-    return plan_box(plan, query.translation.names.prefixes)
+    return plan_box(plan, query.prefixes)
 
 
 def explain(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from streamsparql.errors import StreamSparqlError
 from streamsparql.explain.box import Box, Measures, drawn
 from streamsparql.explain.explanation import Explanation
-from streamsparql.explain.numbers import count, moment, seconds
+from streamsparql.explain.numbers import count, seconds
+from streamsparql.explain.ticks import instant
 from streamsparql.explain.words import duration
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _notes(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "state", f"at most {_rows(analysis.state)}{where}; {_terms(analysis.terms)}"
     if analysis.span is not None:
         first, last = analysis.span
-        yield "span", f"{moment(first)} to {moment(last)}, {duration(last - first)}"
+        yield "span", f"{instant(first)} to {instant(last)}, {duration(last - first)}"
 
 
 def _of_items(analysis: Analysis) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from streamsparql.explain.box import Measures
 
 _THOUSANDS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
@@ -99,15 +97,3 @@ def bar(share: float, width: int) -> str:
     """
     whole, rest = divmod(round(share * width * 8), 8)
     return "█" * whole + _BLOCKS[rest].strip()
-
-
-def moment(t: int) -> str:
-    """An instant: a date and a time of day in UTC, or milliseconds where that would be odd.
-
-    >>> moment(1_400_000_000_000), moment(1_400_000_000_250), moment(1500)
-    ('2014-05-13T16:53:20Z', '2014-05-13T16:53:20.250Z', '1,500 ms')
-    """
-    if not 10**11 <= t < 10**14:
-        return f"{t:,} ms"
-    shown = datetime.fromtimestamp(t // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{shown}.{t % 1000:03}Z" if t % 1000 else f"{shown}Z"

@@ -1,4 +1,4 @@
-"""Round times for a time axis, and how they are written."""
+"""How instants are written for people, and which round ones stand at a time axis."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import time as time_of_day
 from itertools import count
 from typing import NamedTuple
 
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.errors import EngineError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -126,6 +127,18 @@ class Clock(NamedTuple):
                 year = shown.year
             made.append((t, text))
         return made
+
+
+def instant(t: int) -> str:
+    """An instant by itself, with its zone.
+
+    >>> instant(1_772_352_000_000), instant(5_000), instant(INFINITY)
+    ('2026-03-01 08:00:00 UTC', '5,000 ms', 'the end')
+    """
+    if t >= INFINITY:
+        return "the end"
+    clock = Clock.of(None, t)
+    return f"{t:,} ms" if clock.at(t) is None else f"{clock.moment(t)} {clock.zone}"
 
 
 def _form(shown: Sequence[datetime], times: Sequence[int]) -> str:

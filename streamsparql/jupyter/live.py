@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.explain.measure import cells
 from streamsparql.explain.numbers import count
-from streamsparql.explain.ticks import Clock
+from streamsparql.explain.ticks import instant
 from streamsparql.jupyter.table import table
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def facts(stats: Stats, closed: bool) -> str:
     if stats.watermark >= INFINITY:
         known = "all is known"
     elif stats.watermark > 0:
-        clock = Clock.of(None, stats.watermark)
-        known = f"all before {clock.moment(stats.watermark)} {clock.zone} is known"
+        known = f"all before {instant(stats.watermark)} is known"
     late = f", {count(stats.late)} late" if stats.late else ""
     rejected = f", {count(stats.rejected)} rejected" if stats.rejected else ""
     return (

@@ -348,7 +348,7 @@ class Magics:
 
     def _given(self, query: Query, options: argparse.Namespace) -> dict[str, Any]:
         """The arguments of `Query.run`, of the notebook's variables."""
-        prefixes = query.translation.names.prefixes
+        prefixes = query.prefixes
         streams, named = (
             sources([_spelt(text, known, prefixes) for text in given], known, what)
             for given, known, what in (

@@ -91,7 +91,7 @@ def _solutions(result: Result, first: First, most: int | None) -> Solutions:
     """The first rows as texts."""
     query, given = result._query, result._given
     names = tuple(result._shape.names)
-    rows = list(solutions(first.tables, names, query.translation.names.prefixes))
+    rows = list(solutions(first.tables, names, query.prefixes))
     return Solutions(query.form, names, rows[:most], not first.more, given.start, given.end)
 
 
@@ -108,7 +108,7 @@ def _reports(result: Result, kind: str | None, every: int | None) -> tuple[list[
     """The instants of the reports that are asked for, and those that have rows."""
     shape, parts, instants = result._reported(kind, every)
     table = shape.table(parts, reports=True)
-    prefixes = result._query.translation.names.prefixes
+    prefixes = result._query.prefixes
     rows = sorted(cells_of(table, len(shape.names), prefixes), key=lambda row: row[1])
     found = groupby(rows, key=lambda row: row[1])
     return instants, [(instant, [cells for cells, _ in group]) for instant, group in found]

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.algebra.terms import XSD, Literal
+from streamsparql.algebra.terms import Literal
 from streamsparql.explain.box import visible
+from streamsparql.sinks.cells import is_number
 from streamsparql.translator.text import Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_NUMBERS = {f"{XSD}{kind}" for kind in ("integer", "decimal", "double", "float", "long", "int")}
-
 
 _DIGITS = 12
 
@@ -119,6 +117,6 @@ def _cell(text: str, writer: Writer) -> Cell:
     term = parse_term(text)
     if term is None:
         return Cell(visible(text))
-    if isinstance(term, Literal) and term.datatype.value in _NUMBERS:
+    if isinstance(term, Literal) and is_number(text):
         return Cell(visible(term.lexical), True)
     return Cell(visible(writer.term(term)))

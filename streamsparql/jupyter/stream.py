@@ -138,7 +138,7 @@ def show(
     known = dict(prefixes or {})
     for one in given:
         if isinstance(one, Query):
-            known = {**one.translation.names.prefixes, **known}
+            known = {**one.prefixes, **known}
     write = with_prefixes(known)
     items, rejects = read(source)
     seen = tuple(_seen(window, items, write) for one in given for window in _windows(one, stream))

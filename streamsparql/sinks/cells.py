@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,9 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.ntriples import unescape
+from streamsparql.algebra.terms import XSD
 from streamsparql.physical.texts import to_arrow
 
 _REMEMBERED = 1 << 17
+_NUMBERS = {f"{XSD}{kind}" for kind in ("integer", "decimal", "double", "float", "long", "int")}
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 
 
 class Cells:
@@ -73,3 +77,16 @@ def joined(columns: Sequence[pa.Array | str], between: str, end: str = "") -> by
     ends = pa.Array.from_buffers(pa.int32(), len(rows) + 1, [None, offsets], offset=rows.offset)
     made: bytes = data.to_pybytes()[ends[0].as_py() : ends[-1].as_py()] if len(rows) else b""
     return made
+
+
+def is_number(term: str) -> bool:
+    """Whether a term is a number, and not just said to be one.
+
+    >>> integer = "<http://www.w3.org/2001/XMLSchema#integer>"
+    >>> is_number(f'"7"^^{integer}'), is_number(f'"x"^^{integer}'), is_number('"7"')
+    (True, False, False)
+    """
+    if not term.startswith('"'):
+        return False
+    _, value, _, datatype = apart(term)
+    return datatype in _NUMBERS and _NUMBER.fullmatch(value) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.ntriples import parse_term
-from streamsparql.algebra.terms import XSD
 from streamsparql.explain.box import visible
 from streamsparql.explain.measure import cells
+from streamsparql.explain.ticks import Clock
 from streamsparql.physical.texts import to_arrow
-from streamsparql.sinks.cells import Cells, apart, joined
+from streamsparql.sinks.cells import Cells, apart, is_number, joined
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.times import checked, texts_of
 from streamsparql.translator.text import Writer
@@ -23,10 +22,6 @@ _HELD = 1000
 """The widths of columns are those of so many rows; longer cells in later ones push others aside."""
 _WIDEST = 80
 """No column is wider, so that one long cell does not fill the others' lines with blanks."""
-_LONG_AGO = 1 << 33
-"""Streams that begin in the first months of 1970 count milliseconds from a zero of their own."""
-_NUMBERS = {f"{XSD}{kind}" for kind in ("integer", "decimal", "double", "float")}
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 _GAP = "  "
 
 
@@ -64,7 +59,7 @@ class Table:
 
     def _cell(self, term: str) -> str:
         """A term as SPARQL writes it; of numbers and truth, the value."""
-        if self._layout.form == "ask" or _is_number(term):
+        if self._layout.form == "ask" or is_number(term):
             return apart(term)[1]
         parsed = parse_term(term)
         return visible(term if parsed is None else self._writer.term(parsed))
@@ -72,7 +67,7 @@ class Table:
     def _release(self) -> None:
         if not self._style:
             first = min((int(_times(self._layout, b)[0].min()) for b in self._held), default=0)
-            self._style = "ms" if first < _LONG_AGO else "iso"
+            self._style = Clock.of(None, first).style
         blocks = [self._texts(batch) for batch in self._held]
         if not self._widths:
             heads = self._heads()
@@ -109,7 +104,7 @@ class Table:
                 encoded = (
                     column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
                 )
-                found[k] = found[k] and all(map(_is_number, encoded.dictionary.to_pylist()))
+                found[k] = found[k] and all(map(is_number, encoded.dictionary.to_pylist()))
         return found
 
     def _lines(self, block: Sequence[pa.Array]) -> bytes:
@@ -150,16 +145,3 @@ def _padded(text: str, width: int, right: bool) -> str:
     """
     gap = " " * (width - cells(text))
     return gap + text if right else text + gap
-
-
-def _is_number(term: str) -> bool:
-    """Whether a term is a number, and not just said to be one.
-
-    >>> integer = "<http://www.w3.org/2001/XMLSchema#integer>"
-    >>> _is_number(f'"7"^^{integer}'), _is_number(f'"x"^^{integer}'), _is_number('"7"')
-    (True, False, False)
-    """
-    if not term.startswith('"'):
-        return False
-    _, value, _, datatype = apart(term)
-    return datatype in _NUMBERS and _NUMBER.fullmatch(value) is not None

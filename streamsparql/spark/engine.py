@@ -28,6 +28,7 @@ from streamsparql.algebra.partition import counted, grid, keys, reach, reaches, 
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.engine import Execution, Given, Reporting
 from streamsparql.errors import EngineError
+from streamsparql.explain.ticks import instant
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Reject
 from streamsparql.spark import slab
@@ -41,7 +42,7 @@ from streamsparql.spark.exchange import (
 )
 from streamsparql.spark.frames import TERMS, normal_items, pack_frame, patterns_over
 from streamsparql.spark.ranks import COUNTED, Ranks, edges_of, windows_over
-from streamsparql.spark.slab import MERGING, Task, instant
+from streamsparql.spark.slab import MERGING, Task
 from streamsparql.spark.streams import (
     Frame,
     Local,

@@ -67,7 +67,7 @@ def watched_part(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator
                 pass
     (run,) = runs
     seconds = perf_counter() - before
-    operators = watch.measures(run.pipeline.operators, task.query.translation.names.prefixes)
+    operators = watch.measures(run.pipeline.operators, task.query.prefixes)
     yield _numbers(
         part.number,
         slab=part.number,

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.engine import Execution, Given, Reporting
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
+from streamsparql.explain.ticks import instant
 from streamsparql.physical.access import Always
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.distinct import Coalesce
@@ -235,19 +236,6 @@ def failure(task: Task, part: Part, error: Exception) -> StreamSparqlError:
     )
     kind = SourceError if isinstance(error, SourceError) else EngineError
     return kind(f"{where}{notes}: {what}")
-
-
-def instant(t: int) -> str:
-    """An instant for people.
-
-    >>> instant(1_400_000_000_000), instant(5), instant(INFINITY)
-    ('2014-05-13T16:53:20', '5 ms', 'the end')
-    """
-    if t == INFINITY:
-        return "the end"
-    if t < 10**10:
-        return f"{t:,} ms"
-    return str(np.datetime64(t, "ms")).removesuffix(".000")
 
 
 # -- What leaves a task -------------------------------------------------------------------------

@@ -221,7 +221,7 @@ class Trace(Sequence[Step]):
         run = self._recorded.run
         self.decoder = Decoder(run.terms)
         self.physical: tuple[Operator, ...] = tuple(run.pipeline.operators)
-        prefixes = query.translation.names.prefixes
+        prefixes = query.prefixes
         self.clock = Clock.of(None, self.first)
         self.wording = Wording(prefixes, self._moment)
         numbers = {operator: k for k, operator in enumerate(self.physical, 1)}
