@@ -239,7 +239,7 @@ def fitted(text: str, width: float, cell: float = CELL) -> str:
     room = int(width / cell)
     if cells(text, in_picture) <= room:
         return text
-    if text.startswith("<") and text.endswith(">") and room > 4:
+    if text.startswith("<") and text.endswith(">") and " " not in text and room > 4:
         return f"<…{_begin(text[:0:-1], room - 2)[::-1]}"
     made = _begin(text, room - 1)
     return f"{made}…" if made else ""

@@ -27,7 +27,7 @@ RULES = f"""\
 .sides h5{{margin:.2em 0;font-size:.93em;font-weight:600}}
 .sides table{{border-collapse:collapse;font:.88em {MONO};margin:0}}
 .sides td,.sides th{{{_CELL};white-space:pre-wrap;overflow-wrap:anywhere;color:{_INK}}}
-.sides th{{color:{_FAINT};font-weight:400;border-bottom:1px solid {_LINE}}}
+.sides th{{color:{_FAINT};font-weight:400;border-bottom:1px solid {_LINE};white-space:nowrap}}
 .sides .n{{text-align:right}}
 .sides tr.differs td{{color:{_BAD};font-weight:600}}"""
 """The style of what is told of a comparison, which other displays have too."""
