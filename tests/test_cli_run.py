@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ import pytest
 
 import streamsparql
 from streamsparql.cli import main
+from streamsparql.engine import Given
 from streamsparql.query import Query
+from streamsparql.replay import Replay
 
 ROOT = Path(__file__).parents[1]
 WIND = "http://example.org/wind"
@@ -554,6 +557,24 @@ def test_an_interrupt_gives_out_what_is_known_and_says_how_far_that_is(folder, n
     until = known[1].replace(",", "")
     given = ("mean.rq", "--stream", "all.nq", "--output", "csv", "--until", until)
     assert sorted(map(str.rstrip, lines)) == sorted(printed(folder, *given))
+
+
+def test_what_a_join_holds_open_is_given_where_the_horizon_ends():
+    query = streamsparql.compile(
+        f"{PREFIX}SELECT * {FROM} {{ ?t :speed ?v OPTIONAL {{ ?t :stop ?w }} }}"
+    )
+    speed, stop = (f"<http://example.org/{name}>" for name in ("speed", "stop"))
+    items = [
+        ("<a>", speed, "<x>", 1_000),
+        ("<b>", speed, "<y>", 2_000),
+        ("<b>", stop, "<z>", 3_000),
+    ]
+    endless = chain(items, (("<c>", speed, "<x>", t) for t in count(5_000, 5_000)))
+    replay = Replay(query, Given({WIND: endless}, end=5_000), ordered=False, endless=True)
+    found = pyarrow.concat_tables(replay.tables()).to_pylist()
+    expected = query.run(items, end=5_000).to_arrow().to_pylist()
+    assert len(expected) == 3
+    assert sorted(found, key=str) == sorted(expected, key=str)
 
 
 def test_where_the_horizon_ends_nobody_waits_for_more(folder):

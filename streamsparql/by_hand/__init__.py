@@ -153,16 +153,7 @@ class Draft:
         >>> access("s").window("RANGE 10 SLIDE 5") == access("s").window(SlidingDeltaWindow, 10, 5)
         True
         """
-        below = self.plan
-        while isinstance(below, Elementwise):
-            (below,) = below.inputs
-        if not isinstance(below, AccessStream):
-            kind = type(below).__name__
-            raise QueryError(
-                f"a window is over a stream, or over what is done to its items one by one: not over"
-                f" {kind}",
-                hint='access("s").window(..) first, then the rest',
-            )
+        self._is_stream()
         is_text, is_node = isinstance(window, str), isinstance(window, Window)
         for number in (origin, *parameters):
             if isinstance(number, float | str):
@@ -177,17 +168,27 @@ class Draft:
                 hint="origin= and name= go with a text or a class",
             )
         if isinstance(window, str):
-            made = texts.windowing(window, dialect, origin, name)(self.plan)
-        elif isinstance(window, Window):
-            made = window.with_inputs(self.plan)  # type: ignore[assignment]
-        else:
-            named = {"origin": origin or None, "name": name}
-            options = {option: value for option, value in named.items() if value is not None}
-            try:
-                made = window(self.plan, *parameters, **options)
-            except (TypeError, AssertionError) as error:
-                raise QueryError(f"this is no window: {error}") from None
-        return self._with(made)
+            return self._with(texts.windowing(window, dialect, origin, name)(self.plan))
+        if isinstance(window, Window):
+            return self._with(window.with_inputs(self.plan))
+        named = {"origin": origin or None, "name": name}
+        options = {option: value for option, value in named.items() if value is not None}
+        try:
+            return self._with(window(self.plan, *parameters, **options))
+        except (TypeError, AssertionError) as error:
+            raise QueryError(f"this is no window: {error}") from None
+
+    def _is_stream(self) -> None:
+        below = self.plan
+        while isinstance(below, Elementwise):
+            (below,) = below.inputs
+        if not isinstance(below, AccessStream):
+            kind = type(below).__name__
+            raise QueryError(
+                f"a window is over a stream, or over what is done to its items one by one: not over"
+                f" {kind}",
+                hint='access("s").window(..) first, then the rest',
+            )
 
     def merge(self, *others: Draft) -> Draft:
         """The union of sources, below a pattern: a stream's window, and the default graph."""

@@ -56,11 +56,16 @@ def compile_options(parser: argparse.ArgumentParser, query: str | None = None) -
 
 def compiled(name: str, options: argparse.Namespace) -> Query:
     """The query in a file, or in standard input where the name is `-`."""
+    options.name = "standard input" if name == "-" else name
+    return compiled_text(text_of(name), options)
+
+
+def compiled_text(text: str, options: argparse.Namespace) -> Query:
+    """The query that a text is, as the options say that it is read."""
     from streamsparql.query import compile
 
-    options.name = "standard input" if name == "-" else name
     return compile(
-        text_of(name),
+        text,
         dialect=options.dialect,
         base=options.base,
         origin=options.origin,

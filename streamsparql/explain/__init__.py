@@ -94,18 +94,23 @@ def explain(
     └─ TriplePatternMatching  ?s <p> ?o
        AccessGraph  default graph
     """
-    whole = stage == "all"
-    names = ALL if whole else (known(stage, STAGES, "stage"),)
+    names = shown_stages(query, stage)
     render = FORMATS[known(format, FORMATS, "format")]
-    if whole and query.rewriting.plan == query.translation.plan:
-        names = tuple(name for name in names if name != "optimized")
     if run is not None and stage != "spark":
         raise StreamSparqlError(f"the stage {stage} looks at no data; spark does")
     stages = tuple(
         (name, STAGES[name](query) if run is None else spark_box(query, run)) for name in names
     )
     rules = query.rewriting.counts() if "optimized" in names else {}
-    return render(Explanation(query.translation, stages, whole, color, width, rules))
+    return render(Explanation(query.translation, stages, stage == "all", color, width, rules))
+
+
+def shown_stages(query: Compiled, stage: str) -> tuple[str, ...]:
+    """The stages that a name stands for; among all, the optimized plan only if it is another."""
+    if stage != "all":
+        return (known(stage, STAGES, "stage"),)
+    same = query.rewriting.plan == query.translation.plan
+    return tuple(name for name in ALL if not (same and name == "optimized"))
 
 
 def known(name: str, table: Mapping[str, object], what: str) -> str:

@@ -32,6 +32,7 @@ from streamsparql.cli.options import (
     REPORTS,
     UsageError,
     compile_options,
+    compiled_text,
     period,
     sources,
     text_of,
@@ -193,7 +194,7 @@ class Magics:
         name = options.name or ""
         if name and (not name.isidentifier() or iskeyword(name)):
             raise UsageError(f"{name!r} is no name for a variable")
-        query = self._compiled(cell or "", options)
+        query = compiled_text(cell or "", options)
         given = _about_data(options)
         runs = bool(options.stream or (not query.streams and (options.graph or options.named)))
         if given and not runs:
@@ -215,7 +216,7 @@ class Magics:
         if options.query is not None:
             raise UsageError(f"what is {options.query!r}? The query is there already")
         if isinstance(target, str):
-            target = self._compiled(target, options)
+            target = compiled_text(target, options)
         elif given := _about_reading(options):
             raise UsageError(f"{given[0]} is about a text, and this is compiled already")
         if not options.analyze and (given := _about_data(options)):
@@ -291,13 +292,13 @@ class Magics:
         if kind == "svg":
             self._show(query.explain(stage, "svg"), text)
             return
-        from streamsparql.explain import ALL, STAGES
+        from streamsparql.explain import STAGES, shown_stages
         from streamsparql.explain.html import fragment
 
-        names = ALL if stage == "all" else (stage,)
-        if stage == "all" and query.optimized == query.logical:
-            names = tuple(name for name in names if name != "optimized")
-        parts = [f"<h4>{escape(name)}</h4>{fragment(STAGES[name](query))}" for name in names]
+        parts = [
+            f"<h4>{escape(name)}</h4>{fragment(STAGES[name](query))}"
+            for name in shown_stages(query, stage)
+        ]
         self._show("\n".join(parts), text)
 
     def _analyze(self, query: Query, options: argparse.Namespace) -> None:
@@ -312,17 +313,6 @@ class Magics:
             print(analysis.explain(options.format, stage))
 
     # -- what is meant
-
-    def _compiled(self, text: str, options: argparse.Namespace) -> Query:
-        from streamsparql.query import compile
-
-        return compile(
-            text,
-            dialect=options.dialect,
-            base=options.base,
-            origin=options.origin,
-            pedantic=options.pedantic,
-        )
 
     def _target(self, line: str, cell: str | None) -> tuple[Any, list[str]]:
         """What %explain is about, and its options: a text, the cell or what is before an option; or

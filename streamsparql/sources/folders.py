@@ -50,9 +50,7 @@ def files_of(source: Any) -> list[str] | None:
             return None
         if "-" in source and len(source) > 1:
             raise SourceError("standard input is no file among others: give it alone")
-        found = [path for one in source for path in files_of(one) or [path_of(one)]]
-        _each_once(found)
-        return found
+        return each_once([path for one in source for path in files_of(one) or [path_of(one)]])
     if not isinstance(source, str | os.PathLike) or source == "-":
         return None
     path = path_of(source)
@@ -65,13 +63,15 @@ def files_of(source: Any) -> list[str] | None:
     return None
 
 
-def _each_once(paths: Sequence[str]) -> None:
+def each_once(paths: list[str]) -> list[str]:
+    """The paths; an error if two of them are of one file."""
     known = set()
     for path in paths:
         real = os.path.realpath(path)
         if real in known:
             raise SourceError(f"{path} is given twice")
         known.add(real)
+    return paths
 
 
 def files_in(folder: str) -> list[str]:
