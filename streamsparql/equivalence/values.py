@@ -64,7 +64,7 @@ def kinds(functions: frozenset[str], constants: Iterable[Term]) -> tuple[_Kind, 
     ['"aa"', '"aaa"', '"aaaa"']
     """
     found: list[_Kind] = [PLAIN]
-    whole = [int(c.lexical) for c in constants if isinstance(c, Literal) and c.lexical.isdigit()]
+    whole = [n for n in map(whole_number, constants) if n is not None]
     if functions - _ABOUT_TEXTS - _ABOUT_TIMES:
         found += [NUMBERS, _MIXED]
     if functions & _ABOUT_TIMES:
@@ -109,6 +109,19 @@ def about(term: Term) -> list[Term]:
         found = list(plain)
         return [term, term, *found[:3], Literal(term.lexical, language="en"), *found[3:]]
     return [term]
+
+
+def whole_number(term: Term) -> int | None:
+    """The number that a literal's digits are, of a few of them; None for any other term.
+
+    >>> whole_number(integer(7)), whole_number(Literal("²")), whole_number(integer(-1))
+    (7, None, None)
+    """
+    text = term.lexical if isinstance(term, Literal) else ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS else None
+
+
+_MOST_DIGITS = 10
 
 
 def is_number(term: Term) -> bool:

@@ -26,7 +26,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.shape import OrderBy, Slice, Table
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Literal, Term
-from streamsparql.equivalence.values import is_number
+from streamsparql.equivalence.values import is_number, whole_number
 
 Source = AccessStream | AccessGraph
 ANYWHERE = (IRI("urn:g1"), IRI("urn:g2"))
@@ -247,5 +247,5 @@ def _counts(nodes: list[Node]) -> Iterator[int]:
             case Slice():
                 yield node.offset + (node.limit or 0)
     if any(isinstance(node, Aggregation | Annotate) for node in nodes):
-        whole = (node.term for node in nodes if isinstance(node, Constant) and is_number(node.term))
-        yield from (int(t.lexical) for t in whole if isinstance(t, Literal) and t.lexical.isdigit())
+        numbers = (n.term for n in nodes if isinstance(n, Constant) and is_number(n.term))
+        yield from (n for n in map(whole_number, numbers) if n is not None)
