@@ -40,9 +40,14 @@ class Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=25)
 
 
-def compile_options(parser: argparse.ArgumentParser, query: str | None = None) -> None:
-    """The options of a command that compiles a query; with the query itself, and help, if told."""
-    group = parser.add_argument_group("query" if query else "how the query is read")
+def compile_options(
+    parser: argparse.ArgumentParser, query: str | None = None, does: str = "how the query is read"
+) -> None:
+    """The options of a command that compiles a query; with the query itself, and help, if told.
+
+    They stand below what the command does.
+    """
+    group = parser.add_argument_group(does)
     add = group.add_argument
     if query:
         add("query", metavar="QUERY", help=query)

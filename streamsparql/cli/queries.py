@@ -64,12 +64,12 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
         "explain",
         help="show the plan of a query, and what it costs",
         usage="%(prog)s QUERY [OPTION ...]",
-        description="Shows how a query is read, what plan it becomes, and what that does to data.",
         epilog=_EXAMPLES,
         formatter_class=Help,
         add_help=False,
     )
-    compile_options(parser, query="a file, or - for standard input")
+    does = "shows how a query is read, what plan it becomes, and what that does to data"
+    compile_options(parser, "a file, or - for standard input", does)
     group = parser.add_argument_group("what is shown")
     add = group.add_argument
     stages, formats = (", ".join(names[1:]) for names in (STAGES, FORMATS))

@@ -48,12 +48,12 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         "run",
         help="answer a query over files or standard input",
         usage="%(prog)s QUERY [--stream [IRI=]FILE ...] [OPTION ...]",
-        description="Answers a query over files, folders or standard input.",
         epilog=EXAMPLES,
         formatter_class=Help,
         add_help=False,
     )
-    compile_options(parser, query="a file, or - for standard input")
+    does = "answers a query over files, folders or standard input"
+    compile_options(parser, "a file, or - for standard input", does)
     data_options(parser)
     group = parser.add_argument_group("answers")
     add = group.add_argument
