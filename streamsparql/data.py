@@ -33,16 +33,20 @@ def inputs(
         raise SourceError("give the streams by name: inputs({'http://example.org/s': items})")
     return Inputs(
         streams={
-            IRI(str(name)): [_item(entry, f"s{k}.") for entry in source]
+            _iri(name): [_item(entry, f"s{k}.") for entry in source]
             for k, (name, source) in enumerate((streams or {}).items())
         },
         graph=frozenset(_triple(entry, "d.") for entry in graph),
         graphs={
-            IRI(str(name)): frozenset(_triple(entry, f"g{k}.") for entry in source)
+            _iri(name): frozenset(_triple(entry, f"g{k}.") for entry in source)
             for k, (name, source) in enumerate((graphs or {}).items())
         },
         run=run or Run(),
     )
+
+
+def _iri(name: Any) -> IRI:
+    return name if isinstance(name, IRI) else IRI(str(name))
 
 
 def _triple(entry: Any, source: str) -> Triple:

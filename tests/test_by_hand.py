@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+import rdflib
 
 import streamsparql
 from streamsparql.algebra.event import SeqJoin
@@ -15,7 +16,8 @@ from streamsparql.algebra.join import Join
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
-from streamsparql.algebra.window import SlidingDeltaWindow, SlidingTupleWindow
+from streamsparql.algebra.terms import IRI
+from streamsparql.algebra.window import SlidingDeltaWindow, SlidingTupleWindow, SteppedWindow
 from streamsparql.by_hand import Draft, access, draft, graph, unit, values
 from streamsparql.errors import (
     QueryError,
@@ -365,6 +367,16 @@ MISTAKES: list[tuple[str, Callable[[], object]]] = [
     ("this ends too soon", lambda: S.match("?x <p>")),
     ("has no name", lambda: ROWS.aggregate("?x", "COUNT(*)")),
 ]
+
+
+def test_what_is_no_mistake() -> None:
+    stepped = S.window(SteppedWindow, 10, 5, "left").match("?x <p> ?y")
+    assert stepped.plan.equivalent(stepped.plan)
+    named = access(IRI("http://e/s")).window("RANGE 10 SLIDE 5").match("?x <p> ?y")
+    items = [("<a>", "<p>", "<b>", 2)]
+    for name in (IRI("http://e/s"), "http://e/s", rdflib.URIRef("http://e/s")):
+        assert len(named.at(3, {name: items})) == 1
+        assert len(named.plan.at(3, streamsparql.inputs({name: items}))) == 1  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize(("said", "mistake"), MISTAKES)

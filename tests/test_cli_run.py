@@ -343,6 +343,21 @@ def test_a_table_without_a_header_is_mapped(folder):
     ]
 
 
+def test_one_mapping_from_standard_input_is_for_all_streams(folder):
+    (folder / "two.rq").write_text(
+        "SELECT ?v FROM STREAM <urn:a> WINDOW RANGE 1 MS FIXED"
+        " FROM STREAM <urn:b> WINDOW RANGE 1 MS FIXED { ?x <p> ?v }"
+    )
+    for name in "ab":
+        (folder / f"{name}.csv").write_text(f"v,t\n{name},5\n")
+    streams = ("--stream", "urn:a=a.csv", "--stream", "urn:b=b.csv")
+    done = run(
+        *(folder, "two.rq", *streams, "--map", "-", "--output", "csv"),
+        text="CONSTRUCT { <x> <p> ?v } {}",
+    )
+    assert sorted(done.stdout.split()[1:]) == ["a,5,6", "b,5,6"]
+
+
 def test_rows_of_which_a_mapping_makes_no_triple_are_told(folder):
     lines = [f'{{"n": {n}, "t": {n}}}\n' for n in range(1, 5)]
     (folder / "a.jsonl").write_text(lines[0] + lines[2])

@@ -18,9 +18,9 @@ from streamsparql.algebra.join import Join, LeftJoin, Minus
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.drop_distinct import drop_distinct
 from streamsparql.algebra.shape import Distinct, Extend, Projection, Slice
-from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
-from streamsparql.algebra.terms import IRI, integer
+from streamsparql.algebra.terms import IRI, BlankNode, integer
 from streamsparql.algebra.window import (
     FixedWindow,
     SlidingDeltaWindow,
@@ -31,6 +31,7 @@ from streamsparql.by_hand import Draft, access, graph
 from streamsparql.equivalence import Equivalence, equivalent
 from streamsparql.equivalence.difference import Comparison
 from streamsparql.equivalence.draws import Draws
+from streamsparql.equivalence.renaming import same_but_for_names
 from streamsparql.equivalence.vocabulary import Vocabulary
 from streamsparql.errors import EngineError
 
@@ -466,6 +467,14 @@ def test_names_of_new_nodes_do_not_matter() -> None:
     )
     assert one.equivalent(other)
     assert not one.equivalent(wrong)
+
+
+def test_many_new_nodes_are_compared_at_once() -> None:
+    one, other = (
+        Snapshot.of(Solution({Variable("x"): BlankNode(f"{name}{k}")}) for k in range(2_000))
+        for name in "ab"
+    )
+    assert same_but_for_names(one, other)
 
 
 def test_another_order_is_told_as_that() -> None:

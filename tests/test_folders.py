@@ -149,9 +149,15 @@ def test_no_file_is_read_twice(tmp_path):
         (tmp_path / name).touch()
     found = files_of(str(tmp_path / "**"))
     assert found == [str(tmp_path / "a.nq"), str(tmp_path / "in/b.nq")]
+    (tmp_path / "in" / "latest.nq").symlink_to(tmp_path / "in" / "b.nq")
+    assert files_of(str(tmp_path)) == found
+    (tmp_path / "a.nq").write_text("<a> <p> <b> .\n")
     for twice in ("a.nq", "in/../a.nq", "."):
+        given = [tmp_path / "a.nq", tmp_path / twice]
         with pytest.raises(SourceError, match="is given twice"):
-            files_of([tmp_path / "a.nq", tmp_path / twice])
+            list(read_stream(given, "s", TermDictionary()))
+        batch, rejects = read_graph(given, "g", TermDictionary())  # a graph is a set
+        assert (len(batch), rejects) == (1, [])
 
 
 def test_where_no_name_tells_a_format_all_files_are_read(tmp_path):

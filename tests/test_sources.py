@@ -125,6 +125,16 @@ def polars() -> Any:
     return pytest.importorskip("polars", reason="polars comes with the bench extra")
 
 
+def test_a_frame_whose_columns_are_odd_is_refused_with_a_reason():
+    row = [*(rdflib.URIRef("urn:a"),) * 3, 5]
+    names = (list("sppt"), [0, 1, 2, 3], pandas.MultiIndex.from_tuples([("a", n) for n in "spot"]))
+    for columns in names:
+        with pytest.raises(SourceError):
+            read(pandas.DataFrame([row], columns=columns))
+    own = pandas.DataFrame([[*row, row[0]]], columns=[*"spot", "self"])
+    assert len(read(own)[0]) == 1
+
+
 @pytest.mark.parametrize(
     "make",
     [

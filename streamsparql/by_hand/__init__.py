@@ -156,7 +156,7 @@ class Draft:
         self._is_stream()
         is_text, is_node = isinstance(window, str), isinstance(window, Window)
         for number in (origin, *parameters):
-            if isinstance(number, float | str):
+            if isinstance(number, float) or (number is origin and type(number) is not int):
                 raise QueryError(f"a window's numbers are whole milliseconds, not {number!r}")
         if (
             (parameters and (is_text or is_node))
@@ -391,7 +391,7 @@ class Draft:
     def _named(self, streams: Any) -> Mapping[str, Iterable[Any]]:
         read = {node.stream.value for node in self.plan.walk() if isinstance(node, AccessStream)}
         if streams is None or isinstance(streams, Mapping):
-            given = {str(name): items for name, items in (streams or {}).items()}
+            given = {_called(name): items for name, items in (streams or {}).items()}
             for name in given.keys() - read:
                 raise QueryError(f"the plan does not read the stream <{name}>, which is given")
             return {**dict.fromkeys(read, ()), **given}
@@ -491,6 +491,10 @@ class Draft:
 
     def _beside(self, plan: Plan, *others: Draft) -> Draft:
         return Draft(plan, self._prefixes(*others), self.source)
+
+
+def _called(name: Any) -> str:
+    return name.value if isinstance(name, IRI) else str(name)
 
 
 def _merged(plan: Plan) -> tuple[Plan, ...]:

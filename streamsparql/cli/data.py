@@ -144,23 +144,30 @@ def with_mappings(
     used = {name: name if name in maps else None for name in streams}
     if unused := maps.keys() - used.values():
         raise UsageError(f"--map {maps[unused.pop()]}: there is no --stream that it is for")
-    return {
-        name: _mapped(source, maps[used[name]], options, mapping_of)
-        if used[name] in maps
-        else source
-        for name, source in streams.items()
-    }
+    texts: dict[str | None, str] = {}
+    for name, word in maps.items():
+        with _about_mapping(word):
+            texts[name] = mapping_of(word)
+    found = dict(streams)
+    for name, which in used.items():
+        if which in texts:
+            with _about_mapping(maps[which]):
+                found[name] = _mapped(streams[name], texts[which], options)
+    return found
 
 
-def _mapped(
-    source: Any, word: str, options: argparse.Namespace, mapping_of: Callable[[str], str]
-) -> Any:
+def _mapped(source: Any, text: str, options: argparse.Namespace) -> Any:
     from streamsparql.sources.mapping import mapped
 
     delimiter = _TAB.get(options.delimiter, options.delimiter)
+    return mapped(source, text, header=not options.no_header, delimiter=delimiter)
+
+
+@contextmanager
+def _about_mapping(word: str) -> Iterator[None]:
+    """Errors say which option they are about."""
     try:
-        text = mapping_of(word)
-        return mapped(source, text, header=not options.no_header, delimiter=delimiter)
+        yield
     except UsageError:
         raise
     except StreamSparqlError as error:

@@ -2,7 +2,7 @@
 
 CONSTRUCT and BNODE() make new nodes, and how they label them is nobody's business. So each new node
 is described by the items that it is in, these by the descriptions of the others in them, and so on
-for as many rounds as there are nodes. Snapshots whose items are then the same are equal as graphs.
+while that tells more nodes apart. Snapshots whose items are then the same are equal as graphs.
 (Nodes that no number of such rounds tells apart, as in two rings of three and one of six, would
 pass for each other; plans do not make such rings.)
 """
@@ -32,20 +32,37 @@ def same_but_for_names(
     (True, False)
     """
     named = frozenset(known)
-    described, its = _described(one, named), _described(other, named)
+    sides = [[_parts(item) for item in snapshot] for snapshot in (one, other)]
+    described, its = _described(sides, named)
     return described == its if ordered else Counter(described) == Counter(its)
 
 
-def _described(snapshot: Snapshot[Any], named: frozenset[BlankNode]) -> list[_Parts]:
-    items = [_parts(item) for item in snapshot]
-    new = {x for item in items for x in item if isinstance(x, BlankNode) and x not in named}
-    told: dict[BlankNode, object] = dict.fromkeys(new, "new")
-    for _ in new:
-        told = {
-            node: hash(tuple(sorted(repr(_told(i, told, node)) for i in items if node in i)))
-            for node in new
-        }
-    return [_told(item, told) for item in items]
+def _described(sides: list[list[_Parts]], named: frozenset[BlankNode]) -> list[list[_Parts]]:
+    """The items of both sides, new nodes by what they are in; as long as that tells more apart."""
+    having = [_by_node(items, named) for items in sides]
+    told: list[dict[BlankNode, object]] = [dict.fromkeys(nodes, "new") for nodes in having]
+    apart, before = 1, 0
+    while apart > before:
+        told = [
+            {
+                node: hash(tuple(sorted(repr(_told(item, known, node)) for item in items)))
+                for node, items in nodes.items()
+            }
+            for known, nodes in zip(told, having, strict=True)
+        ]
+        apart, before = len({x for known in told for x in known.values()}), apart
+    return [
+        [_told(item, known) for item in items] for items, known in zip(sides, told, strict=True)
+    ]
+
+
+def _by_node(items: list[_Parts], named: frozenset[BlankNode]) -> dict[BlankNode, list[_Parts]]:
+    """Of each new node the items that it is in."""
+    found: dict[BlankNode, list[_Parts]] = {}
+    for item in items:
+        for node in {x for x in item if isinstance(x, BlankNode) and x not in named}:
+            found.setdefault(node, []).append(item)
+    return found
 
 
 def _told(item: _Parts, told: dict[BlankNode, object], itself: BlankNode | None = None) -> _Parts:

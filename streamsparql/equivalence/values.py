@@ -53,6 +53,8 @@ _ABOUT_TEXTS = frozenset(
 )
 _ABOUT_TIMES = frozenset("YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ".split())
 _YEARS, _PARTS, _LENGTHS = range(1000, 10_000), range(1, 13), range(1, 9)
+_MOST_DIGITS = 10
+_LONGEST = 13  # of the regular expressions that texts are made of
 
 
 def kinds(functions: frozenset[str], constants: Iterable[Term]) -> tuple[_Kind, ...]:
@@ -121,9 +123,6 @@ def whole_number(term: Term) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS else None
 
 
-_MOST_DIGITS = 10
-
-
 def is_number(term: Term) -> bool:
     """Whether it is a literal of one of the usual number types."""
     return isinstance(term, Literal) and term.datatype.value in _NUMERIC
@@ -135,7 +134,7 @@ _NUMERIC = frozenset(XSD + name for name in ("integer", "decimal", "double", "fl
 def _matched(pattern: str) -> Iterator[str]:
     """Texts that a regular expression may match or just miss, if the text is one."""
     letters = re.sub(r"[\^$.*+?()\[\]|\\]", "", pattern)
-    if letters != pattern and len(letters) < _PARTS.stop:
+    if letters != pattern and len(letters) < _LONGEST:
         yield letters
         for k in range(len(letters)):
             yield letters[:k] + letters[k + 1 :]

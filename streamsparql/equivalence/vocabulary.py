@@ -42,11 +42,10 @@ class Vocabulary:
     """What the plans mention.
 
     `patterns` are triple patterns with the sources that they are matched against, `chains` the
-    predicates of paths of any length. `near` are the
-    terms that a variable is compared with; `numeric` are variables that are calculated with, and
-    `functions` what literals are looked into by.
-    `lengths` are the distances in time that matter, `grids` steps with their origins, `count` the
-    greatest number of elements that matters.
+    predicates of paths of any length. `near` are the terms that a variable is compared with,
+    `numeric` the variables that are calculated with, and `functions` what literals are looked into
+    by. `lengths` are the distances in time that matter, `grids` steps with their origins, `count`
+    the greatest number of elements that matters.
     """
 
     patterns: tuple[tuple[TriplePattern, tuple[Source, ...]], ...]

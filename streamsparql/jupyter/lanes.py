@@ -124,11 +124,19 @@ def _with_tails(text: str) -> str:
 
     >>> _with_tails("?x <http://purl.oclc.org/NET/ssnx/ssn#Sensor>, ?y <urn:a>")
     '?x <…Sensor>, ?y <urn:a>'
+    >>> _with_tails("<urn:sensor:42> <http://example.org/>")
+    '<…42> <…example.org/>'
     """
-    return _IRI.sub(lambda found: f"<…{found[1][-_TAIL:]}>", text)
+    return _IRI.sub(lambda found: _tail(found[1]), text)
 
 
-_IRI = re.compile(r"<[^<>\s]{12,}?([^<>\s/#:]+[/#]?)>")
+def _tail(iri: str) -> str:
+    """What is behind the last mark in an IRI that is not its end."""
+    after = max(iri.rfind(mark, 0, -1) for mark in "/#:") + 1
+    return f"<…{iri[max(after, len(iri) - _TAIL) :]}>" if after else f"<{iri}>"
+
+
+_IRI = re.compile(r"<([^<>\s]{13,})>")
 _TAIL = 16
 
 

@@ -21,7 +21,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources.chunk import Chunk, Reject, Tally, Wanted
 from streamsparql.sources.files import file_chunks, is_file
-from streamsparql.sources.folders import files_of, merged
+from streamsparql.sources.folders import each_once, files_of, merged, without_repeats
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
 from streamsparql.sources.making import mapped_chunks
 from streamsparql.sources.mapping import Mapped, mapped
@@ -67,6 +67,7 @@ def _chunks(source: Any, reading: Reading, size: int, timed: bool) -> Iterator[C
     table = source.source if isinstance(source, Mapped) else source
     files = files_of(table)
     if files is not None:
+        files = each_once(files) if timed else without_repeats(files)
         return _of_files(source, files, reading, size, timed)
     if isinstance(source, Mapped):
         return mapped_chunks(source, reading, size, timed)

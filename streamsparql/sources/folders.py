@@ -50,7 +50,7 @@ def files_of(source: Any) -> list[str] | None:
             return None
         if "-" in source and len(source) > 1:
             raise SourceError("standard input is no file among others: give it alone")
-        return each_once([path for one in source for path in files_of(one) or [path_of(one)]])
+        return [path for one in source for path in files_of(one) or [path_of(one)]]
     if not isinstance(source, str | os.PathLike) or source == "-":
         return None
     path = path_of(source)
@@ -59,12 +59,20 @@ def files_of(source: Any) -> list[str] | None:
     if not os.path.exists(path) and glob.has_magic(path):
         matching = sorted(glob.glob(path, recursive=True))
         found = [file for one in matching for file in files_of(one) or [one]]
-        return list({os.path.realpath(file): file for file in found}.values()) or None
+        return without_repeats(found) or None
     return None
 
 
+def without_repeats(paths: Sequence[str]) -> list[str]:
+    """The paths, but for those of a file that is among them already, as by a link."""
+    found: dict[str, str] = {}
+    for path in paths:
+        found.setdefault(os.path.realpath(path), path)
+    return list(found.values())
+
+
 def each_once(paths: list[str]) -> list[str]:
-    """The paths; an error if two of them are of one file."""
+    """The paths of a stream; an error if two of them are of one file, for it would count twice."""
     known = set()
     for path in paths:
         real = os.path.realpath(path)
@@ -77,7 +85,8 @@ def each_once(paths: list[str]) -> list[str]:
 def files_in(folder: str) -> list[str]:
     """The files of a folder and those below it, by name, but those that begin with a dot or `_`.
 
-    They are those whose names tell their format; where none does, all. Links are followed.
+    They are those whose names tell their format; where none does, all. Links are followed, and a
+    file that has several names is one.
     """
 
     def refuse(error: OSError) -> None:
@@ -96,7 +105,7 @@ def files_in(folder: str) -> list[str]:
     known = [path for path in found if tells_format(path)]
     if not found:
         raise SourceError(f"{folder}: there is no file in it")
-    return sorted(known or found)
+    return without_repeats(sorted(known or found))
 
 
 def tells_format(path: str) -> bool:

@@ -151,8 +151,8 @@ class Zstandard(Packed):
             self._file.seek(0)
             stream = self._opened()
             left = self._given
-            while left:
-                left -= len(stream.read(min(left, _PART)))
+            while left and (part := stream.read(min(left, _PART))):
+                left -= len(part)
             while byte := stream.read(1):
                 found.append(byte)
         except OSError:  # the damage, or it is no file that can be read again

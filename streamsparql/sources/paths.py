@@ -15,12 +15,14 @@ def path_of(given: str | os.PathLike[str]) -> str:
 
     >>> path_of("a/b.nq"), path_of("file:///a/my%20graph.ttl"), path_of("file://localhost/b.ttl")
     ('a/b.nq', '/a/my graph.ttl', '/b.ttl')
+    >>> path_of("file:/b.ttl"), path_of("file://a/b.ttl")
+    ('/b.ttl', 'a/b.ttl')
     """
     text = os.fspath(given)
-    for start in ("file://localhost/", "file:///", "file:/"):
+    for start, kept in (("file://localhost/", 1), ("file:///", 1), ("file://", 0), ("file:/", 1)):
         if text.startswith(start):
-            return unquote(text[len(start) - 1 :])
-    return text.removeprefix("file://")
+            return unquote(text[len(start) - kept :])
+    return text
 
 
 def extension_of(path: str) -> str:

@@ -67,7 +67,7 @@ def arrow_batches(source: Any) -> Iterator[Any] | None:
             batches = pa.Table.from_pandas(source, preserve_index=False).to_batches()
         else:
             return None
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
         raise SourceError(f"this table cannot be read as Arrow: {error.args[0]}") from error
     return iter(batches)
 
@@ -79,12 +79,12 @@ def with_texts(source: Any) -> Any:
     """
     if type(source).__module__.partition(".")[0] != "pandas" or not hasattr(source, "columns"):
         return source
-    made = {}
-    for name in source.columns:
-        values = source[name].tolist() if source[name].dtype == object else ()
+    made = source.copy(deep=False)
+    for k, kind in enumerate(source.dtypes):
+        values = source.iloc[:, k].tolist() if kind.kind == "O" else ()
         if any(map(is_term, set(map(type, values)))):
-            made[name] = [text_of(value) if is_term(type(value)) else value for value in values]
-    return source.assign(**made) if made else source
+            made.isetitem(k, [text_of(v) if is_term(type(v)) else v for v in values])
+    return made
 
 
 def chunks_of_batches(

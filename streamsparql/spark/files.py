@@ -21,7 +21,7 @@ import pyarrow.parquet as parquet
 from streamsparql.errors import SourceError
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.files import file_chunks
-from streamsparql.sources.folders import each_once, files_of, tells_format
+from streamsparql.sources.folders import files_of, tells_format
 from streamsparql.sources.making import mapped_chunks
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.paths import path_of
@@ -67,7 +67,7 @@ def paths_of(source: Any) -> list[str]:
     streamsparql.errors.SourceError: nowhere/at/all.nq: there is no such file or folder
     """
     if not isinstance(source, str | os.PathLike):
-        return each_once([path for one in source for path in paths_of(one)])
+        return [path for one in source for path in paths_of(one)]
     text = path_of(source)
     if _is_remote(text):
         return _remote_paths(text)

@@ -19,6 +19,7 @@ from streamsparql.engine import Given
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.folders import each_once
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.tables import VOUCHED
 from streamsparql.spark.blocks import plain
@@ -73,7 +74,7 @@ def prepare(
     if not overwrite and os.path.exists(folder) and os.listdir(folder):
         raise SourceError(f"{folder}: there is something in it already")
     mapping = sources if isinstance(sources, Mapped) else None
-    files = paths_of(sources if mapping is None else mapping.source)
+    files = each_once(paths_of(sources if mapping is None else mapping.source))
     most, leap = (INFINITY // 2, None) if max_delay is None else (max_delay, Given().leap)
     given = Given(max_delay=most, leap=leap, strict=strict)
     with told():

@@ -30,6 +30,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.folders import without_repeats
 from streamsparql.sources.paths import is_packed
 from streamsparql.spark.failures import told
 from streamsparql.spark.files import Split, is_parquet, opened, paths_of, size_of, splits_of
@@ -134,7 +135,7 @@ def looked_at(known: Source, source: Any, given: Given, rejects: list[Reject]) -
         return _with_table(known, _read([some], known.name, given, rejects))
     if not isinstance(source, str | os.PathLike) or source == "-":
         return _with_table(known, _read([source], known.name, given, rejects))
-    paths = paths_of(source)
+    paths = without_repeats(paths_of(source))
     size = _size(paths)
     if size is None:
         wrong: list[Reject] = []

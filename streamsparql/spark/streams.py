@@ -29,7 +29,7 @@ from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Rejected, Wanted
 from streamsparql.sources.disorder import Sorter
-from streamsparql.sources.folders import files_of
+from streamsparql.sources.folders import each_once, files_of
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.reading import Reading
 from streamsparql.spark.cut import Spread
@@ -144,7 +144,7 @@ def look(spark: SparkSession, name: str, source: Any, given: Given, plan: Plan) 
     mapped = source if isinstance(source, Mapped) else None
     table = source if mapped is None else mapped.source
     if files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-"):
-        return look_at_files(spark, name, paths_of(table), given, mapped)
+        return look_at_files(spark, name, each_once(paths_of(table)), given, mapped)
     return _local(name, source, given)
 
 
