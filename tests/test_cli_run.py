@@ -25,6 +25,7 @@ import pytest
 
 import streamsparql
 from streamsparql.cli import main
+from streamsparql.cli.interrupts import Interrupts
 from streamsparql.engine import Given
 from streamsparql.query import Query
 from streamsparql.replay import Replay
@@ -608,6 +609,19 @@ def test_where_the_horizon_ends_nobody_waits_for_more(folder):
         running.stdin.flush()
         assert running.wait(30) == 0
         assert "3 read: 3 used" in running.stdout.read()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_a_signal_that_is_sent_twice_at_once_is_one(monkeypatch):
+    """As `timeout` does. A second one that somebody sends later ends the process."""
+    stops = []
+    with Interrupts(lambda: stops.append(1), []) as interrupts:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert (interrupts.signal, stops) == (signal.SIGINT, [1])
+        monkeypatch.setattr("streamsparql.cli.interrupts._SAME", -1.0)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")

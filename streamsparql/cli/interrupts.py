@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -113,6 +114,10 @@ def _opened(path: str) -> Any:
         raise SourceError(f"{path}: {error.strerror}") from None
 
 
+_SAME = 0.5
+"""So many seconds long another signal is the same: `timeout` and shells send some of them twice."""
+
+
 class Interrupts:
     """Heeds the first interrupt by calling `stop`, while the `with` lasts."""
 
@@ -123,6 +128,7 @@ class Interrupts:
         self._before: dict[signal.Signals, Any] = {}
         self._alarm: tuple[int, int] | None = None
         self._alarm_before = -1
+        self._since = 0.0
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
@@ -154,8 +160,10 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal:
-            raise KeyboardInterrupt
-        self.signal = number
+            if monotonic() - self._since > _SAME:
+                raise KeyboardInterrupt
+            return
+        self.signal, self._since = number, monotonic()
         self._stop()
         for waiting in self._waiting:
             waiting.end()

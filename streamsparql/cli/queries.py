@@ -168,8 +168,8 @@ def _analyze(query: Query, kwargs: dict[str, Any], options: argparse.Namespace) 
     progress = Progress(quiet=False)
     with Interrupts(analyzing.stop, waiting) as interrupts:
         analysis = analyzing.run(progress.show)
-    progress.clear()
-    _show(partial(_analysis, analysis, options), options)
+        progress.clear()
+        _show(partial(_analysis, analysis, options), options)
     return 128 + interrupts.signal if interrupts.signal else 0
 
 

@@ -136,9 +136,9 @@ def _embedded(
                 progress.show(replay)
                 table = next(tables, None)
             progress.clear()
-    summary.take(replay)
-    cut_short = interrupts.signal != 0 and replay.watermark < INFINITY
-    summary.tell(replay, replay.watermark if cut_short else None)
+        summary.take(replay)
+        cut_short = interrupts.signal != 0 and replay.watermark < INFINITY
+        summary.tell(replay, replay.watermark if cut_short else None)
     return 128 + interrupts.signal if cut_short else 0
 
 
