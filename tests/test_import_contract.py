@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,14 +15,13 @@ pytest.importorskip("importlinter", reason="import-linter comes with the dev ext
 ROOT = Path(__file__).parents[1]
 
 
-pytestmark = pytest.mark.xdist_group("wheel")  # two at a time would build in one folder
-
-
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The content of a wheel, where no checkout is in the way."""
-    folder = tmp_path_factory.mktemp("installed")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, ROOT]
+    folder, copy = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("copy") / "tree"
+    others = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=others)  # builds side by side would collide
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, copy]
     subprocess.run(command, check=True, timeout=300)
     (wheel,) = folder.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(folder)
