@@ -326,7 +326,7 @@ def test_what_is_late_or_bad_is_told(folder):
 
 
 def test_a_table_without_a_header_is_mapped(folder):
-    """Each stream with the mapping that is for it, else with the one for all."""
+    """What is said of CSV is for CSV: it is refused where no stream is."""
     (folder / "a.csv").write_text("x|1,5|1000\ny|2,5|2000\n")
     (folder / "map.rq").write_text(
         f"""CONSTRUCT {{ ?s <http://example.org/speed> ?v }}
@@ -342,6 +342,9 @@ def test_a_table_without_a_header_is_mapped(folder):
         ["http://example.org/x", "1.5"],
         ["http://example.org/y", "2.5"],
     ]
+    (folder / "a.jsonl").write_text("")
+    done = run(folder, "all.rq", "--stream", "a.jsonl", "--map", "map.rq", "--no-header")
+    assert (done.returncode, "a stream that is CSV" in done.stderr) == (2, True)
 
 
 def test_one_mapping_from_standard_input_is_for_all_streams(folder):

@@ -213,6 +213,11 @@ def test_errors_of_writing_are_those_of_queries(tmp_path):
     (tmp_path / "m.rq").write_text(SIMPLE)
     path = written("csv", tmp_path)
     assert triples_of(path, str(tmp_path / "m.rq")) == triples_of(path, SIMPLE)
+    (tmp_path / "x.jsonl").write_text("{}")
+    for table in (str(tmp_path / "x.jsonl"), pa.table({"t": [1]})):
+        for layout in ({"header": False}, {"delimiter": ";"}):
+            with pytest.raises(SourceError, match="is no CSV: header and delimiter do not go"):
+                read(mapped(table, SIMPLE, **layout))
     with pytest.raises(SourceError, match="a delimiter is one character"):
         mapped("x.csv", SIMPLE, delimiter="::")
     (tmp_path / "x.ttl").write_text("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -139,8 +140,10 @@ def with_mappings(
         if name in maps:
             raise UsageError(f"--map {given}: there is a mapping already: write IRI=FILE for each")
         maps[name] = word
-    if not maps and (options.no_header or options.delimiter is not None):
-        raise UsageError("--no-header and --delimiter go with --map")
+    if (options.no_header or options.delimiter is not None) and not (
+        maps and any(map(_may_be_csv, streams.values()))
+    ):
+        raise UsageError("--no-header and --delimiter go with --map, and a stream that is CSV")
     used = {name: name if name in maps else None for name in streams}
     if unused := maps.keys() - used.values():
         raise UsageError(f"--map {maps[unused.pop()]}: there is no --stream that it is for")
@@ -159,8 +162,22 @@ def with_mappings(
 def _mapped(source: Any, text: str, options: argparse.Namespace) -> Any:
     from streamsparql.sources.mapping import mapped
 
+    if not _may_be_csv(source):
+        return mapped(source, text)
     delimiter = _TAB.get(options.delimiter, options.delimiter)
     return mapped(source, text, header=not options.no_header, delimiter=delimiter)
+
+
+def _may_be_csv(source: Any) -> bool:
+    """Whether a stream is a file whose name does not say that it is another table than CSV."""
+    from streamsparql.sources.paths import extension_of
+
+    paths = source if isinstance(source, list) else [source]
+    others = ("jsonl", "ndjson", "json", "parquet", "pq")
+    return any(
+        isinstance(path, str | os.PathLike) and extension_of(os.fspath(path)) not in others
+        for path in paths
+    )
 
 
 @contextmanager

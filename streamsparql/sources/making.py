@@ -65,6 +65,8 @@ def mapped_chunks(mapped: Mapped, reading: Reading, size: int, timed: bool) -> I
                 if extension_of(name or "") in KNOWN:
                     raise SourceError(f"{name}: a mapping is for a table, not for .{kind}")
                 kind = "csv"
+            if kind not in ("csv", "tsv"):
+                _no_layout(mapped, name or reading.name)
             reading = reading.of(UNITS[kind], name)
             yield from _of_file(mapped, file, kind, Making(mapped, reading, timed, name), size)
             yield from reading.last()
@@ -73,9 +75,16 @@ def mapped_chunks(mapped: Mapped, reading: Reading, size: int, timed: bool) -> I
     if batches is None:
         kind = type(source).__name__
         raise SourceError(f"{reading.name}: a {kind} is no table that can be mapped")
+    _no_layout(mapped, reading.name)
     making = Making(mapped, reading.of("row"), timed, None)
     for batch in batches:
         yield from making.rows(batch, size)
+
+
+def _no_layout(mapped: Mapped, name: str) -> None:
+    """An error where it is said how a CSV is written, and this is none."""
+    if not mapped.header or mapped.delimiter is not None:
+        raise SourceError(f"{name} is no CSV: header and delimiter do not go with it")
 
 
 def _of_file(
