@@ -212,13 +212,17 @@ class First(NamedTuple):
         example = next(iter(rejects), None) if self.example is None else self.example
         return self._replace(rejected=self.rejected + len(rejects), example=example)
 
-    @property
-    def left_out(self) -> str:
-        """What is said of rejects; nothing where there are none."""
-        if self.example is None:
-            return ""
-        count = "one item was" if self.rejected == 1 else f"{self.rejected:,} items were"
-        return visible(f"{count} late or not read; result.late says why: {self.example}")
+
+def left_out(rejected: int, example: Reject | None) -> str:
+    """What is said of so many rejects, of which one is shown; nothing where there are none.
+
+    >>> left_out(2, Reject("a.nq", 7, "late by 8 ms", None, "line"))
+    '2 items were late or not read; result.late says why: a.nq, line 7: late by 8 ms'
+    """
+    if example is None:
+        return ""
+    count = "one item was" if rejected == 1 else f"{rejected:,} items were"
+    return visible(f"{count} late or not read; result.late says why: {example}")
 
 
 class Result:

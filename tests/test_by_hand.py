@@ -370,8 +370,9 @@ MISTAKES: list[tuple[str, Callable[[], object]]] = [
 
 
 def test_what_is_no_mistake() -> None:
-    stepped = S.window(SteppedWindow, 10, 5, "left").match("?x <p> ?y")
-    assert stepped.plan.equivalent(stepped.plan)
+    stepped = S.window(SteppedWindow, 10, 5, "left").plan
+    assert isinstance(stepped, SteppedWindow)
+    assert (stepped.width, stepped.step, stepped.closed) == (10, 5, "left")
     named = access(IRI("http://e/s")).window("RANGE 10 SLIDE 5").match("?x <p> ?y")
     items = [("<a>", "<p>", "<b>", 2)]
     for name in (IRI("http://e/s"), "http://e/s", rdflib.URIRef("http://e/s")):

@@ -153,11 +153,12 @@ class Draft:
         >>> access("s").window("RANGE 10 SLIDE 5") == access("s").window(SlidingDeltaWindow, 10, 5)
         True
         """
-        self._is_stream()
+        self._over_a_stream()
         is_text, is_node = isinstance(window, str), isinstance(window, Window)
-        for number in (origin, *parameters):
-            if isinstance(number, float) or (number is origin and type(number) is not int):
-                raise QueryError(f"a window's numbers are whole milliseconds, not {number!r}")
+        wrong = [number for number in parameters if isinstance(number, float)]
+        if wrong or type(origin) is not int:
+            said = ", ".join(map(repr, wrong or [origin]))
+            raise QueryError(f"a window's numbers are whole milliseconds, not {said}")
         if (
             (parameters and (is_text or is_node))
             or (dialect is not None and not is_text)
@@ -177,18 +178,6 @@ class Draft:
             return self._with(window(self.plan, *parameters, **options))
         except (TypeError, AssertionError) as error:
             raise QueryError(f"this is no window: {error}") from None
-
-    def _is_stream(self) -> None:
-        below = self.plan
-        while isinstance(below, Elementwise):
-            (below,) = below.inputs
-        if not isinstance(below, AccessStream):
-            kind = type(below).__name__
-            raise QueryError(
-                f"a window is over a stream, or over what is done to its items one by one: not over"
-                f" {kind}",
-                hint='access("s").window(..) first, then the rest',
-            )
 
     def merge(self, *others: Draft) -> Draft:
         """The union of sources, below a pattern: a stream's window, and the default graph."""
@@ -473,6 +462,19 @@ class Draft:
     @property
     def _place(self) -> texts.Place:
         return texts.Place(self._rows, self.source, self.prefixes)
+
+    def _over_a_stream(self) -> None:
+        """A window is over a stream, or over what is done to its items one by one."""
+        below = self.plan
+        while isinstance(below, Elementwise):
+            (below,) = below.inputs
+        if not isinstance(below, AccessStream):
+            kind = type(below).__name__
+            raise QueryError(
+                f"a window is over a stream, or over what is done to its items one by one: not over"
+                f" {kind}",
+                hint='access("s").window(..) first, then the rest',
+            )
 
     def _are(self, *, triples: bool, why: str) -> None:
         if _gives_triples(self.plan) is not triples:

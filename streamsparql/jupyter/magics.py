@@ -267,10 +267,10 @@ class Magics:
     def _show_left_out(self, result: Result, options: argparse.Namespace) -> None:
         """Says what was late or could not be read; on Spark that would be another job."""
         from streamsparql.jupyter.table import note
-        from streamsparql.results import First
+        from streamsparql.results import left_out
 
         rejects = result.late if options.engine == "embedded" else []
-        if text := First([], False, 0, None).with_rejects(rejects).left_out:
+        if text := left_out(len(rejects), next(iter(rejects), None)):
             self._show(note(text), text)
 
     def _show_plan(self, plan: Any, options: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ from streamsparql.jupyter.solutions import Solutions, cells_of, solutions
 from streamsparql.jupyter.table import first_rows, note
 from streamsparql.jupyter.timeline import Report, span, timeline
 from streamsparql.replay import layout_of
+from streamsparql.results import left_out
 from streamsparql.sinks import open_sink
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def computed(result: Result) -> str:
     parts = [first_rows(found)]
     if found.rows:
         parts.append(timeline(found, instants=_instants(result, found)).html)
-    if first.left_out:
-        parts.append(note(first.left_out))
+    if text := left_out(first.rejected, first.example):
+        parts.append(note(text))
     return "\n".join(parts)
 
 
@@ -69,8 +70,8 @@ def as_text(result: Result) -> str:
         lines.append(f"the first {min(len(rows), _ROWS)} of more than {PEEK:,} rows")
     elif len(rows) > _ROWS:
         lines.append(f"and {len(rows) - _ROWS:,} more")
-    if first.left_out:
-        lines.append(first.left_out)
+    if said := left_out(first.rejected, first.example):
+        lines.append(said)
     return "\n".join(lines)
 
 

@@ -47,10 +47,12 @@ class Lineage:
         self._trace = trace
         self.rows: list[list[Row]] = []
         """By operator: what it gave, in order, with the origins."""
+        self._below: list[list[_Source]] = []
         places = {id(element): k for k, (_, element) in enumerate(trace.items)}
         for operator, physical in zip(trace.operators, trace.physical, strict=True):
             given = [element for _, element in trace.given_by(operator.number)]
             below = [self.rows[number - 1] for number in operator.inputs]
+            sources = _sources(physical, below)
             if isinstance(physical, StreamAccess):
                 found = list(_items(trace, physical.stream, given, places))
             elif isinstance(physical, Always) or len(given) > MANY:
@@ -58,14 +60,10 @@ class Lineage:
             elif isinstance(physical, TimeWindow | ElementWindow):
                 found = _windowed(given, below[0])
             else:
-                sources = _sources(physical, below)
                 found = [_derived(element, sources) for element in given]
+            self._below.append(sources)
             self.rows.append(list(zip(given, found, strict=True)))
         self._known = [_by_item(rows) for rows in self.rows]
-        self._below = [
-            _sources(physical, [self.rows[number - 1] for number in operator.inputs])
-            for operator, physical in zip(trace.operators, trace.physical, strict=True)
-        ]
 
     def of(self, number: int, held: Held) -> Origins:
         """The origins of a row in an operator's state: it came in, or will go out."""
