@@ -17,17 +17,17 @@ lint: .venv/bin/ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p streamsparql
-	$(BIN)/python -m pytest tests/test_import_contract.py
+	$(BIN)/python -m pytest tests/project/test_import_contract.py
 
 .venv/bin/ruff:
 	@echo 'ruff, mypy and import-linter come with: make install'; exit 1
 
 golden:
-	$(BIN)/python tests/test_golden.py
+	$(BIN)/python tests/project/test_golden.py
 	git diff --stat tests/golden
 
 docs: pictures
-	$(BIN)/python tests/pages.py README.md docs/*.md
+	$(BIN)/python tests/support/pages.py README.md docs/*.md
 	git diff --stat README.md docs
 
 pictures:

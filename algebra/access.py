@@ -15,6 +15,7 @@ from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import Element, Snapshot
 from streamsparql.algebra.terms import IRI, Triple
+from streamsparql.overriding import override
 
 
 class Stamped(NamedTuple):
@@ -36,8 +37,8 @@ class AccessStream(Plan):
     stream: IRI
     stamped: bool = False
 
+    @override
     def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
-        """The items in stream order."""
         return [
             Element(self._read(triple, t), t, t + 1) for triple, _, t in inputs.stream(self.stream)
         ]
@@ -45,10 +46,11 @@ class AccessStream(Plan):
     def _read(self, triple: Triple, t: int) -> Triple | Stamped:
         return Stamped(triple, ((self.stream, t),)) if self.stamped else triple
 
+    @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Hashable]:
-        """The items stamped `t`."""
         return Snapshot.of(element.item for element in self.elements(inputs) if element.holds(t))
 
+    @override
     def events(self, t: int, inputs: Inputs) -> Events:
         """The items that are known at `t`, each over its own occurrence. Section 7."""
         items = inputs.stream(self.stream)
@@ -71,11 +73,12 @@ class AccessGraph(Plan):
         found = [inputs.graphs.get(name, frozenset()) for name in names]
         return frozenset().union(*found, inputs.graph if self.background else ())
 
+    @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Hashable]:
-        """All triples, whatever the instant."""
         triples = self._triples(inputs)
         return Snapshot.of(Stamped(x, ()) if self.stamped else x for x in triples)
 
+    @override
     def events(self, t: int, inputs: Inputs) -> Events:
         """All triples, with no occurrence. Section 7."""
         return frozenset(Occurrence(triple) for triple in self._triples(inputs))
@@ -89,10 +92,10 @@ class Merge(Operator):
     def __post_init__(self) -> None:
         assert len(self.sources) > 1, "a merge is of two sources or more"
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Hashable]) -> Snapshot[Hashable]:
-        """Multiset union."""
         return Snapshot(entry for snapshot in snapshots for entry in snapshot.entries)
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """Set union."""
         return frozenset().union(*events)

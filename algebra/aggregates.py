@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import text_of
-from streamsparql.algebra.numeric import EXACT, NUMBERS
-from streamsparql.algebra.operators import divide
 from streamsparql.algebra.order import order_key
 from streamsparql.algebra.terms import Literal, Term, integer
-from streamsparql.algebra.values import literal_of, number_of
+from streamsparql.algebra.xsd.literal_operators import divide
+from streamsparql.algebra.xsd.numeric import EXACT, NUMBERS
+from streamsparql.algebra.xsd.values import literal_of, number_of
 
 Bag = list[tuple[Term | None, int]]
 """Terms with their multiplicities; None for a row whose expression raised an error."""

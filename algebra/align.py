@@ -24,6 +24,7 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Distinct, Number, Projection, Slice
 from streamsparql.algebra.streams import INFINITY, Snapshot
 from streamsparql.algebra.window import FixedWindow, SlidingDeltaWindow, SteppedWindow, Window
+from streamsparql.overriding import override
 
 
 class Align(Plan):
@@ -44,8 +45,8 @@ class Align(Plan):
     def __post_init__(self) -> None:
         assert self.period > 0
 
+    @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Any]:
-        """What a report at the last grid point shows; nothing before time begins."""
         shown = (t - self.origin) // self.period * self.period + self.origin - self.closing
         return self.input.at(shown, inputs) if shown >= 0 else Snapshot()
 

@@ -21,6 +21,7 @@ from streamsparql.algebra.solutions import Expression, Solution
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
 from streamsparql.errors import EngineError
+from streamsparql.overriding import override
 
 MOST_ROUNDS = 1000
 """How often rules may feed each other at one instant before their closure counts as infinite."""
@@ -32,8 +33,8 @@ class EventPair(Operator):
     left: Plan
     right: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
-        """None: at one instant there is no order in time."""
         raise EngineError(f"{type(self).__name__} gives events, not snapshots")
 
 
@@ -54,8 +55,8 @@ def together(one: Occurrence, two: Occurrence) -> bool:
 class SeqJoin(EventPair):
     """`SEQ`: compatible pairs with `end1 < start2`, over `[start1, end2]`. Section 7."""
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """SeqJoin."""
         left, right = events
         return join_events(left, right, before)
 
@@ -63,8 +64,8 @@ class SeqJoin(EventPair):
 class EqJoin(EventPair):
     """`EQUALS`: compatible pairs with the same occurrence. Section 7."""
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """EqJoin."""
         left, right = events
         return join_events(left, right, together)
 
@@ -74,8 +75,8 @@ class SeqRightJoin(EventPair):
 
     condition: Expression | None = None
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """SeqRightJoin."""
         left, right = events
         return left_join_events(
             right, left, self.condition, inputs, lambda two, one: before(one, two)
@@ -87,8 +88,8 @@ class EqLeftJoin(EventPair):
 
     condition: Expression | None = None
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """EqLeftJoin."""
         left, right = events
         return left_join_events(left, right, self.condition, inputs, together)
 
@@ -102,8 +103,8 @@ class Detect(Plan):
 
     input: Plan
 
+    @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Solution]:
-        """What is detected at `t`."""
         return Snapshot.of(
             with_occurrence(event)
             for event in self.input.events(t, inputs)
@@ -122,8 +123,8 @@ class Closure(Plan):
     rules: tuple[Construct, ...]
     input: Plan
 
+    @override
     def events(self, t: int, inputs: Inputs) -> Events:
-        """The closure at `t`, and what is known over it."""
         return self.input.events(t, self._closed(t, inputs))
 
     def _closed(self, t: int, inputs: Inputs) -> Inputs:

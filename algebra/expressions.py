@@ -15,11 +15,11 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, Run, cast_function
-from streamsparql.algebra.operators import effective_boolean_value, equal
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal, Term, boolean
+from streamsparql.algebra.xsd.literal_operators import effective_boolean_value, equal
 
 Row = Mapping[Variable, Term]
 
@@ -38,7 +38,7 @@ def evaluate(expression: Expression, row: Row, run: Run) -> Term:
     >>> evaluate(sum_, {}, Run())
     Traceback (most recent call last):
         ...
-    streamsparql.algebra.errors.ExpressionError: ?x is unbound
+    streamsparql.algebra.expression_error.ExpressionError: ?x is unbound
     """
     match expression:
         case Variable():

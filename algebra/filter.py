@@ -8,7 +8,8 @@ from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator,
 from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import TRUE, Literal, boolean
-from streamsparql.algebra.values import date_time_literal, duration_literal
+from streamsparql.algebra.xsd.values import date_time_literal, duration_literal
+from streamsparql.overriding import override
 
 
 class Filter(Elementwise):
@@ -17,14 +18,15 @@ class Filter(Elementwise):
     condition: Expression
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """Definition 8, at one instant."""
         return snapshots[0].where(
             lambda row: holds(self.condition, {**inputs.outer, **row}, inputs.run)
         )
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """The same over events; the condition may read the occurrence."""
         return frozenset(e for e in events[0] if event_passes(self.condition, e, inputs))
 
 
@@ -32,8 +34,8 @@ class _Asking(Operator):
     """What asks a pattern, its second input, for each row by itself."""
 
     @property
+    @override
     def operands(self) -> tuple[Plan, ...]:
-        """The rows; the pattern is none of what the law hands over."""
         return self.inputs[:1]
 
 
@@ -47,6 +49,7 @@ class Mark(_Asking):
     input: Plan
     pattern: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.6, exists."""
         return snapshots[0].map(
@@ -60,8 +63,8 @@ class SemiJoin(_Asking):
     input: Plan
     pattern: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """The rows for which the pattern has a solution."""
         return snapshots[0].where(lambda row: exists(self.pattern, row, t, inputs) == TRUE)
 
 
@@ -71,8 +74,8 @@ class AntiJoin(_Asking):
     input: Plan
     pattern: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """The rows for which the pattern has no solution."""
         return snapshots[0].where(lambda row: exists(self.pattern, row, t, inputs) != TRUE)
 
 

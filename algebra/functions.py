@@ -20,23 +20,8 @@ from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
-from streamsparql.algebra.casts import CAST_TARGETS, cast
-from streamsparql.algebra.durations import DayTimeDuration
-from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.iri import resolve_iri
-from streamsparql.algebra.moments import Date, DateTime, Moment, Time
-from streamsparql.algebra.numeric import NUMBERS, half_up
-from streamsparql.algebra.operators import (
-    add,
-    divide,
-    equal,
-    less,
-    multiply,
-    negate,
-    plus,
-    subtract,
-)
-from streamsparql.algebra.regex import matches, replaced
 from streamsparql.algebra.terms import (
     FALSE,
     IRI,
@@ -50,7 +35,22 @@ from streamsparql.algebra.terms import (
     boolean,
     integer,
 )
-from streamsparql.algebra.values import Value, literal_of, number_of, value_of
+from streamsparql.algebra.xsd.casts import CAST_TARGETS, cast
+from streamsparql.algebra.xsd.durations import DayTimeDuration
+from streamsparql.algebra.xsd.literal_operators import (
+    add,
+    divide,
+    equal,
+    less,
+    multiply,
+    negate,
+    plus,
+    subtract,
+)
+from streamsparql.algebra.xsd.moments import Date, DateTime, Moment, Time
+from streamsparql.algebra.xsd.numeric import NUMBERS, half_up
+from streamsparql.algebra.xsd.regex import matches, replaced
+from streamsparql.algebra.xsd.values import Value, literal_of, number_of, value_of
 
 _EMPTY = Literal("")
 _EPOCH = Literal("1970-01-01T00:00:00Z", IRI(XSD + "dateTime"))

@@ -14,6 +14,7 @@ from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
 from streamsparql.algebra.solutions import Solution, Variable, compatible, merge, numbered
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, Triple, boolean
+from streamsparql.overriding import override
 
 
 class Graph(Plan):
@@ -27,6 +28,7 @@ class Graph(Plan):
     name: IRI | Variable
     input: Plan
 
+    @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.6, Graph."""
         if isinstance(self.name, IRI):
@@ -38,8 +40,8 @@ class Graph(Plan):
             if compatible(mu, row)
         )
 
+    @override
     def events(self, t: int, inputs: Inputs) -> Events:
-        """The same over event solutions."""
         if isinstance(self.name, IRI):
             return self.input.events(t, inputs) if self.name in inputs.graphs else frozenset()
         return frozenset(
@@ -64,14 +66,15 @@ class Construct(Operator):
     template: tuple[TriplePattern, ...]
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
         """SPARQL 1.1 section 16.2."""
         rows = numbered(snapshots[0].entries)
         made = {triple: 1 for row, k in rows for triple in instances(self.template, row, k)}
         return Snapshot(made.items())
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """Triples that occur when their solution does."""
         return frozenset(
             Occurrence(triple, event.start, event.end)
             for event in events[0]
@@ -126,6 +129,7 @@ class Describe(Operator):
     input: Plan
     data: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
         """SPARQL 1.1 section 16.4; the description is a set of triples."""
         rows, data = snapshots
@@ -154,6 +158,7 @@ class Ask(Operator):
 
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Literal]:
         """SPARQL 1.1 section 16.3."""
         return Snapshot.of([boolean(len(snapshots[0]) > 0)])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streamsparql.algebra.aggregates import aggregate
-from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.expressions import Aggregate, value_or_none
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Operator, Plan
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import TRUE, Term
+from streamsparql.overriding import override
 
 Entry = tuple[Solution, int]
 
@@ -27,10 +28,11 @@ class Aggregation(Operator):
     aggregates: tuple[tuple[Variable, Aggregate], ...]
     input: Plan
 
+    @override
     def lets_in(self, variable: Variable) -> bool:
-        """Below here, a variable of an aggregate's name is another one."""
         return all(variable != made for made, _ in self.aggregates)
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5.1."""
         groups = _groups(snapshots[0].entries, self.keys)
@@ -57,12 +59,12 @@ class Annotate(Operator):
     keys: tuple[Variable, ...]
     input: Plan
 
+    @override
     def lets_in(self, variable: Variable) -> bool:
-        """Below here, a variable of this name is another one."""
         return variable != self.variable
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """[[P AGG A]] = [[P]] join [[A]]."""
         groups = _groups(snapshots[0].entries, self.keys)
         values = {key: aggregate_value(self.aggregate, g, inputs) for key, g in groups.items()}
 

@@ -14,7 +14,7 @@ from streamsparql.errors import SourceError
 DEFAULT_STREAM = IRI("urn:streamsparql:default-stream")
 """The stream that an EP-SPARQL query reads, which has no name in its text."""
 
-LEAP = 86_400_000
+MAX_JUMP = 86_400_000
 """A day in milliseconds: how far ahead of its stream an item is believed without another one."""
 
 

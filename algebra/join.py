@@ -10,6 +10,7 @@ from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
 from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible, merge
 from streamsparql.algebra.streams import Snapshot
+from streamsparql.overriding import override
 
 
 class Union(Operator):
@@ -20,12 +21,13 @@ class Union(Operator):
     def __post_init__(self) -> None:
         assert len(self.branches) > 1, "a union is of two branches or more"
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """Definition 9."""
         return Snapshot(entry for snapshot in snapshots for entry in snapshot.entries)
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """Set union."""
         return frozenset().union(*events)
 
 
@@ -35,11 +37,13 @@ class Join(Operator):
     left: Plan
     right: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """Definition 10: multiplicities multiply."""
         left, right = snapshots
         return join_snapshots(left, right)
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         """Section 7: from the least start to the greatest end."""
         left, right = events
@@ -59,10 +63,11 @@ class LeftJoin(Operator):
     marks: tuple[tuple[Variable, Plan], ...] = ()
 
     @property
+    @override
     def operands(self) -> tuple[Plan, ...]:
-        """The two sides; the marks are asked row by row."""
         return self.left, self.right
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """Definition 13."""
         left, right = snapshots
@@ -86,6 +91,7 @@ class LeftJoin(Operator):
             row = row.extend(variable, exists(pattern, row, t, inputs))
         return holds(self.condition, {**inputs.outer, **row}, inputs.run)
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         """Section 7, OPTIONAL."""
         left, right = events
@@ -104,6 +110,7 @@ class Minus(Operator):
     left: Plan
     right: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5, Minus."""
         left, right = snapshots

@@ -13,6 +13,7 @@ from streamsparql.algebra.plan import Elementwise, Events, Operator, Plan
 from streamsparql.algebra.solutions import Solution, Variable, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Term, Triple, integer
+from streamsparql.overriding import override
 
 
 class TriplePattern(NamedTuple):
@@ -44,6 +45,7 @@ class TriplePatternMatching(Elementwise):
     input: Plan
     stamps: tuple[Stamp, ...] = ()
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Hashable]) -> Snapshot[Solution]:
         """Definition 7, at one instant. What EXISTS knows of the outer row must agree."""
         (triples,) = snapshots
@@ -53,8 +55,8 @@ class TriplePatternMatching(Elementwise):
             if (mu := self._match(item)) is not None and compatible(mu, inputs.outer)
         )
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """The same over events: a solution occurs when its triple does."""
         return frozenset(
             event._replace(item=mu)
             for event in events[0]
@@ -101,10 +103,11 @@ class BasicGraphPattern(Operator):
     def __post_init__(self) -> None:
         assert len(self.matchings) > 1, "one matching stands for itself"
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """One join after the other."""
         return reduce(join_snapshots, snapshots)
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         """Section 7: from the least start to the greatest end."""
         return reduce(join_events, events)

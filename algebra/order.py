@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
-from streamsparql.algebra.durations import DURATIONS, by_length
-from streamsparql.algebra.moments import MOMENTS
-from streamsparql.algebra.numeric import NUMBERS
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
-from streamsparql.algebra.values import value_of
+from streamsparql.algebra.xsd.durations import DURATIONS, by_length
+from streamsparql.algebra.xsd.moments import MOMENTS
+from streamsparql.algebra.xsd.numeric import NUMBERS
+from streamsparql.algebra.xsd.values import value_of
 
 Key = tuple[int | float | str | Decimal, ...]
 

@@ -19,6 +19,7 @@ from streamsparql.algebra.plan import Operator, Plan
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Term, Triple
+from streamsparql.overriding import override
 
 
 class PathExpression(Node):
@@ -90,6 +91,7 @@ class Path(Operator):
     object: Term | Variable
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Hashable]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5 to 18.6. What EXISTS knows of the outer row is put in first."""
         start, end = self._end(self.subject, inputs), self._end(self.object, inputs)

@@ -26,6 +26,7 @@ from streamsparql.algebra.node import Node
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import Element, Snapshot
 from streamsparql.errors import EngineError
+from streamsparql.overriding import override
 
 
 class Occurrence(NamedTuple):
@@ -46,7 +47,7 @@ class Plan(Node):
     """The base of all logical plan nodes."""
 
     _repr_html_: ClassVar[Callable[[Plan], str]]
-    """How a notebook shows it. This and the next are put here by `streamsparql.plans`."""
+    """How a notebook shows it. `streamsparql.look.plan_displays` sets it."""
 
     equivalent: ClassVar[Callable[..., Any]]
     """`equivalent(other, trials=200, seed=0)`: whether another plan means the same."""
@@ -104,13 +105,13 @@ class Operator(Plan, ABC):
         """The operator on sets of event solutions."""
         raise EngineError(f"{type(self).__name__} is not defined over events")
 
+    @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Any]:
-        """The law: the operator applied to the snapshots of its operands."""
         snapshot: Snapshot[Any] = _bottom_up(self, t, inputs, "static", "at")
         return snapshot
 
+    @override
     def events(self, t: int, inputs: Inputs) -> Events:
-        """The operator applied to the event solutions of its operands."""
         events: Events = _bottom_up(self, t, inputs, "occur", "events")
         return events
 
@@ -118,8 +119,8 @@ class Operator(Plan, ABC):
 class Elementwise(Operator):
     """An operator that treats each item by itself, so that it has a meaning on streams too."""
 
+    @override
     def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
-        """The operator applied to one element after the other."""
         (operand,) = self.operands
         return [
             Element(made, start, end)

@@ -21,6 +21,7 @@ from streamsparql.algebra.solutions import (
 )
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import Term, integer
+from streamsparql.overriding import override
 
 
 class Table(Operator):
@@ -39,12 +40,12 @@ class Table(Operator):
         )
         return [mu for mu in made if compatible(mu, inputs.outer)]
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """The rows. What EXISTS knows of the outer row must agree."""
         return Snapshot.of(self._solutions(inputs))
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """The rows, with no occurrence."""
         return frozenset(Occurrence(mu) for mu in self._solutions(inputs))
 
 
@@ -59,16 +60,17 @@ class Extend(Elementwise):
     expression: Expression
     input: Plan
 
+    @override
     def lets_in(self, variable: Variable) -> bool:
-        """Below here, a variable of this name is another one."""
         return variable != self.variable
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5, Extend."""
         return snapshots[0].map(lambda row: self._extend(row, row, inputs))
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """The same over events; the expression may read the occurrence."""
         return frozenset(
             e._replace(item=self._extend(e.item, with_occurrence(e), inputs)) for e in events[0]
         )
@@ -88,8 +90,8 @@ class Number(Operator):
     variable: Variable
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """Rows 1 to n for a row of multiplicity n."""
         rows = numbered(snapshots[0].entries)
         return Snapshot((row.extend(self.variable, integer(k)), 1) for row, k in rows)
 
@@ -100,16 +102,17 @@ class Projection(Elementwise):
     variables: tuple[Variable, ...]
     input: Plan
 
+    @override
     def lets_in(self, variable: Variable) -> bool:
-        """A subquery's other variables are its own."""
         return variable in self.variables
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5, Project; the order stays."""
         return snapshots[0].map(lambda row: row.project(self.variables))
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """The same over events."""
         return frozenset(e._replace(item=e.item.project(self.variables)) for e in events[0])
 
 
@@ -118,6 +121,7 @@ class Distinct(Operator):
 
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
         """SPARQL 1.1 section 18.5, Distinct; the order of the first occurrences stays."""
         kept: dict[Hashable, Any] = {}
@@ -126,8 +130,8 @@ class Distinct(Operator):
             kept[key] = _later(kept[key], item) if key in kept else item
         return Snapshot(((item, 1) for item in kept.values()), snapshots[0].ordered)
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """Event solutions are sets already."""
         return events[0]
 
 
@@ -136,12 +140,12 @@ class Reduced(Operator):
 
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
-        """The rows as they are."""
         return snapshots[0]
 
+    @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """The event solutions as they are."""
         return events[0]
 
 
@@ -156,6 +160,7 @@ class OrderBy(Operator):
     columns: tuple[Variable, ...]
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 15.1."""
         rows = list(_by_columns(snapshots[0], self.columns))
@@ -180,6 +185,7 @@ class Slice(Operator):
     columns: tuple[Variable, ...]
     input: Plan
 
+    @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.5, Slice."""
         (rows,) = snapshots

@@ -26,6 +26,7 @@ from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Solution, compatible
 from streamsparql.algebra.streams import INFINITY, Element, Snapshot
+from streamsparql.overriding import override
 
 Elements = list[Element[Hashable]]
 
@@ -62,8 +63,8 @@ class Window(Plan, ABC):
     def validity(self, elements: Elements) -> Elements:
         """The stream with the intervals that the window gives; empty ones are dropped."""
 
+    @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Hashable]:
-        """The window's content. EXISTS looks at it from outside: the outer row stays above."""
         elements = self.input.elements(inputs.without(*inputs.outer))
         return Snapshot.of(
             item
@@ -85,12 +86,12 @@ class TimeWindow(Window):
     def interval(self, stamp: int) -> tuple[int, int]:
         """When an element with this stamp is in the window (all counted from origin)."""
 
+    @override
     def content(self, elements: Elements, t: int) -> Elements:
-        """The elements whose stamps belong."""
         return [e for e in elements if self.holds(t - self.origin, e.start - self.origin)]
 
+    @override
     def validity(self, elements: Elements) -> Elements:
-        """Each element over its interval."""
         made: Elements = []
         for item, stamp, _ in elements:
             start, end = self.interval(stamp - self.origin)
@@ -112,12 +113,14 @@ class SlidingDeltaWindow(TimeWindow):
     def __post_init__(self) -> None:
         assert 0 < self.slide <= self.width, "Definition 3: d <= w, else elements would be missed"
 
+    @override
     def holds(self, t: int, stamp: int) -> bool:
         """Definition 3."""
         w, d = self.width, self.slide
         i = t // d + 1
         return i * d - w <= stamp <= t
 
+    @override
     def interval(self, stamp: int) -> tuple[int, int]:
         """Algorithm 2, corrected (R1): it prints `(stamp div d)*d + w`, right where d divides w."""
         return stamp, floor(stamp + self.width, self.slide)
@@ -131,12 +134,12 @@ class FixedWindow(TimeWindow):
     def __post_init__(self) -> None:
         assert self.width > 0
 
+    @override
     def holds(self, t: int, stamp: int) -> bool:
-        """What came since the last multiple of w."""
         return floor(t, self.width) <= stamp <= t
 
+    @override
     def interval(self, stamp: int) -> tuple[int, int]:
-        """Until the next multiple of w."""
         return stamp, floor(stamp, self.width) + self.width
 
 
@@ -160,15 +163,15 @@ class SteppedWindow(TimeWindow):
         """Where the grid of the instants lies at which the content changes."""
         return self.width % self.step if self.closed == "left" else 0
 
+    @override
     def holds(self, t: int, stamp: int) -> bool:
-        """Whether the stamp was in the window at the last step that is not after `t`."""
         last = floor(t - self._phase, self.step) + self._phase
         if self.closed == "right":
             return last - self.width < stamp <= last
         return last - self.width <= stamp < last
 
+    @override
     def interval(self, stamp: int) -> tuple[int, int]:
-        """From the first step that sees the element to the first that does not."""
         d, w, phase = self.step, self.width, self._phase
         if self.closed == "right":
             return ceil(stamp, d), ceil(stamp + w, d)
@@ -180,24 +183,24 @@ class SteppedWindow(TimeWindow):
 class NowWindow(TimeWindow):
     """CQELS `[NOW]`: an element holds at its own instant only. Section 3."""
 
+    @override
     def holds(self, t: int, stamp: int) -> bool:
-        """Now."""
         return stamp == t
 
+    @override
     def interval(self, stamp: int) -> tuple[int, int]:
-        """One instant."""
         return stamp, stamp + 1
 
 
 class UnboundedWindow(TimeWindow):
     """CQELS `[ALL]`: an element holds for ever. Section 3."""
 
+    @override
     def holds(self, t: int, stamp: int) -> bool:
-        """All that has come."""
         return stamp <= t
 
+    @override
     def interval(self, stamp: int) -> tuple[int, int]:
-        """No end."""
         return stamp, INFINITY
 
 
@@ -210,8 +213,8 @@ class ElementWindow(Window):
     def last(self, arrived: int) -> tuple[int, int]:
         """The ranks, from 0 and the end left out, in the window once `arrived` elements came."""
 
+    @override
     def content(self, elements: Elements, t: int) -> Elements:
-        """The last elements of those stamped up to `t`."""
         arrived = [element for element in elements if element.start <= t]
         start, end = self.last(len(arrived))
         return arrived[max(start, 0) : max(end, 0)]
@@ -227,12 +230,13 @@ class SlidingTupleWindow(ElementWindow):
     def __post_init__(self) -> None:
         assert self.count > 0
 
+    @override
     def last(self, arrived: int) -> tuple[int, int]:
         """Definition 5."""
         return arrived - self.count, arrived
 
+    @override
     def validity(self, elements: Elements) -> Elements:
-        """The k-th element holds until the (k + c)-th comes; pushed out at once, it never held."""
         return _until(elements, lambda k: (k, k + self.count))
 
 
@@ -244,13 +248,13 @@ class SteppedTupleWindow(ElementWindow):
     def __post_init__(self) -> None:
         assert min(self.count, self.step) > 0
 
+    @override
     def last(self, arrived: int) -> tuple[int, int]:
-        """The last n of those up to the last m-th."""
         seen = floor(arrived, self.step)
         return seen - self.count, seen
 
+    @override
     def validity(self, elements: Elements) -> Elements:
-        """Element j (from 1) holds from the m-th at or after it to the one that pushes it out."""
         m, n = self.step, self.count
         return _until(elements, lambda k: (ceil(k + 1, m) - 1, ceil(k + 1 + n, m) - 1))
 

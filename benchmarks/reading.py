@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 from streamsparql import wind_park  # noqa: E402
-from streamsparql.physical.terms import TermDictionary  # noqa: E402
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary  # noqa: E402
 from streamsparql.sources import mapped, read_graph, read_stream  # noqa: E402
 
 E = "http://example.org/windpark#"

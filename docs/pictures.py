@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import streamsparql
-from streamsparql.jupyter.canvas import Canvas
+from streamsparql.look.jupyter.canvas import Canvas
 
 FOLDER = Path(__file__).parent / "pictures"
 PREFIX = "PREFIX : <http://example.org/> "

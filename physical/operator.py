@@ -25,6 +25,7 @@ from typing import ClassVar
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 
 Step = tuple[Batch, int]
@@ -92,8 +93,8 @@ class Operator(ABC):
 class Stateless(Operator):
     """An operator that treats each row by itself and leaves its `start` alone."""
 
+    @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
-        """Batch in, batch out."""
         (batch,), (watermark,) = batches, watermarks
         return (self.apply(batch) if len(batch) else self.nothing()), watermark
 

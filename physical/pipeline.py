@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
-from streamsparql.physical.access import StreamAccess
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.distinct import Distinct, LatestStamps
-from streamsparql.physical.match import Equal, TriplePatternMatching
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY, Operator, Step
-from streamsparql.physical.report import Clip
-from streamsparql.physical.shape import Projection
-from streamsparql.physical.terms import TermDictionary
-from streamsparql.physical.union import Union
-from streamsparql.physical.window import AlignToReports, TimeWindow
+from streamsparql.physical.operators.access import StreamAccess
+from streamsparql.physical.operators.distinct import Distinct, LatestStamps
+from streamsparql.physical.operators.match import Equal, TriplePatternMatching
+from streamsparql.physical.operators.report import Clip
+from streamsparql.physical.operators.shape import Projection
+from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.window import AlignToReports, TimeWindow
 
 BEFORE = -1
 """A watermark that says nothing: all instants are from 0 on."""
@@ -79,7 +79,7 @@ class Pipeline:
     """The operators below a root, in the order in which they are asked.
 
     >>> import numpy as np
-    >>> from streamsparql.physical.union import Union
+    >>> from streamsparql.physical.operators.union import Union
     >>> union = Union(one := StreamAccess("a"), StreamAccess("b"))
     >>> pipeline = Pipeline(union, TermDictionary())
     >>> rows, watermark = pipeline.step({}, {"a": 7, "b": 5})

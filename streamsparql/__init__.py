@@ -24,13 +24,13 @@ from streamsparql.errors import (
 )
 
 if TYPE_CHECKING:
-    from streamsparql.analysis import Analysis
-    from streamsparql.data import inputs
-    from streamsparql.jupyter.picture import Picture
-    from streamsparql.jupyter.stream import show
-    from streamsparql.live import Live
+    from streamsparql.look.analysis import Analysis
+    from streamsparql.look.definition_inputs import inputs
+    from streamsparql.look.jupyter.picture import Picture
+    from streamsparql.look.jupyter.stream_view import show
     from streamsparql.query import Query, compile
-    from streamsparql.results import Result, Row
+    from streamsparql.run.live import Live
+    from streamsparql.run.result import Result, Row
     from streamsparql.sources.mapping import mapped
     from streamsparql.windpark import wind_park
 
@@ -57,18 +57,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Analysis": "analysis",
-    "Live": "live",
-    "Picture": "jupyter.picture",
+    "Analysis": "look.analysis",
+    "Live": "run.live",
+    "Picture": "look.jupyter.picture",
     "Query": "query",
-    "Result": "results",
-    "Row": "results",
+    "Result": "run.result",
+    "Row": "run.result",
     "compile": "query",
-    "inputs": "data",
-    "load_ipython_extension": "jupyter.magics",
+    "inputs": "look.definition_inputs",
+    "load_ipython_extension": "look.jupyter.magics",
     "mapped": "sources.mapping",
-    "show": "jupyter.stream",
-    "unload_ipython_extension": "jupyter.magics",
+    "show": "look.jupyter.stream_view",
+    "unload_ipython_extension": "look.jupyter.magics",
     "wind_park": "windpark",
 }
 """The modules of the names that are loaded late."""

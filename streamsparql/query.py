@@ -6,25 +6,25 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsparql import plans
-from streamsparql.algebra.inputs import LEAP
+from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.algebra.plan import Plan
 from streamsparql.errors import EngineError
-from streamsparql.lints import Warning, lint
+from streamsparql.look import plan_displays
+from streamsparql.look.lints import Warning, lint
 from streamsparql.translator.translate import Report, Translation, translate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamsparql.algebra.rewrite import Rewriting
-    from streamsparql.analysis import Analysis
-    from streamsparql.engine import Given
-    from streamsparql.live import Live
+    from streamsparql.look.analysis import Analysis
+    from streamsparql.look.rewrites import Rewrites
+    from streamsparql.look.traces.trace import Trace
     from streamsparql.physical.operator import Operator
-    from streamsparql.results import Result
-    from streamsparql.rewrites import Rewrites
+    from streamsparql.run.execution import RunInput
+    from streamsparql.run.live import Live
+    from streamsparql.run.result import Result
     from streamsparql.spark import SparkRun
-    from streamsparql.traces.trace import Trace
 
 
 def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
@@ -155,7 +155,7 @@ class Query:
     @property
     def logical(self) -> Plan:
         """The logical plan, whose `at(t, inputs)` is the query's definition."""
-        plan: Plan = plans.with_prefixes(self.translation.plan, self.prefixes)
+        plan: Plan = plan_displays.with_prefixes(self.translation.plan, self.prefixes)
         return plan
 
     @property
@@ -166,7 +166,7 @@ class Query:
         >>> query.optimized == compile("SELECT ?x { ?x <p> ?y }").logical
         True
         """
-        plan: Plan = plans.with_prefixes(self.rewriting.plan, self.prefixes)
+        plan: Plan = plan_displays.with_prefixes(self.rewriting.plan, self.prefixes)
         return plan
 
     @property
@@ -192,9 +192,9 @@ class Query:
         It is a plan to look at: over data, what is static is worked out beforehand and folded away.
         """
         from streamsparql.algebra.functions import Run
-        from streamsparql.operators import learned
-        from streamsparql.physical.lower import Catalog, lower
-        from streamsparql.physical.terms import TermDictionary
+        from streamsparql.look.operator_displays import learned
+        from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+        from streamsparql.physical.lowering.lower import Catalog, lower
 
         lowered = lower(self.optimized, TermDictionary(), Run(), Catalog(known=False))
         return learned(lowered.plain, self.prefixes)
@@ -209,7 +209,7 @@ class Query:
         >>> [application.name for application in found], bool(found.checked)
         (['fold constants', 'decide filters'], True)
         """
-        from streamsparql.rewrites import rewrites
+        from streamsparql.look.rewrites import rewrites
 
         return rewrites(
             self.logical,
@@ -233,7 +233,7 @@ class Query:
         end: int | None = None,
         strict: bool = False,
         max_delay: int = 0,
-        leap: int | None = LEAP,
+        max_jump: int | None = MAX_JUMP,
     ) -> Result:
         """Runs the query over a whole history. No stream is read before the result is used.
 
@@ -242,7 +242,7 @@ class Query:
         source is. `start` and `end` are the horizon, in milliseconds: the part of time that results
         are given for. Items may be out of order by up to `max_delay` milliseconds; later ones are
         in `result.late`, as is what cannot be read. An item that is ahead of its stream by more
-        than `leap` is believed when another one is. With `strict` either is an error.
+        than `max_jump` is believed when another one is. With `strict` either is an error.
 
         The engine is embedded, in this process, or spark: in the Spark session `spark`, or one that
         is made, with the time of the data cut into `slabs` (docs/spark.md).
@@ -253,12 +253,12 @@ class Query:
         1 3 10
         2 12 20
         """
-        from streamsparql.results import Result, replayable
+        from streamsparql.run.result import Result, replayable
 
         check_engine(engine, spark, slabs)
-        given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
+        given = self._given(streams, graph, graphs, start, end, strict, max_delay, max_jump)
         if engine == "spark":
-            from streamsparql.spark.results import SparkResult
+            from streamsparql.spark.spark_result import SparkResult
 
             return SparkResult(self, given, spark, slabs)
         return Result(self, given, replayable(given))
@@ -276,7 +276,7 @@ class Query:
         end: int | None = None,
         strict: bool = False,
         max_delay: int = 0,
-        leap: int | None = LEAP,
+        max_jump: int | None = MAX_JUMP,
         report: str | None = None,
         every: int | None = None,
     ) -> Analysis:
@@ -290,10 +290,10 @@ class Query:
         >>> analysis.items.read, analysis.items.unmatched, analysis.rows
         (2, 1, 1)
         """
-        from streamsparql.analysis import analyzed
+        from streamsparql.look.analysis import analyzed
 
         check_engine(engine, spark, slabs)
-        given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
+        given = self._given(streams, graph, graphs, start, end, strict, max_delay, max_jump)
         return analyzed(
             self, given, engine=engine, spark=spark, slabs=slabs, report=report, every=every
         )
@@ -308,7 +308,7 @@ class Query:
         end: int | None = None,
         strict: bool = False,
         max_delay: int = 0,
-        leap: int | None = LEAP,
+        max_jump: int | None = MAX_JUMP,
         step: int | None = None,
         limit: int = 1_000,
     ) -> Trace:
@@ -327,9 +327,9 @@ class Query:
           2  TimeWindow
                gives <a> <q> "2"  [5, 10)
         """
-        from streamsparql.traces.trace import Trace
+        from streamsparql.look.traces.trace import Trace
 
-        given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
+        given = self._given(streams, graph, graphs, start, end, strict, max_delay, max_jump)
         return Trace(self, given, limit, step)
 
     def on_spark(
@@ -343,7 +343,7 @@ class Query:
         end: int | None = None,
         strict: bool = False,
         max_delay: int = 0,
-        leap: int | None = LEAP,
+        max_jump: int | None = MAX_JUMP,
         report: str | None = None,
         every: int | None = None,
         slabs: int | None = None,
@@ -360,11 +360,11 @@ class Query:
         `run`, however many there are. Rows are computed when the DataFrame is asked for them; when
         their sources' items come is looked up at once.
         """
-        from streamsparql.engine import reports_asked
+        from streamsparql.run.execution import reports_asked
         from streamsparql.spark.engine import SparkRun
         from streamsparql.spark.failures import told
 
-        given = self._given(streams, graph, graphs, start, end, strict, max_delay, leap)
+        given = self._given(streams, graph, graphs, start, end, strict, max_delay, max_jump)
         wanted = reports_asked(self, report, every)
         with told():
             return SparkRun(spark, self, given, report=wanted, slabs=slabs).frame()
@@ -378,14 +378,14 @@ class Query:
         end: int | None,
         strict: bool,
         max_delay: int,
-        leap: int | None,
-    ) -> Given:
+        max_jump: int | None,
+    ) -> RunInput:
         """What a caller of `run` gives, checked."""
-        from streamsparql.engine import Given, check_given
+        from streamsparql.run.execution import RunInput, check_given
 
         named = check_given(self, streams, graphs)
         known = {str(name): source for name, source in (graphs or {}).items()}
-        return Given(named, graph, known, start, end, strict, max_delay, leap)
+        return RunInput(named, graph, known, start, end, strict, max_delay, max_jump)
 
     def open(
         self,
@@ -396,7 +396,7 @@ class Query:
         end: int | None = None,
         strict: bool = False,
         max_delay: int = 0,
-        leap: int | None = LEAP,
+        max_jump: int | None = MAX_JUMP,
         idle: int | None = None,
         emit: str = "final",
         report: str | None = None,
@@ -419,13 +419,13 @@ class Query:
         [(10, 1)]
         >>> live.close()
         """
-        from streamsparql.engine import Given, check_graphs, check_runs
-        from streamsparql.live import Live
+        from streamsparql.run.execution import RunInput, check_graphs, check_runs
+        from streamsparql.run.live import Live
 
         check_runs(self)
         check_graphs(self, graphs)
         known = {str(name): source for name, source in (graphs or {}).items()}
-        given = Given({}, graph, known, start, end, strict, max_delay, leap)
+        given = RunInput({}, graph, known, start, end, strict, max_delay, max_jump)
         return Live(self, given, idle=idle, emit=emit, report=report, every=every, on_row=on_row)
 
     def explain(
@@ -445,7 +445,7 @@ class Query:
         TriplePatternMatching  ?s a <T>
         AccessGraph  default graph
         """
-        from streamsparql.explain import explain
+        from streamsparql.look.explain import explain
 
         return explain(self, stage, format, run=None if run is None else run.described())
 
@@ -458,6 +458,6 @@ class Query:
 
     def _repr_html_(self) -> str:
         """How a notebook shows the query: its text, and beside it its logical plan."""
-        from streamsparql.jupyter.query import shown
+        from streamsparql.look.jupyter.query_view import shown
 
         return shown(self)

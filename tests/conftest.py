@@ -1,22 +1,20 @@
-"""What all tests share: hypothesis' profiles, and test data that is not ours.
+"""Fixtures and hypothesis profiles of all tests.
 
 Random tests draw the same examples each time. `pytest --hypothesis-profile=find` draws new ones, and
 does not shrink what fails, which for whole queries can take minutes.
 
-The data is read from the folder that STREAMSPARQL_TEST_DATA names, else from `../shared/data`
-beside the repository, and never copied into it. Without it the tests that need it skip, and say so.
+Where the external data is, and why tests that need it may skip, is in support/external_data.py.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from _pytest.mark import ParameterSet
 from hypothesis import Phase, settings
+from support.external_data import DATA, NO_DATA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,10 +22,6 @@ if TYPE_CHECKING:
 settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("find", deadline=None, phases=(Phase.explicit, Phase.generate))
 settings.load_profile("default")
-
-_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-DATA = Path(os.environ.get("STREAMSPARQL_TEST_DATA", _BESIDE))
-NO_DATA = f"there is no test data at {DATA}: set STREAMSPARQL_TEST_DATA to where it is"
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +35,7 @@ def data() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The Spark session of all tests: two cores, four tries for each task."""
-    from spark_support import started
+    from support.spark_session import started
 
     made = started()
     yield made
@@ -53,10 +47,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
-
-
-def over_data(cases: Callable[[Path], Iterable[ParameterSet]]) -> list[ParameterSet]:
-    """The cases that a function finds in the data; where there is no data, one that skips."""
-    if not DATA.is_dir():
-        return [pytest.param(None, id="no-data", marks=pytest.mark.skip(reason=NO_DATA))]
-    return list(cases(DATA))

@@ -3,8 +3,9 @@
     AlgebraOp createPlan(clause, actStream, namedStreams, win, graphVar)
 
 Ours is `create_plan(clause, scope, context)`. The paper's last four parameters are one frozen
-`Scope` (sources.py); its branches stand here in the paper's order and under the paper's names, and
-the branches that SPARQL 1.1 and the other dialects need follow. Four things differ, with reason:
+`ReadScope` (dataset.py); its branches stand here in the paper's order and under the paper's names,
+and the branches that SPARQL 1.1 and the other dialects need follow. Four things differ, with
+reason:
 
 - *Several active sources.* Where the paper has one `actStream` we have all default streams, and the
   static graphs, merged below the triple pattern. The default graph that a caller gives beside the
@@ -38,9 +39,15 @@ from streamsparql.errors import UnsupportedFeature
 from streamsparql.translator import events, modifiers
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
-from streamsparql.translator.expressions import Exists, Prepared, fix_columns, number_rows, prepare
-from streamsparql.translator.paths import PathPattern, patterns
-from streamsparql.translator.sources import Scope, access, matching
+from streamsparql.translator.dataset import ReadScope, access, matching
+from streamsparql.translator.translate_expressions import (
+    Exists,
+    Prepared,
+    fix_columns,
+    number_rows,
+    prepare,
+)
+from streamsparql.translator.translate_paths import PathPattern, patterns
 
 
 class Act(NamedTuple):
@@ -54,7 +61,7 @@ class Act(NamedTuple):
     condition: Prepared | None = None
 
 
-def create_plan(clause: s.Node, scope: Scope, context: Context) -> Steps[Any]:
+def create_plan(clause: s.Node, scope: ReadScope, context: Context) -> Steps[Any]:
     """The plan of a clause, or the act that it is on the plan before it."""
     subplans: list[Plan | Act] = []
     made: Plan | Act
@@ -85,7 +92,7 @@ def create_plan(clause: s.Node, scope: Scope, context: Context) -> Steps[Any]:
     return context.came_from(made, clause) if isinstance(made, Plan) else made
 
 
-def create_triple_plans(triple: s.TriplePattern, scope: Scope, context: Context) -> list[Plan]:
+def create_triple_plans(triple: s.TriplePattern, scope: ReadScope, context: Context) -> list[Plan]:
     """The paper's branch for a triple; a path may stand for several triple patterns."""
     plans: list[Plan] = []
     for pattern in patterns(triple, context):
@@ -97,7 +104,7 @@ def create_triple_plans(triple: s.TriplePattern, scope: Scope, context: Context)
     return plans
 
 
-def create_sub_plans(group: s.Group, scope: Scope, context: Context) -> Steps[list[Plan | Act]]:
+def create_sub_plans(group: s.Group, scope: ReadScope, context: Context) -> Steps[list[Plan | Act]]:
     """The plans and acts of a group's clauses. Its window, if it has one, goes to them all."""
     if group.window is not None:
         scope = replace(scope, window=context.windowing(group.window))
@@ -153,7 +160,7 @@ def create_union_hierarchy_over_all(subplans: Iterable[Any]) -> Plan:
 
 
 def _create_plan_beyond_the_paper(
-    clause: s.Node, scope: Scope, context: Context
+    clause: s.Node, scope: ReadScope, context: Context
 ) -> Steps[Plan | Act]:
     """What SPARQL 1.1 and the other dialects add."""
     match clause:
@@ -189,7 +196,7 @@ def _create_plan_beyond_the_paper(
     raise AssertionError(clause)
 
 
-def _create_event_plan(clause: s.Event, scope: Scope, context: Context) -> Steps[Plan]:
+def _create_event_plan(clause: s.Event, scope: ReadScope, context: Context) -> Steps[Plan]:
     """EP-SPARQL's operators; the filters of an optional side are part of the operator."""
     events.check_event_operator(clause, context)
     conditions: list[Prepared] = []
@@ -205,7 +212,7 @@ def _create_event_plan(clause: s.Event, scope: Scope, context: Context) -> Steps
 
 
 def _create_path_plan(
-    pattern: PathPattern, triple: s.TriplePattern, scope: Scope, context: Context
+    pattern: PathPattern, triple: s.TriplePattern, scope: ReadScope, context: Context
 ) -> Plan:
     """A path; its window stands below it, on the stream."""
     events.refuse_over_events("a property path", "write it as triple patterns", triple, context)
@@ -219,7 +226,7 @@ def _create_path_plan(
     return Path(*pattern, access(scope, scope.window, context))
 
 
-def exists(scope: Scope, context: Context) -> Exists:
+def exists(scope: ReadScope, context: Context) -> Exists:
     """How an EXISTS in this scope is translated."""
 
     def translate(group: s.Group) -> Steps[Plan]:
@@ -231,7 +238,7 @@ def exists(scope: Scope, context: Context) -> Exists:
 
 
 def _optional_side(
-    group: s.Group, scope: Scope, context: Context
+    group: s.Group, scope: ReadScope, context: Context
 ) -> Steps[tuple[Plan, list[Prepared]]]:
     """A group without its filters, and their conditions."""
     subplans: list[Plan | Act] = yield create_sub_plans(group, scope, context)

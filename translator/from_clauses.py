@@ -6,7 +6,7 @@ from streamsparql.algebra import window as w
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.errors import UnsupportedFeature
 from streamsparql.translator.dialects import Dialect
-from streamsparql.translator.readings import Sources
+from streamsparql.translator.pattern_sources import Sources
 
 _NAMES_OF_WINDOWS = {"cqels": "?", "rspql": "<"}
 

@@ -23,7 +23,7 @@ from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
-from streamsparql.translator.expressions import (
+from streamsparql.translator.translate_expressions import (
     Exists,
     Groups,
     Needs,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from streamsparql.algebra import node
 from streamsparql.errors import Span
+from streamsparql.overriding import override
 
 NOWHERE = Span(0, 0)
 
@@ -22,12 +23,12 @@ class Node(node.Node):
 
     span: Span = field(default=NOWHERE, kw_only=True)
 
+    @override
     def members(self) -> tuple[Any, ...]:
-        """The values of the fields but the span: where a node stands is no part of what it is."""
         return super().members()[1:]
 
+    @override
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, parents first, in the order they are written."""
         for part in super().walk():
             assert isinstance(part, Node)
             yield part

@@ -24,6 +24,7 @@ from streamsparql.translator import syntax as s
 from streamsparql.translator.checks import check
 from streamsparql.translator.context import Context
 from streamsparql.translator.create_plan import create_plan, exists
+from streamsparql.translator.dataset import Dataset, ReadScope, access, dataset
 from streamsparql.translator.dialects import (
     DIALECTS,
     Dialect,
@@ -35,8 +36,7 @@ from streamsparql.translator.dialects import (
 from streamsparql.translator.events import closed_under_rule
 from streamsparql.translator.names import Names
 from streamsparql.translator.parse import parse
-from streamsparql.translator.sources import Dataset, Scope, access, dataset
-from streamsparql.translator.stamps import check_stamps, find_stamps
+from streamsparql.translator.timestamps import check_stamps, find_stamps
 
 ReportKind = Literal["rstream", "istream", "dstream"]
 _OPERATORS: dict[str, ReportKind] = {
@@ -134,7 +134,7 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
     context = Context(chosen, names, origin)
     asked = find_stamps(query, context)
     offered = dataset(query.sources, context)
-    plan = run(_create_query_plan(query, Scope.of(offered), context))
+    plan = run(_create_query_plan(query, ReadScope.of(offered), context))
     check_stamps(plan, query, asked, context)
     return Translation(
         text=text,
@@ -151,7 +151,7 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
     )
 
 
-def _create_query_plan(query: s.Query, scope: Scope, context: Context) -> Steps[Plan]:
+def _create_query_plan(query: s.Query, scope: ReadScope, context: Context) -> Steps[Plan]:
     """The plan of a whole query: its WHERE, its modifiers, its form."""
     where: Plan = UNIT
     if query.where is not None:

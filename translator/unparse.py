@@ -27,7 +27,7 @@ from streamsparql.errors import StreamSparqlError, UnsupportedFeature
 from streamsparql.translator.dialects import Dialect, dialect_named
 from streamsparql.translator.dialects.detect import TIMESTAMP
 from streamsparql.translator.from_clauses import from_clauses, native, window_clause
-from streamsparql.translator.readings import (
+from streamsparql.translator.pattern_sources import (
     Reading,
     Sources,
     is_block,
@@ -35,7 +35,7 @@ from streamsparql.translator.readings import (
     matchings_of,
     reading_of,
 )
-from streamsparql.translator.text import Writer
+from streamsparql.translator.sparql_text import Writer
 from streamsparql.translator.translate import translate
 
 Lines = list[str]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.expressions import (
     And,
     Bound,
@@ -38,12 +38,12 @@ from streamsparql.algebra.expressions import (
 )
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.node import Node
-from streamsparql.algebra.operators import effective_boolean_value
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import read
 from streamsparql.algebra.rules.properties import reads_clock
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import boolean
+from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
 
 _TESTS = {"=", "!=", "<", ">", "<=", ">=", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "REGEX"}
 _TESTS |= {"SAMETERM", "CONTAINS", "STRSTARTS", "STRENDS", "LANGMATCHES"}

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import NoReturn
 
-from streamsparql.cli import completion, demo, queries, runs, spark
+from streamsparql.cli import completion, demo, queries, runs, spark_commands
 from streamsparql.cli.options import DIALECTS, Help, UsageError
 from streamsparql.cli.queries import FORMATS, STAGES
 from streamsparql.cli.version import Version
@@ -82,7 +82,7 @@ def _refuse(parser: argparse.ArgumentParser, command: str, unknown: Sequence[str
 
 def _complain(text: str) -> None:
     """Says what is wrong on standard error, if that is open; nothing in it moves the cursor."""
-    from streamsparql.explain.box import visible
+    from streamsparql.look.explain.boxes.box import visible
 
     if sys.stderr is not None:
         print(re.sub(r"[^\t\n]+", lambda part: visible(part[0]), text), file=sys.stderr)
@@ -107,6 +107,6 @@ def _parser() -> argparse.ArgumentParser:
     queries.add_explain(commands)
     queries.add_check(commands)
     demo.add_demo(commands)
-    spark.add_prepare(commands)
+    spark_commands.add_prepare(commands)
     completion.add_completion(commands, parser)
     return parser

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamsparql.cli.data import MASTER
+from streamsparql.cli.data_options import MASTER
 from streamsparql.cli.options import Commands, UsageError, number, whole
 from streamsparql.errors import EngineError
 
@@ -105,7 +105,7 @@ def _engine(park: WindPark, options: argparse.Namespace) -> Iterator[dict[str, A
         return
     from tempfile import TemporaryDirectory
 
-    from streamsparql.cli.spark import session
+    from streamsparql.cli.spark_commands import session
 
     with TemporaryDirectory(prefix="streamsparql-") as folder, session(options.master) as spark:
         park.write(folder)

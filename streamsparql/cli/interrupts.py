@@ -18,6 +18,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from streamsparql.errors import SourceError
+from streamsparql.overriding import override
 
 
 class Waiting(io.RawIOBase):
@@ -55,13 +56,13 @@ class Waiting(io.RawIOBase):
         self._stop()
 
     def _stop(self) -> None:
-        from streamsparql.replay import Stopped
+        from streamsparql.run.replay import Stopped
 
         if self._waits and self._ended:
             raise Stopped
 
+    @override
     def readinto(self, buffer: Any) -> int:
-        """What is there, or comes next."""
         try:
             self._waits = True
             self._stop()
@@ -82,16 +83,16 @@ class Waiting(io.RawIOBase):
         while self._file not in select.select([self._file, self.alarm], [], [])[0]:
             os.read(self.alarm, 1)  # the handler has raised by now, if it ends the run
 
+    @override
     def fileno(self) -> int:
-        """The number that the system knows it by."""
         return int(self._file.fileno())
 
+    @override
     def readable(self) -> bool:
-        """It is."""
         return True
 
+    @override
     def close(self) -> None:
-        """Closes the file, too, if it is none of others."""
         if self._own:
             self._file.close()
         super().close()

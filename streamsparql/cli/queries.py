@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamsparql.cli.data import (
+from streamsparql.cli.data_options import (
     TIMES,
     check_data,
     check_written,
@@ -34,7 +34,7 @@ from streamsparql.cli.screen import Screen
 from streamsparql.errors import StreamSparqlError
 
 if TYPE_CHECKING:
-    from streamsparql.analysis import Analysis
+    from streamsparql.look.analysis import Analysis
     from streamsparql.query import Query
 
 STAGES = ("all", "syntax", "logical", "optimized", "physical", "spark")
@@ -113,7 +113,7 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
         if options.format is None:
             raise UsageError(f"-o {options.output}: its extension is no format: give --format")
     if not over_data:
-        from streamsparql.explain import explain
+        from streamsparql.look.explain import explain
 
         if options.output and _same_file(options.output, options.query):
             raise UsageError(f"-o {options.output}: that is the query")
@@ -159,9 +159,9 @@ def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> No
 
 def _analyze(query: Query, kwargs: dict[str, Any], options: argparse.Namespace) -> int:
     """Runs the query in this process; an interrupt ends the run, and what was measured is shown."""
-    from streamsparql.analysis import Analyzing
     from streamsparql.cli.interrupts import Interrupts
     from streamsparql.cli.summary import Progress
+    from streamsparql.look.analysis import Analyzing
 
     given, reports, waiting = prepared(query, kwargs, options)
     analyzing = Analyzing(query, given, reports, endless=bool(waiting))
@@ -185,8 +185,8 @@ def _on_spark(query: Query, kwargs: dict[str, Any], options: argparse.Namespace)
         analysis = query.analyze(**kwargs, report=options.report, every=options.every)
         _show(partial(_analysis, analysis, options), options)
         return
-    from streamsparql.explain import explain
-    from streamsparql.spark.results import SparkResult
+    from streamsparql.look.explain import explain
+    from streamsparql.spark.spark_result import SparkResult
 
     result = query.run(**kwargs)
     assert isinstance(result, SparkResult)

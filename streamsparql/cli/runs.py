@@ -7,7 +7,7 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
-from streamsparql.cli.data import (
+from streamsparql.cli.data_options import (
     TIMES,
     check_data,
     check_written,
@@ -107,7 +107,7 @@ def _embedded(
 ) -> int:
     """Runs the query in this process, and writes what becomes known as soon as it does."""
     from streamsparql.physical.operator import INFINITY
-    from streamsparql.replay import Replay, layout_of
+    from streamsparql.run.replay import Replay, layout_of
     from streamsparql.sinks import open_sink
 
     data, reports, waiting = prepared(query, kwargs, options)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import IO, NamedTuple
 
-from streamsparql.explain.measure import wrap
+from streamsparql.text.widths import wrap
 
 _NARROW, _WIDE = 60, 100
 _PLAIN = str.maketrans(

@@ -12,11 +12,11 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from streamsparql.cli.screen import columns_of
 from streamsparql.errors import EngineError
-from streamsparql.explain.box import visible
-from streamsparql.explain.ticks import instant
+from streamsparql.look.explain.boxes.box import visible
+from streamsparql.text.instants import instant
 
 if TYPE_CHECKING:
-    from streamsparql.replay import Replay
+    from streamsparql.run.replay import Replay
     from streamsparql.sources import Reject
 
 _SHOWN = 3
@@ -39,13 +39,13 @@ class Progress:
         if not self._shows or now - self._began < _AFTER or now - self._last < _EVERY:
             return
         self._last = now
-        tally = replay.tally
-        rate = tally.items / (now - self._began)
-        parts = [f"{tally.items:,} items", f"{rate:,.0f}/s", f"{replay.rows:,} rows"]
-        if tally.late:
-            parts.append(f"{tally.late:,} late")
-        if tally.rejected:
-            parts.append(f"{tally.rejected:,} rejected")
+        accounting = replay.accounting
+        rate = accounting.items / (now - self._began)
+        parts = [f"{accounting.items:,} items", f"{rate:,.0f}/s", f"{replay.rows:,} rows"]
+        if accounting.late:
+            parts.append(f"{accounting.late:,} late")
+        if accounting.rejected:
+            parts.append(f"{accounting.rejected:,} rejected")
         parts.append(f"at {instant(max(replay.watermark, 0))}")
         line = " · ".join(parts)[: (columns_of(sys.stderr) or 80) - 1]
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
@@ -112,14 +112,16 @@ class Summary:
         """Says what became of the items."""
         if self._quiet:
             return
-        tally = replay.tally
-        used = f"{tally.used:,} used"
-        if tally.unmatched:
-            used += f" ({tally.unmatched:,} match no pattern)"
-        said = [_plural(tally.items, "item"), used]
-        said += [f"{tally.late:,} late", f"{tally.rejected:,} rejected"]
-        if tally.barren:
-            said.append(f"no triple made of {_plural(tally.barren, 'row')} of tables")
+        accounting = replay.accounting
+        used = f"{accounting.used:,} used"
+        if accounting.unmatched:
+            used += f" ({accounting.unmatched:,} match no pattern)"
+        said = [_plural(accounting.items, "item"), used]
+        said += [f"{accounting.late:,} late", f"{accounting.rejected:,} rejected"]
+        if accounting.rows_without_triples:
+            said.append(
+                f"no triple made of {_plural(accounting.rows_without_triples, 'row')} of tables"
+            )
         if replay.unread:
             said.append(f"{_plural(replay.unread, 'triple')} of graphs rejected")
         seconds = monotonic() - self._began
@@ -128,7 +130,7 @@ class Summary:
             known = instant(interrupted) if interrupted >= 0 else "nothing"
             text = f"interrupted, complete up to {known}: {text}"
         print(text, file=sys.stderr)
-        self._show(tally.late + tally.rejected + replay.unread)
+        self._show(accounting.late + accounting.rejected + replay.unread)
 
     def tell_rejects(self, rejects: Sequence[Reject], rows: int | None) -> None:
         """Says what is known of a run on Spark, which counts no items but those it rejects."""

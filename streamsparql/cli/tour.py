@@ -14,13 +14,13 @@ import numpy as np
 
 from streamsparql.cli.bars import Bar, bars
 from streamsparql.cli.screen import Screen
-from streamsparql.explain import explain
+from streamsparql.look.explain import explain
 from streamsparql.query import Query, compile
 from streamsparql.windpark import PREFIXES, STREAM, iri
 from streamsparql.windpark.folder import said, time_of
 
 if TYPE_CHECKING:
-    from streamsparql.results import Result, Row
+    from streamsparql.run.result import Result, Row
     from streamsparql.windpark import Item, WindPark
 
 _LEFT = f"""PREFIX : <{PREFIXES[""]}>

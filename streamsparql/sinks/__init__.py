@@ -19,7 +19,7 @@ from streamsparql.sinks.layout import Layout, Sink
 from streamsparql.sinks.output import check_target, opened
 from streamsparql.sinks.parquet import Parquet
 from streamsparql.sinks.table import Table
-from streamsparql.sinks.text import Csv, JsonLines, NQuads
+from streamsparql.sinks.text_formats import Csv, JsonLines, NQuads
 from streamsparql.sinks.times import checked
 from streamsparql.sources.paths import extension_of, is_packed
 

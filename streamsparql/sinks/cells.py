@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from streamsparql.algebra.ntriples import unescape
 from streamsparql.algebra.terms import XSD
-from streamsparql.physical.texts import to_arrow
+from streamsparql.physical.dictionary.canonical_text import to_arrow
 
 _REMEMBERED = 1 << 17
 _NUMBERS = {f"{XSD}{kind}" for kind in ("integer", "decimal", "double", "float", "long", "int")}

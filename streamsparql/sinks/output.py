@@ -12,6 +12,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from streamsparql.errors import EngineError
+from streamsparql.overriding import override
 from streamsparql.sources.folders import files_of
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.paths import path_of
@@ -52,22 +53,22 @@ class _Named(io.RawIOBase):
         except OSError as error:
             raise EngineError(f"cannot write {self._path}: {error.strerror or error}") from None
 
+    @override
     def writable(self) -> bool:
-        """It is."""
         return True
 
+    @override
     def write(self, data: Any) -> int:
-        """Writes all of it."""
         written: int = self._told(lambda: self._file.write(data))
         return written
 
+    @override
     def flush(self) -> None:
-        """What was written is in the file."""
         if self._file is not None and not self._file.closed:
             self._told(self._file.flush)
 
+    @override
     def close(self) -> None:
-        """Closes the file."""
         if self._file is not None:
             self._told(self._file.close)
         super().close()
@@ -80,6 +81,7 @@ class _Packed(Output):
         super().__init__(file)
         self._texts = False
 
+    @override
     def flush(self) -> None:
         """Packing by small pieces packs badly: what is held back is written at the end."""
 

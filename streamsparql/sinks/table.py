@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.ntriples import parse_term
-from streamsparql.explain.box import visible
-from streamsparql.explain.measure import cells
-from streamsparql.explain.ticks import Clock
-from streamsparql.physical.texts import to_arrow
+from streamsparql.look.explain.boxes.box import visible
+from streamsparql.physical.dictionary.canonical_text import to_arrow
 from streamsparql.sinks.cells import Cells, apart, is_number, joined
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.times import checked, texts_of
-from streamsparql.translator.text import Writer
+from streamsparql.text.instants import Clock
+from streamsparql.text.widths import cells
+from streamsparql.translator.sparql_text import Writer
 
 _HELD = 1000
 """The widths of columns are those of so many rows; longer cells in later ones push others aside."""

@@ -17,18 +17,27 @@ import numpy as np
 
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.terms import TermDictionary
-from streamsparql.sources.chunk import Chunk, Reject, Tally, Wanted
+from streamsparql.sources.chunk import Accounting, Chunk, Reject, Wanted
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import each_once, files_of, merged, without_repeats
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
-from streamsparql.sources.making import mapped_chunks
 from streamsparql.sources.mapping import Mapped, mapped
-from streamsparql.sources.reading import Reading
+from streamsparql.sources.mapping_rows import mapped_chunks
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_texts
 
-__all__ = ["Chunk", "Mapped", "Reject", "Tally", "Wanted", "mapped", "read_graph", "read_stream"]
+__all__ = [
+    "Accounting",
+    "Chunk",
+    "Mapped",
+    "Reject",
+    "Wanted",
+    "mapped",
+    "read_graph",
+    "read_stream",
+]
 
 CHUNK = 65_536
 
@@ -58,11 +67,11 @@ def read_stream(
     (1, [5], 'the predicate is no IRI')
     """
     return _chunks(
-        source, Reading(name, terms, scope, wanted, strict, first=first), chunk, timed=True
+        source, Encoder(name, terms, scope, wanted, strict, first=first), chunk, timed=True
     )
 
 
-def _chunks(source: Any, reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
+def _chunks(source: Any, reading: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """What any source holds: of a stream where `timed`, else of a static graph."""
     table = source.source if isinstance(source, Mapped) else source
     files = files_of(table)
@@ -84,7 +93,7 @@ def _chunks(source: Any, reading: Reading, size: int, timed: bool) -> Iterator[C
 
 
 def _of_files(
-    source: Any, paths: Sequence[str], reading: Reading, size: int, timed: bool
+    source: Any, paths: Sequence[str], reading: Encoder, size: int, timed: bool
 ) -> Iterator[Chunk]:
     """Several files: those of a stream merged by time, those of a graph one after the other."""
 
@@ -92,10 +101,10 @@ def _of_files(
         return of(reading, number, path, most)
 
     def probe(number: int, path: str, most: int) -> Iterator[Chunk]:
-        nothing = Reading(reading.name, TermDictionary(), wanted=Wanted(frozenset()))
+        nothing = Encoder(reading.name, TermDictionary(), wanted=Wanted(frozenset()))
         return of(nothing, number, path, most)
 
-    def of(reading: Reading, number: int, path: str, most: int) -> Iterator[Chunk]:
+    def of(reading: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:
         if isinstance(source, Mapped):
             scoped = reading.of("row", scope=f"{number}.")
             return mapped_chunks(source.over(path), scoped, most, timed)
@@ -115,7 +124,7 @@ def read_graph(
     >>> len(batch), rejects
     (1, [])
     """
-    reading = Reading(name, terms, scope, None, strict)
+    reading = Encoder(name, terms, scope, None, strict)
     chunks = _chunks(source, reading, CHUNK, timed=False)
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     rejects: list[Reject] = []

@@ -3,8 +3,8 @@
 Every item that has a usable timestamp tells the time, whatever else it is: one whose predicate no
 pattern of the query can match (it is *dropped* before its other terms are looked at), one that is
 no triple. So a chunk has `stamps` of all those, and rows only of some; `kept` says which. Nothing
-is lost in silence: `items` is the number of rows, dropped items and rejects together, and a `Tally`
-tells in the end what became of them.
+is lost in silence: `items` is the number of rows, dropped items and rejects together, and an
+`Accounting` says in the end what became of them.
 """
 
 from __future__ import annotations
@@ -77,16 +77,16 @@ class Origin(NamedTuple):
     unit: str = "item"
 
 
-class Tally(NamedTuple):
+class Accounting(NamedTuple):
     """What became of the items that came: `items == used + late + rejected`, always.
 
     `used` are those that take part in the answer, or could: `unmatched` of them have a predicate
     that no pattern of the query matches, so that nobody looked at the rest. Such an item is never
-    late and never ahead, for the answer does not hang on when it came. `barren` are no items:
-    rows of tables of which a mapping made no triple.
+    late and never ahead, for the answer does not depend on when it came.
+    `rows_without_triples` are not items: a mapping made no triple of these rows of tables.
 
-    >>> Tally(10, 7, 2, 1, 4) + Tally(5, 5, 0, 0, 0, 2)
-    Tally(items=15, used=12, late=2, rejected=1, unmatched=4, barren=2)
+    >>> Accounting(10, 7, 2, 1, 4) + Accounting(5, 5, 0, 0, 0, 2)
+    Accounting(items=15, used=12, late=2, rejected=1, unmatched=4, rows_without_triples=2)
     """
 
     items: int = 0
@@ -94,13 +94,13 @@ class Tally(NamedTuple):
     late: int = 0
     rejected: int = 0
     unmatched: int = 0
-    barren: int = 0
+    rows_without_triples: int = 0
 
-    def __add__(self, other: object) -> Tally:
+    def __add__(self, other: object) -> Accounting:
         """Both together."""
-        if not isinstance(other, Tally):
+        if not isinstance(other, Accounting):
             return NotImplemented
-        return Tally(*map(add, self, other))
+        return Accounting(*map(add, self, other))
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Chunk:
     """Of several origins that of each of the `stamps`."""
     held: Callable[[], Iterable[IntArray]] | None = None
     """The ids that the source holds beside it, for chunks that come after this one."""
-    barren: int = 0
+    rows_without_triples: int = 0
     """Of how many rows of a table a mapping made no triple: they are no items."""
     _places: list[tuple[int, bool]] | None = None
 
@@ -202,7 +202,7 @@ class Chunk:
             lambda k: self.original(first + k),
             self.origins,
             None if self.which is None else self.which[cut],
-            barren=0 if first else self.barren,
+            rows_without_triples=0 if first else self.rows_without_triples,
         )
 
     def _places_of_rejects(self) -> list[tuple[int, bool]]:

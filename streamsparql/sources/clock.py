@@ -93,7 +93,7 @@ def interleave(
     So what is held is a chunk or two of each stream, however long they are and however much of one
     falls into the time of a little of another.
 
-    >>> from streamsparql.physical.terms import TermDictionary
+    >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     >>> from streamsparql.sources import read_stream
     >>> terms, items = TermDictionary(), [("<a>", "<p>", "<b>", t) for t in (3, 8)]
     >>> names = ["one", "two"]

@@ -6,10 +6,10 @@ the watermark, or that of all streams together, has come to them.
 
 **The guard.** By that rule alone one bogus stamp in the future (a sensor that thinks it is 2099)
 would make everything after it late. So an item that leaps ahead of the stream's time by more than
-`max_delay + leap` is held aside, and the next item decides. Let `u` be the item held aside:
+`max_delay + max_jump` is held aside, and the next item decides. Let `u` be the item held aside:
 
-- The next item `v` is near `u`, or after it (`v >= u - max_delay - leap`): the gap was real. `u` is
-  let in, then `v` by the usual rule.
+- The next item `v` is near `u`, or after it (`v >= u - max_delay - max_jump`): the gap was real.
+  `u` is accepted, then `v` by the usual rule.
 - `v` goes on below, within reach of the stream's time: two against one, `u` is rejected.
 - `v` leaps, too, but is far below `u`: it is held aside as well, and what agrees with the one or
   with the other decides. Only so many are held aside; beyond that the highest is rejected.
@@ -20,9 +20,9 @@ a stream may *begin* with a bogus stamp. When the input ends, or `advance` says 
 so far, what is still aside is let in, from the lowest up.
 
 **Nothing is lost by default.** Where a stream keeps its bound, each item has `v >= u - max_delay`
-for all `u` before it, so each confirms what is held aside: no `leap`, however small, rejects
+for all `u` before it, so each confirms what is held aside: no `max_jump`, however small, rejects
 anything. Where it does not, either `u` or what comes after it must be given up. The default leap of
-a day is longer than delays are that a `max_delay` forgot. `leap=None` switches the guard off.
+a day is longer than delays are that a `max_delay` forgot. `max_jump=None` switches the guard off.
 
 What an item's fate is depends on the order of the items and not on how they are cut into chunks.
 """
@@ -34,21 +34,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamsparql.algebra.inputs import LEAP
+from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
-from streamsparql.physical.heap import Heap
 from streamsparql.physical.operator import INFINITY
-from streamsparql.sources.chunk import Chunk, Reject, Rejected, Tally
+from streamsparql.physical.state.heap import Heap
+from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected
 
 SINCE = ".since"
 """The column of releases of events: when each began, in milliseconds."""
 
-_MOST_ASIDE = 16
+_MOST_QUARANTINED = 16
 _FEW = 8  # items, or leaps in a chunk, that are looked at one by one
 
 
 @dataclass(slots=True)
-class _Aside:
+class _Quarantined:
     """An item that leapt ahead; its row, and what to say of it, once its chunk has gone."""
 
     stamp: int
@@ -60,7 +60,7 @@ class _Aside:
 class Sorter:
     """Puts the items of one stream in order.
 
-    >>> from streamsparql.physical.terms import TermDictionary
+    >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     >>> from streamsparql.sources import read_stream
     >>> items = [("<a>", "<p>", "<b>", t) for t in (10, 30, 25, 12)]
     >>> sorter = Sorter("s", max_delay=10)
@@ -75,7 +75,7 @@ class Sorter:
         name: str,
         max_delay: int = 0,
         strict: bool = False,
-        leap: int | None = LEAP,
+        max_jump: int | None = MAX_JUMP,
         events: bool = False,
     ) -> None:
         self.name = name
@@ -88,14 +88,14 @@ class Sorter:
         self.late = 0
         """How many items were late."""
         self._behind: Callable[[], Iterable[IntArray]] | None = None
-        self._came = self._rejected = self._unmatched = self._barren = 0
+        self._came = self._rejected = self._unmatched = self._rows_without_triples = 0
         self.seen = -1
         """The stream's time: the greatest stamp that was let in."""
         self.least = INFINITY
         """The least stamp that was let in."""
-        self._reach = None if leap is None else max_delay + leap
+        self._reach = None if max_jump is None else max_delay + max_jump
         self._floor = 0
-        self._aside: list[_Aside] = []  # each below those before it
+        self._quarantine: list[_Quarantined] = []  # each below those before it
         self._heap = Heap(TRIPLE)
 
     @property
@@ -111,14 +111,16 @@ class Sorter:
     @property
     def undecided(self) -> bool:
         """Whether an item is held aside, for the next to decide on."""
-        return bool(self._aside)
+        return bool(self._quarantine)
 
     @property
-    def tally(self) -> Tally:
+    def accounting(self) -> Accounting:
         """What became of the items that are decided on: those that came, but those held aside."""
-        items = self._came - sum(aside.row is not None for aside in self._aside)
+        items = self._came - sum(aside.row is not None for aside in self._quarantine)
         used = items - self.late - self._rejected
-        return Tally(items, used, self.late, self._rejected, self._unmatched, self._barren)
+        return Accounting(
+            items, used, self.late, self._rejected, self._unmatched, self._rows_without_triples
+        )
 
     def drain(self) -> list[Reject]:
         """Hands out the rejects so far, and forgets them; what is counted stays."""
@@ -127,14 +129,14 @@ class Sorter:
 
     def __len__(self) -> int:
         """How many rows are held."""
-        return len(self._heap) + sum(aside.row is not None for aside in self._aside)
+        return len(self._heap) + sum(aside.row is not None for aside in self._quarantine)
 
     def held(self) -> Iterator[IntArray]:
         """The term ids of the rows that are held, here or in the source."""
         if self._behind is not None:
             yield from self._behind()
         yield from self._heap.held()
-        for aside in self._aside:
+        for aside in self._quarantine:
             if aside.row is not None:
                 yield from aside.row.columns.values()
 
@@ -151,15 +153,15 @@ class Sorter:
     def advance(self, t: int) -> None:
         """Nothing stamped before `t` will come any more; INFINITY: the input has ended."""
         self._floor = max(self._floor, t)
-        while self._aside and self._aside[-1].stamp <= t + (self._reach or 0):
-            self._let_in(self._aside.pop())
+        while self._quarantine and self._quarantine[-1].stamp <= t + (self._reach or 0):
+            self._accept(self._quarantine.pop())
 
     def push(self, chunk: Chunk) -> None:
         """Takes in items in the order in which they came."""
         self._came += chunk.items
         self._behind = chunk.held
         self._unmatched += chunk.dropped
-        self._barren += chunk.barren
+        self._rows_without_triples += chunk.rows_without_triples
         for reject in chunk.rejects:
             self._reject(reject)
         if len(chunk.stamps) and not self._in_order(chunk):
@@ -169,7 +171,7 @@ class Sorter:
         """Lets in a chunk that is as it should be, which takes no look at single items."""
         stamps = chunk.stamps
         least, seen = int(stamps[0]), int(stamps[-1])
-        if self._aside or least < self.watermark or not (stamps[1:] >= stamps[:-1]).all():
+        if self._quarantine or least < self.watermark or not (stamps[1:] >= stamps[:-1]).all():
             return False
         if self._reach is not None and (self._time < 0 or seen > self._time + self._reach):
             return False
@@ -177,7 +179,7 @@ class Sorter:
         self._heap.push(_rows(chunk))
         return True
 
-    def _let_in(self, aside: _Aside) -> None:
+    def _accept(self, aside: _Quarantined) -> None:
         """Lets in an item of an earlier chunk."""
         self.seen, self.least = max(self.seen, aside.stamp), min(self.least, aside.stamp)
         if aside.row is not None:
@@ -207,14 +209,14 @@ class _Pass:
         k, leaps, sorter = 0, 0, self._sorter
         while k < len(self._stamps):
             rest = len(self._stamps) - k
-            unclear = sorter._aside or (sorter._reach is not None and self._sorter._time < 0)
+            unclear = sorter._quarantine or (sorter._reach is not None and self._sorter._time < 0)
             if unclear or rest <= _FEW or leaps > _FEW:
                 self._one(k)
                 k += 1
             else:
                 k = self._many(k)
                 leaps += 1
-        for aside in sorter._aside:
+        for aside in sorter._quarantine:
             if aside.place >= 0:
                 aside.reject = self._chunk.reject(aside.place, "", sorter.name)
                 aside.row = self._row(aside.place)
@@ -260,29 +262,33 @@ class _Pass:
             return
         reach = sorter._reach
         leaps = reach is not None and (self._sorter._time < 0 or stamp > self._sorter._time + reach)
-        if reach is not None and sorter._aside:
-            if stamp >= sorter._aside[-1].stamp - reach:
-                while sorter._aside and sorter._aside[-1].stamp <= stamp + reach:
-                    self._let_in(sorter._aside.pop())
-                self._give_up(len(sorter._aside))
+        if reach is not None and sorter._quarantine:
+            if stamp >= sorter._quarantine[-1].stamp - reach:
+                while sorter._quarantine and sorter._quarantine[-1].stamp <= stamp + reach:
+                    self._accept(sorter._quarantine.pop())
+                self._give_up(len(sorter._quarantine))
                 self._one(k)
                 return
-            self._give_up(int(len(sorter._aside) == _MOST_ASIDE) if leaps else len(sorter._aside))
-        aside = _Aside(stamp, k)
+            self._give_up(
+                int(len(sorter._quarantine) == _MOST_QUARANTINED)
+                if leaps
+                else len(sorter._quarantine)
+            )
+        aside = _Quarantined(stamp, k)
         if leaps:
-            sorter._aside.append(aside)
+            sorter._quarantine.append(aside)
         else:
-            self._let_in(aside)
+            self._accept(aside)
 
-    def _let_in(self, aside: _Aside) -> None:
-        self._sorter._let_in(aside)
+    def _accept(self, aside: _Quarantined) -> None:
+        self._sorter._accept(aside)
         if aside.place >= 0:
             self._let[aside.place] = True
 
     def _give_up(self, count: int) -> None:
         """Rejects the highest of those held aside."""
-        given_up = self._sorter._aside[:count]
-        del self._sorter._aside[:count]
+        given_up = self._sorter._quarantine[:count]
+        del self._sorter._quarantine[:count]
         for aside in given_up:
             reason = f"ahead of all that came next: the timestamp {aside.stamp} is taken for wrong"
             if aside.place >= 0:

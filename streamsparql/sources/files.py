@@ -21,14 +21,15 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from streamsparql.errors import SourceError
+from streamsparql.overriding import override
 from streamsparql.sources.chunk import Chunk
+from streamsparql.sources.compression import Gzip, Zstandard
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.json_lines import json_chunks
 from streamsparql.sources.lines import Prompt, broken
-from streamsparql.sources.packed import Gzip, Zstandard
 from streamsparql.sources.paths import extension_of, is_packed, path_of
 from streamsparql.sources.quads import line_chunks
 from streamsparql.sources.rdf import SYNTAXES, graph_chunks, trig_chunks
-from streamsparql.sources.reading import Reading
 from streamsparql.sources.separated import Separated
 from streamsparql.sources.tables import chunk_of_batch, chunks_of_batches, parquet_batches, roles
 
@@ -44,7 +45,7 @@ def is_file(source: Any) -> bool:
     return isinstance(source, str | os.PathLike) or hasattr(source, "read")
 
 
-def file_chunks(source: Any, reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
+def file_chunks(source: Any, reading: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """The content of a file: of a stream where `timed`, else of a static graph."""
     with opened(source, reading.name) as (file, kind):
         reading = reading.of(UNITS.get(kind, "statement"), name_of(source))
@@ -65,7 +66,7 @@ def name_of(source: Any) -> str | None:
 
 
 def _chunks(
-    file: IO[bytes], kind: str, reading: Reading, size: int, timed: bool
+    file: IO[bytes], kind: str, reading: Encoder, size: int, timed: bool
 ) -> Iterator[Chunk]:
     match kind:
         case "csv" | "tsv":
@@ -88,7 +89,7 @@ def _chunks(
 
 
 def _table_chunks(
-    file: IO[bytes], tabs: bool, reading: Reading, size: int, timed: bool
+    file: IO[bytes], tabs: bool, reading: Encoder, size: int, timed: bool
 ) -> Iterator[Chunk]:
     """The rows of a table that has a column for each part of an item."""
     table = Separated(reading, lambda names: [*roles(names, reading, timed).values()])
@@ -213,28 +214,28 @@ class _Resumed(io.RawIOBase):
         """Why a packed file ends too soon."""
         return broken(self._file)
 
+    @override
     def readinto(self, buffer: Any) -> int:
-        """The beginning, then what comes."""
         data, self._start = self._start[: len(buffer)], self._start[len(buffer) :]
         data = data or self._read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
+    @override
     def readable(self) -> bool:
-        """It is."""
         return True
 
+    @override
     def fileno(self) -> int:
-        """The number of the file."""
         return self._file.fileno()
 
+    @override
     def close(self) -> None:
-        """Closes the file."""
         self._file.close()
         super().close()
 
 
-def seekable(file: IO[bytes], reading: Reading) -> Any:
+def seekable(file: IO[bytes], reading: Encoder) -> Any:
     """The file, or all its bytes where it can only be read from front to back."""
     if file.seekable():
         return file

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsparql.algebra.inputs import LEAP
+from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
@@ -243,7 +243,7 @@ class _File:
         for chunk in self._chunks:
             if len(chunk.stamps):
                 return chunk
-            if chunk.items or chunk.barren:
+            if chunk.items or chunk.rows_without_triples:
                 self._loose.append(chunk)
         return None
 
@@ -255,10 +255,10 @@ def _keys(stamps: IntArray, after: int | None, time: int) -> IntArray:
     [5, 5, 5, 7]
     """
     following = np.append(stamps[1:], stamps[-1] if after is None else after)
-    falls = stamps - following > LEAP
+    falls = stamps - following > MAX_JUMP
     if falls.any():
         before = np.maximum.accumulate(np.append(time, np.where(falls, time, stamps)))[:-1]
-        bogus: BoolArray = falls & ((before < 0) | (stamps - before > LEAP))
+        bogus: BoolArray = falls & ((before < 0) | (stamps - before > MAX_JUMP))
         stamps = np.where(bogus, time, stamps)
     keys = np.maximum.accumulate(np.maximum(stamps, time))
     if keys[0] < 0:
@@ -350,5 +350,5 @@ def _mixed(chunks: Sequence[Chunk], order: IntArray) -> Chunk:
         lambda k: chunks[int(part[k])].original(int(local[k])),
         tuple(chunk.origins[0] for chunk in chunks),
         part,
-        barren=sum(chunk.barren for chunk in chunks),
+        rows_without_triples=sum(chunk.rows_without_triples for chunk in chunks),
     )

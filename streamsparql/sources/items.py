@@ -17,7 +17,7 @@ import numpy as np
 
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
-from streamsparql.sources.reading import Field, Reading
+from streamsparql.sources.encoder import Encoder, Field
 from streamsparql.sources.stamps import Stamps, of_values
 
 _FORMS = "give (s, p, o, t), ((s, p, o), t) or ((s, p, o), start, end)"
@@ -25,7 +25,7 @@ _FORMS = "give (s, p, o, t), ((s, p, o), t) or ((s, p, o), start, end)"
 Tuples = Sequence[Sequence[Any]]
 
 
-def chunks_of_items(items: Iterable[Any], reading: Reading, size: int) -> Iterator[Chunk]:
+def chunks_of_items(items: Iterable[Any], reading: Encoder, size: int) -> Iterator[Chunk]:
     """The items in chunks of that size."""
     first = reading.first
     for some in _parts(items, size):
@@ -43,7 +43,7 @@ def _parts(items: Iterable[Any], size: int) -> Iterator[Sequence[Any]]:
         yield some
 
 
-def chunk_of_items(items: Sequence[Any], reading: Reading, first: int = 1) -> Chunk:
+def chunk_of_items(items: Sequence[Any], reading: Encoder, first: int = 1) -> Chunk:
     """One chunk of items, the first of which is at that position."""
     width = _width(items)
     positions = np.arange(first, first + len(items))
@@ -76,7 +76,7 @@ def _chunk(
     times: Sequence[Stamps],
     positions: IntArray,
     items: Sequence[Any],
-    reading: Reading,
+    reading: Encoder,
     rejects: Sequence[Reject] = (),
 ) -> Chunk:
     """The chunk of tuples that begin with a triple."""
@@ -85,7 +85,7 @@ def _chunk(
     return reading.chunk(fields, times[-1], positions, items.__getitem__, since, rejects)
 
 
-def _one_by_one(items: Sequence[Any], reading: Reading, first: int) -> Chunk:
+def _one_by_one(items: Sequence[Any], reading: Encoder, first: int) -> Chunk:
     """Brings what is an item into one form; what is none is rejected."""
     rows: list[Sequence[Any]] = []
     places: list[int] = []
@@ -114,7 +114,7 @@ def _row(item: Any) -> Sequence[Any] | None:
     return None
 
 
-def chunks_of_triples(triples: Iterable[Any], reading: Reading, size: int) -> Iterator[Chunk]:
+def chunks_of_triples(triples: Iterable[Any], reading: Encoder, size: int) -> Iterator[Chunk]:
     """Triples without time, of an rdflib graph or of any iterable: as of instant 0."""
     first = 1
     for some in _parts(triples, size):

@@ -16,8 +16,8 @@ import pyarrow.json as arrow_json
 
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import NOT_UTF8, blocks, decoded
-from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import of_values
 from streamsparql.sources.tables import chunk_of_batch, roles
 
@@ -25,7 +25,7 @@ _BYTES_OF_A_LINE = 150
 _KINDS = {str: pa.string(), int: pa.int64()}
 
 
-def json_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
+def json_chunks(file: IO[bytes], reading: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """The objects in chunks of at most that size."""
     part: dict[str, str] | None = None  # the columns, once there is an object that tells them
     schema = None
@@ -45,7 +45,7 @@ def json_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> It
 
 
 def objects(
-    file: IO[bytes], reading: Reading, size: int
+    file: IO[bytes], reading: Encoder, size: int
 ) -> Iterator[tuple[list[dict[str, Any]], IntArray, list[Reject]]]:
     """The objects, at most so many at a time, their lines, and the rejects among them."""
     for line, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_LINE):
@@ -58,7 +58,7 @@ def objects(
 
 
 def _read(
-    lines: Sequence[bytes], positions: IntArray, reading: Reading
+    lines: Sequence[bytes], positions: IntArray, reading: Encoder
 ) -> tuple[list[dict[str, Any]], IntArray, list[Reject]]:
     found: list[dict[str, Any]] = []
     places, rejects = [], list[Reject]()
@@ -85,7 +85,7 @@ def _object(line: bytes) -> dict[str, Any] | str:
 
 
 def _schema(
-    lines: list[bytes], reading: Reading, timed: bool
+    lines: list[bytes], reading: Encoder, timed: bool
 ) -> tuple[dict[str, str] | None, pa.Schema | None]:
     """The columns of the first object, and their types; no types where Arrow's would not do."""
     for line in lines:
@@ -114,7 +114,7 @@ def _parsed(block: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:
 
 
 def _by_line(
-    lines: list[bytes], positions: IntArray, part: dict[str, str], reading: Reading
+    lines: list[bytes], positions: IntArray, part: dict[str, str], reading: Encoder
 ) -> Chunk:
     found, positions, rejects = _read(lines, positions, reading)
     columns = {role: [item.get(name) for item in found] for role, name in part.items()}

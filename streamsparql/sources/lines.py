@@ -20,7 +20,7 @@ from streamsparql.errors import SourceError
 
 if TYPE_CHECKING:
     from streamsparql.sources.chunk import Reject
-    from streamsparql.sources.reading import Reading
+    from streamsparql.sources.encoder import Encoder
 
 _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 LONGEST = 1 << 26
@@ -39,7 +39,7 @@ def broken(file: IO[bytes]) -> str | None:
 
 
 def blocks(
-    file: IO[bytes], reading: Reading, size: int, quoted: bool = False
+    file: IO[bytes], reading: Encoder, size: int, quoted: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Blocks of whole lines, each with the number of its first line; the last may have no end.
 
@@ -47,9 +47,9 @@ def blocks(
     of values.
 
     >>> import io
-    >>> from streamsparql.physical.terms import TermDictionary
-    >>> from streamsparql.sources.reading import Reading
-    >>> list(blocks(io.BytesIO(b"one\\ntwo\\r\\nthr"), Reading("file", TermDictionary()), 6))
+    >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+    >>> from streamsparql.sources.encoder import Encoder
+    >>> list(blocks(io.BytesIO(b"one\\ntwo\\r\\nthr"), Encoder("file", TermDictionary()), 6))
     [(1, b'one\\n'), (2, b'two\\n'), (3, b'thr')]
     """
     line, begun, length, skipping = 1, list[bytes](), 0, False
@@ -79,7 +79,7 @@ def blocks(
             yield line, b"".join(begun)
 
 
-def _data(file: IO[bytes], reading: Reading, size: int, quoted: bool) -> Iterator[bytes]:
+def _data(file: IO[bytes], reading: Encoder, size: int, quoted: bool) -> Iterator[bytes]:
     """The bytes as they come, without a byte order mark; no CRLF is cut in two."""
     read = Prompt(file).read
     first, held = True, b""
@@ -139,7 +139,7 @@ def _ends(data: bytes, quoted: bool) -> int:
     return ends + data.count(b"\r") - data.count(b"\r\n") if quoted else ends
 
 
-def _reject(reading: Reading, line: int, reason: str, begun: list[bytes]) -> Reject:
+def _reject(reading: Encoder, line: int, reason: str, begun: list[bytes]) -> Reject:
     """What is said of a line that has not come to its end."""
     shown = b"".join(begun)[:_SHOWN] or None
     return reading.of("line").reject(line, reason, shown)

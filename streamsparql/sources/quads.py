@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import NOT_UTF8, blocks, decoded
-from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import Stamps, of_column
 
 _ANY = r'<[^<>\s]*>|_:[^\s<>"]*[^\s<>".]|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>\s]*>)?'
@@ -33,7 +33,7 @@ _BYTES_OF_A_LINE = 100
 _RARE = (b"\t", b" #", b".#")
 
 
-def line_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> Iterator[Chunk]:
+def line_chunks(file: IO[bytes], reading: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """The lines of N-Quads with stamps; where not `timed`, of N-Triples, as of instant 0."""
     for line, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_LINE):
         rejects: list[Reject] = []
@@ -47,7 +47,7 @@ def line_chunks(file: IO[bytes], reading: Reading, size: int, timed: bool) -> It
             yield _chunk(some, line + at, reading, timed, here, rare)
 
 
-def _without_wrong_bytes(block: bytes, line: int, reading: Reading) -> tuple[bytes, list[Reject]]:
+def _without_wrong_bytes(block: bytes, line: int, reading: Encoder) -> tuple[bytes, list[Reject]]:
     """The block with lines that are not UTF-8 made empty, and these as rejects."""
     lines = block.split(b"\n")
     rejects = []
@@ -81,7 +81,7 @@ class _Columns(NamedTuple):
 def _chunk(
     lines: pa.StringArray,
     first: int,
-    reading: Reading,
+    reading: Encoder,
     timed: bool,
     rejects: list[Reject],
     rare: bool,
@@ -156,7 +156,7 @@ def _part(lists: pa.ListArray, places: IntArray, k: int) -> pa.Array:
 
 
 def _parsed(
-    lines: pa.StringArray, odd: IntArray, first: int, reading: Reading, timed: bool
+    lines: pa.StringArray, odd: IntArray, first: int, reading: Encoder, timed: bool
 ) -> tuple[_Columns, list[Reject]]:
     rows: list[tuple[str | None, ...]] = []
     places, rejects = [], []

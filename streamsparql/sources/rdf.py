@@ -21,9 +21,9 @@ from streamsparql.algebra.terms import XSD
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import Prompt, broken, comes
 from streamsparql.sources.quads import lines_of, split
-from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import stamp_of
 
 GENERATED = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -42,7 +42,7 @@ _MOST_ERRORS = 1000
 
 
 def _runs(
-    file: IO[bytes], syntax: str, reading: Reading, size: int
+    file: IO[bytes], syntax: str, reading: Encoder, size: int
 ) -> Iterator[tuple[int, list[Any] | Reject]]:
     """Runs of statements, each with the number of its first; a reject where there is none."""
     try:
@@ -103,7 +103,7 @@ _GRAPHS_ONLY = frozenset({"ttl", "n3", "rdf", "owl", "xml"})
 """The formats in which no statement is in a named graph."""
 
 
-def graph_chunks(file: IO[bytes], syntax: str, reading: Reading, size: int) -> Iterator[Chunk]:
+def graph_chunks(file: IO[bytes], syntax: str, reading: Encoder, size: int) -> Iterator[Chunk]:
     """The triples of a static graph, as of instant 0; quads of named graphs are rejected."""
     held = _Held(reading)
     for first, found in _runs(file, syntax, reading, size):
@@ -124,7 +124,7 @@ def graph_chunks(file: IO[bytes], syntax: str, reading: Reading, size: int) -> I
     yield held.chunk()
 
 
-def trig_chunks(file: IO[bytes], reading: Reading, size: int) -> Iterator[Chunk]:
+def trig_chunks(file: IO[bytes], reading: Encoder, size: int) -> Iterator[Chunk]:
     """The triples of timestamped graphs, each graph once its stamp is known."""
     graphs, live = _Graphs(reading), comes(file)
     for first, found in _runs(file, "trig", reading, size):
@@ -141,7 +141,7 @@ def trig_chunks(file: IO[bytes], reading: Reading, size: int) -> Iterator[Chunk]
 class _Graphs:
     """Graphs on their way to become items: those whose stamp is known, and those that wait."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Encoder) -> None:
         self.reading = reading
         self.rejects: list[Reject] = []
         self._stamps: dict[str, int] = {}
@@ -219,7 +219,7 @@ def _in_graph(quad: Any) -> bool:
 class _Held:
     """Items that wait to become a chunk."""
 
-    def __init__(self, reading: Reading, named: bool = False) -> None:
+    def __init__(self, reading: Encoder, named: bool = False) -> None:
         self.reading = reading
         self._named = named
         self._items: list[Any] = []

@@ -22,8 +22,8 @@ import pyarrow.csv as arrow_csv
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import LONGEST, NOT_UTF8, blocks, broken, decoded
-from streamsparql.sources.reading import Reading
 
 _BYTES_OF_A_ROW = 100
 
@@ -36,7 +36,7 @@ class Separated:
     """One file of separated values; `choose` tells of the names of the columns which are read."""
 
     def __init__(
-        self, reading: Reading, choose: Callable[[list[str]], list[str]], header: bool = True
+        self, reading: Encoder, choose: Callable[[list[str]], list[str]], header: bool = True
     ) -> None:
         self._reading = reading
         self._choose = choose

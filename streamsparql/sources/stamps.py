@@ -24,12 +24,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.algebra.errors import ExpressionError
+from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.terms import IRI, XSD, Literal
-from streamsparql.algebra.values import milliseconds_of, value_of
+from streamsparql.algebra.xsd.values import milliseconds_of, value_of
 from streamsparql.physical.batch import BoolArray, IntArray
-from streamsparql.sources.texts import text_of
+from streamsparql.sources.term_texts import text_of
 
 LATEST = 2**62
 """Stamps stay below this, so that a window's length can be added to one."""

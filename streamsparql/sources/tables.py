@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import decoded
-from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import Stamps, of_column
-from streamsparql.sources.texts import is_term, text_of
+from streamsparql.sources.term_texts import is_term, text_of
 
 _ROLES = {
     "s": ("subject", "s"),
@@ -37,7 +37,7 @@ _GIVE = (
 )
 
 
-def roles(names: Sequence[str], reading: Reading, timed: bool) -> dict[str, str]:
+def roles(names: Sequence[str], reading: Encoder, timed: bool) -> dict[str, str]:
     """Which column plays which part; an error where one is missing."""
     found: dict[str, str] = {}
     for name in names:
@@ -88,7 +88,7 @@ def with_texts(source: Any) -> Any:
 
 
 def chunks_of_batches(
-    batches: Iterable[pa.RecordBatch], reading: Reading, size: int, timed: bool
+    batches: Iterable[pa.RecordBatch], reading: Encoder, size: int, timed: bool
 ) -> Iterator[Chunk]:
     """The rows of record batches in chunks of at most that size."""
     first = 1
@@ -102,7 +102,7 @@ def chunks_of_batches(
 
 def chunk_of_batch(
     batch: pa.RecordBatch,
-    reading: Reading,
+    reading: Encoder,
     positions: IntArray,
     timed: bool,
     rejects: Sequence[Reject] = (),
@@ -178,7 +178,7 @@ def undecoded(columns: Sequence[pa.Array]) -> dict[int, str]:
     return wrong
 
 
-def _texts(batch: pa.RecordBatch, name: str, reading: Reading) -> pa.Array:
+def _texts(batch: pa.RecordBatch, name: str, reading: Encoder) -> pa.Array:
     """A column of terms, as texts; where it is dictionary-encoded it stays so."""
     column = batch.column(name)
     values = column.dictionary if pa.types.is_dictionary(column.type) else column
@@ -207,14 +207,14 @@ def as_texts(column: pa.Array) -> pa.Array | None:
         return pa.array([decoded(value or b"\xff") for value in column.to_pylist()], pa.string())
 
 
-def _stamps(batch: pa.RecordBatch, name: str, reading: Reading) -> Stamps:
+def _stamps(batch: pa.RecordBatch, name: str, reading: Encoder) -> Stamps:
     column = batch.column(name)
     binary = pa.types.is_binary(column.type)
     return of_column(_texts(batch, name, reading) if binary else column)
 
 
 def parquet_rows(
-    file: Any, reading: Reading, choose: Callable[[Sequence[str]], list[str]], size: int
+    file: Any, reading: Encoder, choose: Callable[[Sequence[str]], list[str]], size: int
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of a Parquet file, of the columns that are chosen."""
     import pyarrow.parquet as parquet
@@ -227,7 +227,7 @@ def parquet_rows(
         raise SourceError(f"{reading.name} is no Parquet file that can be read: {error}") from error
 
 
-def parquet_batches(file: Any, reading: Reading, size: int, timed: bool) -> Iterator[Any]:
+def parquet_batches(file: Any, reading: Encoder, size: int, timed: bool) -> Iterator[Any]:
     """The record batches of a Parquet file, of the columns that are needed and no others."""
     import pyarrow.parquet as parquet
 
@@ -239,7 +239,7 @@ def parquet_batches(file: Any, reading: Reading, size: int, timed: bool) -> Iter
 
 
 def row_groups(
-    file: Any, groups: Sequence[int], reading: Reading, size: int, timed: bool
+    file: Any, groups: Sequence[int], reading: Encoder, size: int, timed: bool
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of some row groups.
 

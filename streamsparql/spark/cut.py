@@ -2,10 +2,10 @@
 
 A slab is a part of time, `[begin, end)`; its task computes the whole plan over the elements that
 hold in it. An element that holds in several slabs is computed in each, so slabs are long against
-what windows reach: `Spread.replication` tells how much is done twice. Where windows reach so far
-that cutting time does not pay, the streams are divided by the value of a variable that all joins
-share, if there is one (`algebra/partition.py`), and else there are fewer slabs. What was decided
-and why is in `Cut.reasons`, for `explain` to show.
+what windows reach: `TimeHistogram.replication` says how much is read twice. Where windows reach so
+far that cutting time does not pay, the streams are divided by the value of a variable that all
+joins share, if there is one (`algebra/partition.py`), and else there are fewer slabs. What was
+decided and why is in `Cut.reasons`, for `explain` to show.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Cut:
         return np.array([] if self.key else [p.begin for p in self.parts[1:]], np.int64)
 
 
-class Spread:
+class TimeHistogram:
     """How the items of streams spread over time: how many come before an instant.
 
-    >>> spread = Spread.of_samples([np.array([0, 10, 20, 30])], [8])
+    >>> spread = TimeHistogram.of_samples([np.array([0, 10, 20, 30])], [8])
     >>> spread.rows, spread.first, spread.last, spread.before(15), spread.instants([4]).tolist()
     (8.0, 0, 30, 4.0, [20])
     """
@@ -69,10 +69,10 @@ class Spread:
         self.last = int(at[-1]) - 1 if len(at) else 0
 
     @classmethod
-    def of_ranges(cls, ranges: Iterable[tuple[int, int, int]]) -> Spread:
+    def of_ranges(cls, ranges: Iterable[tuple[int, int, int]]) -> TimeHistogram:
         """Of so many items each between a least and a greatest stamp, evenly spread.
 
-        >>> Spread.of_ranges([(0, 9, 100), (10, 19, 300)]).before(15)
+        >>> TimeHistogram.of_ranges([(0, 9, 100), (10, 19, 300)]).before(15)
         250.0
         """
         some = sorted(r for r in ranges if r[2])
@@ -84,7 +84,7 @@ class Spread:
         return cls._of(at, total)
 
     @classmethod
-    def of_samples(cls, samples: Sequence[IntArray], rows: Sequence[int]) -> Spread:
+    def of_samples(cls, samples: Sequence[IntArray], rows: Sequence[int]) -> TimeHistogram:
         """Of samples of stamps, and how many items each stands for."""
         kept = [(s, n / len(s)) for s, n in zip(samples, rows, strict=True) if len(s)]
         if not kept:
@@ -102,12 +102,12 @@ class Spread:
         return cls._of(at, counts)
 
     @classmethod
-    def _of(cls, at: IntArray, before: npt.NDArray[np.float64]) -> Spread:
+    def _of(cls, at: IntArray, before: npt.NDArray[np.float64]) -> TimeHistogram:
         last = np.append(at[1:] != at[:-1], True) if len(at) else np.empty(0, np.bool_)
         return cls(at[last], np.maximum.accumulate(before)[last] if len(at) else before)
 
     @classmethod
-    def together(cls, spreads: Sequence[Spread]) -> Spread:
+    def together(cls, spreads: Sequence[TimeHistogram]) -> TimeHistogram:
         """Of several streams."""
         some = [s for s in spreads if len(s._at)]
         if len(some) < 2:
@@ -140,7 +140,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class CutOptions:
     """What a plan and a caller ask of a cut."""
 
     reach: int
@@ -153,74 +153,76 @@ class Wishes:
     cores: int = 1
 
 
-def cut(spread: Spread, wishes: Wishes) -> Cut:
+def cut(spread: TimeHistogram, options: CutOptions) -> Cut:
     """The parts of a run over streams that are spread so.
 
-    >>> day = Spread.of_ranges([(0, 86_399_999, 12_000_000)])
-    >>> made = cut(day, Wishes(reach=60_000, grid=(6_000, 0), cores=2))
+    >>> day = TimeHistogram.of_ranges([(0, 86_399_999, 12_000_000)])
+    >>> made = cut(day, CutOptions(reach=60_000, grid=(6_000, 0), cores=2))
     >>> [(part.begin, part.end % 6_000) for part in made.parts[:2]]
     [(0, 0), (21600000, 0)]
     """
-    if wishes.slabs is not None and wishes.slabs < 1:
-        raise EngineError(f"time is cut into a number of slabs, not into {wishes.slabs}")
-    if wishes.slabs is not None:
-        borders = _borders(spread, wishes, wishes.slabs)
-        return _in_time(borders, wishes, [f"{len(borders) + 1} slabs, as asked for"])
-    rows = spread.between(wishes.begin, wishes.end)
-    count = max(min(wishes.cores, int(rows // FEWEST)), 1)
+    if options.slabs is not None and options.slabs < 1:
+        raise EngineError(f"time is cut into a number of slabs, not into {options.slabs}")
+    if options.slabs is not None:
+        borders = _borders(spread, options, options.slabs)
+        return _in_time(borders, options, [f"{len(borders) + 1} slabs, as asked for"])
+    rows = spread.between(options.begin, options.end)
+    count = max(min(options.cores, int(rows // FEWEST)), 1)
     if rows > count * ROWS:
-        count = -(-round(rows / ROWS) // wishes.cores) * wishes.cores  # so that all end together
+        count = -(-round(rows / ROWS) // options.cores) * options.cores  # so that all end together
     why = [f"about {int(rows):,} items"]
-    while count > wishes.cores and _replication(spread, wishes, count) > FINE:
-        count = max(wishes.cores, count // 2)
-    share = _replication(spread, wishes, count)
-    if share > BOUND and wishes.keys:
-        return _by_key(wishes, max(count, round(rows / ROWS)), share, why)
+    while count > options.cores and _replication(spread, options, count) > FINE:
+        count = max(options.cores, count // 2)
+    share = _replication(spread, options, count)
+    if share > BOUND and options.keys:
+        return _by_key(options, max(count, round(rows / ROWS)), share, why)
     if share > BOUND:
         why.append(
-            f"items hold {_long(wishes.reach)}: in {count} slabs each is read {share:.1f} times"
+            f"items hold {_long(options.reach)}: in {count} slabs each is read {share:.1f} times"
         )
     while count > 1 and share > BOUND:
         count -= 1
-        share = _replication(spread, wishes, count)
-    borders = _borders(spread, wishes, count)
+        share = _replication(spread, options, count)
+    borders = _borders(spread, options, count)
     if not borders:
-        return _in_time([], wishes, [*why, "one task does it all"])
-    again = spread.replication(borders, wishes.reach) - 1
+        return _in_time([], options, [*why, "one task does it all"])
+    again = spread.replication(borders, options.reach) - 1
     slabs = f"{len(borders) + 1} slabs of about {int(rows / count):,} items"
-    why.append(f"{slabs}; items hold {_long(wishes.reach)}, so {again:.1%} are read twice")
-    return _in_time(borders, wishes, why)
+    why.append(f"{slabs}; items hold {_long(options.reach)}, so {again:.1%} are read twice")
+    return _in_time(borders, options, why)
 
 
 def _long(reach: int) -> str:
     return "for ever" if reach >= INFINITY else f"for {reach:,} ms"
 
 
-def _replication(spread: Spread, wishes: Wishes, count: int) -> float:
-    return spread.replication(_borders(spread, wishes, count), wishes.reach)
+def _replication(spread: TimeHistogram, options: CutOptions, count: int) -> float:
+    return spread.replication(_borders(spread, options, count), options.reach)
 
 
-def _borders(spread: Spread, wishes: Wishes, count: int) -> list[int]:
+def _borders(spread: TimeHistogram, options: CutOptions, count: int) -> list[int]:
     """Where time is cut into so many slabs of about as many items, on the grid of the windows."""
-    first, last = max(wishes.begin, spread.first), min(wishes.end - 1, spread.last)
+    first, last = max(options.begin, spread.first), min(options.end - 1, spread.last)
     low, rows = spread.before(first), spread.between(first, last + 1)
     if count < 2 or rows <= 0:
         return []
     exact = spread.instants([low + rows * k / count for k in range(1, count)]).tolist()
-    found = sorted(set(map(_aligned(wishes, last - first, count), exact)))
+    found = sorted(set(map(_aligned(options, last - first, count), exact)))
     inside = [t for t in found if first < t <= last]
     return _further(spread, inside, (first, last + 1), rows / count)
 
 
-def _aligned(wishes: Wishes, span: int, count: int) -> Callable[[int], int]:
+def _aligned(options: CutOptions, span: int, count: int) -> Callable[[int], int]:
     """What moves an instant to the grid, where slabs are long against that."""
-    if wishes.grid is None or wishes.grid[0] * 2 > span / count:
+    if options.grid is None or options.grid[0] * 2 > span / count:
         return int
-    period, origin = wishes.grid
+    period, origin = options.grid
     return lambda t: (t - origin + period // 2) // period * period + origin
 
 
-def _further(spread: Spread, borders: list[int], ends: tuple[int, int], most: float) -> list[int]:
+def _further(
+    spread: TimeHistogram, borders: list[int], ends: tuple[int, int], most: float
+) -> list[int]:
     """With further cuts where a slab has half as many items again, on the grid or off it."""
     found: list[int] = []
     for begin, end in pairwise([ends[0], *borders, ends[1]]):
@@ -234,18 +236,18 @@ def _further(spread: Spread, borders: list[int], ends: tuple[int, int], most: fl
     return found[:-1]
 
 
-def _in_time(borders: Sequence[int], wishes: Wishes, why: Sequence[str]) -> Cut:
-    edges = [wishes.begin, *borders, wishes.end]
+def _in_time(borders: Sequence[int], options: CutOptions, why: Sequence[str]) -> Cut:
+    edges = [options.begin, *borders, options.end]
     pairs = pairwise(edges)
     return Cut(tuple(Part(k, b, e) for k, (b, e) in enumerate(pairs)), tuple(why))
 
 
-def _by_key(wishes: Wishes, count: int, share: float, why: Sequence[str]) -> Cut:
-    key = wishes.keys[0]
+def _by_key(options: CutOptions, count: int, share: float, why: Sequence[str]) -> Cut:
+    key = options.keys[0]
     reasons = (
         *why,
-        f"items hold {_long(wishes.reach)}: in slabs of time each is read {share:.1f} times",
+        f"items hold {_long(options.reach)}: in slabs of time each is read {share:.1f} times",
         f"all that meets has the same ?{key}: the streams are divided by its value",
     )
-    parts = (Part(k, wishes.begin, wishes.end, k, count) for k in range(count))
+    parts = (Part(k, options.begin, options.end, k, count) for k in range(count))
     return Cut(tuple(parts), reasons, key)

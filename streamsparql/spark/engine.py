@@ -26,13 +26,12 @@ import pyarrow as pa
 
 from streamsparql.algebra.partition import counted, grid, keys, reach, reaches, windows
 from streamsparql.algebra.window import ElementWindow
-from streamsparql.engine import Execution, Given, Reporting
 from streamsparql.errors import EngineError
-from streamsparql.explain.ticks import instant
 from streamsparql.physical.operator import INFINITY
+from streamsparql.run.execution import Execution, Reporting, RunInput
 from streamsparql.sources.chunk import Reject
 from streamsparql.spark import slab
-from streamsparql.spark.cut import Cut, Spread, Wishes, cut
+from streamsparql.spark.cut import Cut, CutOptions, TimeHistogram, cut
 from streamsparql.spark.exchange import (
     EXCHANGED,
     Need,
@@ -43,7 +42,7 @@ from streamsparql.spark.exchange import (
 from streamsparql.spark.frames import TERMS, normal_items, pack_frame, patterns_over
 from streamsparql.spark.ranks import COUNTED, Ranks, edges_of, windows_over
 from streamsparql.spark.slab import MERGING, Task
-from streamsparql.spark.streams import (
+from streamsparql.spark.stream_inputs import (
     Frame,
     Local,
     Ordered,
@@ -64,6 +63,7 @@ from streamsparql.spark.tasks import (
     run_parts,
     shares_of,
 )
+from streamsparql.text.instants import instant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +81,7 @@ class SparkRun:
         self,
         spark: SparkSession,
         query: Query,
-        given: Given,
+        given: RunInput,
         *,
         report: Reporting | None = None,
         slabs: int | None = None,
@@ -93,7 +93,7 @@ class SparkRun:
         self.plan = query.optimized
         self.statics = gathered_statics(spark, query, given)
         self.streams = [look(spark, n, s, given, self.plan) for n, s in given.streams.items()]
-        self.spread = Spread.together([stream.spread for stream in self.streams])
+        self.spread = TimeHistogram.together([stream.spread for stream in self.streams])
         self.task = self._task(given, ordered)
         end = INFINITY if given.end is None else given.end
         self.cut = self._cut(self.task.begin, end, slabs)
@@ -101,7 +101,7 @@ class SparkRun:
         self._since, ranks = self._needs()
         self.task = replace(self.task, ranks=ranks)
 
-    def _task(self, given: Given, ordered: bool) -> Task:
+    def _task(self, given: RunInput, ordered: bool) -> Task:
         least = min((stream.least for stream in self.streams), default=INFINITY)
         begin = (0 if least == INFINITY else least) if given.start is None else given.start
         beside = replace(
@@ -131,7 +131,7 @@ class SparkRun:
         task = self.task
         its_reaches = reaches(self.plan)
         longest = max(its_reaches.values(), default=0)
-        wishes = Wishes(
+        options = CutOptions(
             min(longest + task.margin + task.slack, INFINITY),
             grid(self.plan),
             self._keys(end),
@@ -140,7 +140,7 @@ class SparkRun:
             slabs,
             cores(self._spark),
         )
-        return cut(self.spread, wishes)
+        return cut(self.spread, options)
 
     def _keys(self, end: int) -> tuple[str, ...]:
         """The variables by whose value the streams can be divided."""
@@ -349,13 +349,13 @@ class SparkRun:
         """How many columns only order the rows."""
         if not self.task.ordered:
             return 0
-        known = Given(graphs=dict.fromkeys(self.query.graphs, ()))
+        known = RunInput(graphs=dict.fromkeys(self.query.graphs, ()))
         return len(Execution(self.query, known).sink.names) - len(self.task.columns)
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a run says of itself (`streamsparql.explain.spark`)."""
+    """What a run says of itself (`streamsparql.look.explain.boxes.spark_run`)."""
 
     run: SparkRun
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import Sorter
 from streamsparql.spark.blocks import divided, hashes, packed, unpacked

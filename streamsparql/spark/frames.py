@@ -21,15 +21,15 @@ from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI
 from streamsparql.errors import SourceError
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.terms import TermDictionary
 from streamsparql.sources import read_stream
-from streamsparql.sources.reading import Reading
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.stamps import of_column
 from streamsparql.sources.tables import UNREAD, VOUCHED, constant, roles
-from streamsparql.spark.cut import Spread
+from streamsparql.spark.cut import TimeHistogram
 from streamsparql.spark.exchange import ITEMS, PACK, Need, blocks_of, gathered
-from streamsparql.spark.streams import Frame
+from streamsparql.spark.stream_inputs import Frame
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -68,7 +68,7 @@ def look_at_frame(name: str, frame: DataFrame, plan: Plan, strict: bool = False)
     """
     from pyspark.sql import functions
 
-    part = roles(frame.columns, Reading(f"<{name}>", TermDictionary()), True)
+    part = roles(frame.columns, Encoder(f"<{name}>", TermDictionary()), True)
     stamped = part.get("t", part.get("end", ""))
     columns = [_text(frame, part[role], as_, name) for role, as_ in zip("spo", TERMS, strict=True)]
     sequence = next((c for c in frame.columns if c.lower() == SEQUENCE), None)
@@ -92,7 +92,7 @@ def look_at_frame(name: str, frame: DataFrame, plan: Plan, strict: bool = False)
     looked_at = {"s", "p", "o"} if strict else places(plan, name)
     unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in looked_at]
     items = items.drop(*(as_ for as_ in unread if _is_vouched(frame, part[as_[0]])))
-    spread = Spread.of_samples([np.array(sample, np.int64)], [rows])
+    spread = TimeHistogram.of_samples([np.array(sample, np.int64)], [rows])
     return Frame(name, spread, least, most, items, whole, sequence is not None, constants)
 
 

@@ -31,11 +31,11 @@ from streamsparql.algebra.rules.conditions import read
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Term
-from streamsparql.algebra.values import date_time_literal
+from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.physical.batch import Batch
-from streamsparql.physical.expressions import compiled
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.expressions.compiler import compiled
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.terms import TermDictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.engine import Given
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.operator import INFINITY
+from streamsparql.run.execution import RunInput
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.folders import each_once
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.tables import VOUCHED
 from streamsparql.spark.blocks import plain
-from streamsparql.spark.cut import Wishes, cut
+from streamsparql.spark.cut import CutOptions, cut
 from streamsparql.spark.engine import cores
 from streamsparql.spark.exchange import EXCHANGED, Arriving, Need, blocks_of
 from streamsparql.spark.failures import told
-from streamsparql.spark.files import paths_of
+from streamsparql.spark.file_slices import paths_of
 from streamsparql.spark.frames import TERMS
-from streamsparql.spark.streams import Ordered, Splits, look_at_files
+from streamsparql.spark.stream_inputs import Ordered, Splits, look_at_files
 from streamsparql.spark.tasks import REJECTED, Share, as_rows, items_of_shares, shares_of
 
 if TYPE_CHECKING:
@@ -75,14 +75,18 @@ def prepare(
         raise SourceError(f"{folder}: there is something in it already")
     mapping = sources if isinstance(sources, Mapped) else None
     files = each_once(paths_of(sources if mapping is None else mapping.source))
-    most, leap = (INFINITY // 2, None) if max_delay is None else (max_delay, Given().leap)
-    given = Given(max_delay=most, leap=leap, strict=strict)
+    most, max_jump = (
+        (INFINITY // 2, None) if max_delay is None else (max_delay, RunInput().max_jump)
+    )
+    given = RunInput(max_delay=most, max_jump=max_jump, strict=strict)
     with told():
         return _prepared(spark, look_at_files(spark, _NAME, files, given, mapping), folder, given)
 
 
-def _prepared(spark: SparkSession, stream: Ordered | Splits, folder: str, given: Given) -> Prepared:
-    made = cut(stream.spread, Wishes(1, begin=0, cores=cores(spark)))
+def _prepared(
+    spark: SparkSession, stream: Ordered | Splits, folder: str, given: RunInput
+) -> Prepared:
+    made = cut(stream.spread, CutOptions(1, begin=0, cores=cores(spark)))
     shares = shares_of(stream)
     need = Need.of(made.parts, [part.begin for part in made.parts])
     packing = partial(_packed, shares, need, given)
@@ -103,13 +107,13 @@ def _prepared(spark: SparkSession, stream: Ordered | Splits, folder: str, given:
 
 
 def _packed(
-    shares: Sequence[Share], need: Need, given: Given, batches: Iterable[pa.RecordBatch]
+    shares: Sequence[Share], need: Need, given: RunInput, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     yield from blocks_of(need, 0, items_of_shares(_NAME, shares, given, batches))
 
 
 def _rejected(
-    shares: Sequence[Share], given: Given, batches: Iterable[pa.RecordBatch]
+    shares: Sequence[Share], given: RunInput, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     found: list[Reject] = []
     for _ in items_of_shares(_NAME, shares, replace(given, strict=False), batches, rejects=found):

@@ -20,16 +20,16 @@ from streamsparql.algebra.partition import counted, reads
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.lower import Catalog, lower
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.pipeline import Pipeline
-from streamsparql.physical.terms import TermDictionary
-from streamsparql.spark.cut import Spread
+from streamsparql.spark.cut import TimeHistogram
 
 PIECES = 1_024
 COUNTED = "window int, piece int, elements long"
 
 
-def edges_of(spread: Spread) -> IntArray:
+def edges_of(spread: TimeHistogram) -> IntArray:
     """Where time is divided for counting; the first piece is what comes before the first edge."""
     rows = [spread.rows * k / PIECES for k in range(PIECES)]
     return np.unique(spread.instants(rows)) if spread.rows else np.empty(0, np.int64)

@@ -25,17 +25,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.window import ElementWindow
-from streamsparql.engine import Execution, Given, Reporting
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
-from streamsparql.explain.ticks import instant
-from streamsparql.physical.access import Always
 from streamsparql.physical.batch import Batch
-from streamsparql.physical.distinct import Coalesce
-from streamsparql.physical.lower import Share
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.lowering.lower import Share
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.terms import TermDictionary
+from streamsparql.physical.operators.access import Always
+from streamsparql.physical.operators.distinct import Coalesce
 from streamsparql.query import Query
-from streamsparql.results import time_columns
+from streamsparql.run.execution import Execution, Reporting, RunInput
+from streamsparql.run.result import time_columns
 from streamsparql.spark.blocks import (
     compact,
     divided,
@@ -46,6 +45,7 @@ from streamsparql.spark.blocks import (
     unpacked,
 )
 from streamsparql.spark.cut import Part
+from streamsparql.text.instants import instant
 
 TOGETHER = 65_536
 """So many rows, about, leave a task at a time."""
@@ -62,7 +62,7 @@ class Task:
     name: str
     """No two runs have the same."""
     query: Query
-    given: Given
+    given: RunInput
     """What is given beside the streams' items and the horizon."""
     begin: int
     """Where the horizon begins."""
@@ -156,7 +156,7 @@ def _execution(
         given,
         report=task.report,
         ordered=task.ordered,
-        beside=ground(task),
+        shares_terms_with=ground(task),
         share=share,
     )
     if run.reports is not None:
@@ -187,7 +187,9 @@ def _ground(task: Task) -> Execution:
 def stands(task: Task) -> bool:
     """Whether there are rows although no item comes: those that static data alone gives."""
     silent: dict[str, Any] = dict.fromkeys(task.given.streams, ())
-    run = Execution(task.query, replace(task.given, streams=silent), beside=_ground(task))
+    run = Execution(
+        task.query, replace(task.given, streams=silent), shares_terms_with=_ground(task)
+    )
     return any(map(len, run.replay()))
 
 

@@ -23,19 +23,19 @@ import pyarrow.parquet as parquet
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
-from streamsparql.engine import Execution, Given, file_of
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import Batch
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.terms import TermDictionary
+from streamsparql.run.execution import Execution, RunInput, file_of
 from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.folders import without_repeats
 from streamsparql.sources.paths import is_packed
 from streamsparql.spark.failures import told
-from streamsparql.spark.files import Split, is_parquet, opened, paths_of, size_of, splits_of
+from streamsparql.spark.file_slices import Split, is_parquet, opened, paths_of, size_of, splits_of
 from streamsparql.spark.joins import Choice, Joins, Name, chosen, matching, uses
-from streamsparql.spark.streams import is_frame
+from streamsparql.spark.stream_inputs import is_frame
 from streamsparql.spark.triples import Source, coded, columns_of, counted, unscoped
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Statics:
         return [*self.read, *(reject for source in self.large for reject in source.rejects(spark))]
 
 
-def gathered_statics(spark: SparkSession, query: Query, given: Given) -> Statics:
+def gathered_statics(spark: SparkSession, query: Query, given: RunInput) -> Statics:
     """The static graphs of a run, and what the query finds in those that are large."""
     named: dict[str, Any] = {**given.graphs}
     named.update((name, None) for name in query.graphs if name not in named)
@@ -115,7 +115,7 @@ def _nothing() -> pa.Table:
 # -- Looking at a graph -------------------------------------------------------------------------
 
 
-def _read(sources: Iterable[Any], name: str, given: Given, rejects: list[Reject]) -> pa.Table:
+def _read(sources: Iterable[Any], name: str, given: RunInput, rejects: list[Reject]) -> pa.Table:
     terms = TermDictionary()
     found: list[Batch] = []
     for source in sources:
@@ -126,7 +126,7 @@ def _read(sources: Iterable[Any], name: str, given: Given, rejects: list[Reject]
     return pa.table([terms.dictionary(ids) for ids in columns], names=_TRIPLE)
 
 
-def looked_at(known: Source, source: Any, given: Given, rejects: list[Reject]) -> Source:
+def looked_at(known: Source, source: Any, given: RunInput, rejects: list[Reject]) -> Source:
     """A graph that was read, as a table, where it is small or in memory; else where to read it."""
     if is_frame(source):
         some = columns_of(source, known.name).limit(BROADCAST + 1).toArrow()
@@ -187,7 +187,7 @@ def _rows(path: str) -> int:
 
 
 def _worked_out(
-    spark: SparkSession, given: Given, sources: Mapping[Name, Source], choice: Choice
+    spark: SparkSession, given: RunInput, sources: Mapping[Name, Source], choice: Choice
 ) -> tuple[dict[Name, pa.Table], tuple[pa.Table, ...]]:
     """What is sent of large graphs, and what the chosen plans give."""
     partners = [one for some in choice.partners.values() for one in some]
@@ -262,7 +262,7 @@ def with_results(ground: Execution, statics: tuple[pa.Table, ...]) -> Execution:
         results[plan] = _rows_of(plan, table, ground.terms)
     ground.catalog = replace(ground.catalog, results=results)
     ordered = ground.ranking is not None
-    return Execution(ground.query, ground.given, ordered=ordered, beside=ground)
+    return Execution(ground.query, ground.given, ordered=ordered, shares_terms_with=ground)
 
 
 def _rows_of(plan: Plan, table: pa.Table, terms: TermDictionary) -> Batch:

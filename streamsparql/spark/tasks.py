@@ -13,20 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamsparql.engine import LARGE, Given
-from streamsparql.physical.terms import TermDictionary
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.run.execution import LARGE, RunInput
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Wanted
-from streamsparql.sources.reading import Reading
+from streamsparql.sources.encoder import Encoder
 from streamsparql.spark import slab
+from streamsparql.spark.analyze import watched_merge, watched_part
 from streamsparql.spark.blocks import plain
 from streamsparql.spark.cut import Part
 from streamsparql.spark.exchange import Need, blocks_of, exchanged, sources_of
-from streamsparql.spark.files import SPLIT_ROWS, Group, Split, in_order
-from streamsparql.spark.measured import watched_merge, watched_part
+from streamsparql.spark.file_slices import SPLIT_ROWS, Group, Split, in_order
 from streamsparql.spark.ranks import Counting
 from streamsparql.spark.slab import Task
-from streamsparql.spark.streams import Ordered, Splits, following, items_of_split
+from streamsparql.spark.stream_inputs import Ordered, Splits, following, items_of_split
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -66,7 +66,7 @@ def _ranges(
     found = {}
     for name, (groups, since) in direct.items():
         run = slab.ground(task)
-        reading = Reading(f"<{name}>", run.terms, wanted=run.wanted(name), strict=task.given.strict)
+        reading = Encoder(f"<{name}>", run.terms, wanted=run.wanted(name), strict=task.given.strict)
         batches = in_order(
             groups, since[part.number], part.end, reading, LARGE, task.given.max_delay
         )
@@ -139,7 +139,7 @@ def _together(groups: Sequence[Group]) -> Split:
 def items_of_shares(
     name: str,
     shares: Sequence[Share],
-    given: Given,
+    given: RunInput,
     batches: Batches,
     wanted: Wanted | None = None,
     terms: TermDictionary | None = None,

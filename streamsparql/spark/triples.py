@@ -22,12 +22,12 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import BoolArray, IntArray
-from streamsparql.physical.terms import TermDictionary
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.sources.chunk import Chunk, Reject, Rejected, Wanted
+from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.paths import extension_of
-from streamsparql.sources.reading import Reading
 from streamsparql.sources.tables import chunks_of_batches, roles
-from streamsparql.spark.files import Split, located, split_chunks
+from streamsparql.spark.file_slices import Split, located, split_chunks
 from streamsparql.spark.joins import PLACES, Patterns
 from streamsparql.spark.tasks import REJECTED, as_rows
 
@@ -129,7 +129,7 @@ def columns_of(frame: DataFrame, name: str) -> DataFrame:
     """The three columns of a DataFrame, as `s`, `p` and `o`."""
     from pyspark.sql import functions
 
-    part = roles(frame.columns, Reading(name, TermDictionary()), False)
+    part = roles(frame.columns, Encoder(name, TermDictionary()), False)
     kinds = dict(frame.dtypes)
     for column in part.values():
         if kinds[column] != "string":
@@ -183,7 +183,7 @@ def triples_of_rows(
     yield from _relevant(chunks_of_batches(batches, reading, CHUNK, False), patterns, terms)
 
 
-def _reading(source: Source, terms: TermDictionary, patterns: Patterns) -> Reading:
+def _reading(source: Source, terms: TermDictionary, patterns: Patterns) -> Encoder:
     """What reads triples. What is no triple is an error if reading strictly, wanted or not."""
     wanted = None
     if patterns is not None and not source.strict:
@@ -191,7 +191,7 @@ def _reading(source: Source, terms: TermDictionary, patterns: Patterns) -> Readi
         constants = [p for p in predicates if not isinstance(p, Variable)]
         if len(constants) == len(predicates):
             wanted = Wanted(frozenset(terms.id_of(p, keep=True) for p in constants))
-    return Reading(source.name, terms, source.scope, wanted, source.strict)
+    return Encoder(source.name, terms, source.scope, wanted, source.strict)
 
 
 def _relevant(
@@ -301,14 +301,14 @@ def rejects_of_files(source: Source, batches: Iterable[pa.RecordBatch]) -> Itera
     for batch in batches:
         for number in batch.column(0).to_pylist():
             split, terms = source.splits[number], TermDictionary()
-            chunks = split_chunks(split, Reading(source.name, terms), CHUNK, False)
+            chunks = split_chunks(split, Encoder(source.name, terms), CHUNK, False)
             yield from _rejected(_named(chunks, split), terms)
 
 
 def rejects_of_rows(source: Source, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows that are no triples, as rows of `REJECTED`."""
     terms = TermDictionary()
-    chunks = chunks_of_batches(batches, Reading(source.name, terms), CHUNK, False)
+    chunks = chunks_of_batches(batches, Encoder(source.name, terms), CHUNK, False)
     yield from _rejected(chunks, terms)
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamsparql.errors import SourceError
-from streamsparql.explain.measure import wrap
-from streamsparql.terms import term
-from streamsparql.translator.text import Writer
+from streamsparql.rdflib_terms import term
+from streamsparql.text.widths import wrap
+from streamsparql.translator.sparql_text import Writer
 from streamsparql.windpark.weather import DAY, air
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""XSD values: what literals stand for, how they are compared, computed with and written."""

@@ -1,0 +1,179 @@
+"""Durations: months and seconds, neither of which can be made into the other.
+
+So they are only partly ordered: whether P1M is shorter than P30D depends on the month. Where the
+order depends on that, asking for it is an error.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import Any, ClassVar
+
+from streamsparql.algebra.expression_error import ExpressionError
+from streamsparql.algebra.xsd.gregorian import DAY, day_number, months_later
+from streamsparql.algebra.xsd.numeric import EXACT, Number, decimal_text, half_up, quotient
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """xsd:duration: months and exact seconds, neither convertible into the other."""
+
+    months: int
+    seconds: Decimal
+
+    zero: ClassVar[str] = "PT0S"
+
+
+class DayTimeDuration(Duration):
+    """xsd:dayTimeDuration: no months."""
+
+
+class YearMonthDuration(Duration):
+    """xsd:yearMonthDuration: no seconds."""
+
+    zero: ClassVar[str] = "P0M"
+
+
+DURATIONS: tuple[type[Duration], ...] = (Duration, DayTimeDuration, YearMonthDuration)
+
+
+# -- Reading and writing ------------------------------------------------------------------------
+
+_YEARS_MONTHS = r"(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?"
+_DAYS_TIME = (
+    r"(?:(?P<days>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+_SECONDS_IN = {"days": DAY, "hours": 3600, "minutes": 60, "seconds": 1}
+
+
+@cache
+def _pattern(fields: str) -> re.Pattern[str]:
+    return re.compile(rf"(?P<sign>-?)P(?=.){fields}", re.ASCII)
+
+
+def _reader(kind: type[Duration], fields: str) -> Callable[[str], Duration | None]:
+    def read(lexical: str) -> Duration | None:
+        match = _pattern(fields).fullmatch(lexical)
+        if match is None:
+            return None
+        part = match.groupdict()
+        months = 12 * int(part.get("years") or 0) + int(part.get("months") or 0)
+        seconds = Decimal(0)
+        for unit, size in _SECONDS_IN.items():
+            seconds = EXACT.fma(Decimal(part.get(unit) or 0), Decimal(size), seconds)
+        return kind(-months, seconds.copy_negate()) if part["sign"] else kind(months, seconds)
+
+    return read
+
+
+def duration_text(duration: Duration) -> str:
+    """A duration in canonical form, its parts as large as they can be: never PT60S."""
+    total = duration.seconds.copy_abs()
+    whole = math.floor(total)
+    fraction = decimal_text(EXACT.subtract(total, Decimal(whole)))[1:]
+    minutes, seconds = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    years, months = divmod(abs(duration.months), 12)
+    dates = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (months, "M"), (days, "D")) if n)
+    times = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M")) if n)
+    times += f"{seconds}{fraction}S" if seconds or fraction else ""
+    if not dates and not times:
+        return duration.zero
+    sign = "-" if duration.months < 0 or duration.seconds < 0 else ""
+    return f"{sign}P{dates}{'T' if times else ''}{times}"
+
+
+READERS: dict[str, Callable[[str], Duration | None]] = {
+    "duration": _reader(Duration, _YEARS_MONTHS + _DAYS_TIME),
+    "dayTimeDuration": _reader(DayTimeDuration, _DAYS_TIME),
+    "yearMonthDuration": _reader(YearMonthDuration, _YEARS_MONTHS),
+}
+"""What reads the lexical form of a datatype; None for what is no form of it."""
+
+WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
+    Duration: ("duration", duration_text),
+    DayTimeDuration: ("dayTimeDuration", duration_text),
+    YearMonthDuration: ("yearMonthDuration", duration_text),
+}
+"""The datatype of each type, and what writes its canonical form."""
+
+
+# -- Order and arithmetic -----------------------------------------------------------------------
+
+
+@cache
+def _references() -> list[Decimal]:
+    """XSD's four witnesses of how long a month can be (XSD 1.1, 3.3.6.1)."""
+    days = (1696, 9, 1), (1697, 2, 1), (1903, 3, 1), (1903, 7, 1)
+    return [Decimal(DAY * day_number(*day)) for day in days]
+
+
+def _reached(start: Decimal, duration: Duration) -> Decimal:
+    return EXACT.add(months_later(start, duration.months), duration.seconds)
+
+
+def shorter(x: Duration, y: Duration) -> bool:
+    """XSD's partial order: shorter from wherever one starts, else the order is not known."""
+    if x.months == y.months:
+        return x.seconds < y.seconds
+    ends = [(_reached(start, x), _reached(start, y)) for start in _references()]
+    orders = {(a > b) - (a < b) for a, b in ends}
+    if len(orders) > 1:
+        raise ExpressionError("the order depends on how long a month is")
+    return orders == {-1}
+
+
+def by_length(duration: Duration) -> Decimal:
+    """A key to sort durations by: where they lead from the first reference."""
+    # Less is less from each of the references, so it is so from the first: this extends `shorter`.
+    return _reached(_references()[0], duration)
+
+
+def opposite(duration: Duration) -> Duration:
+    """A duration of the other sign."""
+    return type(duration)(-duration.months, duration.seconds.copy_negate())
+
+
+def together(x: Duration, y: Duration) -> Duration:
+    """x + y, of their common type if they have one."""
+    kind = type(x) if type(x) is type(y) else Duration
+    months, seconds = x.months + y.months, EXACT.add(x.seconds, y.seconds)
+    if months and seconds and (months < 0) is not (seconds < 0):
+        raise ExpressionError("a duration has one sign for its months and its seconds")
+    return kind(months, seconds)
+
+
+def apart(x: Duration, y: Duration) -> Duration:
+    """x - y, of their common type if they have one."""
+    return together(x, opposite(y))
+
+
+def multiplied(duration: Duration, factor: Number) -> Duration:
+    """A duration so many times. Months stay whole: they are rounded."""
+    by = Decimal(factor)
+    return _scaled(
+        duration,
+        EXACT.multiply(Decimal(duration.months), by),
+        EXACT.multiply(duration.seconds, by),
+    )
+
+
+def divided(duration: Duration, divisor: Number) -> Duration:
+    """A duration divided by a number. Months stay whole: they are rounded."""
+    by = Decimal(divisor)
+    if by.is_nan():
+        raise ExpressionError("a duration cannot be divided by NaN")
+    return _scaled(duration, quotient(duration.months, by), quotient(duration.seconds, by))
+
+
+def _scaled(duration: Duration, months: Decimal, seconds: Decimal) -> Duration:
+    if not (months.is_finite() and seconds.is_finite()):
+        raise ExpressionError("a duration is finite")
+    return type(duration)(half_up(months), seconds)

@@ -1,0 +1,249 @@
+"""The operators of SPARQL on literals: `=`, `<`, arithmetic, and what counts as true.
+
+Each operator is a table from the types of its operands to a Python function: SPARQL 1.1's operator
+mapping (section 17.3), and where that has nothing to say the one of XPath (F&O), as 17.3.1 allows.
+A pair of types that is not in the table is a type error.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+from streamsparql.algebra.expression_error import ExpressionError
+from streamsparql.algebra.terms import IRI, XSD, Literal, Term
+from streamsparql.algebra.xsd.durations import (
+    DURATIONS,
+    apart,
+    divided,
+    multiplied,
+    shorter,
+    together,
+)
+from streamsparql.algebra.xsd.moments import (
+    MOMENTS,
+    Date,
+    DateTime,
+    Time,
+    earlier,
+    elapsed,
+    gap,
+    later,
+)
+from streamsparql.algebra.xsd.numeric import (
+    EXACT,
+    INTEGERS,
+    NUMBERS,
+    Number,
+    Single,
+    ieee_quotient,
+    quotient,
+)
+from streamsparql.algebra.xsd.values import literal_of, number_of, value_of
+
+# -- Tables by type -----------------------------------------------------------------------------
+
+Operation = Callable[[Any, Any], Any]
+Rows = dict[tuple[type, type], Operation]
+
+
+def _numeric(*by_type: Operation) -> Rows:
+    """The rows of an operator on numbers: both operands are promoted to the wider type."""
+
+    promotions = list(NUMBERS.values())
+
+    def promoted(wide: int) -> Operation:
+        apply, to = by_type[wide], promotions[wide]
+        return lambda x, y: apply(to(x), to(y))
+
+    pairs = product(enumerate(NUMBERS), repeat=2)
+    return {
+        (left, right): by_type[i] if i == j else promoted(max(i, j))
+        for (i, left), (j, right) in pairs
+    }
+
+
+def _to_single(apply: Operation) -> Operation:
+    # A double has more than twice the digits of a single, so rounding twice is rounding once.
+    return lambda x, y: Single.nearest(apply(x, y))
+
+
+def _pairs(lefts: Iterable[type], rights: Iterable[type], apply: Operation) -> Rows:
+    return dict.fromkeys(product(lefts, rights), apply)
+
+
+_EQUAL: Rows = {
+    **_numeric(*[operator.eq] * 4),
+    (str, str): operator.eq,
+    (bool, bool): operator.eq,
+    **{(kind, kind): lambda x, y: not gap(x, y) for kind in MOMENTS},
+    **_pairs(DURATIONS, DURATIONS, lambda x, y: (x.months, x.seconds) == (y.months, y.seconds)),
+}
+_LESS: Rows = {
+    **_numeric(*[operator.lt] * 4),
+    (str, str): operator.lt,
+    (bool, bool): operator.lt,
+    **{(kind, kind): lambda x, y: gap(x, y) > 0 for kind in MOMENTS},
+    **_pairs(DURATIONS, DURATIONS, shorter),
+}
+_ADD: Rows = {
+    **_numeric(operator.add, EXACT.add, _to_single(operator.add), operator.add),
+    **_pairs((DateTime, Date, Time), DURATIONS, later),
+    **_pairs(DURATIONS, (DateTime, Date, Time), lambda x, y: later(y, x)),
+    **_pairs(DURATIONS, DURATIONS, together),
+}
+_SUBTRACT: Rows = {
+    **_numeric(operator.sub, EXACT.subtract, _to_single(operator.sub), operator.sub),
+    **_pairs((DateTime, Date, Time), DURATIONS, earlier),
+    **{(kind, kind): elapsed for kind in (DateTime, Date, Time)},
+    **_pairs(DURATIONS, DURATIONS, apart),
+}
+_MULTIPLY: Rows = {
+    **_numeric(operator.mul, EXACT.multiply, _to_single(operator.mul), operator.mul),
+    **_pairs(DURATIONS, NUMBERS, multiplied),
+    **_pairs(NUMBERS, DURATIONS, lambda x, y: multiplied(y, x)),
+}
+_DIVIDE: Rows = {
+    **_numeric(quotient, quotient, _to_single(ieee_quotient), ieee_quotient),
+    **_pairs(DURATIONS, NUMBERS, divided),
+}
+_NEGATE: dict[type, Callable[[Any], Number]] = {
+    int: operator.neg,
+    Decimal: Decimal.copy_negate,
+    Single: lambda value: Single(-value),
+    float: operator.neg,
+}
+
+
+# -- The operators ------------------------------------------------------------------------------
+
+
+def _apply(rows: Rows, symbol: str, a: Term, b: Term) -> Any:
+    x, y = value_of(a), value_of(b)
+    row = rows.get((type(x), type(y)))
+    if row is None:
+        raise ExpressionError(f"{a} {symbol} {b} is not defined")
+    return row(x, y)
+
+
+def equal(a: Term, b: Term) -> bool:
+    """`a = b` (SPARQL 1.1, 17.3 and 17.4.1.7).
+
+    Literals of known datatypes with disjoint value spaces differ. Of a literal without a value one
+    knows that it equals itself and that it is no language-tagged string; the rest is an error.
+
+    >>> equal(Literal("1", IRI(XSD + "integer")), Literal("1.0", IRI(XSD + "decimal")))
+    True
+    """
+    x, y = value_of(a), value_of(b)
+    if x is None or y is None:
+        return _same_term(a, b)
+    row = _EQUAL.get((type(x), type(y)))
+    return row is not None and bool(row(x, y))
+
+
+def _same_term(a: Term, b: Term) -> bool:
+    if a == b:
+        return True
+    if type(a) is Literal and type(b) is Literal and a.language is None and b.language is None:
+        raise ExpressionError(f"it is not known whether {a} and {b} are equal")
+    return False
+
+
+def less(a: Term, b: Term) -> bool:
+    """`a < b` (SPARQL 1.1, 17.3), with XSD's order for the datatypes that SPARQL leaves out.
+
+    >>> less(Literal("P1D", IRI(XSD + "dayTimeDuration")), Literal("P1M", IRI(XSD + "duration")))
+    True
+    """
+    return bool(_apply(_LESS, "<", a, b))
+
+
+def add(a: Term, b: Term) -> Literal:
+    """`a + b`: numbers, a moment and a duration, two durations.
+
+    >>> add(Literal("2020-01-31", IRI(XSD + "date")), Literal("P1M", IRI(XSD + "duration"))).lexical
+    '2020-02-29'
+    """
+    return literal_of(_apply(_ADD, "+", a, b))
+
+
+def subtract(a: Term, b: Term) -> Literal:
+    """`a - b`: numbers, two moments, a moment and a duration, two durations.
+
+    >>> subtract(Literal("2020-03-01", IRI(XSD + "date")), Literal("2020-02-01", IRI(XSD + "date")))
+    ... # doctest: +ELLIPSIS
+    Literal(lexical='P29D', datatype=...#dayTimeDuration'), language=None)
+    """
+    return literal_of(_apply(_SUBTRACT, "-", a, b))
+
+
+def multiply(a: Term, b: Term) -> Literal:
+    """`a * b`: numbers, a duration and a number.
+
+    >>> multiply(Literal("1.10", IRI(XSD + "decimal")), Literal("3", IRI(XSD + "integer"))).lexical
+    '3.3'
+    """
+    return literal_of(_apply(_MULTIPLY, "*", a, b))
+
+
+def divide(a: Term, b: Term) -> Literal:
+    """`a / b`: numbers, a duration by a number. Two integers give a decimal.
+
+    >>> divide(Literal("1", IRI(XSD + "integer")), Literal("8", IRI(XSD + "integer"))).lexical
+    '0.125'
+    """
+    return literal_of(_apply(_DIVIDE, "/", a, b))
+
+
+def negate(a: Term) -> Literal:
+    """`-a`, of a number.
+
+    >>> negate(Literal("1", IRI(XSD + "integer"))).lexical
+    '-1'
+    """
+    return literal_of(_NEGATE[type(number := number_of(a))](number))
+
+
+def plus(a: Term) -> Literal:
+    """`+a`, of a number.
+
+    >>> plus(Literal("01", IRI(XSD + "byte"))).lexical
+    '1'
+    """
+    return literal_of(number_of(a))
+
+
+# -- Conditions ---------------------------------------------------------------------------------
+
+TRUTH: dict[type, Callable[[Any], bool]] = {
+    bool: bool,
+    str: bool,
+    **dict.fromkeys(NUMBERS, lambda value: value == value and value != 0),  # NaN is false
+}
+"""What a value counts as in a condition, by its type; the other types count as nothing."""
+
+_FALSE_IF_ILL_TYPED = {
+    IRI(XSD + name) for name in (*INTEGERS, "boolean", "decimal", "float", "double")
+}
+
+
+def effective_boolean_value(term: Term) -> bool:
+    """What a term counts as in a condition (SPARQL 1.1, 17.2.2).
+
+    >>> effective_boolean_value(Literal("")), effective_boolean_value(Literal("no"))
+    (False, True)
+    """
+    value = value_of(term)
+    truth = TRUTH.get(type(value))
+    if truth is not None:
+        return truth(value)
+    if type(term) is Literal:
+        if term.language is not None:
+            return term.lexical != ""
+        if value is None and term.datatype in _FALSE_IF_ILL_TYPED:
+            return False
+    raise ExpressionError(f"{term} is neither true nor false")

@@ -1,0 +1,247 @@
+"""Moments: the dates and times of XSD, read and written, compared and moved.
+
+A moment is exact seconds on a clock whose time zone may be unknown. So moments are only partly
+ordered: where the order depends on a time zone that is not given, asking for it is an error.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import Any, Self
+
+from streamsparql.algebra.expression_error import ExpressionError
+from streamsparql.algebra.xsd.durations import DayTimeDuration, Duration, opposite
+from streamsparql.algebra.xsd.gregorian import (
+    DAY,
+    day_and_rest,
+    day_number,
+    months_later,
+    year_month_day,
+)
+from streamsparql.algebra.xsd.numeric import EXACT, decimal_text
+from streamsparql.overriding import override
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A value of a date or time datatype.
+
+    `local` is in exact seconds from 1970-01-01T00:00:00 on the clock that was written, `offset` how
+    many minutes that clock is ahead of UTC, None where no time zone was written. What a datatype
+    leaves out (the year of a gMonth) stands at one fixed value, so that order is order of `local`.
+    """
+
+    local: Decimal
+    offset: int | None
+
+    @classmethod
+    def at(cls, local: Decimal, offset: int | None) -> Self:
+        """The value of this datatype at a local time."""
+        return cls(local, offset)
+
+    @property
+    def instant(self) -> Decimal:
+        """Seconds on the UTC time line, where a missing time zone counts as UTC."""
+        return EXACT.subtract(self.local, Decimal(60 * (self.offset or 0)))
+
+    @property
+    def calendar(self) -> tuple[int, int, int]:
+        """Year, month and day."""
+        return year_month_day(day_and_rest(self.local)[0])
+
+    @property
+    def clock(self) -> tuple[int, int, Decimal]:
+        """Hours, minutes and seconds."""
+        rest = day_and_rest(self.local)[1]
+        minutes = math.floor(rest) // 60
+        return *divmod(minutes, 60), EXACT.subtract(rest, Decimal(60 * minutes))
+
+    @property
+    def zone(self) -> str:
+        """The time zone as it is written: `Z`, `-08:00`, or nothing."""
+        if not self.offset:
+            return "" if self.offset is None else "Z"
+        hours, minutes = divmod(abs(self.offset), 60)
+        return f"{'-' if self.offset < 0 else '+'}{hours:02}:{minutes:02}"
+
+
+class DateTime(Moment):
+    """xsd:dateTime."""
+
+
+class Date(Moment):
+    """xsd:date: the moment its day begins."""
+
+    @classmethod
+    @override
+    def at(cls, local: Decimal, offset: int | None) -> Self:
+        return cls(Decimal(day_and_rest(local)[0] * DAY), offset)
+
+
+class Time(Moment):
+    """xsd:time: a moment within one day, the same for all."""
+
+    @classmethod
+    @override
+    def at(cls, local: Decimal, offset: int | None) -> Self:
+        return cls(day_and_rest(local)[1], offset)
+
+
+class GYear(Moment):
+    """xsd:gYear."""
+
+
+class GYearMonth(Moment):
+    """xsd:gYearMonth."""
+
+
+class GMonth(Moment):
+    """xsd:gMonth."""
+
+
+class GMonthDay(Moment):
+    """xsd:gMonthDay."""
+
+
+class GDay(Moment):
+    """xsd:gDay."""
+
+
+# -- Reading and writing ------------------------------------------------------------------------
+
+_LAYOUTS: dict[type[Moment], str] = {
+    DateTime: "{year}-{month}-{day}T{clock}{zone}",
+    Date: "{year}-{month}-{day}{zone}",
+    Time: "{clock}{zone}",
+    GYear: "{year}{zone}",
+    GYearMonth: "{year}-{month}{zone}",
+    GMonth: "--{month}{zone}",
+    GMonthDay: "--{month}-{day}{zone}",
+    GDay: "---{day}{zone}",
+}
+"""How each is written. Filled with patterns a layout reads, filled with digits it writes."""
+
+MOMENTS: tuple[type[Moment], ...] = tuple(_LAYOUTS)
+
+_FIELDS = {
+    "year": r"(?P<year>-?(?:[1-9]\d{3,}|0\d{3}))",
+    "month": r"(?P<month>0[1-9]|1[0-2])",
+    "day": r"(?P<day>0[1-9]|[12]\d|3[01])",
+    "clock": r"(?P<hour>[01]\d|2[0-4]):(?P<minute>[0-5]\d):(?P<second>[0-5]\d(?:\.\d+)?)",
+    "zone": r"(?P<zone>Z|[+-](?:(?:0\d|1[0-3]):[0-5]\d|14:00))?",
+}
+
+
+@cache
+def _pattern(layout: str) -> re.Pattern[str]:
+    return re.compile(layout.format(**_FIELDS), re.ASCII)
+
+
+def _reader(kind: type[Moment], zoned: bool = False) -> Callable[[str], Moment | None]:
+    """What reads a layout; with `zoned`, only where there is a time zone."""
+
+    def read(lexical: str) -> Moment | None:
+        match = _pattern(_LAYOUTS[kind]).fullmatch(lexical)
+        if match is None or (zoned and match["zone"] is None):
+            return None
+        return _moment(kind, match.groupdict())
+
+    return read
+
+
+def _moment(kind: type[Moment], part: dict[str, str | None]) -> Moment | None:
+    hour, minute = int(part.get("hour") or 0), int(part.get("minute") or 0)
+    second = Decimal(part.get("second") or 0)
+    if hour == 24 and (minute or second):
+        return None
+    # 1972, as in XSD, is a leap year: --02-29 is a gMonthDay.
+    year, month, day = part.get("year") or 1972, part.get("month") or 1, part.get("day") or 1
+    days = day_number(int(year), int(month), int(day))
+    local = EXACT.add(second, Decimal(DAY * days + 3600 * hour + 60 * minute))
+    return kind.at(local, _offset(part["zone"]))
+
+
+def _offset(zone: str | None) -> int | None:
+    if zone is None or zone == "Z":
+        return None if zone is None else 0
+    minutes = 60 * int(zone[1:3]) + int(zone[4:6])
+    return -minutes if zone[0] == "-" else minutes
+
+
+def _text(moment: Moment) -> str:
+    year, month, day = moment.calendar
+    hours, minutes, seconds = moment.clock
+    fraction = decimal_text(EXACT.subtract(seconds, Decimal(int(seconds))))[1:]
+    return _LAYOUTS[type(moment)].format(
+        year=f"{year:0{5 if year < 0 else 4}}",
+        month=f"{month:02}",
+        day=f"{day:02}",
+        clock=f"{hours:02}:{minutes:02}:{int(seconds):02}{fraction}",
+        zone=moment.zone,
+    )
+
+
+READERS: dict[str, Callable[[str], Moment | None]] = {
+    "dateTime": _reader(DateTime),
+    "dateTimeStamp": _reader(DateTime, zoned=True),
+    "date": _reader(Date),
+    "time": _reader(Time),
+    "gYear": _reader(GYear),
+    "gYearMonth": _reader(GYearMonth),
+    "gMonth": _reader(GMonth),
+    "gMonthDay": _reader(GMonthDay),
+    "gDay": _reader(GDay),
+}
+"""What reads the lexical form of a datatype: None, or ValueError, for what is no form of it."""
+
+WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
+    DateTime: ("dateTime", _text),
+    Date: ("date", _text),
+    Time: ("time", _text),
+    GYear: ("gYear", _text),
+    GYearMonth: ("gYearMonth", _text),
+    GMonth: ("gMonth", _text),
+    GMonthDay: ("gMonthDay", _text),
+    GDay: ("gDay", _text),
+}
+"""The datatype of each type, and what writes its canonical form."""
+
+
+# -- Order and arithmetic -----------------------------------------------------------------------
+
+_ZONE_DOUBT = 14 * 3600  # an unknown time zone is within 14 hours of UTC
+
+
+def gap(x: Moment, y: Moment) -> Decimal:
+    """Seconds from x to y; only where the order is known (XSD 1.1, D.2.1: not within 14 hours)."""
+    seconds = EXACT.subtract(y.instant, x.instant)
+    if (x.offset is None) is not (y.offset is None) and seconds.copy_abs() <= _ZONE_DOUBT:
+        raise ExpressionError("the order depends on a time zone that is not given")
+    return seconds
+
+
+def elapsed(x: Moment, y: Moment) -> DayTimeDuration:
+    """x - y, where both have a time zone or neither has."""
+    if (x.offset is None) is not (y.offset is None):
+        raise ExpressionError("the difference depends on a time zone that is not given")
+    return DayTimeDuration(0, EXACT.subtract(x.instant, y.instant))
+
+
+def later(moment: Moment, duration: Duration) -> Moment:
+    """A moment plus a duration: first its months, then its seconds (XSD 1.1, E.3.3)."""
+    local = moment.local
+    if duration.months:
+        if type(moment) is Time:
+            raise ExpressionError("a time of day has no months")
+        local = months_later(local, duration.months)
+    return moment.at(EXACT.add(local, duration.seconds), moment.offset)
+
+
+def earlier(moment: Moment, duration: Duration) -> Moment:
+    """A moment minus a duration."""
+    return later(moment, opposite(duration))

@@ -1,0 +1,184 @@
+"""Numbers: the four types that XSD's numeric datatypes come to, and how they are read and written.
+
+Integers and decimals are exact, whatever their length; only a quotient is rounded. The types stand
+in an order of promotion, integer, decimal, float, double: an operator on two of them takes both to
+the later one (F&O 4.2). Floats and doubles are those of IEEE 754.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from functools import partial
+from typing import Any, Self
+
+from streamsparql.algebra.expression_error import ExpressionError
+
+Number = int | Decimal | float
+
+EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+"""Sums, differences and products of decimals have no rounding at all. Never divide in it."""
+
+_QUOTIENT_DIGITS = 34
+"""Significant digits of a decimal quotient, those of IEEE decimal128: F&O leaves it open."""
+
+
+class Single(float):
+    """An xsd:float: a double that single precision holds exactly.
+
+    >>> Single.nearest(0.1)
+    0.10000000149011612
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def nearest(cls, number: Number) -> Self:
+        """The single that a number rounds to; an infinity where it is too large."""
+        wide = double(number)
+        try:
+            return cls(struct.unpack("<f", struct.pack("<f", wide))[0])
+        except OverflowError:
+            return cls(math.copysign(math.inf, wide))
+
+
+def double(number: Number) -> float:
+    """The double that a number rounds to; an infinity where it is too large."""
+    try:
+        return float(number)
+    except OverflowError:  # an int; a Decimal becomes an infinity by itself
+        return math.inf if number > 0 else -math.inf
+
+
+NUMBERS: dict[type, Callable[[Any], Any]] = {
+    int: int,
+    Decimal: Decimal,
+    Single: Single.nearest,
+    float: double,
+}
+"""The types of numbers, each promoted to those after it, with what promotes a number to it."""
+
+
+# -- Division and rounding ----------------------------------------------------------------------
+
+
+def quotient(x: int | Decimal, y: int | Decimal) -> Decimal:
+    """x / y in 34 digits, or more where x has more."""
+    if not y:
+        raise ExpressionError("division by zero")
+    dividend = Decimal(x)
+    # As many digits as the dividend has: x / 1 is x, however long x is.
+    digits = max(_QUOTIENT_DIGITS, len(dividend.as_tuple().digits))
+    return Context(prec=digits).divide(dividend, Decimal(y))
+
+
+def ieee_quotient(x: float, y: float) -> float:
+    """x / y, where division by zero has a value."""
+    try:
+        return x / y
+    except ZeroDivisionError:
+        indefinite = x == 0 or math.isnan(x)
+        return math.nan if indefinite else math.copysign(math.inf, x) * math.copysign(1.0, y)
+
+
+def half_up(number: Decimal) -> int:
+    """The nearest integer, and of two the greater one: fn:round.
+
+    >>> half_up(Decimal("2.5")), half_up(Decimal("-2.5"))
+    (3, -2)
+    """
+    return math.floor(EXACT.add(number, Decimal("0.5")))
+
+
+# -- How they are read --------------------------------------------------------------------------
+
+Reader = Callable[[str], Number | None]
+
+_DIGITS = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+_DOUBLE = re.compile(rf"{_DECIMAL.pattern}(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
+
+
+def _integer_reader(least: int | None, most: int | None) -> Reader:
+    def read(lexical: str) -> int | None:
+        if not _DIGITS.fullmatch(lexical):
+            return None
+        value = int(lexical)
+        fits = (least is None or least <= value) and (most is None or value <= most)
+        return value if fits else None
+
+    return read
+
+
+def _reader(pattern: re.Pattern[str], read: Callable[[str], Number]) -> Reader:
+    return lambda lexical: read(lexical) if pattern.fullmatch(lexical) else None
+
+
+INTEGERS: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "short": (-(1 << 15), (1 << 15) - 1),
+    "byte": (-(1 << 7), (1 << 7) - 1),
+    "unsignedLong": (0, (1 << 64) - 1),
+    "unsignedInt": (0, (1 << 32) - 1),
+    "unsignedShort": (0, (1 << 16) - 1),
+    "unsignedByte": (0, (1 << 8) - 1),
+}
+"""The integer datatypes, with the least and the greatest value of each."""
+
+READERS: dict[str, Reader] = {
+    **{name: _integer_reader(*bounds) for name, bounds in INTEGERS.items()},
+    "decimal": _reader(_DECIMAL, Decimal),
+    "float": _reader(_DOUBLE, lambda lexical: Single.nearest(float(lexical))),
+    "double": _reader(_DOUBLE, float),
+}
+"""What reads the lexical form of a numeric datatype; None for what is no form of it."""
+
+
+# -- How they are written -----------------------------------------------------------------------
+
+
+def decimal_text(number: Decimal) -> str:
+    """A decimal in canonical form: no exponent, no zeros at the end, no point without a fraction.
+
+    >>> decimal_text(Decimal("2.50")), decimal_text(Decimal("3.0")), decimal_text(Decimal("-0"))
+    ('2.5', '3', '0')
+    """
+    return f"{number.normalize(EXACT):f}" if number else "0"
+
+
+def _float_text(shortest: Callable[[float], str], number: float) -> str:
+    """fn:string of a float or double (F&O 19.1.1): plain from 1e-6 to 1e6, else scientific."""
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "INF" if number > 0 else "-INF"
+    if number == 0:
+        return "-0" if math.copysign(1, number) < 0 else "0"
+    exact = Decimal(shortest(number)).normalize(EXACT)
+    if 1e-6 <= abs(number) < 1e6:
+        return decimal_text(exact)
+    first, *rest = exact.as_tuple().digits
+    fraction = "".join(map(str, rest)) or "0"
+    return f"{'-' if number < 0 else ''}{first}.{fraction}E{exact.adjusted()}"
+
+
+def _shortest_single(number: float) -> str:
+    """The fewest digits that read back as this single, which nine always do."""
+    texts = (f"{number:.{digits}g}" for digits in range(1, 10))
+    return next(text for text in texts if Single.nearest(float(text)) == number)
+
+
+WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
+    int: ("integer", str),
+    Decimal: ("decimal", decimal_text),
+    Single: ("float", partial(_float_text, _shortest_single)),
+    float: ("double", partial(_float_text, repr)),
+}
+"""The datatype of each type, and what writes its canonical form."""

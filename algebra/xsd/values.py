@@ -1,0 +1,150 @@
+"""What a literal is worth, and how a value is written as a literal.
+
+A term keeps what was written; `value_of` says what it denotes, as a Python value whose type is the
+primitive datatype:
+
+    xsd:boolean              bool         xsd:dateTime, dateTimeStamp   DateTime
+    xsd:integer and below    int          xsd:date, time                Date, Time
+    xsd:decimal              Decimal      xsd:gYear, gYearMonth, ...    GYear, GYearMonth, ...
+    xsd:float                Single       xsd:duration                  Duration
+    xsd:double               float        xsd:dayTimeDuration           DayTimeDuration
+    xsd:string               str          xsd:yearMonthDuration         YearMonthDuration
+
+An ill-typed literal, a language-tagged string and an unknown datatype have no value. The numbers
+are in `numeric`, dates and times in `moments`, durations in `durations`; what SPARQL does with them
+is in `operators`, `casts` and `order`. In all of these, F&O is XPath's Functions and Operators 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from streamsparql.algebra.expression_error import ExpressionError
+from streamsparql.algebra.terms import IRI, XSD, XSD_STRING, Literal, Term
+from streamsparql.algebra.xsd import durations, moments, numeric
+from streamsparql.algebra.xsd.durations import DayTimeDuration, Duration, duration_text
+from streamsparql.algebra.xsd.moments import DateTime, Moment
+from streamsparql.algebra.xsd.numeric import EXACT, Number
+
+# -- Lexical forms to values --------------------------------------------------------------------
+
+Value = bool | Number | str | Moment | Duration
+
+_READERS: dict[str, Callable[[str], Value | None]] = {
+    "boolean": lambda lexical: {"true": True, "1": True, "false": False, "0": False}.get(lexical),
+    **numeric.READERS,
+    **moments.READERS,
+    **durations.READERS,
+}
+
+
+@lru_cache(maxsize=1 << 16)
+def _read(lexical: str, datatype: str) -> Value | None:
+    read = _READERS.get(datatype.removeprefix(XSD)) if datatype.startswith(XSD) else None
+    try:
+        return None if read is None else read(lexical)
+    except ValueError:  # a 30th of February; more digits than Python reads as an int
+        return None
+
+
+def value_of(term: Term) -> Value | None:
+    """The value that a literal denotes; None for a term that has none.
+
+    >>> value_of(Literal("01", IRI(XSD + "integer"))), value_of(Literal("300", IRI(XSD + "byte")))
+    (1, None)
+    """
+    if type(term) is not Literal:
+        return None
+    datatype = term.datatype.value
+    return term.lexical if datatype == XSD_STRING.value else _read(term.lexical, datatype)
+
+
+def number_of(term: Term) -> Number:
+    """The value of a numeric literal; its type is its place in the order of promotion.
+
+    >>> number_of(Literal("1.50", IRI(XSD + "decimal")))
+    Decimal('1.50')
+    """
+    value = value_of(term)
+    if isinstance(value, int | Decimal | float) and type(value) is not bool:
+        return value
+    raise ExpressionError(f"{term} is not a number")
+
+
+# -- Values to canonical literals ---------------------------------------------------------------
+
+_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
+    bool: ("boolean", lambda value: "true" if value else "false"),
+    str: ("string", str),
+    **numeric.WRITERS,
+    **moments.WRITERS,
+    **durations.WRITERS,
+}
+_CANONICAL = {kind: (IRI(XSD + name), write) for kind, (name, write) in _WRITERS.items()}
+
+
+def literal_of(value: Value) -> Literal:
+    """The canonical literal of a value, as fn:string writes it.
+
+    >>> print(literal_of(Decimal("2.50")), literal_of(1e21))  # doctest: +NORMALIZE_WHITESPACE
+    "2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>
+    "1.0E21"^^<http://www.w3.org/2001/XMLSchema#double>
+    """
+    datatype, write = _CANONICAL[type(value)]
+    try:
+        return Literal(write(value), datatype)
+    except ValueError as error:  # more digits than Python writes of an int
+        raise ExpressionError("the number is too large") from error
+
+
+# -- Milliseconds, as streams count time --------------------------------------------------------
+
+
+def date_time_literal(milliseconds: int) -> Literal:
+    """The xsd:dateTime, in UTC, of milliseconds since the epoch.
+
+    >>> date_time_literal(1_500).lexical
+    '1970-01-01T00:00:01.5Z'
+    """
+    return literal_of(DateTime(EXACT.scaleb(Decimal(milliseconds), -3), 0))
+
+
+def milliseconds_of(literal: Term) -> int:
+    """Milliseconds since the epoch of an xsd:dateTime, rounded down; UTC where it has no time zone.
+
+    >>> milliseconds_of(Literal("1970-01-01T01:00:00+01:00", IRI(XSD + "dateTime")))
+    0
+    """
+    value = value_of(literal)
+    if type(value) is not DateTime:
+        raise ExpressionError(f"{literal} is not an xsd:dateTime")
+    return math.floor(EXACT.scaleb(value.instant, 3))
+
+
+_DURATION = IRI(XSD + "duration")
+
+
+def duration_literal(milliseconds: int, datatype: IRI = _DURATION) -> Literal:
+    """The duration of so many milliseconds: days, hours, minutes, seconds.
+
+    >>> duration_literal(90_061_000).lexical
+    'P1DT1H1M1S'
+    """
+    seconds = EXACT.scaleb(Decimal(milliseconds), -3)
+    return Literal(duration_text(DayTimeDuration(0, seconds)), datatype)
+
+
+def duration_milliseconds(literal: Term) -> int:
+    """The milliseconds of a duration, rounded down. One with months has no such number.
+
+    >>> duration_milliseconds(Literal("P1DT1S", IRI(XSD + "duration")))
+    86401000
+    """
+    value = value_of(literal)
+    if not isinstance(value, Duration) or value.months:
+        raise ExpressionError(f"{literal} is not a duration of days, hours, minutes and seconds")
+    return math.floor(EXACT.scaleb(value.seconds, 3))

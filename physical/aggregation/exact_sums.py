@@ -1,0 +1,238 @@
+"""Exact sums of numbers that come and go: SUM and AVG without drift (SEMANTICS.md section 5).
+
+A sum over a window must be what a fresh evaluation of the window gives, however long the stream
+has been. Doubles are dyadic fractions, so their exact sum is an integer, scaled by a power of two.
+It is held in *limbs* of 32 bits, each in an int64: adding and subtracting is plain integer
+arithmetic limb by limb, no carry is needed for 2**31 summands, and the order does not matter. Only
+what is read is rounded, once. Integers are the same with an exponent of 0; decimals are counted in
+millionths.
+
+The limbs span the range of exponents that the numbers have needed so far: a few for common data, 66
+at most.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.kernels.change_points import Sweep
+from streamsparql.physical.state.key_slots import reaching
+
+FloatArray = npt.NDArray[np.float64]
+
+_MANTISSA_BITS = 54
+MOST = 1 << 53
+"""Summands are integers up to here, times a power of two."""
+
+_BITS = 32
+_MASK = (1 << _BITS) - 1
+_LARGEST = 1 << 62
+_FEW = 256
+"""Up to so many limbs Python's own integers are faster than arrays."""
+_REACH = 800
+"""By powers of two up to here inlined doubles, which are below 2**129, can be multiplied."""
+_TOP = 62  # bits of a rounded sum's integer: more than a double has, and one that tells the rest
+
+
+class Exact:
+    """Exact numbers, as multiples of 2**`base`; the base is not positive.
+
+    >>> Exact(-1, [3, -4]).doubles().tolist()
+    [1.5, -2.0]
+    """
+
+    def __init__(self, base: int, numbers: list[int]) -> None:
+        self._base, self._numbers = base, numbers
+
+    def integers(self) -> tuple[IntArray, BoolArray]:
+        """The numbers, which must be integers, and where they fit."""
+        exact = [number >> -self._base for number in self._numbers]
+        fits = [-_LARGEST < number < _LARGEST for number in exact]
+        small = [number if fit else 0 for number, fit in zip(exact, fits, strict=True)]
+        return np.array(small, np.int64), np.array(fits, np.bool_)
+
+    def doubles(self) -> FloatArray:
+        """The nearest doubles: a quotient of Python's integers is rounded once."""
+        one = 1 << -self._base
+        try:
+            return np.array([number / one for number in self._numbers], np.float64)
+        except OverflowError:
+            return np.array([_quotient(number, one) for number in self._numbers], np.float64)
+
+
+def _quotient(number: int, one: int) -> float:
+    try:
+        return number / one
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+class Limbs:
+    """Exact numbers: row `i` of `limbs` counts multiples of 2**(`base` + 32 * i).
+
+    >>> Limbs(0, np.array([[-1], [1]])).integers()[0].tolist()
+    [4294967295]
+    """
+
+    def __init__(self, base: int, limbs: IntArray) -> None:
+        self._base, self._limbs = base, limbs
+        self._few = limbs.size <= _FEW
+
+    @cached_property
+    def _carried(self) -> tuple[BoolArray, IntArray]:
+        """Which numbers are negative, and all without their sign, in limbs of 32 bits."""
+        negative = _carried(self._limbs)[-1] < 0
+        return negative, _carried(np.where(negative, -self._limbs, self._limbs))
+
+    def integers(self) -> tuple[IntArray, BoolArray]:
+        """The numbers, which must be integers, and where they fit."""
+        if self._few:
+            return Exact(self._base, _joined(self._limbs)).integers()
+        negative, limbs = self._carried
+        fit = np.ones(len(negative), np.bool_)
+        values = np.zeros(len(negative), np.int64)
+        for i, limb in enumerate(limbs):
+            exponent = self._base + _BITS * i
+            if exponent in (0, _BITS):
+                fit &= limb < 1 << (_BITS - 2 if exponent else _BITS)
+                values += (limb & _MASK) << exponent
+            elif exponent > 0:
+                fit &= limb == 0
+        return np.where(negative, -values, values), fit
+
+    def doubles(self) -> FloatArray:
+        """The nearest doubles, ties to even, as IEEE 754 rounds."""
+        if self._few:
+            return Exact(self._base, _joined(self._limbs)).doubles()
+        negative, limbs = self._carried
+        size = len(negative)
+        limbs = np.concatenate([np.zeros((3, size), np.int64), limbs])
+        some = limbs != 0
+        top = len(limbs) - 1 - np.argmax(some[::-1], axis=0)
+        top[~some.any(axis=0)] = 3
+        here = np.arange(size)
+        one, two, three = limbs[top, here], limbs[top - 1, here], limbs[top - 2, here]
+        for lower, limb in pairwise(some):
+            limb |= lower
+        rest = some[top - 3, here]
+        bits = np.frexp(one.astype(np.float64))[1].astype(np.int64)
+        shift = _TOP - _BITS - bits
+        back = np.maximum(-shift, 0)
+        value = (one << (_TOP - bits)) + np.where(
+            shift >= 0, two << np.maximum(shift, 0), two >> back
+        )
+        rest |= (two & ((1 << back) - 1)) != 0
+        low = np.minimum(_BITS - shift, _BITS)
+        value += np.where(shift > 0, three >> low, 0)
+        rest |= (three & ((1 << low) - 1)) != 0
+        value |= rest
+        exponent = self._base + _BITS * (top - 3) + bits - _TOP
+        with np.errstate(over="ignore", under="ignore"):
+            found: FloatArray = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
+        return np.where(negative, -found, found)
+
+
+def _joined(limbs: IntArray) -> list[int]:
+    """Each number as one integer."""
+    rows = limbs.tolist()
+    if not rows:
+        return [0] * limbs.shape[1]
+    numbers: list[int] = rows.pop()
+    while rows:
+        numbers = [(high << _BITS) + low for high, low in zip(numbers, rows.pop(), strict=True)]
+    return numbers
+
+
+def _split(numbers: list[int], limbs: int) -> IntArray:
+    """The numbers in so many limbs, all but the top one in [0, 2**32)."""
+    rows = []
+    for _ in range(limbs - 1):
+        rows.append([number & _MASK for number in numbers])
+        numbers = [number >> _BITS for number in numbers]
+    return np.array([*rows, numbers], np.int64)
+
+
+def _carried(limbs: IntArray) -> IntArray:
+    """The same numbers with all limbs but a new top one in [0, 2**32)."""
+    carried = np.empty((len(limbs) + 1, limbs.shape[1]), np.int64)
+    carry = np.zeros(limbs.shape[1], np.int64)
+    for i, limb in enumerate(limbs):
+        total = limb + carry
+        np.bitwise_and(total, _MASK, out=carried[i])
+        carry = total >> _BITS
+    carried[-1] = carry
+    return carried
+
+
+def parts(values: FloatArray) -> tuple[IntArray, IntArray]:
+    """Mantissas and exponents of finite doubles, which are mantissa * 2**exponent.
+
+    >>> [array.tolist() for array in parts(np.array([1.5, 0.0]))]
+    [[6755399441055744, 0], [-52, 0]]
+    """
+    fraction, exponent = np.frexp(values)
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)
+    return mantissa, np.where(mantissa == 0, 0, exponent.astype(np.int64) - 53)
+
+
+class ExactSums:
+    """A sum per slot, of numbers that are mantissa * 2**exponent."""
+
+    def __init__(self) -> None:
+        self._base = 0
+        self._state = np.zeros((0, 0), np.int64)
+
+    def after(self, sweep: Sweep, mantissa: IntArray, exponent: IntArray, count: IntArray) -> Limbs:
+        """The sums after each point of a sweep, each event of which adds `count` times a number."""
+        self._state = reaching(self._state, sweep.capacity)
+        if len(exponent):
+            self._reach(int(exponent.min()), int(exponent.max()) + _MANTISSA_BITS)
+        bases = self._base + _BITS * np.arange(len(self._state))
+        shift = exponent - bases[:, np.newaxis]
+        deltas = np.abs(mantissa) << np.minimum(np.maximum(shift, 0), 63)
+        deltas >>= np.minimum(np.maximum(-shift, 0), 63)
+        deltas &= _MASK
+        deltas *= np.where(mantissa < 0, -count, count)
+        return Limbs(self._base, sweep.after(self._state, deltas))
+
+    def scaled(self, values: FloatArray) -> list[int] | None:
+        """Inlined doubles as multiples of what limbs count; None if these do not reach them.
+
+        Those that have come so far mostly reach what comes.
+        """
+        if self._base < -_REACH:
+            return None
+        scaled = values * 2.0**-self._base
+        bound = 2.0 ** min(_BITS * len(self._state), _REACH)
+        if not ((scaled == np.rint(scaled)) & (np.abs(scaled) < bound)).all():
+            return None
+        return [*map(int, scaled.tolist())]
+
+    def exact(self, numbers: list[int]) -> Exact:
+        """Multiples of what the limbs count."""
+        return Exact(self._base, numbers)
+
+    def of(self, slots: IntArray) -> list[int]:
+        """The sums of these slots, as such multiples."""
+        self._state = reaching(self._state, int(slots.max()) + 1)
+        return _joined(self._state[:, slots])
+
+    def put(self, slots: IntArray, numbers: list[int]) -> None:
+        """Gives these slots, which `of` has seen, other sums."""
+        self._state[:, slots] = _split(numbers, len(self._state))
+
+    def _reach(self, low: int, high: int) -> None:
+        """Makes the limbs reach these bits."""
+        below = max(0, -((low - self._base) // _BITS))
+        more = max(0, -((self._base + _BITS * len(self._state) - high) // _BITS))
+        if below or more:
+            width = self._state.shape[1]
+            new = (np.zeros((rows, width), np.int64) for rows in (below, more))
+            self._state = np.concatenate([next(new), self._state, next(new)])
+            self._base -= _BITS * below

@@ -1,0 +1,138 @@
+"""Terms as texts: which text is just what `str(term)` writes, and what a text tells of its term.
+
+The dictionary keeps terms as such texts, in which a term has one form only. Most texts that come in
+are of that form already, which a regular expression tells without making a term of any of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsparql.algebra.ntriples import unescape
+from streamsparql.algebra.terms import IRI, XSD_STRING, BlankNode, Literal, Term
+from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.dictionary.inline_ids import KindArray, bools_of
+from streamsparql.physical.dictionary.inline_parsing import Spans
+
+UNBOUND, IRI_NODE, BLANK, LITERAL = range(4)
+"""The sorts of terms."""
+
+PLAIN, TAGGED, TYPED = 3, 4, 5
+"""Forms: beyond IRIs and blank nodes they tell the literals apart: strings, language-tagged ones,
+and those of another datatype. It is what the text ends with."""
+
+_STRING_END = f'"^^{XSD_STRING}'
+# Characters that no IRI may hold as they are: those that str(term) escapes, and white space.
+_NO_IRI = (
+    r'\x00-\x20<>"{}|^`\\\x{85}\x{a0}\x{1680}'
+    r"\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+)
+_WRITTEN = rf'^(?:<[^{_NO_IRI}]*>|"[^"\\\x00-\x1f]*"(?:@[a-z0-9-]+|\^\^<[^{_NO_IRI}]+>)?)$'
+_WRITTEN_ONE = re.compile(
+    r"""<[^\x00-\x20<>"{}|^`\\\s]*>
+      | "[^"\\\x00-\x1f]*"(?:@[a-z0-9-]+|\^\^<[^\x00-\x20<>"{}|^`\\\s]+>)?""",
+    re.X,
+)
+
+
+def is_written(text: str) -> bool:
+    """Whether a text is an IRI or a literal as `str` writes it; of some that are, it is not sure.
+
+    >>> is_written("<a>"), is_written('"a"@EN'), is_written("_:a")
+    (True, False, False)
+    """
+    return _WRITTEN_ONE.fullmatch(text) is not None and not text.endswith(_STRING_END)
+
+
+def are_written(texts: pa.Array) -> BoolArray:
+    """`is_written` of each text."""
+    found = pc.match_substring_regex(texts, _WRITTEN)
+    return bools_of(pc.and_not(found, pc.ends_with(texts, _STRING_END)).fill_null(False))
+
+
+_FORMS = {"<": IRI_NODE, "_": BLANK}
+_ENDS = {'"': PLAIN, ">": TYPED}
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@(.*)|\^\^<(.*)>)?', re.S)
+
+
+def form_of(text: str) -> int:
+    """The form of a term that can be read from a text, by that text."""
+    return _FORMS.get(text[0]) or _ENDS.get(text[-1], TAGGED)
+
+
+def form_of_term(term: Term, text: str) -> int:
+    """The form of any term: a language tag that was computed may hold any character."""
+    tagged = type(term) is Literal and term.language is not None
+    return TAGGED if tagged else form_of(text)
+
+
+_FORM_BY_END = np.full(256, TAGGED, np.int8)
+_FORM_BY_END[ord('"')] = PLAIN
+_FORM_BY_END[ord(">")] = TYPED
+
+
+def forms_of(texts: pa.Array) -> KindArray:
+    """The forms of texts that are written as `str` does, none of them a blank node."""
+    data, begin, end = Spans.of_array(texts)
+    forms = _FORM_BY_END[data[end - 1]]
+    forms[data[begin] == ord("<")] = IRI_NODE
+    return forms
+
+
+def term_of_text(text: str) -> Term:
+    """The term that `str` wrote, whatever characters it holds.
+
+    >>> term_of_text('"a b"@fr').language
+    'fr'
+    """
+    if text[0] == "<":
+        return IRI(unescape(text[1:-1]))
+    if text[0] == "_":
+        return BlankNode(text[2:])
+    found = _LITERAL.fullmatch(text)
+    assert found
+    lexical = unescape(found[1])
+    if found[2] is not None:
+        return Literal(lexical, language=found[2])
+    return Literal(lexical) if found[3] is None else Literal(lexical, IRI(unescape(found[3])))
+
+
+_STRING = pa.string()
+
+
+def to_arrow(
+    texts: npt.NDArray[np.object_] | list[str | None], kind: pa.DataType = _STRING
+) -> pa.Array:
+    """Texts as Arrow has them: halves of surrogate pairs, which UTF-8 lacks, become escapes."""
+    try:
+        return pa.array(texts, kind)
+    except UnicodeEncodeError:
+        return pa.array([text and _SURROGATE.sub(_escaped, text) for text in texts], kind)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04X}"
+
+
+def spread(ids: IntArray, encoded: pa.DictionaryArray) -> IntArray:
+    """The ids of the distinct texts, put where each of them is; 0 for null."""
+    codes = encoded.indices
+    if codes.null_count:
+        codes = codes.cast(pa.int64()).fill_null(len(ids))
+        ids = np.append(ids, 0)
+    found: IntArray = ids[codes.to_numpy()]
+    return found
+
+
+def to_strings(texts: pa.Array) -> pa.Array:
+    """Strings of Arrow's usual type, null as the empty text: which is no term either."""
+    strings = texts if texts.type == pa.string() else texts.cast(pa.string())
+    return strings.fill_null("") if strings.null_count else strings

@@ -1,0 +1,442 @@
+"""Which literals are inlined, by how they are written: from text to id, and from text to number.
+
+`lexical_id` decides, one literal at a time. Streams bring numbers by the thousand, most of them
+never seen before, so the same is done for whole arrays: `inlined_ids` reads the digits of all texts
+at once, place by place, straight from the bytes. What is plain (no exponent, at most 15 digits) is
+settled by its digits: two such decimals are two doubles, so the shortest form of the double is the
+one that was written. The few others are read and written again, and compared.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from itertools import compress, repeat
+from operator import eq
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsparql.algebra.terms import XSD, Literal
+from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Number
+from streamsparql.algebra.xsd.values import literal_of
+from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.dictionary.inline_ids import (
+    BASES,
+    ENDS,
+    FALSE_ID,
+    FIRST_UNUSUAL,
+    INTEGER_BASE,
+    INTEGER_BOUND,
+    LEAST_USUAL,
+    LOW_EXPONENT,
+    MANTISSA_BASE,
+    MANTISSA_BOUND,
+    POSITIVE,
+    POWERS,
+    SCALES,
+    SIZE,
+    TAG_DECIMAL,
+    TAG_DOUBLE,
+    TAG_OTHER,
+    TRUE_ID,
+    FloatArray,
+    bools_of,
+    double_ids,
+    double_texts,
+    integer_ids,
+    numpy_of,
+    scaled_ids,
+)
+
+# -- Lexical forms to ids, one by one -----------------------------------------------------------
+
+_PLAIN = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?")
+_DOUBLE = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,22})?(?:E-?[0-9]{1,2})?")
+
+
+def literal_id(literal: Literal) -> int:
+    """The id of a literal that is inlined; 0 for one that is not.
+
+    >>> literal_id(literal_of(1)) == lexical_id("1", "integer"), literal_id(Literal("1"))
+    (True, 0)
+    """
+    name = literal.datatype.value
+    return lexical_id(literal.lexical, name[len(XSD) :]) if name.startswith(XSD) else 0
+
+
+def lexical_id(lexical: str, name: str) -> int:
+    """The id of a literal by its lexical form and the name of its datatype in xsd."""
+    if name == "boolean":
+        return {"true": TRUE_ID, "false": FALSE_ID}.get(lexical, 0)
+    if name not in ENDS:
+        return 0
+    return (_usual_double_id(lexical) if name == "double" else 0) or _unusual_id(lexical, name)
+
+
+def _unusual_id(lexical: str, name: str) -> int:
+    """The same of a number, however it is written."""
+    if plain := _PLAIN.fullmatch(lexical):
+        sign, whole, fraction = plain[1], plain[2], plain[3] or ""
+        if len(lexical) <= 19 and (found := _plain_id(sign, whole, fraction, name)):
+            return found
+    if name == "double" and _DOUBLE.fullmatch(lexical):
+        value = float(lexical)
+        return _double_id(value) if literal_of(value).lexical == lexical else 0
+    return 0
+
+
+_BY_END = {end[-8:]: (name, end) for name, end in ENDS.items()}
+
+
+def inlined_id(text: str) -> int:
+    """The id of an inlined literal by its N-Triples text; 0 for other texts.
+
+    >>> inlined_id("<a>")
+    0
+    """
+    name, end = _BY_END.get(text[-8:], ("", ""))
+    if name and text[0] == '"' and text.endswith(end):
+        return lexical_id(text[1 : -len(end)], name)
+    return 0
+
+
+def _plain_id(sign: str, whole: str, fraction: str, name: str) -> int:
+    """The id of a number without exponent, where it needs no more than its digits."""
+    mantissa = int(sign + whole + fraction)
+    if name == "integer":
+        wrong = fraction or (sign and not mantissa) or abs(mantissa) >= INTEGER_BOUND
+        return 0 if wrong else mantissa + INTEGER_BASE
+    if abs(mantissa) >= MANTISSA_BOUND or len(fraction) >= SCALES:
+        return 0
+    scaled = (mantissa + MANTISSA_BASE) * SCALES + len(fraction)
+    if name == "decimal":
+        wrong = fraction.endswith("0") or (sign and not mantissa)
+        return 0 if wrong else BASES[TAG_DECIMAL] + scaled
+    value = mantissa / 10.0 ** len(fraction)
+    if not mantissa:
+        if sign:
+            return 0 if fraction else _double_id(-0.0)
+        return BASES[TAG_OTHER] + scaled if fraction else _double_id(0.0)
+    canonical = 1e-6 <= abs(value) < 1e6 and not fraction.endswith("0")
+    return _double_id(value) if canonical else BASES[TAG_OTHER] + scaled
+
+
+def _usual_double_id(lexical: str) -> int:
+    """The id of a double that `repr` writes as `literal_of` does; 0 for others."""
+    if lexical[-2:] == ".0":
+        return 0
+    try:
+        value = float(lexical)
+    except ValueError:
+        return 0
+    usual = 1e-4 <= value < 1e6 or -1e6 < value <= -1e-4
+    return _double_id(value) if usual and repr(value) == lexical else 0
+
+
+_pack, _unpack = struct.Struct("<d").pack, struct.Struct("<q").unpack
+
+
+def _double_id(value: float) -> int:
+    """`double_ids` for one value."""
+    bits: int = _unpack(_pack(value))[0]
+    size = bits & SIZE
+    small = size - LOW_EXPONENT if size else 0
+    if size and not 1 << 52 <= small < POSITIVE:
+        return 0
+    return BASES[TAG_DOUBLE] + (POSITIVE - 1 - small if bits < 0 else POSITIVE + small)
+
+
+def few_ids(texts: list[str]) -> IntArray:
+    """The ids of a few N-Triples texts that are inlined doubles or integers; 0 for others.
+
+    >>> few_ids([f'"7{ENDS["integer"]}', "<a>"]).tolist() == [lexical_id("7", "integer"), 0]
+    True
+    """
+    ids = np.zeros(len(texts), np.int64)
+    for name in ("double", "integer"):
+        end = ENDS[name]
+        ended = [*map(str.endswith, texts, repeat(end))]
+        if True in ended:
+            places = [k for k in compress(range(len(texts)), ended) if texts[k][0] == '"']
+            lexical = [texts[k][1 : -len(end)] for k in places]
+            found = _usual_ids(lexical, name)
+            for k in (found == 0).nonzero()[0].tolist():
+                found[k] = _unusual_id(lexical[k], name)
+            if len(places) == len(texts):
+                return found
+            ids[places] = found
+    return ids
+
+
+def _usual_ids(lexical: list[str], name: str) -> IntArray:
+    """The ids of numbers that are as Python writes them; 0 for others."""
+    values: list[int] | list[float]
+    try:
+        if name == "integer":
+            values = [*map(int, lexical)]
+            ids = integer_ids(np.array(values, np.int64))
+        else:
+            values = [*map(float, lexical)]
+            ids = _usual_double_ids(np.array(values, np.float64))
+    except (ValueError, OverflowError):
+        return np.zeros(len(lexical), np.int64)
+    same = [*map(eq, map(repr, values), lexical)]
+    if False in same:
+        ids[~np.array(same)] = 0
+    return ids
+
+
+def _usual_double_ids(values: FloatArray) -> IntArray:
+    """The ids of doubles that `repr` writes as `literal_of` does; 0 for others."""
+    if len(values) and values.min() >= LEAST_USUAL and values.max() < FIRST_UNUSUAL:
+        ids = values.view(np.int64) - LOW_EXPONENT + (BASES[TAG_DOUBLE] + POSITIVE)
+        whole = np.floor(values) == values
+        if whole.any():
+            ids[whole] = 0
+        return ids
+    size = np.abs(values)
+    usual = (size >= LEAST_USUAL) & (size < FIRST_UNUSUAL) & (np.floor(size) != size)
+    return np.where(usual, double_ids(values), 0)
+
+
+# -- Lexical forms to ids, many at once ---------------------------------------------------------
+
+_WIDTH = 17  # "0." and 15 digits
+_ZERO, _POINT, _MINUS = b"0.-"
+_BLOCK = 4096  # so many texts at once: their digits fit into the processor's cache
+
+
+class _Plain(NamedTuple):
+    """Numbers without exponent, by their digits. The fields mean nothing where `ok` is false."""
+
+    ok: BoolArray
+    negative: BoolArray
+    mantissa: IntArray
+    scale: IntArray
+    last_zero: BoolArray
+
+    def ids(self, name: str) -> IntArray:
+        """Their ids, as `_plain_id` gives them one by one."""
+        minus_zero = self.negative & (self.mantissa == 0)
+        if name == "integer":
+            wrong = minus_zero | (self.scale > 0)
+            return np.where(self.ok & ~wrong, integer_ids(self.mantissa), 0)
+        fraction = self.scale > 0
+        if name == "decimal":
+            wrong = minus_zero | (fraction & self.last_zero)
+            found = scaled_ids(self.mantissa, self.scale, TAG_DECIMAL)
+            return np.where(self.ok & ~wrong, found, 0)
+        short = self.ok & (np.abs(self.mantissa) < MANTISSA_BOUND) & (self.scale < SCALES)
+        values = self.mantissa / POWERS[np.minimum(self.scale, SCALES - 1)]
+        size = np.abs(values)
+        canonical = (size >= 1e-6) & (size < 1e6) & ~(fraction & self.last_zero)
+        canonical |= (size == 0) & ~fraction
+        values[minus_zero] = -0.0
+        found = double_ids(values)
+        if not canonical.all():
+            plain = scaled_ids(self.mantissa, self.scale, TAG_OTHER)
+            found = np.where(canonical, found, np.where(minus_zero, 0, plain))
+        return np.where(short, found, 0)
+
+
+def _plain(texts: Spans, begin: IntArray, length: IntArray) -> _Plain:
+    """Reads digits, of so many characters from `begin` on; the texts go on well beyond them."""
+    data = texts.data
+    negative = data[begin] == _MINUS
+    begin, length = begin + negative, length - negative
+    ok = (length > 0) & (length <= _WIDTH)
+    width = int(np.minimum(length, _WIDTH).max(initial=1))
+    read = texts.bytes_from(begin, width).view(np.uint8).reshape(-1, width)
+    # A row for each place in the texts, so that what follows runs along whole columns of memory.
+    read = np.ascontiguousarray(read.T)
+    within = np.arange(width)[:, None] < length
+    point = (read == _POINT) & within
+    digits = read - np.uint8(_ZERO)
+    digit = (digits < 10) & within
+    points = point.sum(axis=0, dtype=np.int8)
+    ok &= (point | digit).sum(axis=0, dtype=np.int8) == np.minimum(length, _WIDTH)
+    place = np.where(points == 1, point.argmax(axis=0), length)
+    ok &= (points == 0) | ((points == 1) & (place > 0) & (place < length - 1))
+    ok &= (digits[0] != 0) | (place == 1)
+    mantissa = np.zeros(len(begin), np.int64)
+    for factor, unit in zip(digit * np.int64(9) + 1, digits * digit.astype(np.int64), strict=True):
+        mantissa *= factor
+        mantissa += unit
+    last = data[begin + np.maximum(length, 1) - 1] == _ZERO
+    np.negative(mantissa, out=mantissa, where=negative)
+    return _Plain(ok, negative, mantissa, np.where(points == 1, length - place - 1, 0), last)
+
+
+def _sane_doubles(lexical: pa.Array) -> IntArray:
+    """Any canonical double, by writing what was read."""
+    sane = pc.match_substring_regex(lexical, f"^(?:{_DOUBLE.pattern})$")
+    values = numpy_of(pc.if_else(sane, lexical, "0").cast(pa.float64()))
+    canonical = bools_of(pc.and_(sane, pc.equal(double_texts(values), lexical)))
+    return np.where(canonical, double_ids(values), 0)
+
+
+class Spans(NamedTuple):
+    """Texts as they lie in memory: the bytes of `data` from `begin` to before `end`."""
+
+    data: npt.NDArray[np.uint8]
+    begin: IntArray
+    end: IntArray
+
+    @classmethod
+    def of_array(cls, texts: pa.Array) -> Spans:
+        """Those of an Arrow array of strings without nulls."""
+        _, offsets, data = texts.buffers()
+        shown = slice(texts.offset, texts.offset + len(texts) + 1)
+        places = np.frombuffer(offsets, np.int32)[shown].astype(np.int64)
+        return cls(np.frombuffer(data or b"", np.uint8), places[:-1], places[1:])
+
+    def at(self, places: IntArray) -> Spans:
+        """Some of them."""
+        return Spans(self.data, self.begin[places], self.end[places])
+
+    def bytes_from(self, places: IntArray, width: int) -> npt.NDArray[Any]:
+        """The `width` bytes from each place on, as one item each."""
+        windows = np.ndarray((len(self.data) - width + 1,), f"V{width}", self.data, strides=(1,))
+        return windows[places]
+
+
+_END_BYTES = 40  # of each of ENDS, which are a little longer; the longest has _MOST
+_MOST = max(map(len, ENDS.values()))
+_END_WORDS = {
+    name: (np.frombuffer(end[-_END_BYTES:].encode(), np.int64), end[:-_END_BYTES].encode())
+    for name, end in ENDS.items()
+}
+_QUOTE, _GREATER = b'">'
+
+
+def _of_types(texts: Spans) -> dict[str, IntArray]:
+    """Where the texts are literals of the datatypes of `ENDS`, or end like one."""
+    data, begin, end = texts
+    long = np.flatnonzero(end - begin > _MOST)
+    if len(long):
+        long = long[(data[begin[long]] == _QUOTE) & (data[end[long] - 1] == _GREATER)]
+    if not len(long):
+        return {}
+    words = texts.bytes_from(end[long] - _END_BYTES, _END_BYTES).view(np.int64)
+    words = words.reshape(len(long), -1)
+    found = {}
+    for name, (tail, head) in _END_WORDS.items():
+        here = np.flatnonzero(words[:, -1] == tail[-1])
+        if len(here):
+            first = end[long[here]] - len(ENDS[name])
+            right = np.ones(len(here), np.bool_)
+            for k, byte in enumerate(head):
+                right &= data[first + k] == byte
+            for k, word in enumerate(tail[:-1]):
+                right &= words[here, k] == word
+            found[name] = long[here[right]]
+    return found
+
+
+def inlined_ids(texts: Spans, as_arrow: Callable[[IntArray], pa.Array]) -> IntArray:
+    """The ids of N-Triples texts that are inlined literals; 0 for others.
+
+    `as_arrow` gives the texts at some places as an Arrow array: what digits do not settle.
+
+    >>> texts = pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#integer>', "<a>"])
+    >>> inlined_ids(Spans.of_array(texts), texts.take).tolist() == [lexical_id("7", "integer"), 0]
+    True
+    """
+    ids = np.zeros(len(texts.begin), np.int64)
+    for name, places in _of_types(texts).items():
+        found = np.zeros(len(places), np.int64)
+        for first in range(0, len(places) if name != "boolean" else 0, _BLOCK):
+            some = texts.at(places[first : first + _BLOCK])
+            length = some.end - some.begin - 1 - len(ENDS[name])
+            found[first : first + _BLOCK] = _plain(some, some.begin + 1, length).ids(name)
+        rest = np.flatnonzero(found == 0)
+        if len(rest):
+            lexical = _lexical(as_arrow(places[rest]), ENDS[name])
+            if name == "double":
+                found[rest] = _sane_doubles(lexical)
+            else:
+                found[rest] = [lexical_id(text, name) for text in lexical.to_pylist()]
+        ids[places] = found
+    return ids
+
+
+def _lexical(texts: pa.Array, end: str) -> pa.Array:
+    """What is between the quotes."""
+    return pc.binary_slice(texts.view(pa.binary()), 1, -len(end)).view(pa.string())
+
+
+# -- What literals that are not inlined are worth -----------------------------------------------
+
+NUMBER_ENDS = {name: f'"^^<{XSD}{name}>' for name in ("double", "float", "decimal", *INTEGERS)}
+"""What the texts of numbers end with, by their datatype."""
+
+NOT_EXACT = -(1 << 63)
+_SCIENTIFIC = r"^-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?$"
+
+
+class Worth(NamedTuple):
+    """The nearest doubles; integers as they are, decimals in millionths or NOT_EXACT.
+
+    The other fields mean nothing where `known` is false: there one has to look closer.
+    """
+
+    known: BoolArray
+    values: FloatArray
+    exact: IntArray
+
+
+def worth_of(texts: pa.Array, name: str) -> Worth:
+    """What literals of one numeric datatype are worth, by their texts."""
+    end = NUMBER_ENDS[name]
+    spans = Spans.of_array(texts)
+    plain = _plain(spans, spans.begin + 1, spans.end - spans.begin - 1 - len(end))
+    values = plain.mantissa / POWERS[np.minimum(plain.scale, SCALES - 1)]
+    exact = np.full(len(texts), NOT_EXACT)
+    if name in INTEGERS:
+        least, most = INTEGERS[name]
+        known = plain.ok & (plain.scale == 0)
+        if least is not None:
+            known &= plain.mantissa >= least
+        if most is not None:
+            known &= plain.mantissa <= most
+        return Worth(known, values, plain.mantissa)
+    known = plain.ok & (np.abs(plain.mantissa) < MANTISSA_BOUND) & (plain.scale <= 15)
+    if name == "decimal":
+        return Worth(known & (plain.scale <= 6), values, _millionths(plain))
+    values[plain.negative & (plain.mantissa == 0)] = -0.0
+    rest = np.flatnonzero(~known)
+    if len(rest):
+        lexical = _lexical(texts.take(pa.array(rest)), end)
+        sane = pc.match_substring_regex(lexical, _SCIENTIFIC)
+        known[rest] = bools_of(sane)
+        values[rest] = numpy_of(pc.if_else(sane, lexical, "0").cast(pa.float64()))
+    if name == "float":
+        known &= np.abs(values) < _SINGLES
+        values = np.where(known, values, 0.0).astype(np.float32).astype(np.float64)
+    return Worth(known, values, exact)
+
+
+_SINGLES = 3e38  # the largest single is a little larger
+
+
+def _millionths(plain: _Plain) -> IntArray:
+    factor = 10 ** np.maximum(6 - plain.scale, 0)
+    fits = np.abs(plain.mantissa) < (1 << 53) // factor
+    return np.where(fits, plain.mantissa * factor, NOT_EXACT)
+
+
+def exact_of(value: Number) -> int:
+    """An integer as it is, a decimal in millionths, where that can be relied on."""
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 63 else NOT_EXACT
+    if isinstance(value, Decimal) and value.copy_abs() < 1 << 53:
+        scaled = EXACT.scaleb(value, 6)
+        if scaled.copy_abs() < 1 << 53 and scaled == int(scaled):
+            return int(scaled)
+    return NOT_EXACT

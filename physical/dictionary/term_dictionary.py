@@ -1,0 +1,595 @@
+"""The term dictionary: RDF terms as int64 ids, so that rows are arrays of numbers.
+
+Id 0 is no term (unbound). A negative id is an inlined number (`numbers`). A positive id is an entry
+of the dictionary: the place of the term's N-Triples text, with what is known of it in columns
+beside. Equal ids mean the same term, always: a term has one text (`str(term)`), a text one entry.
+
+Streams bring literals without end, so entries are recycled: `recycle` is told which ids are still
+in use, forgets the other entries and gives their ids to new terms. What is asked of terms is asked
+of whole arrays, and most of it is answered by columns; those of numbers are filled for what is
+asked, when it is first asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from itertools import repeat
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsparql.algebra.ntriples import parse_term
+from streamsparql.algebra.order import order_key
+from streamsparql.algebra.terms import BlankNode, Literal, Term
+from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Number, Single, double
+from streamsparql.algebra.xsd.values import literal_of, value_of
+from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.dictionary import inline_ids as inlined
+from streamsparql.physical.dictionary.canonical_text import (
+    BLANK,
+    IRI_NODE,
+    LITERAL,
+    PLAIN,
+    TYPED,
+    UNBOUND,
+    are_written,
+    form_of,
+    form_of_term,
+    forms_of,
+    is_written,
+    spread,
+    term_of_text,
+    to_arrow,
+    to_strings,
+)
+from streamsparql.physical.dictionary.inline_ids import (
+    DECIMAL,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    NO_NUMBER,
+    FloatArray,
+    KindArray,
+    Numbers,
+    bools_of,
+)
+from streamsparql.physical.dictionary.inline_parsing import (
+    NOT_EXACT,
+    NUMBER_ENDS,
+    Spans,
+    exact_of,
+    few_ids,
+    inlined_id,
+    inlined_ids,
+    literal_id,
+    worth_of,
+)
+
+__all__ = [
+    "BLANK",
+    "DECIMAL",
+    "DOUBLE",
+    "FLOAT",
+    "INTEGER",
+    "IRI_NODE",
+    "LITERAL",
+    "NO_NUMBER",
+    "UNBOUND",
+    "Numbers",
+    "TermDictionary",
+]
+
+_UNKNOWN = -1  # of a kind: nobody has asked yet
+_HANDFUL = 16  # below so many texts each is read by itself
+_LITTLE = 256  # so few are written by Python faster than by Arrow
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+_FEW = 256  # from so many on arrays are faster than Python's loops
+_MILLION = 10**6
+
+Texts: TypeAlias = Sequence[Any]
+"""Texts in N-Triples syntax, or what `Written` makes texts of; None is no term."""
+Written: TypeAlias = Callable[[list[Any]], Sequence[str | None]]
+
+_KIND_OF = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
+_KINDS = {**dict.fromkeys(INTEGERS, INTEGER), "decimal": DECIMAL, "float": FLOAT, "double": DOUBLE}
+
+
+class TermDictionary:
+    """Terms by id, ids by term.
+
+    >>> terms = TermDictionary()
+    >>> ids = terms.encode(["<http://ex.org/a>", '"1.5"', "<http://ex.org/a>", "nonsense"])
+    >>> ids.tolist(), len(terms)
+    ([1, 2, 1, 0], 2)
+    >>> print(terms.term_of(2), terms.texts(ids)[3])
+    "1.5" None
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        """Entries by text, blank nodes apart: the text that comes in may mean another node."""
+        self._blanks: dict[str, int] = {}
+        """Blank nodes by label, the source a part of it."""
+        self._spelled: dict[str, int] = {}
+        """A bounded cache: other texts of entries, and texts of inlined literals."""
+        self._written = inlined.InlinedTexts()
+        self._free: IntArray = np.empty(0, np.int64)
+        self._after = 1  # the least id that was never given
+        self._floor = 0  # how many entries the last recycling left
+        self._grow(1 << 10)
+
+    def _grow(self, capacity: int) -> None:
+        """Columns of so many places; place 0 stands for "no term"."""
+        old = self.__dict__.get("_forms", np.zeros(1, np.int8))
+        kept = len(old)
+
+        def column(name: str, kind: Any, fill: Any) -> npt.NDArray[Any]:
+            longer: npt.NDArray[Any] = np.full(capacity, fill, kind)
+            if name in self.__dict__:
+                longer[:kept] = self.__dict__[name]
+            return longer
+
+        self._texts = column("_texts", np.object_, None)
+        self._terms = column("_terms", np.object_, None)
+        self._values: FloatArray = column("_values", np.float64, 0.0)
+        self._kinds: KindArray = column("_kinds", np.int8, NO_NUMBER)
+        self._exact: IntArray = column("_exact", np.int64, NOT_EXACT)
+        self._kept: BoolArray = column("_kept", np.bool_, False)
+        self._forms: KindArray = column("_forms", np.int8, UNBOUND)
+
+    def __len__(self) -> int:
+        """How many entries there are; inlined literals need none."""
+        return self._after - 1 - len(self._free)
+
+    # -- Terms to ids -----------------------------------------------------------------------
+
+    def id_of(self, term: Term, keep: bool = False) -> int:
+        """The id of a term. What is kept is never recycled: the constants of queries.
+
+        >>> terms = TermDictionary()
+        >>> terms.id_of(BlankNode("a")) == terms.id_of(BlankNode("a")), terms.id_of(Literal("b"))
+        (True, 2)
+        """
+        if type(term) is BlankNode:
+            found = self._blanks.get(term.label, 0) or self._enter(str(term), BLANK)
+        else:
+            found = literal_id(term) if type(term) is Literal else 0
+            if not found:
+                text = str(term)
+                found = self._known.get(text, 0) or self._enter(text, form_of_term(term, text))
+        if keep and found > 0:
+            self._kept[found] = True
+        return found
+
+    def keep(self, ids: IntArray) -> None:
+        """These terms are never recycled: those of static graphs."""
+        self._kept[ids[ids > 0]] = True
+
+    def ids_of(self, terms: Iterable[Term | None]) -> IntArray:
+        """The ids of terms; 0 for None."""
+        return np.fromiter((0 if t is None else self.id_of(t) for t in terms), np.int64)
+
+    def encode(
+        self, texts: Texts | pa.Array, source: str = "", written: Written = list
+    ) -> IntArray:
+        """The ids of terms in N-Triples syntax; 0 for what is no term.
+
+        `texts` is a list of strings, or an Arrow array of strings, dictionary-encoded or not.
+        Labels of blank nodes are scoped to `source`. Terms of other libraries may be among the
+        strings of a list, where `written` makes texts of them: it is asked for what is not known as
+        it stands.
+        """
+        if isinstance(texts, pa.ChunkedArray):
+            parts = [self.encode(chunk, source) for chunk in texts.chunks]
+            return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        if not isinstance(texts, pa.Array):
+            return self._encode_list(texts, source, written)
+        if pa.types.is_dictionary(texts.type):
+            return spread(self._encode_array(to_strings(texts.dictionary), source, True), texts)
+        if len(texts) < _FEW:
+            return self._encode_list(texts.to_pylist(), source, list)
+        return self._encode_array(to_strings(texts), source, False)
+
+    def _encode_list(self, texts: Texts, source: str, written: Written) -> IntArray:
+        known: Any = self._known.get
+        if len(texts) >= 4 * _FEW:
+            sample = [*map(known, texts[:: len(texts) // 16])]
+            if 2 * sample.count(None) > len(sample):  # most are new: no use in looking for each
+                return self._encode_new(written(list(texts)), source)
+        ids = np.fromiter(map(known, texts, repeat(0)), np.int64, len(texts))
+        missed = np.flatnonzero(ids == 0)
+        if len(missed):
+            new = list(texts)
+            if len(missed) < len(new):
+                new = [new[i] for i in missed.tolist()]
+            ids[missed] = self._encode_new(written(new), source)
+        return ids
+
+    def _encode_new(self, texts: Sequence[str | None], source: str) -> IntArray:
+        """The ids of texts that are not known as they stand."""
+        if len(texts) < _HANDFUL:
+            return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
+        if len(texts) < _FEW:
+            strings = ["" if text is None else text for text in texts]
+            ids = few_ids(strings)
+            for i in np.flatnonzero(ids == 0).tolist():
+                ids[i] = self._read(strings[i], source)
+            return ids
+        try:
+            array = pa.array(texts, pa.string())
+        except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 lacks
+            return np.fromiter((self._read(t, source) for t in texts), np.int64, len(texts))
+        if isinstance(array, pa.ChunkedArray):  # too long for one
+            return np.concatenate([self._encode_new(c.to_pylist(), source) for c in array.chunks])
+        return self._encode_array(to_strings(array), source, False)
+
+    def _encode_array(self, texts: pa.Array, source: str, distinct: bool) -> IntArray:
+        """The ids of an Arrow array of strings: numbers by their digits, others once each."""
+        ids = inlined_ids(Spans.of_array(texts), lambda at: texts.take(pa.array(at)))
+        rest = np.flatnonzero(ids == 0)
+        if not len(rest):
+            return ids
+        others = texts if len(rest) == len(texts) else texts.take(pa.array(rest))
+        if distinct:
+            ids[rest] = self._encode_others(others, source)
+        else:
+            encoded = others.dictionary_encode()
+            ids[rest] = spread(self._encode_others(encoded.dictionary, source), encoded)
+        return ids
+
+    def _encode_others(self, texts: pa.Array, source: str) -> IntArray:
+        """The ids of texts that are all different, none of them that of an inlined literal."""
+        strings = texts.to_pylist()
+        ids = np.fromiter(map(self._known.get, strings, repeat(0)), np.int64, len(strings))
+        missed = np.flatnonzero(ids == 0)
+        if not len(missed):
+            return ids
+        if len(missed) < len(ids):
+            texts, strings = texts.take(pa.array(missed)), [strings[i] for i in missed.tolist()]
+        found = np.zeros(len(strings), np.int64)
+        written = are_written(texts)
+        places = np.flatnonzero(written)
+        if len(places):
+            found[places] = self._enter_all(texts, strings, places)
+        for i in np.flatnonzero(~written).tolist():
+            found[i] = self._read(strings[i], source)
+        ids[missed] = found
+        return ids
+
+    def _read(self, text: str | None, source: str) -> int:
+        """The id of one text, in whatever way it is written."""
+        if text is None:
+            return 0
+        found = self._known.get(text, 0) or self._spelled.get(text, 0)
+        if found:
+            return found
+        found = inlined_id(text)
+        if not found:
+            if is_written(text):
+                return self._enter(text, form_of(text))
+            term = parse_term(text, source)
+            if term is None or type(term) is BlankNode:
+                return 0 if term is None else self.id_of(term)
+            found = self.id_of(term)
+        if len(self._spelled) >= 1 << 16:
+            self._spelled.clear()
+        self._spelled[text] = found
+        return found
+
+    def _enter(self, text: str, form: int) -> int:
+        """A new entry."""
+        if len(self._free):
+            found, self._free = int(self._free[-1]), self._free[:-1]
+        else:
+            found, self._after = self._after, self._after + 1
+            if found == len(self._forms):
+                self._grow(2 * found)
+        self._texts[found] = text
+        self._forms[found] = form
+        self._kinds[found] = _UNKNOWN if form == TYPED else NO_NUMBER
+        if form == BLANK:
+            self._blanks[text[2:]] = found
+        else:
+            self._known[text] = found
+        return found
+
+    def _enter_all(self, texts: pa.Array, strings: list[str], places: IntArray) -> IntArray:
+        """New entries for the texts at these places, written as `str` does."""
+        if len(places) < len(strings):
+            texts, strings = texts.take(pa.array(places)), [strings[i] for i in places.tolist()]
+        ids = self._places(len(strings))
+        forms = forms_of(texts)
+        self._texts[ids] = strings
+        self._forms[ids] = forms
+        self._kinds[ids] = np.where(forms == TYPED, _UNKNOWN, NO_NUMBER)
+        self._known.update(zip(strings, ids.tolist(), strict=True))
+        return ids
+
+    def _places(self, count: int) -> IntArray:
+        """Ids that are free."""
+        reused = self._free[len(self._free) - min(count, len(self._free)) :]
+        self._free = self._free[: len(self._free) - len(reused)]
+        first, self._after = self._after, self._after + count - len(reused)
+        if self._after > len(self._forms):
+            self._grow(max(2 * len(self._forms), self._after))
+        return np.concatenate([reused, np.arange(first, self._after)])
+
+    # -- Ids to terms -----------------------------------------------------------------------
+
+    def term_of(self, term_id: int) -> Term | None:
+        """The term of an id; None for 0."""
+        if term_id < 0:
+            return inlined.inlined_literal(int(term_id))
+        found: Term | None = self._terms[term_id]
+        if found is None and term_id:
+            found = self._terms[term_id] = term_of_text(self._texts[term_id])
+        return found
+
+    def terms_of(self, ids: IntArray) -> list[Term | None]:
+        """The terms of ids."""
+        if len(ids) and ids.max() < 0:
+            return [*inlined.inlined_literals(ids)]
+        return [self.term_of(term_id) for term_id in ids.tolist()]
+
+    def texts(self, ids: IntArray) -> pa.Array:
+        """The terms in N-Triples syntax; null for 0."""
+        return self.dictionary(ids).dictionary_decode()
+
+    def dictionary(self, ids: IntArray) -> pa.DictionaryArray:
+        """The terms in N-Triples syntax, each written once."""
+        if len(ids) < _LITTLE:
+            return to_arrow(self._few_texts(ids.tolist()), _DICTIONARY)
+        encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
+        distinct = self._texts_of(encoded.dictionary.to_numpy())
+        return pa.DictionaryArray.from_arrays(encoded.indices, distinct)
+
+    def _few_texts(self, ids: list[int]) -> list[str | None]:
+        """The texts of ids, None for 0."""
+        inline = [term_id for term_id in ids if term_id < 0]
+        written = iter(self._written.listed(inline)) if inline else iter(())
+        entries = self._texts
+        return [entries[k] if k >= 0 else next(written) for k in ids]
+
+    def _texts_of(self, ids: IntArray) -> pa.Array:
+        """The texts of ids, none of them 0."""
+        inline = ids < 0
+        if inline.all():
+            return self._written.of(ids)
+        if not inline.any():
+            return to_arrow(self._texts[ids])
+        entries, others = np.flatnonzero(~inline), np.flatnonzero(inline)
+        places = np.empty(len(ids), np.int64)
+        places[np.concatenate([entries, others])] = np.arange(len(ids))
+        parts = [to_arrow(self._texts[ids[entries]]), self._written.of(ids[others])]
+        return pa.concat_arrays(parts).take(pa.array(places))
+
+    # -- What is known of terms -------------------------------------------------------------
+
+    def sorts(self, ids: IntArray) -> KindArray:
+        """UNBOUND, IRI_NODE, BLANK or LITERAL, of each id."""
+        inline = ids < 0
+        if not inline.any():
+            return np.minimum(self._forms[ids], LITERAL)
+        return np.where(inline, LITERAL, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL))
+
+    def plain_strings(self, ids: IntArray) -> BoolArray:
+        """Whether they are literals of xsd:string."""
+        plain: BoolArray = self._forms[np.maximum(ids, 0)] == PLAIN
+        return plain
+
+    def numbers(self, ids: IntArray) -> Numbers:
+        """What they are worth as numbers.
+
+        >>> terms = TermDictionary()
+        >>> terms.numbers(terms.of_integers(np.array([5]))).values.tolist()
+        [5.0]
+        """
+        inline = ids < 0
+        if inline.all():
+            return inlined.inlined_numbers(ids)
+        entries = np.where(inline, 0, ids)
+        self._fill(entries)
+        values, kinds = self._values[entries], self._kinds[entries]
+        if inline.any():
+            found = inlined.inlined_numbers(ids[inline])
+            values[inline], kinds[inline] = found
+        return Numbers(values, kinds)
+
+    def exact_integers(self, ids: IntArray) -> tuple[IntArray, BoolArray]:
+        """The values of integers, and where a term is an integer that fits."""
+        inline = ids < 0
+        integer = inline & (inlined.tags(ids) == inlined.TAG_INTEGER)
+        values = np.where(integer, inlined.integer_values(ids), 0)
+        if not inline.all():
+            entries = np.where(inline, 0, ids)
+            self._fill(entries)
+            exact = self._exact[entries]
+            known = (self._kinds[entries] == INTEGER) & (exact != NOT_EXACT)
+            values[known] = exact[known]
+            integer |= known
+        return values, integer
+
+    def decimals(self, ids: IntArray) -> tuple[IntArray, BoolArray]:
+        """Integers and decimals in millionths, and where that is exact and below 2**53."""
+        values, fits = self.exact_integers(ids)
+        fits &= np.abs(values) <= (1 << 53) // _MILLION
+        values = np.where(fits, values * _MILLION, 0)
+        inline = (ids < 0) & (inlined.tags(ids) == inlined.TAG_DECIMAL)
+        if inline.any():
+            mantissa, scale = inlined.scaled_parts(ids[inline])
+            factor = 10 ** np.maximum(6 - scale, 0)
+            good = (scale <= 6) & (np.abs(mantissa) <= (1 << 53) // factor)
+            values[inline] = np.where(good, mantissa * factor, 0)
+            fits[inline] = good
+        entries = np.maximum(ids, 0)
+        exact = self._exact[entries]
+        known = (self._kinds[entries] == DECIMAL) & (exact != NOT_EXACT)
+        values[known] = exact[known]
+        return values, fits | known
+
+    def _fill(self, entries: IntArray) -> None:
+        """Fills in what entries are worth, where nobody has asked yet."""
+        unknown = entries[self._kinds[entries] == _UNKNOWN]
+        if not len(unknown):
+            return
+        left = np.unique(unknown)
+        self._kinds[left] = NO_NUMBER
+        texts = to_arrow(self._texts[left]) if len(left) >= _HANDFUL else None
+        strings = self._texts[left].tolist() if texts is None else []
+        for name, end in NUMBER_ENDS.items():
+            if texts is None:
+                places = np.array([i for i, t in enumerate(strings) if t.endswith(end)], np.int64)
+                closer = left[places]
+            else:
+                places = np.flatnonzero(bools_of(pc.ends_with(texts, end)))
+                closer = left[places]
+                if len(places):
+                    worth = worth_of(texts.take(pa.array(places)), name)
+                    found = closer[worth.known]
+                    self._kinds[found] = _KINDS[name]
+                    self._values[found] = worth.values[worth.known]
+                    self._exact[found] = worth.exact[worth.known]
+                    closer = closer[~worth.known]
+            for entry in closer.tolist():
+                self._fill_one(entry)
+
+    def _fill_one(self, entry: int) -> None:
+        value = value_of(term_of_text(self._texts[entry]))
+        if isinstance(value, int | Decimal | float) and type(value) is not bool:
+            self._kinds[entry] = _KIND_OF[type(value)]
+            self._values[entry] = double(value)
+            self._exact[entry] = exact_of(value)
+
+    # -- Numbers to terms -------------------------------------------------------------------
+
+    def of_integers(self, values: IntArray) -> IntArray:
+        """The ids of xsd:integer literals."""
+        ids = inlined.integer_ids(values)
+        return self._of_rest(ids, values, int)
+
+    def of_doubles(self, values: FloatArray) -> IntArray:
+        """The ids of canonical xsd:double literals."""
+        return self._of_rest(inlined.double_ids(values), values, float)
+
+    def of_decimals(self, scaled: IntArray, digits: int) -> IntArray:
+        """The ids of canonical xsd:decimal literals: `scaled` / 10**`digits`."""
+        ids = inlined.decimal_ids(scaled, digits)
+        return self._of_rest(ids, scaled, lambda value: EXACT.scaleb(Decimal(value), -digits))
+
+    def of_booleans(self, values: BoolArray) -> IntArray:
+        """The ids of xsd:boolean literals."""
+        return inlined.boolean_ids(values)
+
+    def _of_rest(self, ids: IntArray, values: Any, exactly: Callable[[Any], Number]) -> IntArray:
+        """With entries for the values that are not inlined."""
+        if not ids.all():
+            for i in np.flatnonzero(ids == 0).tolist():
+                ids[i] = self.id_of(literal_of(exactly(values[i].item())))
+        return ids
+
+    def integers_of(self, ids: IntArray) -> IntArray:
+        """The values of stamps, which are integers; the least int64 where there is none.
+
+        >>> terms = TermDictionary()
+        >>> terms.integers_of(terms.of_integers(np.array([5, 7]))).tolist()
+        [5, 7]
+        """
+        if len(ids) and int(ids.max()) >= 0:
+            values, known = self.exact_integers(ids)
+            return np.where(known, values, NOT_EXACT)
+        return inlined.integer_values(ids)
+
+    # -- Order ------------------------------------------------------------------------------
+
+    def order_ranks(self, ids: IntArray) -> IntArray:
+        """Numbers in the order of `algebra.order.order_key`; equal ids have equal ones.
+
+        They order these ids among themselves, and mean nothing beside others.
+
+        >>> terms = TermDictionary()
+        >>> terms.order_ranks(terms.encode(['"b"', "<a>", '"b"'])).tolist()
+        [1, 0, 1]
+        """
+        if not len(ids) or (ids.max() < 0 and self._in_order(ids)):
+            return ids
+        distinct, codes = np.unique(ids, return_inverse=True)
+        worth = self.numbers(distinct)
+        number = (worth.kinds != NO_NUMBER) & ~np.isnan(worth.values)
+        before = self.sorts(distinct) < LITERAL
+        numbers = np.flatnonzero(number)
+        numbers = numbers[np.argsort(worth.values[numbers], kind="stable")]
+        values = worth.values[numbers]
+        same = np.flatnonzero(values[1:] == values[:-1])
+        places = np.concatenate(
+            [
+                self._sorted(distinct, np.flatnonzero(before)),
+                self._ties(distinct, numbers, same),
+                self._sorted(distinct, np.flatnonzero(~(before | number))),
+            ]
+        )
+        ranks = np.empty(len(distinct), np.int64)
+        ranks[places] = np.arange(len(places))
+        found: IntArray = ranks[codes]
+        return found
+
+    def _sorted(self, ids: IntArray, places: IntArray) -> IntArray:
+        """The places in the order of the terms there."""
+        keys = {place: order_key(self.term_of(int(ids[place]))) for place in places.tolist()}
+        return np.array(sorted(keys, key=keys.__getitem__), np.int64)
+
+    def _ties(self, ids: IntArray, places: IntArray, same: IntArray) -> IntArray:
+        """Puts numbers in order that are in that of the nearest doubles.
+
+        `same` says where a place has the same double as the next: only there one has to look.
+        """
+        runs = np.split(same, np.flatnonzero(np.diff(same) > 1) + 1) if len(same) else []
+        for run in runs:
+            first, after = int(run[0]), int(run[-1]) + 2
+            places[first:after] = self._sorted(ids, places[first:after])
+        return places
+
+    def _in_order(self, ids: IntArray) -> bool:
+        """Whether inlined ids are all integers, or all doubles."""
+        tags = inlined.tags(ids)
+        return bool(tags[0] <= inlined.TAG_DOUBLE and (tags == tags[0]).all())
+
+    # -- Recycling --------------------------------------------------------------------------
+
+    def due(self) -> bool:
+        """Whether recycling is worth it: the entries have doubled since the last time."""
+        return len(self) >= max(1 << 16, 2 * self._floor)
+
+    def recycle(self, used: Iterable[IntArray]) -> int:
+        """Forgets the entries that no id in `used` means; gives how many.
+
+        Their ids will mean other terms.
+
+        >>> terms = TermDictionary()
+        >>> ids = terms.encode(["<a>", "<b>"])
+        >>> terms.recycle([ids[:1]]), terms.encode(["<c>", "<a>"]).tolist()
+        (1, [2, 1])
+        """
+        unused = self._forms[: self._after] != UNBOUND
+        unused &= ~self._kept[: self._after]
+        for ids in used:
+            unused[ids[ids > 0]] = False
+        freed = np.flatnonzero(unused)
+        self._spelled.clear()
+        for text, form in zip(self._texts[freed], self._forms[freed].tolist(), strict=True):
+            if form == BLANK:
+                del self._blanks[text[2:]]
+            else:
+                del self._known[text]
+        for column in (self._texts, self._terms):
+            column[freed] = None
+        self._forms[freed] = UNBOUND
+        self._exact[freed] = NOT_EXACT
+        self._values[freed] = 0.0
+        self._kinds[freed] = NO_NUMBER
+        self._free = np.concatenate([self._free, freed])
+        self._floor = len(self)
+        return len(freed)

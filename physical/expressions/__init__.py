@@ -1,0 +1,1 @@
+"""Vectorised evaluation of expressions, over all rows of a batch at once."""

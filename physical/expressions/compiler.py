@@ -1,0 +1,494 @@
+"""Vectorised evaluation of expressions: over all rows of a batch at once.
+
+Equality, order, arithmetic and the logic of `||`, `&&` and `!` work on arrays. What they cannot
+tell, and every other function, is evaluated by `algebra.expressions.evaluate`: once per distinct
+binding of the variables that the sub-expression reads, with the results kept for later batches. So
+there is one semantics, and here are short cuts to it.
+
+    FILTER(?v > 22.5 && REGEX(?name, "^a"))
+
+        And                      three-valued, cheap parts first
+         |- Comparison           doubles and int64; what those cannot tell: one by one
+         `- OneByOne             for the rows that are left, per distinct ?name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from streamsparql.algebra.expressions import (
+    And,
+    Bound,
+    Call,
+    Coalesce,
+    Constant,
+    If,
+    In,
+    Not,
+    Or,
+)
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
+from streamsparql.overriding import override
+from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
+from streamsparql.physical.dictionary.term_dictionary import (
+    BLANK,
+    IRI_NODE,
+    LITERAL,
+    TermDictionary,
+)
+from streamsparql.physical.expressions.arithmetic import (
+    CALCULATED,
+    COMPARED,
+    ERROR,
+    FALSE,
+    ROUNDED,
+    SLOW,
+    TRUE,
+    Operand,
+    Truth,
+    calculated,
+    compared,
+    rounded,
+    terms_of,
+)
+from streamsparql.physical.expressions.evaluation import Evaluation, Kept, OneByOne
+from streamsparql.physical.expressions.id_comparison import MIRRORED, against, among, between
+from streamsparql.physical.expressions.rows import Rows
+from streamsparql.physical.expressions.string_building import Worded, wording
+
+
+class Expressed(Protocol):
+    """What operators ask of an expression."""
+
+    def holds(self, batch: Batch) -> BoolArray:
+        """Where it is true, as a condition."""
+
+    def values(self, batch: Batch) -> IntArray:
+        """Its values, 0 where it is an error."""
+
+    def forget(self) -> None:
+        """Drops what is kept by id: ids that nothing holds are given to other terms."""
+
+
+class Compiled:
+    """An expression, ready for batches.
+
+    >>> from streamsparql.algebra.terms import integer
+    >>> terms = TermDictionary()
+    >>> small = Call("<", (Variable("x"), Constant(integer(2))))
+    >>> ids = terms.of_integers(np.array([1, 2, 3]))
+    >>> batch = Batch({"x": ids}, np.zeros(3, np.int64), np.full(3, 9))
+    >>> compiled(small, terms, Run()).holds(batch).tolist()
+    [True, False, False]
+    """
+
+    def __init__(self, root: Evaluation, terms: TermDictionary, kept: Kept) -> None:
+        self._root, self._terms, self._kept = root, terms, kept
+
+    def holds(self, batch: Batch) -> BoolArray:
+        """Where the effective boolean value is true; an error is not."""
+        holds: BoolArray = self._root.truth(Rows(self._terms, batch)) == TRUE
+        return holds
+
+    def values(self, batch: Batch) -> IntArray:
+        """The values; 0, which is unbound, where there is an error."""
+        return self._root.ids(Rows(self._terms, batch))
+
+    def forget(self) -> None:
+        """Drops all ids that are kept, as the dictionary may give them to other terms now."""
+        for known in self._kept:
+            known.clear()
+
+
+def compiled(expression: Expression, terms: TermDictionary, run: Run) -> Compiled:
+    """Prepares an expression for batches whose terms are in `terms`."""
+    kept: Kept = []
+
+    def of(node: Node, parts: list[Evaluation | None]) -> Evaluation | None:
+        """None is for an expression that is the same on all rows; the largest such is evaluated."""
+        assert isinstance(node, Expression)
+        if not isinstance(node, Variable) and not any(parts):
+            return None
+        inner = [made or constant(part) for made, part in zip(parts, node.parts(), strict=True)]
+        slow = OneByOne(node, run, kept)
+        depth = _depth(node, inner)
+        made = slow if depth > _DEEPEST else _evaluation(node, inner, slow)
+        made.depth = depth
+        return made
+
+    def constant(node: Node) -> Evaluation:
+        assert isinstance(node, Expression)
+        return _Fixed(OneByOne(node, run, kept))
+
+    root = expression.fold(of) or constant(expression)
+    return Compiled(root, terms, kept)
+
+
+_DEEPEST = 70
+"""What is nested deeper is evaluated one by one: `evaluate` takes fewer frames for a level."""
+
+
+def _depth(node: Node, inner: Sequence[Evaluation]) -> int:
+    """How deep Python's stack gets, in levels. A chain such as `?a + ?b + ..` is one."""
+    depths = [made.depth for made in inner]
+    if isinstance(node, Call) and node.args and isinstance(node.args[0], Call):
+        depths[0] -= 1
+    return 1 + max(depths, default=0)
+
+
+def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Evaluation:
+    match node:
+        case Variable(name):
+            return _Column(name, slow)
+        case Call(symbol, _) if symbol in COMPARED:
+            return _Comparison(str(symbol), inner[0], inner[1], slow)
+        case Call("SAMETERM", _):
+            return _SameTerm(inner[0], inner[1], slow)
+        case Call(symbol, _) if symbol in CALCULATED or symbol in ROUNDED:
+            return _Calculation(str(symbol), inner, slow)
+        case Call(name, _) if name in _SORTS or name == "ISNUMERIC":
+            return _Test(str(name), inner[0], slow)
+        case And() | Or():
+            return _Decision(inner, isinstance(node, Or), slow)
+        case Not():
+            return _Negation(inner[0], slow)
+        case Bound(Variable(name)):
+            return _IsBound(name, slow)
+        case If():
+            return _Choice(inner, slow)
+        case Coalesce():
+            return _First(inner, slow)
+        case In():
+            return _Among(node, inner, slow)
+    worded = wording(node)
+    return slow if worded is None else Worded(worded, slow)
+
+
+# -- Leaves -------------------------------------------------------------------------------------
+
+
+class _Column(Evaluation):
+    """A variable."""
+
+    def __init__(self, name: str, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._name = name
+
+    @override
+    def ids(self, rows: Rows) -> IntArray:
+        return rows.ids(self._name)
+
+    @override
+    def operand(self, rows: Rows) -> Operand:
+        return rows.operand(self, super().operand)
+
+
+class _Fixed(Evaluation):
+    """The same on all rows: a constant, or what is made of constants."""
+
+    def __init__(self, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._made: list[Operand] = []
+        slow.kept.append(self._made)
+
+    @property
+    def term(self) -> Term | None:
+        """The term, where it is written as one."""
+        match self.slow.expression:
+            case Constant(term):
+                return term
+        return None
+
+    @override
+    def truth(self, rows: Rows) -> Truth:
+        return self.slow.truth(rows)
+
+    @override
+    def ids(self, rows: Rows) -> IntArray:
+        ids = self.operand(rows).ids
+        assert ids is not None
+        return np.full(len(rows), ids[0])
+
+    @override
+    def operand(self, rows: Rows) -> Operand:
+        if not self._made:
+            ids = np.array([self.slow.constant(rows.terms)], np.int64)
+            self._made.append(Operand.of(rows.terms, ids))
+        return self._made[0]
+
+
+class _IsBound(Evaluation):
+    """BOUND."""
+
+    def __init__(self, name: str, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._name = name
+
+    @override
+    def truth(self, rows: Rows) -> Truth:
+        bound: BoolArray = rows.ids(self._name) != UNBOUND
+        return bound.view(np.int8)
+
+    @override
+    def ids(self, rows: Rows) -> IntArray:
+        return _booleans(rows, self.truth(rows))
+
+
+def _booleans(rows: Rows, truth: Truth) -> IntArray:
+    """The xsd:booleans of truths; none for an error."""
+    ids = rows.terms.of_booleans(truth == TRUE)
+    return np.where(truth == ERROR, UNBOUND, ids) if (truth == ERROR).any() else ids
+
+
+# -- Operators ----------------------------------------------------------------------------------
+
+
+class _Condition(Evaluation):
+    """What is a boolean or an error."""
+
+    @override
+    def ids(self, rows: Rows) -> IntArray:
+        return _booleans(rows, self.truth(rows))
+
+
+class _Comparison(_Condition):
+    """`=`, `<` and their like."""
+
+    def __init__(self, symbol: str, a: Evaluation, b: Evaluation, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._symbol, self._a, self._b = symbol, a, b
+        self.expensive = a.expensive or b.expensive
+
+    @override
+    def truth(self, rows: Rows) -> Truth:
+        truth = self._by_ids(rows)
+        if truth is None:
+            return _settled(self._by_values(rows), rows, self.slow)
+        if len(truth) and truth.max() == SLOW:
+            index = np.flatnonzero(truth == SLOW)
+            few = rows.take(index)
+            truth[index] = _settled(self._by_values(few), few, self.slow)
+        return truth
+
+    def _by_values(self, rows: Rows) -> Truth:
+        return compared(self._symbol, self._a.operand(rows), self._b.operand(rows))
+
+    def _by_ids(self, rows: Rows) -> Truth | None:
+        """Of columns and constants, if their ids tell."""
+        match self._a, self._b:
+            case _Column() as column, _Column() as other:
+                return between(self._symbol, column.ids(rows), other.ids(rows))
+            case _Column() as column, _Fixed(term=IRI() | BlankNode() | Literal() as term):
+                return against(self._symbol, column.ids(rows), term, rows.terms)
+            case _Fixed(term=IRI() | BlankNode() | Literal() as term), _Column() as column:
+                return against(MIRRORED[self._symbol], column.ids(rows), term, rows.terms)
+        return None
+
+
+def _settled(truth: Truth, rows: Rows, slow: OneByOne) -> Truth:
+    """The truth with what was not known yet worked out."""
+    if not len(truth) or truth.max() < SLOW:
+        return truth
+    index = np.flatnonzero(truth == SLOW)
+    truth[index] = slow.truth(rows.take(index))
+    return truth
+
+
+class _SameTerm(_Condition):
+    """sameTerm: equal ids."""
+
+    def __init__(self, a: Evaluation, b: Evaluation, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._a, self._b = a, b
+        self.expensive = a.expensive or b.expensive
+
+    @override
+    def truth(self, rows: Rows) -> Truth:
+        one, other = self._a.ids(rows), self._b.ids(rows)
+        unbound = (one == UNBOUND) | (other == UNBOUND)
+        return np.where(unbound, ERROR, one == other).astype(np.int8)
+
+
+_SORTS = {"ISIRI": IRI_NODE, "ISURI": IRI_NODE, "ISBLANK": BLANK, "ISLITERAL": LITERAL}
+
+
+class _Test(_Condition):
+    """isIRI and its like."""
+
+    def __init__(self, name: str, arg: Evaluation, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._name, self._arg = name, arg
+        self.expensive = arg.expensive
+
+    @override
+    def truth(self, rows: Rows) -> Truth:
+        ids, terms = self._arg.ids(rows), rows.terms
+        sort = _SORTS.get(self._name)
+        holds = terms.numbers(ids).kinds > 0 if sort is None else terms.sorts(ids) == sort
+        return np.where(ids == UNBOUND, ERROR, holds).astype(np.int8)
+
+
+class _Calculation(Evaluation):
+    """Arithmetic on numbers."""
+
+    def __init__(self, symbol: str, args: Sequence[Evaluation], slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._symbol, self._args = symbol, args
+        self.expensive = any(arg.expensive for arg in args)
+
+    @override
+    def operand(self, rows: Rows) -> Operand:
+        chain = [self]
+        while isinstance(first := chain[-1]._args[0], _Calculation):
+            chain.append(first)
+        result = chain[-1]._args[0].operand(rows)
+        for link in reversed(chain):
+            if len(link._args) == 1:
+                result = rounded(link._symbol, result)
+            else:
+                result = calculated(link._symbol, result, link._args[1].operand(rows))
+        return result
+
+    @override
+    def ids(self, rows: Rows) -> IntArray:
+        ids, unknown = terms_of(self.operand(rows))
+        index = np.flatnonzero(unknown)
+        if len(index):
+            ids[index] = self.slow.ids(rows.take(index))
+        return ids
+
+
+class _Decision(_Condition):
+    """`||` and `&&`: decided as soon as one part is true, or false."""
+
+    def __init__(self, args: Sequence[Evaluation], until: bool, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self.args = sorted(args, key=lambda arg: arg.expensive)
+        self._until = TRUE if until else FALSE
+        self.expensive = any(arg.expensive for arg in args)
+
+    @override
+    def truth(self, rows: Rows) -> Truth:
+        result = np.full(len(rows), 1 - self._until, np.int8)
+        for arg in self.args:
+            undecided = result != self._until
+            left = np.count_nonzero(undecided)
+            if not left:
+                break
+            # Picking rows out costs more than a cheap part does on all of them.
+            if left == len(rows) or (not arg.expensive and 4 * left > len(rows)):
+                truth = arg.truth(rows)
+                better = undecided & (truth != 1 - self._until)
+                np.copyto(result, truth, where=better)
+            else:
+                index = np.flatnonzero(undecided)
+                truth = arg.truth(rows.take(index))
+                result[index] = np.where(truth == 1 - self._until, result[index], truth)
+        return result
+
+
+class _Negation(_Condition):
+    """`!`."""
+
+    def __init__(self, arg: Evaluation, slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._arg = arg
+        self.expensive = arg.expensive
+
+    @override
+    def truth(self, rows: Rows) -> Truth:
+        return _NEGATED[self._arg.truth(rows)]
+
+
+_NEGATED: Truth = np.array([TRUE, FALSE, ERROR], np.int8)
+
+
+class _Choice(Evaluation):
+    """IF."""
+
+    def __init__(self, args: Sequence[Evaluation], slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._condition, *self._branches = args
+        self.expensive = any(arg.expensive for arg in args)
+
+    @override
+    def ids(self, rows: Rows) -> IntArray:
+        truth = self._condition.truth(rows)
+        result = np.zeros(len(rows), np.int64)
+        for code, branch in zip((TRUE, FALSE), self._branches, strict=True):
+            index = np.flatnonzero(truth == code)
+            if len(index):
+                result[index] = branch.ids(rows.take(index))
+        return result
+
+
+class _First(Evaluation):
+    """COALESCE."""
+
+    def __init__(self, args: Sequence[Evaluation], slow: OneByOne) -> None:
+        super().__init__(slow)
+        self._args = args
+        self.expensive = any(arg.expensive for arg in args)
+
+    @override
+    def ids(self, rows: Rows) -> IntArray:
+        result = np.zeros(len(rows), np.int64)
+        index = np.arange(len(rows))
+        for arg in self._args:
+            result[index] = arg.ids(rows.take(index))
+            index = np.flatnonzero(result == UNBOUND)
+            if not len(index):
+                break
+        return result
+
+
+class _Shared(Evaluation):
+    """An argument that several operators read, worked out once for a batch."""
+
+    def __init__(self, arg: Evaluation) -> None:
+        super().__init__(arg.slow)
+        self._arg = arg
+        self.expensive = arg.expensive
+
+    @override
+    def ids(self, rows: Rows) -> IntArray:
+        found = self.operand(rows).ids
+        return self._arg.ids(rows) if found is None else found
+
+    @override
+    def operand(self, rows: Rows) -> Operand:
+        return rows.operand(self, self._arg.operand)
+
+
+class _Among(_Condition):
+    """IN: a chain of `=`; taken together where the options are terms that ids tell apart."""
+
+    def __init__(self, node: In, inner: Sequence[Evaluation], slow: OneByOne) -> None:
+        super().__init__(slow)
+        arg, *options = inner
+        self._arg = arg if isinstance(arg, _Fixed | _Column) else _Shared(arg)
+        written = [option.term for option in options if isinstance(option, _Fixed)]
+        self._terms = [term for term in written if term is not None]
+        self._together = isinstance(arg, _Column) and len(self._terms) == len(options)
+        equalities: list[Evaluation] = [
+            _Comparison("=", self._arg, option, slow.like(Call("=", (node.arg, written_as))))
+            for option, written_as in zip(options, node.options, strict=True)
+        ]
+        self._chain = _Decision(equalities, True, slow)
+        self.expensive = any(arg.expensive for arg in inner)
+
+    @override
+    def truth(self, rows: Rows) -> Truth:
+        if self._together:
+            found = among(self._arg.ids(rows), self._terms, rows.terms)
+            if found is not None:
+                return found
+        if not self._chain.args:
+            return np.where(self._arg.ids(rows) == UNBOUND, ERROR, FALSE).astype(np.int8)
+        return self._chain.truth(rows)

@@ -1,0 +1,203 @@
+"""Kernels over arrays of intervals: pure functions, with no rows and no state.
+
+Operators say what they want in the words of SEMANTICS.md; here is how it is had without a loop over
+rows. Two tricks carry most of it. A *range* of places `[first, first + count)` per row stands for
+the pairs of that row, so that the number of pairs is known before any is made, and they can be made
+in blocks. A *composite* of a group's number and a time, `group * span + time`, turns "per group, in
+order of time" into plain order, for which numpy has fast primitives. Composites must fit int64 and
+INFINITY must not overflow them, so times are first made small: by their offset, else by their rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsparql.physical.batch import BoolArray, IntArray
+
+BLOCK = 1 << 15
+"""How many pairs are made at a time: larger arrays leave the cache, smaller ones cost calls."""
+
+_LARGEST = 1 << 62
+
+
+def blocks(first: IntArray, count: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """The pairs (row, place) of the ranges `[first, first + count)`, in blocks.
+
+    >>> [(i.tolist(), j.tolist()) for i, j in blocks(np.array([5, 0]), np.array([2, 1]))]
+    [([0, 0, 1], [5, 6, 0])]
+    """
+    ends = np.cumsum(count)
+    total = int(ends[-1]) if len(ends) else 0
+    shift = first - ends + count
+    if 0 < total <= BLOCK:
+        row = np.repeat(np.arange(len(count)), count)
+        yield row, np.arange(total) + shift[row]
+        return
+    for at in range(0, total, BLOCK):
+        after = min(at + BLOCK, total)
+        a = int(np.searchsorted(ends, at, "right"))
+        b = int(np.searchsorted(ends, after, "left")) + 1
+        n = count[a:b].copy()
+        n[0] = ends[a] - at
+        n[-1] -= ends[b - 1] - after
+        row = np.repeat(np.arange(a, b), n)
+        yield row, np.arange(at, after) + shift[row]
+
+
+def firsts(group: IntArray) -> BoolArray:
+    """Where a value differs from the one before it.
+
+    >>> firsts(np.array([4, 4, 7])).tolist()
+    [True, False, True]
+    """
+    first = np.empty(len(group), np.bool_)
+    first[:1] = True
+    np.not_equal(group[1:], group[:-1], out=first[1:])
+    return first
+
+
+def lasts(first: BoolArray) -> BoolArray:
+    """Where a group ends, of where one begins.
+
+    >>> lasts(np.array([True, False, True])).tolist()
+    [False, True, True]
+    """
+    last = np.empty(len(first), np.bool_)
+    last[-1:] = True
+    last[:-1] = first[1:]
+    return last
+
+
+class Clock:
+    """Times as small numbers, in their order, so that composites with `groups` groups fit int64.
+
+    `span` is above each of the numbers. Times that it was not made from fall between: a time maps
+    to the number of the least known time that is not below it.
+
+    >>> last = 2**63 - 1
+    >>> clock = Clock(np.array([1000, 1500, last - 1]), groups=1 << 40)
+    >>> clock.number(np.array([0, 1000, 1001, last])).tolist(), clock.span
+    ([0, 0, 1, 3], 4)
+    """
+
+    def __init__(self, times: IntArray, groups: int) -> None:
+        self._zero = int(times.min()) if len(times) else 0
+        self._last = int(times.max()) - self._zero + 1 if len(times) else 0
+        self._known: IntArray | None = None
+        self.span = self._last + 1
+        if self.span * max(groups, 1) >= _LARGEST:
+            self._known = np.unique(times)
+            self.span = len(self._known) + 1
+
+    def number(self, times: IntArray) -> IntArray:
+        """The numbers of these times, clipped to `[0, span)`."""
+        if self._known is not None:
+            return np.searchsorted(self._known, times, "left").astype(np.int64)
+        return np.clip(times, self._zero, self._zero + self._last) - self._zero
+
+
+def by_group_and_time(group: IntArray, time: IntArray) -> IntArray:
+    """An order by group, and in a group by time; `group` is not negative.
+
+    >>> by_group_and_time(np.array([1, 0, 1]), np.array([7, 9, 3])).tolist()
+    [1, 2, 0]
+    """
+    if len(time):
+        low, span = int(time.min()), int(time.max()) - int(time.min()) + 1
+        if span * (int(group.max()) + 1) < _LARGEST:
+            return np.argsort(group * span + (time - low))
+    return np.lexsort((time, group))
+
+
+def running_max(group: IntArray, values: IntArray) -> IntArray:
+    """The greatest value so far within each group; `group` ascends from 0.
+
+    >>> running_max(np.array([0, 0, 1]), np.array([9, 3, 4])).tolist()
+    [9, 9, 4]
+    """
+    if not len(values):
+        return values
+    groups = int(group[-1]) + 1
+    if groups == 1:
+        return np.maximum.accumulate(values)
+    low, high = int(values.min()), int(values.max())
+    if (high - low + 1) * groups < _LARGEST:
+        base = group * (high - low + 1) - low
+        return np.maximum.accumulate(values + base) - base
+    known, rank = np.unique(values, return_inverse=True)
+    base = group * len(known)
+    return known[np.maximum.accumulate(rank + base) - base]
+
+
+Spans = tuple[IntArray, IntArray, IntArray]
+"""Parts of rows: the place of each one's row, its start, its end."""
+
+
+class Parts(NamedTuple):
+    """What matches tell of rows: gaps, newly covered parts, and how far which rows are told."""
+
+    gaps: Spans
+    covered: Spans
+    place: IntArray
+    until: IntArray
+
+
+def split_by_coverage(place: IntArray, start: IntArray, end: IntArray, told: IntArray) -> Parts:
+    """Visits the matches of rows in the order of their start; `told` is per row how far it is told.
+
+    >>> places, told = np.array([0, 0]), np.array([0])
+    >>> parts = split_by_coverage(places, np.array([2, 5]), np.array([4, 9]), told)
+    >>> [x.tolist() for x in parts.gaps], parts.until.tolist()
+    ([[0, 0], [0, 4], [2, 5]], [9])
+    """
+    before = told[place]
+    news = end > before
+    if not news.all():
+        place, start, end, before = place[news], start[news], end[news], before[news]
+    if len(place) > 1:
+        order = by_group_and_time(place, start)
+        place, start, end, before = place[order], start[order], end[order], before[order]
+    first = firsts(place)
+    until = running_max(np.cumsum(first) - 1, end)
+    (later,) = (~first).nonzero()
+    before[later] = until[later - 1]
+    gap = start > before
+    piece = first | gap
+    last = lasts(first)
+    return Parts(
+        (place[gap], before[gap], start[gap]),
+        (place[piece], np.maximum(start, before)[piece], until[lasts(piece)]),
+        place[last],
+        until[last],
+    )
+
+
+def newly_covered(spans: Spans, known: Sequence[Spans]) -> Spans:
+    """Where spans of a group hold and none of the known does: disjoint, none adjoining another.
+
+    >>> spans = np.array([0, 0]), np.array([0, 4]), np.array([5, 9])
+    >>> known = np.array([0]), np.array([2]), np.array([3])
+    >>> [x.tolist() for x in newly_covered(spans, [known])]
+    [[0, 0], [0, 3], [2, 9]]
+    """
+    many = len(spans[0])
+    place = np.concatenate([spans[0], *(k[0] for k in known)])
+    start = np.concatenate([spans[1], *(k[1] for k in known)])
+    end = np.concatenate([spans[2], *(k[2] for k in known)])
+    group, time = np.concatenate([place, place]), np.concatenate([start, end])
+    change = np.ones(len(time), np.int64)
+    change[len(place) :] = -1
+    is_span = np.zeros(len(time), np.bool_)
+    is_span[:many] = is_span[len(place) : len(place) + many] = True
+    order = by_group_and_time(group, time)
+    group, time, change, is_span = group[order], time[order], change[order], is_span[order]
+    holding = np.cumsum(np.where(is_span, change, 0))[:-1]
+    covered = np.cumsum(np.where(is_span, 0, change))[:-1]
+    new = np.flatnonzero((holding > 0) & (covered == 0) & (time[:-1] < time[1:]))
+    group, start, end = group[new], time[new], time[new + 1]
+    begins = firsts(group)
+    begins[1:] |= start[1:] != end[:-1]
+    return group[begins], start[begins], end[lasts(begins)]

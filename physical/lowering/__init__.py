@@ -1,0 +1,1 @@
+"""Lowering: from logical plans to physical operators, over the data that a run reads."""

@@ -1,0 +1,1 @@
+"""The physical operators, one file per family: twins of the files of `streamsparql.algebra`."""

@@ -1,0 +1,455 @@
+"""How far the rows of a left input are covered by matches: what left join, MINUS and EXISTS share.
+
+Each left row `[start, end)` meets matches, each over a part of its validity. Where one holds the
+row is *covered*; the rest are its *gaps*. At each instant a row is in one of them, so
+
+    SemiJoin  = the covered parts            AntiJoin, Minus = the gaps
+    Mark      = both, each with its boolean  LeftJoin        = the matches, and the gaps
+
+A match with a right row that has still to come starts at D, the right input's watermark, or later.
+So before D all matches are known, and a row needs to remember one instant: `covered`, up to which
+its parts have been told. The matches that start before D are visited in the order of their start:
+
+          start                                              D      end
+    row     |===================================================......|
+    matches      |------|  |---|     |--|
+                    |---------|
+    told    ^gap^|covered  |cov|^gap^|co|^ open gap ...
+                                        ^ covered
+
+A match that begins after `covered` tells a gap from there to its start; one that reaches beyond
+`covered` tells a covered part, and moves it: to the *greatest* end of the matches so far, since a
+short match may come after a long one (SEMANTICS.md R9). Matches that start at D or later wait. What
+is left of a row that ends by D is its last gap, and the row goes.
+
+A gap is told only once its end is known, so it may start long before what else is told. While a gap
+is open, nothing that starts after it may go out: the *release bound* is the least of the inputs'
+watermarks and of the starts of the open gaps. With `cut`, open gaps are told up to D and go on.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from streamsparql.algebra import filter as algebra
+from streamsparql.algebra import join
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.kernels.intervals import Spans, split_by_coverage
+from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+from streamsparql.physical.operators.join import HEAP, Binary, Meeting, Pair, release, shared_names
+from streamsparql.physical.state.heap import Heap
+
+ROW = ".left row"
+"""The column by which the sweep area's rows know their row in the coverage."""
+FIRST_ROW = -(1 << 62)
+"""Row numbers count up from here: nobody takes them for entries of the dictionary."""
+
+UNDECIDED = "undecided"
+"""What the rows are called of which it is open whether they will be covered."""
+
+_END, _COUNT, _COVERED, _NUMBER = (".its end", ".its count", ".its told", ".its number")
+
+
+class Emitted(NamedTuple):
+    """What a step tells of the rows: their gaps, their covered parts, and the release bound."""
+
+    gaps: Batch
+    covered: Batch
+    bound: int
+
+
+class Coverage:
+    """The live left rows, each with the instant up to which its parts have been told.
+
+    >>> coverage = Coverage(["x"])
+    >>> coverage.add(Batch({"x": np.array([7])}, np.array([0]), np.array([10])), np.array([1]))
+    >>> coverage.match(np.array([1]), np.array([2]), np.array([4]))
+    >>> told = coverage.tell((6, 6), cut=False)
+    >>> told.gaps, told.gaps.end.tolist(), told.bound
+    (Batch(1 rows of x), [2], 4)
+    >>> coverage.tell((INFINITY, INFINITY), cut=False).gaps.start.tolist()
+    [4]
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._live = _Table((*names, _END, _COUNT, _COVERED, _NUMBER))
+        self._ended = 0
+        self._counted = False
+        self._ascending = True
+        self._found: list[Batch] = []
+        self._waiting = Heap([ROW])
+        self._at: tuple[int, int] | None = None
+        self._bound = 0
+        self._nothing = Batch.empty(names)
+
+    def __len__(self) -> int:
+        return len(self._live) - self._ended + len(self._waiting)
+
+    def content(self) -> Iterator[Part]:
+        """The rest of each live row that was not told, and matches that are still to start."""
+        numbers, end = self._live[_NUMBER], self._live[_END]
+        columns = {name: self._live[name] for name in self._names}
+        live = Batch(columns, self._live[_COVERED], end, self._live[_COUNT])
+        alive = live.counts() > 0
+        yield UNDECIDED, live.take(alive.nonzero()[0])
+        waiting = self._waiting.rows()
+        order = np.argsort(numbers, kind="stable")
+        at = order[np.searchsorted(numbers, waiting.columns[ROW], sorter=order)]
+        found = {name: column[at] for name, column in columns.items()}
+        yield "matches to come", Batch(found, waiting.start, waiting.end)
+
+    def held(self) -> Iterator[IntArray]:
+        """The ids of the live rows."""
+        return (self._live[name] for name in self._names)
+
+    def add(self, rows: Batch, numbers: IntArray) -> None:
+        """Left rows, each with a number that no other live row has."""
+        if not len(rows):
+            return
+        self._at = None
+        self._counted = self._counted or rows.count is not None
+        last = self._live[_NUMBER][-1:]
+        followed = np.concatenate([last, numbers])
+        self._ascending = self._ascending and bool((followed[1:] > followed[:-1]).all())
+        own = [rows.end, rows.counts(), rows.start, numbers]
+        self._live.append([*(rows.column(name) for name in self._names), *own])
+
+    def match(self, numbers: IntArray, start: IntArray, end: IntArray) -> None:
+        """Matches: the numbers of the rows, and where in their validity they hold."""
+        if len(numbers):
+            self._at = None
+            self._found.append(Batch({ROW: numbers}, start, end))
+
+    def tell(self, watermarks: tuple[int, int], cut: bool) -> Emitted:
+        """What is known of the rows by now, and was not told before; in any order."""
+        if self._at == watermarks and not cut:
+            return Emitted(self._nothing, self._nothing, self._bound)
+        known = watermarks[1]
+        gaps, covered = self._visit(known)
+        gaps.append(self._end(known))
+        told = self._live[_COVERED]
+        if cut:
+            (open_gaps,) = (told < known).nonzero()
+            until = np.full(len(open_gaps), known)
+            gaps.append(self._rows((open_gaps, told[open_gaps], until)))
+            told[open_gaps] = known
+        self._at = watermarks
+        self._bound = min(*watermarks, int(told.min())) if len(told) else min(watermarks)
+        return Emitted(Batch.concat(gaps), covered, self._bound)
+
+    def _visit(self, known: int) -> tuple[list[Batch], Batch]:
+        """Visits the matches that start before `known`, and lets the others wait."""
+        if len(self._waiting):
+            self._found.append(self._waiting.release(known - 1))
+        if not self._found:
+            return [], self._nothing
+        found = Batch.concat(self._found)
+        self._found = []
+        early = found.start < known
+        if not early.all():
+            self._waiting.push(found.where(~early))
+            found = found.where(early)
+        told = self._live[_COVERED]
+        parts = split_by_coverage(self._place(found.columns[ROW]), found.start, found.end, told)
+        told[parts.place] = parts.until
+        return [self._rows(parts.gaps)], self._rows(parts.covered)
+
+    def _place(self, numbers: IntArray) -> IntArray:
+        known = self._live[_NUMBER]
+        if self._ascending:
+            if int(known[-1]) - int(known[0]) < len(known):
+                near: IntArray = numbers - known[0]
+                return near
+            return np.searchsorted(known, numbers)
+        order = np.argsort(known, kind="stable")
+        place: IntArray = order[np.searchsorted(known, numbers, sorter=order)]
+        return place
+
+    def _end(self, known: int) -> Batch:
+        """Lets the rows go that end by `known`; gives what of them is not covered.
+
+        They are marked by a count of 0, and dropped when half of all are such.
+        """
+        end, told, count = self._live[_END], self._live[_COVERED], self._live[_COUNT]
+        (ended,) = (end <= known).nonzero()
+        if not len(ended):
+            return self._nothing
+        gap = ended[told[ended] < end[ended]]
+        last_gaps = self._rows((gap, told[gap], end[gap]))
+        end[ended] = told[ended] = INFINITY
+        count[ended] = 0
+        self._ended += len(ended)
+        if known == INFINITY:
+            self._live.clear()
+            self._ended, self._ascending = 0, True
+        elif 2 * self._ended > len(self._live):
+            self._live.keep(count > 0)
+            self._ended = 0
+        return last_gaps
+
+    def _rows(self, spans: Spans) -> Batch:
+        place, start, end = spans
+        if not len(place):
+            return self._nothing
+        columns = {name: self._live[name][place] for name in self._names}
+        return Batch(columns, start, end, self._live[_COUNT][place] if self._counted else None)
+
+
+class _Table:
+    """Columns that grow at their end, in arrays with room to spare: a row costs O(1) amortised."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._size = 0
+        self._arrays = {name: np.empty(64, np.int64) for name in names}
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, name: str) -> IntArray:
+        return self._arrays[name][: self._size]
+
+    def append(self, columns: Sequence[IntArray]) -> None:
+        """Rows at the end, their columns in order."""
+        at, self._size = self._size, self._size + len(columns[0])
+        for (name, array), column in zip(self._arrays.items(), columns, strict=True):
+            if len(array) < self._size:
+                array = np.empty(2 * self._size, np.int64)
+                array[:at] = self._arrays[name][:at]
+                self._arrays[name] = array
+            array[at : self._size] = column
+
+    def keep(self, mask: BoolArray) -> None:
+        """Only the rows where the mask is true."""
+        kept = {name: self[name][mask] for name in self._arrays}
+        self._size = int(mask.sum())
+        self._arrays = kept
+
+    def clear(self) -> None:
+        """No rows."""
+        self._size = 0
+        self._arrays = {name: np.empty(64, np.int64) for name in self._arrays}
+
+
+class _Covering(Binary):
+    """An operator that tells what of its left rows is covered by partners on its right.
+
+    Rows are partners when they are compatible, or, with `on`, when they agree in the pairs of
+    columns that it names, where what is unbound equals what is unbound.
+    """
+
+    state = "both inputs, while they can still meet; what holds but is not known to its end"
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        left: Operator,
+        right: Operator,
+        on: Sequence[tuple[str, str]] | None = None,
+        sharing: bool = False,
+    ) -> None:
+        super().__init__(names, left, right)
+        if on is None:
+            shared = shared_names(left.names, right.names)
+            self._keys = [(name, name, name) for name in shared]
+        else:
+            self._keys = [(f".on{k}", one, other) for k, (one, other) in enumerate(on)]
+        keys = [name for name, _, _ in self._keys]
+        self._sharing = sharing
+        self._meeting = Meeting((*keys, ROW), keys, keys, on is not None, sharing)
+        self._coverage = Coverage(left.names)
+        self._results = Heap(self.names)
+        self._numbers = FIRST_ROW
+
+    @override
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        left, right = batches
+        if len(left) or len(right):
+            numbers = np.arange(self._numbers, self._numbers + len(left))
+            self._numbers += len(left)
+            self._coverage.add(left, numbers)
+            lefts = {name: left.column(one) for name, one, _ in self._keys}
+            rights = {name: right.column(other) for name, _, other in self._keys}
+            for pair in self._meeting.meet(
+                Batch({**lefts, ROW: numbers}, left.start, left.end),
+                Batch(rights, right.start, right.end),
+                watermarks,
+            ):
+                self._coverage.match(*held_over(pair))
+        self._meeting.purge(watermarks)
+        told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
+        bound = self._bound(told, watermarks)
+        found = [batch for batch in self._emit(told) if len(batch)]
+        return release(self._results, found, bound), bound
+
+    @abstractmethod
+    def _emit(self, told: Emitted) -> Sequence[Batch]:
+        """What the operator gives of it."""
+
+    def _bound(self, told: Emitted, watermarks: Sequence[int]) -> int:
+        """No result that has still to come starts before this."""
+        return told.bound
+
+    @override
+    def facts(self) -> str:
+        if self._sharing:
+            return f"sharing one of {', '.join(one for _, one, _ in self._keys) or 'nothing'}"
+        pairs = [one if one == other else f"{one} = {other}" for _, one, other in self._keys]
+        return f"on {', '.join(pairs) or 'nothing: whatever there is'}"
+
+    @override
+    def size(self) -> int:
+        return len(self._meeting) + len(self._coverage) + len(self._results)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        lefts, rights = self._meeting.content()
+        for (part, rows), place in ((lefts, 1), (rights, 2)):
+            columns = {key[place]: rows.columns[key[0]] for key in self._keys}
+            yield part, Batch(columns, rows.start, rows.end, rows.count)
+        yield from self._coverage.content()
+        yield HEAP, self._results.rows()
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        for part in (self._meeting, self._coverage, self._results):
+            yield from part.held()
+
+
+def held_over(pair: Pair) -> tuple[IntArray, IntArray, IntArray]:
+    """The numbers of the left rows of pairs, and the intersections."""
+    left, i, right, j = pair
+    start = np.maximum(left.start[i], right.start[j])
+    return left.columns[ROW][i], start, np.minimum(left.end[i], right.end[j])
+
+
+class Minus(_Covering):
+    """The left rows where no compatible right row shares a bound variable with them."""
+
+    implements = (join.Minus,)
+
+    def __init__(self, left: Operator, right: Operator) -> None:
+        super().__init__(left.names, left, right, sharing=True)
+
+    @override
+    def _emit(self, told: Emitted) -> Sequence[Batch]:
+        return [told.gaps]
+
+
+class AntiJoin(_Covering):
+    """NOT EXISTS: the left rows where they have no partner."""
+
+    implements = (algebra.AntiJoin,)
+
+    def __init__(
+        self, left: Operator, right: Operator, on: Sequence[tuple[str, str]] | None = None
+    ) -> None:
+        super().__init__(left.names, left, right, on)
+
+    @override
+    def _emit(self, told: Emitted) -> Sequence[Batch]:
+        return [told.gaps]
+
+
+class SemiJoin(_Covering):
+    """EXISTS: the left rows where they have a partner, told as soon as there is one."""
+
+    implements = (algebra.SemiJoin,)
+
+    def __init__(
+        self, left: Operator, right: Operator, on: Sequence[tuple[str, str]] | None = None
+    ) -> None:
+        super().__init__(left.names, left, right, on)
+
+    @override
+    def _emit(self, told: Emitted) -> Sequence[Batch]:
+        return [told.covered]
+
+    @override
+    def _bound(self, told: Emitted, watermarks: Sequence[int]) -> int:
+        return min(watermarks)
+
+
+class Booleans(Protocol):
+    """What marking needs to know of a dictionary."""
+
+    def of_booleans(self, values: BoolArray) -> IntArray:
+        """The ids of true and false."""
+        ...
+
+
+class Mark(_Covering):
+    """The left rows with a boolean more: whether they have a partner."""
+
+    implements = (algebra.Mark,)
+
+    def __init__(
+        self,
+        left: Operator,
+        right: Operator,
+        on: Sequence[tuple[str, str]] | None,
+        variable: str,
+        terms: Booleans,
+    ) -> None:
+        super().__init__((*left.names, variable), left, right, on)
+        self._variable = variable
+        self._false, self._true = terms.of_booleans(np.array([False, True])).tolist()
+
+    @override
+    def _emit(self, told: Emitted) -> Sequence[Batch]:
+        return [self._marked(told.gaps, self._false), self._marked(told.covered, self._true)]
+
+    def _marked(self, rows: Batch, mark: int) -> Batch:
+        return rows.with_columns({self._variable: np.full(len(rows), mark)})
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        yield from super().held()
+        yield np.array([self._false, self._true])
+
+
+class LeftJoinOn(Operator):
+    """The left join whose matches come ready-made.
+
+    Left rows have a number in the column `row`, and so have the rows of `matched`, of which each is
+    a match of that left row over a part of its validity. The result has the matches, and the gaps
+    that they leave; the numbers are dropped.
+    """
+
+    implements = (join.LeftJoin,)
+    state = "left rows, while a match can still come; results that start after the watermark"
+
+    def __init__(self, left: Operator, matched: Operator, row: str) -> None:
+        names = dict.fromkeys((*left.names, *matched.names))
+        super().__init__(tuple(name for name in names if name != row), left, matched)
+        self._row = row
+        self._coverage = Coverage([name for name in left.names if name != row])
+        self._results = Heap(self.names)
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        left, matched = batches
+        self._coverage.add(left, left.column(self._row))
+        self._coverage.match(matched.column(self._row), matched.start, matched.end)
+        told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
+        found = [batch.project(self.names) for batch in (matched, told.gaps) if len(batch)]
+        return release(self._results, found, told.bound), told.bound
+
+    @override
+    def size(self) -> int:
+        return len(self._coverage) + len(self._results)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        yield from self._coverage.content()
+        yield HEAP, self._results.rows()
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        yield from self._coverage.held()
+        yield from self._results.held()

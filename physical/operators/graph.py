@@ -1,0 +1,115 @@
+"""Graphs out: the triples that CONSTRUCT makes of rows."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from streamsparql.algebra import graph
+from streamsparql.algebra.match import TriplePattern
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Solution, Variable
+from streamsparql.algebra.terms import BlankNode, Term
+from streamsparql.overriding import override
+from streamsparql.physical.batch import TRIPLE, Batch, IntArray
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.kernels.keys import grouped
+from streamsparql.physical.operator import Operator, Stateless
+
+IRI_SORT, BLANK_SORT = 1, 2
+
+
+class Construct(Stateless):
+    """The triples that one pattern of a template makes of rows. Section 4, R16.
+
+    Those that are no RDF are left out. `number` is the column that tells equal rows apart; a blank
+    node of the template is a function of its label, the row and that number. The union of the
+    template's patterns, made distinct, is the constructed graph.
+
+    >>> from streamsparql.physical.operators.access import Always
+    >>> terms, x = TermDictionary(), Variable("x")
+    >>> rows = Always.of({"x": terms.encode(["<a>", '"no subject"'])}, 2)
+    >>> from streamsparql.algebra.terms import IRI
+    >>> made = Construct(rows, TriplePattern(x, IRI("p"), x), terms).apply(rows.rows)
+    >>> terms.texts(made.columns[".s"]).to_pylist()
+    ['<a>']
+    """
+
+    implements: ClassVar[tuple[type[Plan], ...]] = (graph.Construct,)
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        pattern: TriplePattern,
+        terms: TermDictionary,
+        number: str | None = None,
+    ) -> None:
+        super().__init__(TRIPLE, input)
+        self.pattern = pattern
+        self.number = number
+        self._terms = terms
+        self._fixed = {
+            place: terms.id_of(place, keep=True)
+            for place in pattern
+            if not isinstance(place, Variable | BlankNode)
+        }
+
+    @override
+    def apply(self, batch: Batch) -> Batch:
+        columns = [self._column(place, batch) for place in self.pattern]
+        made = Batch(dict(zip(TRIPLE, columns, strict=True)), batch.start, batch.end, batch.count)
+        subjects, predicates = self._terms.sorts(columns[0]), self._terms.sorts(columns[1])
+        right = (subjects == IRI_SORT) | (subjects == BLANK_SORT)
+        return made.where(right & (predicates == IRI_SORT) & (columns[2] != 0))
+
+    def _column(self, place: Term | Variable, batch: Batch) -> IntArray:
+        if isinstance(place, Variable):
+            return batch.column(place.name)
+        if isinstance(place, BlankNode):
+            return self._blank_nodes(place, batch)
+        return np.full(len(batch), self._fixed[place], np.int64)
+
+    def _blank_nodes(self, place: BlankNode, batch: Batch) -> IntArray:
+        """A node per distinct row: a hash of the row's terms, so it is made row by row."""
+        assert self.number is not None
+        named = {n: c for n, c in batch.columns.items() if n != self.number}
+        columns = [*named.values(), batch.columns[self.number]]
+        order, heads = grouped(columns, len(batch))
+        first = order[heads]
+        numbers = self._terms.integers_of(batch.columns[self.number][first]).tolist()
+        rows = zip(*(c[first].tolist() for c in named.values()), strict=True) if named else None
+        variables = [Variable(name) for name in named]
+        made = []
+        for number in numbers:
+            terms = () if rows is None else next(rows)
+            found = ((v, self._terms.term_of(t)) for v, t in zip(variables, terms, strict=True))
+            row = Solution({v: term for v, term in found if term is not None})
+            made.append(self._terms.id_of(graph.blank_node(place, row, number)))
+        nodes = np.empty(len(batch), np.int64)
+        nodes[order] = np.repeat(made, np.diff(np.append(heads, len(batch))))
+        return nodes
+
+    @override
+    def facts(self) -> str:
+        return " ".join(map(str, self.pattern))
+
+
+class OfSort(Stateless):
+    """Keeps the rows whose column has a term of one sort: an IRI, a blank node, a literal.
+
+    >>> from streamsparql.physical.operators.access import Always
+    >>> terms = TermDictionary()
+    >>> rows = Always.of({"x": terms.encode(["_:n", "<a>", "1"])}, 3)
+    >>> terms.texts(OfSort(rows, "x", BLANK_SORT, terms).apply(rows.rows).columns["x"]).to_pylist()
+    ['_:n']
+    """
+
+    def __init__(self, input: Operator, column: str, sort: int, terms: TermDictionary) -> None:  # noqa: A002
+        super().__init__(input.names, input)
+        self.column, self.sort = column, sort
+        self._terms = terms
+
+    @override
+    def apply(self, batch: Batch) -> Batch:
+        return batch.where(self._terms.sorts(batch.columns[self.column]) == self.sort)

@@ -1,0 +1,172 @@
+"""ORDER BY: what the rows of a snapshot are sorted by (SEMANTICS.md section 4, R8, R14).
+
+The order of rows in a snapshot is no part of time, so `OrderBy` moves no rows: it adds the hidden
+columns of a `Ranking`, by which a `Slice` above, or a reader of a snapshot, sorts. Terms are sorted
+by Python values (`algebra/order.py`). What many rows are compared by is one flat tuple for each,
+which Python compares without calling back; a descending key has its numbers negated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import total_ordering
+from numbers import Rational
+from operator import add
+from typing import Any, NamedTuple
+
+from streamsparql.algebra import shape
+from streamsparql.algebra.order import comparison_key, order_key
+from streamsparql.algebra.terms import Term
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.expressions.compiler import Expressed
+from streamsparql.physical.hidden import sorting_column, tie_column
+from streamsparql.physical.operator import Operator, Stateless
+
+Key = tuple[Any, ...]
+"""What a row is sorted by."""
+
+
+class Ranking(NamedTuple):
+    """The columns that rows are sorted by: keys, each up or down, then what breaks ties."""
+
+    keys: tuple[tuple[str, bool], ...]
+    ties: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns, in order."""
+        return (*(name for name, _ in self.keys), *self.ties)
+
+
+@total_ordering
+class Down:
+    """A part of a key that sorts the other way round.
+
+    >>> sorted([Down(1), Down(2)])[0].part
+    2
+    """
+
+    __slots__ = ("part",)
+
+    def __init__(self, part: Any) -> None:
+        self.part = part
+
+    def __lt__(self, other: Down) -> bool:
+        return bool(other.part < self.part)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Down) and bool(self.part == other.part)
+
+    def __hash__(self) -> int:
+        return hash(self.part)
+
+
+def descending_key(term: Term | None) -> Key:
+    """The `comparison_key` of a term, for the other direction.
+
+    >>> from streamsparql.algebra.terms import integer
+    >>> descending_key(integer(2)) < descending_key(integer(1)) < descending_key(None)
+    True
+    """
+    return tuple(map(_down, comparison_key(term)))
+
+
+def _down(part: Any) -> Any:
+    """Numbers negated, exactly; two parts at one place of two keys are of one kind."""
+    if isinstance(part, float | Rational):
+        return -part
+    return part.copy_negate() if isinstance(part, Decimal) else Down(part)
+
+
+class SortKeys:
+    """Makes the keys of rows, and remembers those of terms that come again and again.
+
+    >>> import numpy as np
+    >>> from streamsparql.algebra.terms import integer
+    >>> terms = TermDictionary()
+    >>> ids = np.array([terms.id_of(integer(k)) for k in (1, 3, 2)])
+    >>> rows = Batch({"x": ids}, np.zeros(3, np.int64), np.ones(3, np.int64))
+    >>> up, down = (Ranking((("x", way),), ()) for way in (False, True))
+    >>> keys = [SortKeys(ranking, terms).of(rows) for ranking in (up, down)]
+    >>> [sorted(range(3), key=each.__getitem__) for each in keys]
+    [[0, 2, 1], [1, 2, 0]]
+    """
+
+    def __init__(self, ranking: Ranking, terms: TermDictionary) -> None:
+        self._terms = terms
+        ways = [(name, descending_key if down else comparison_key) for name, down in ranking.keys]
+        ways += [(name, order_key) for name in ranking.ties]
+        self._columns = ways
+        self._known: dict[Callable[..., Key], dict[int, Key]] = {way: {} for _, way in ways}
+
+    def of(self, batch: Batch) -> list[Key]:
+        """What each row is sorted by; no part of a key is the beginning of another's."""
+        keys: list[Key] = [()] * len(batch)
+        for name, way in self._columns:
+            keys = list(map(add, keys, self._of_terms(batch.columns[name], way)))
+        return keys
+
+    def _of_terms(self, ids: IntArray, way: Callable[[Term | None], Key]) -> list[Key]:
+        known = self._known[way]
+        if len(known) > _MANY:
+            known.clear()
+        listed = ids.tolist()
+        for term in listed:
+            if term not in known:
+                known[term] = way(self._terms.term_of(term))
+        return [known[term] for term in listed]
+
+    def forget(self) -> None:
+        """Ids will stand for other terms."""
+        for known in self._known.values():
+            known.clear()
+
+
+_MANY = 1 << 15
+
+
+def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[Key]:
+    """What each row of a batch is sorted by, as Python values."""
+    return SortKeys(ranking, terms).of(batch)
+
+
+class OrderBy(Stateless):
+    """Adds the columns of a `Ranking` to rows: the keys' values and copies of what breaks ties.
+
+    >>> from streamsparql.physical.operators.access import Always
+    >>> OrderBy(Always.of({}, 0), [], ["x"]).ranking.columns
+    ('.by x',)
+    """
+
+    implements = (shape.OrderBy,)
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        keys: Sequence[tuple[Expressed, bool]],
+        columns: Sequence[str],
+    ) -> None:
+        self._keys = {sorting_column(k): values for k, (values, _) in enumerate(keys)}
+        self._ties = {tie_column(name): name for name in columns}
+        down = (descending for _, descending in keys)
+        self.ranking = Ranking(tuple(zip(self._keys, down, strict=True)), tuple(self._ties))
+        kept = [name for name in input.names if name not in self.ranking.columns]
+        super().__init__((*kept, *self.ranking.columns), input)
+
+    @override
+    def apply(self, batch: Batch) -> Batch:
+        made: Mapping[str, IntArray] = {n: key.values(batch) for n, key in self._keys.items()}
+        ties = {tie: batch.column(name) for tie, name in self._ties.items()}
+        return batch.with_columns({**made, **ties}).project(self.names)
+
+    @override
+    def forget(self) -> None:
+        for key in self._keys.values():
+            key.forget()
+
+    @override
+    def facts(self) -> str:
+        return ", ".join("descending" if down else "ascending" for _, down in self.ranking.keys)

@@ -1,0 +1,286 @@
+"""What users get: the part of a result within the horizon, and reports (SEMANTICS.md section 6).
+
+A report at an instant shows a snapshot. `Reports` gives the rows of each as rows that start there:
+RSTREAM all that hold, ISTREAM those that are more than at the instant before, DSTREAM those that
+are less. Differences of bags need no snapshots: a row that starts counts one more, one that ends
+one less, and what cancels out has not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.kernels.keys import grouped
+from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+from streamsparql.physical.operators.window import Instants, ceil
+from streamsparql.physical.state.heap import Heap
+
+Kind = Literal["rstream", "istream", "dstream"]
+
+
+class Clip(Operator):
+    """The part of the rows within the horizon `[begin, end)`.
+
+    Where the horizon begins with the first item of the streams, nothing goes on before that is
+    known: `begin` is None until then.
+    """
+
+    state = "everything, until it is known when the horizon begins"
+
+    def __init__(self, input: Operator, begin: int | None, end: int = INFINITY) -> None:  # noqa: A002
+        super().__init__(input.names, input)
+        self.begin, self.end = begin, end
+        self._waiting = Heap(self.names)
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        (batch,), (watermark,) = batches, watermarks
+        if self.begin is None:
+            self._waiting.push(batch)
+            return self.nothing(), -1
+        if len(self._waiting):
+            self._waiting.push(batch)
+            batch = self._waiting.release(INFINITY)
+        if len(batch) and (batch.start[0] < self.begin or self.end < INFINITY):
+            start, end = np.maximum(batch.start, self.begin), np.minimum(batch.end, self.end)
+            batch = batch.over(start, end).where(start < end)
+        return batch, INFINITY if watermark >= self.end else watermark
+
+    @override
+    def due(self) -> bool:
+        return self.begin is not None and len(self._waiting) > 0
+
+    @override
+    def size(self) -> int:
+        return len(self._waiting)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        yield "horizon unknown", self._waiting.rows()
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        return self._waiting.held()
+
+
+class Reports(Operator):
+    """The rows of each report, over one instant: that of the report.
+
+    Reports are at `origin + k * every`, or with no `every` at each change. With `closing` a report
+    at `r` shows the snapshot of `r - 1`: it closes the period before it (R15).
+    """
+
+    state = "the rows that a later report may show, or that are to end"
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        kind: Kind,
+        every: int | None,
+        origin: int = 0,
+        closing: bool = False,
+        shown: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(input.names, input)
+        self.shown = self.names if shown is None else tuple(shown)
+        """The columns that a reader sees; others only order the rows."""
+        self.kind, self.every, self.origin = kind, every, origin
+        self.lag = int(closing)
+        self.begin: int | None = None
+        """Where the horizon begins, once that is known: there are no reports of before."""
+        self.end = INFINITY
+        """Where it ends."""
+        self.last = -1
+        """The last instant at which anything was seen to happen: reports end with it."""
+        self.clock = -1
+        """How far time has come. A plan may know more (a static one knows all), but there are
+        reports up to here and no further."""
+        self._rows = self.nothing()
+        self._changes = Heap((*self.names, _SIGN))
+        self._reported = 0
+        self._stepped_at = -1
+        self._next: int | None = None
+        self._due: list[int] = []
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        (batch,) = batches
+        if len(batch):
+            self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
+        self._stepped_at = self.clock
+        over = self.clock == INFINITY
+        until = self._label(self.last) + (self.every or 1) if over else self._label(self.clock)
+        until = min(until, self._label(self._end))
+        if self.kind != "rstream":
+            rows = self._differences(batch, until)
+        elif self.every is None:
+            rows = self._snapshots_at(batch, self._instants(batch, until), until)
+        else:
+            rows = self._snapshots(batch, until)
+        self._report(rows, until)
+        return rows, INFINITY if over else until
+
+    @override
+    def due(self) -> bool:
+        return self.clock != self._stepped_at
+
+    def _report(self, rows: Batch, until: int) -> None:
+        """Notes the instants of the reports before `until`."""
+        if self.every is None:
+            if self.kind != "rstream":
+                self._due += np.unique(rows.start).tolist()
+        elif self.begin is not None:
+            first = self._label(self.begin) if self._next is None else self._next
+            self._due += range(first, until, self.every)
+            self._next = max(first, until)
+
+    @property
+    def _end(self) -> int:
+        """The end of the horizon, where there is room after it."""
+        return min(self.end, INFINITY // 2)
+
+    def done(self) -> list[int]:
+        """The instants of the reports that are done since the last call, empty ones too."""
+        due, self._due = self._due, []
+        return due
+
+    def _label(self, instants: Instants) -> Instants:
+        """The first report that shows the snapshot of an instant or a later one."""
+        if self.every is None:
+            return instants + self.lag
+        return ceil(instants + self.lag - self.origin, self.every) + self.origin
+
+    def _snapshots(self, batch: Batch, until: int) -> Batch:
+        """RSTREAM on a grid: each row in all reports that show it, up to before `until`.
+
+        What waits is over `[first report, the one after the last)`.
+        """
+        assert self.every is not None
+        rows, since = self._rows, self._reported
+        if len(batch):
+            first = self._label(batch.start)
+            after = self._label(np.minimum(batch.end, INFINITY - self.every - 1))
+            seen = batch.over(first, after).where(first < after)
+            rows = Batch.concat([rows, seen], self.names)
+        self._reported = max(since, until)
+        self._rows = rows.where(rows.end > until)
+        if until - since == self.every:
+            return _shown_at(rows.where(rows.start <= since), since)
+        return _spread_out(rows, until, since, self.every)
+
+    def _instants(self, batch: Batch, until: int) -> IntArray:
+        """The instants before `until` at which something changes."""
+        instants = np.unique(self._differences(batch, until).start)
+        self._due += instants.tolist()
+        return instants
+
+    def _snapshots_at(self, batch: Batch, instants: IntArray, until: int) -> Batch:
+        """RSTREAM at each change."""
+        rows = Batch.concat([self._rows, batch], self.names)
+        first = np.searchsorted(instants, self._label(rows.start), "left")
+        after = np.searchsorted(instants, np.minimum(rows.end, INFINITY - 1) + self.lag, "left")
+        self._rows = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
+        shown = _spread_out(rows.over(first, after), len(instants), 0, 1)
+        labels = instants[shown.start]
+        return shown.over(labels, labels + 1)
+
+    def _differences(self, batch: Batch, until: int) -> Batch:
+        """The rows that are more, or less, at each report before `until`."""
+        wanted = -1 if self.kind == "dstream" else 1
+        ends = batch.where(batch.end < INFINITY)
+        for rows, at, sign in ((batch, batch.start, 1), (ends, ends.end, -1)):
+            signs = np.full(len(rows), sign, np.int64) * rows.counts()
+            label = self._label(at)
+            changes = Batch({**rows.columns, _SIGN: signs}, label, label)
+            self._changes.push(changes)
+        due = self._changes.release(until - 1)
+        if not len(due):
+            return self.nothing()
+        columns = [due.columns[name] for name in self.shown]
+        order, first = grouped([*columns, due.start], len(due))
+        signs = due.columns[_SIGN][order] * wanted
+        sums = np.add.reduceat(signs, first)
+        changed = sums != 0 if self.kind == "rstream" else sums > 0
+        places = np.where(signs > 0, np.arange(len(due)), len(due))
+        ours = np.minimum.reduceat(places, first)  # of equal rows one that comes, or goes
+        rows = due.take(order[np.where(ours < len(due), ours, first)[changed]])
+        counted = Batch(rows.columns, rows.start, rows.start + 1, np.abs(sums[changed]))
+        return counted.project(self.names).expanded().ordered()
+
+    @override
+    def size(self) -> int:
+        return len(self._rows) + len(self._changes)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        yield "shown again", self._rows.ordered()
+        yield "changes to come", self._changes.rows().project(self.names)
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        yield from self._rows.columns.values()
+        yield from self._changes.held()
+
+    @override
+    def facts(self) -> str:
+        return f"{self.kind} {'at each change' if self.every is None else f'every {self.every} ms'}"
+
+
+_SIGN = "..sign"
+
+
+def _last(end: IntArray) -> int:
+    """The last end that is known; -1 where none is."""
+    last = int(end.max())
+    if last < INFINITY:
+        return last
+    ends = end[end < INFINITY]
+    return int(ends.max()) if len(ends) else -1
+
+
+def _shown_at(rows: Batch, instant: int) -> Batch:
+    """The rows in one report."""
+    at = np.full(len(rows), instant, np.int64)
+    return rows.over(at, at + 1).expanded()
+
+
+def _spread_out(rows: Batch, until: int, since: int, every: int) -> Batch:
+    """Each row in the reports of its interval from `since` to before `until`, in order of time.
+
+    Where reports have many rows each is put together by itself; else all are at once.
+    """
+    first = np.maximum(rows.start, since)
+    times = np.maximum(np.minimum(rows.end, until) - first, 0) // every
+    total = int(times.sum())
+    if not total:
+        return rows.part(0, 0)
+    least = int(first[times > 0].min())
+    instants = range(least, until, every)
+    if total > _LARGE * len(instants):
+        return _one_by_one(rows, instants)
+    index = np.repeat(np.arange(len(rows)), times)
+    nth = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
+    at = first[index] + nth * every
+    periods = (at - least) // every
+    few = len(instants) <= 1 << 16  # numpy sorts 16 bits by their digits
+    order = np.argsort(periods.astype(np.uint16) if few else periods, kind="stable")
+    shown = rows.take(index[order])
+    at = at[order]
+    return shown.over(at, at + 1).expanded()
+
+
+_LARGE = 1 << 9
+
+
+def _one_by_one(rows: Batch, instants: range) -> Batch:
+    """The rows of each of the reports."""
+    places = [np.flatnonzero((rows.start <= r) & (rows.end > r)) for r in instants]
+    sizes = np.array([len(found) for found in places])
+    shown = rows.take(np.concatenate(places))
+    at = np.repeat(np.array(instants), sizes)
+    return shown.over(at, at + 1).expanded()

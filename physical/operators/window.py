@@ -1,0 +1,293 @@
+"""Windows: the intervals that the elements of a stream get (SEMANTICS.md section 3).
+
+A time window looks at nothing but the stamp: an element comes and goes on with its interval. An
+element window looks at the element's rank: it waits for the elements that let one in and push it
+out, and keeps those that are still to be pushed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from streamsparql.algebra import window as w
+from streamsparql.algebra.align import Align
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+
+Instants = TypeVar("Instants", int, IntArray)
+"""One instant, or many at once."""
+
+
+INSIDE = "in the window"
+"""What the elements are called that a window of elements holds."""
+
+
+class TimeWindow(Operator):
+    """A window on stamps; what it gives an element is what the logical node says.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> from streamsparql.physical.operators.access import Always
+    >>> window = TimeWindow(Always.of({}, 0), w.SlidingDeltaWindow(UNIT, 10, 5))
+    >>> rows, _ = window.step([Batch({}, np.array([3]), np.array([4]))], [4], False)
+    >>> rows.start.tolist(), rows.end.tolist()
+    ([3], [10])
+    """
+
+    implements = (
+        w.SlidingDeltaWindow,
+        w.FixedWindow,
+        w.SteppedWindow,
+        w.NowWindow,
+        w.UnboundedWindow,
+    )
+
+    def __init__(self, input: Operator, window: w.TimeWindow) -> None:  # noqa: A002 -- the role
+        super().__init__(input.names, input)
+        self.window = window
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        (batch,), (watermark,) = batches, watermarks
+        if watermark != INFINITY:
+            watermark = self._first(watermark)
+        if not len(batch):
+            return self.nothing(), watermark
+        start, end = self._first(batch.start), self._end(batch.start)
+        windowed = batch.over(start, end)
+        stepped = isinstance(self.window, w.SteppedWindow)  # the others drop nothing
+        return windowed.where(start < end) if stepped else windowed, watermark
+
+    def _first(self, stamp: Instants) -> Instants:
+        """The first instant of an element; it never falls when stamps grow."""
+        match self.window:
+            case w.SteppedWindow(step=d, closed="right", origin=origin):
+                return ceil(stamp - origin, d) + origin
+            case w.SteppedWindow(width=width, step=d, origin=origin):
+                phase = width % d + origin
+                return ceil(stamp + 1 - phase, d) + phase
+        return stamp
+
+    def _end(self, stamp: IntArray) -> IntArray:
+        origin = self.window.origin
+        match self.window:
+            case w.SlidingDeltaWindow(width=width, slide=d):
+                return floor(stamp - origin + width, d) + origin
+            case w.FixedWindow(width=width):
+                return floor(stamp - origin, width) + width + origin
+            case w.SteppedWindow(width=width, step=d, closed="right"):
+                return ceil(stamp - origin + width, d) + origin
+            case w.SteppedWindow(width=width, step=d):
+                phase = width % d + origin
+                return floor(stamp + width - phase, d) + phase + d
+            case w.NowWindow():
+                return stamp + 1
+        return np.full(len(stamp), INFINITY, np.int64)
+
+    @override
+    def facts(self) -> str:
+        return window_facts(self.window)
+
+
+def floor(x: Instants, d: int) -> Instants:
+    """The greatest multiples of `d` that are not above.
+
+    >>> floor(np.array([17, -1]), 5).tolist()
+    [15, -5]
+    """
+    return x - x % d
+
+
+def ceil(x: Instants, d: int) -> Instants:
+    """The least multiples of `d` that are not below.
+
+    >>> ceil(np.array([17, 15]), 5).tolist()
+    [20, 15]
+    """
+    return x + -x % d
+
+
+class ElementWindow(Operator):
+    """A window on ranks: an element holds from the stamp of one rank to that of another.
+
+    Elements come in stream order, over all steps.
+    """
+
+    state = "the elements that nothing has pushed out of the window: as many as it holds"
+
+    def __init__(self, input: Operator, window: w.ElementWindow) -> None:  # noqa: A002
+        super().__init__(input.names, input)
+        self.window = window
+        self._waiting = self.nothing()
+        """Elements whose end is to come, by rank, over `[stamp, given up to)`."""
+        self.rank = 0
+        """The rank, from 0, of the first of them, or of the next to come."""
+
+    @abstractmethod
+    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
+        """Which ranks let an element in and push it out."""
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        (batch,), (watermark,) = batches, watermarks
+        if not len(batch) and not cut and watermark != INFINITY:
+            return self.nothing(), self._bound(watermark)
+        batch = batch.expanded()
+        rows = Batch.concat([self._waiting, batch.over(batch.start, batch.start)], self.names)
+        start, end = self._intervals(rows.start)
+        since = np.maximum(start, rows.end)
+        done = int(np.searchsorted(end, INFINITY, "left")) if watermark != INFINITY else len(rows)
+        out = [rows.part(0, done).over(since[:done], end[:done])]
+        self.rank += done
+        rest = rows.part(done, len(rows))
+        if cut and len(rest):
+            held = np.minimum(end[done:], watermark)
+            out.append(rest.over(since[done:], held))
+            given_to = np.where(start[done:] < watermark, watermark, rest.end)
+            rest = rest.over(rest.start, given_to)
+        self._waiting = rest
+        given = Batch.concat(out, self.names)
+        return given.where(given.start < given.end).ordered(), self._bound(watermark)
+
+    def _intervals(self, stamps: IntArray) -> tuple[IntArray, IntArray]:
+        """From when to when the waiting elements hold, INFINITY where it is not known."""
+        padded = np.append(stamps, INFINITY)
+        ranks = self.ranks(np.arange(self.rank, self.rank + len(stamps)))
+        first, after = (padded[np.minimum(r - self.rank, len(stamps))] for r in ranks)
+        return first, after
+
+    def _bound(self, watermark: int) -> int:
+        """No element that is waiting can start before this."""
+        if watermark == INFINITY or not len(self._waiting):
+            return watermark
+        start, _ = self._intervals(self._waiting.start)
+        return min(watermark, int(np.maximum(start, self._waiting.end)[0]))
+
+    @override
+    def size(self) -> int:
+        return len(self._waiting)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        start, end = self._intervals(self._waiting.start)
+        inside = start < INFINITY
+        rows = self._waiting.over(np.where(inside, start, self._waiting.start), end)
+        yield INSIDE, rows.take(inside.nonzero()[0])
+        yield "not let in", rows.take((~inside).nonzero()[0])
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        return iter(self._waiting.columns.values())
+
+    @override
+    def facts(self) -> str:
+        return window_facts(self.window)
+
+
+class TupleWindow(ElementWindow):
+    """The last `count` elements: the k-th holds until the (k + count)-th comes.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> from streamsparql.physical.operators.access import Always
+    >>> window = TupleWindow(Always.of({}, 0), w.SlidingTupleWindow(UNIT, 1))
+    >>> elements = Batch({}, np.array([3, 5]), np.array([4, 6]))
+    >>> rows, watermark = window.step([elements], [9], False)
+    >>> rows.start.tolist(), rows.end.tolist(), watermark
+    ([3], [5], 5)
+    """
+
+    implements = (w.SlidingTupleWindow,)
+
+    @override
+    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
+        return rank, rank + self.window.count
+
+
+class SteppedTupleWindow(ElementWindow):
+    """The last `count` elements as of the last `step`-th one.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> from streamsparql.physical.operators.access import Always
+    >>> window = SteppedTupleWindow(Always.of({}, 0), w.SteppedTupleWindow(UNIT, 2, step=2))
+    >>> elements = Batch({}, np.array([1, 3, 5, 7]), np.array([2, 4, 6, 8]))
+    >>> rows, _ = window.step([elements], [9], False)
+    >>> rows.start.tolist(), rows.end.tolist()
+    ([3, 3], [7, 7])
+    """
+
+    implements = (w.SteppedTupleWindow,)
+    window: w.SteppedTupleWindow
+
+    @override
+    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
+        m, n = self.window.step, self.window.count
+        return ceil(rank + 1, m) - 1, ceil(rank + 1 + n, m) - 1
+
+
+class AlignToReports(Operator):
+    """Aligns intervals to the grid of the reports (SEMANTICS.md section 6).
+
+    All that happens between two reports falls together. Where columns are dropped above, many rows
+    are equal then: see `Collapse`.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> from streamsparql.physical.operators.access import Always
+    >>> align = AlignToReports(Always.of({}, 0), Align(UNIT, 10))
+    >>> rows, _ = align.step([Batch({}, np.array([3, 4]), np.array([21, 9]))], [30], False)
+    >>> rows.start.tolist(), rows.end.tolist()
+    ([10], [30])
+    """
+
+    implements = (Align,)
+
+    def __init__(self, input: Operator, align: Align) -> None:  # noqa: A002
+        super().__init__(input.names, input)
+        self.align = align
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        (batch,), (watermark,) = batches, watermarks
+        if watermark != INFINITY:
+            watermark = self._first(watermark)
+        if not len(batch):
+            return self.nothing(), watermark
+        start, end = self._first(batch.start), self._end(batch.end)
+        end[batch.end == INFINITY] = INFINITY
+        aligned = batch.over(start, end).where(start < end)
+        return aligned, watermark
+
+    def _first(self, start: Instants) -> Instants:
+        grid = self.align
+        return ceil(start - grid.origin + int(grid.closing), grid.period) + grid.origin
+
+    def _end(self, end: IntArray) -> IntArray:
+        grid = self.align
+        if grid.closing:
+            return floor(end - grid.origin, grid.period) + grid.period + grid.origin
+        ends: IntArray = np.minimum(end, INFINITY - grid.period)
+        return ceil(ends - grid.origin, grid.period) + grid.origin
+
+    @override
+    def facts(self) -> str:
+        return f"every {self.align.period} ms"
+
+
+def window_facts(window: w.Window) -> str:
+    """A window's kind and sizes, as plans show them.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> window_facts(w.SlidingDeltaWindow(UNIT, 10, 5))
+    'SlidingDeltaWindow width 10 slide 5'
+    """
+    sizes = (f"{name} {value}" for name, value in _sizes(window) if value)
+    return f"{type(window).__name__} {' '.join(sizes)}".strip()
+
+
+def _sizes(window: w.Window) -> Iterator[tuple[str, object]]:
+    for name in ("width", "count", "slide", "step", "closed", "origin"):
+        if name in window.field_names:
+            yield name, getattr(window, name)

@@ -1,0 +1,1 @@
+"""State: the data structures in which operators retain rows between steps."""

@@ -1,0 +1,377 @@
+"""The sweep area: the elements of one input that can still meet a partner from the other.
+
+The paper's sweep area takes elements one by one; this one takes batches, and keeps them as a
+log-structured store does. An insert is a *run*. A run is merged with those that are not much
+longer than itself, so there are O(log n) of them and a row is moved O(log n) times; a single row
+goes to a short run that is searched as it stands. A longer run has, from when it is first asked, an
+index: its rows in buckets by the hash of their keys. Dead rows are dropped when half of a run is
+dead, which is why runs are kept in the order of the instant at which that will be so.
+
+Two rows are compatible when each shared variable is equal in both or unbound in one of them. So the
+rows are parted by which of the shared variables they bind; where a part of the area meets a part of
+the probes, the key is what both bind, and with nothing bound in both, time alone decides. Keys of
+several columns are hashes, and what they find is verified.
+
+Which of the rows of a key overlap the probe in time? How many candidates there are is known before
+they are made. Few are made and filtered. Else those are left out that start after the probe ends,
+or so long before it that the longest validity of the run cannot reach it (with windows of one size
+that is exact). If that leaves many still, the pairs are found in two exact searches: rows that
+start within a probe, and probes that start within a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from sortedcontainers import SortedKeyList
+
+from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.physical.hidden import CARRIED
+from streamsparql.physical.kernels.intervals import Clock, blocks
+from streamsparql.physical.kernels.keys import row_keys
+
+_SMALL = 256
+"""A run of up to so many rows is searched with no index by a few probes."""
+_BRUTE = 1 << 13
+"""So many comparisons cost less than building an index."""
+_FACTOR = 3
+"""A run is merged with one that is up to so many times as long."""
+_FEW = 256
+"""So many candidates in all are not worth a thought."""
+_WASTE = 12
+"""So many candidates per row are cheaper to make and throw away than to avoid."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SAMPLED = 1 << 11
+"""The half-life of a run with more rows than so many is that of a sample of its rows."""
+_SAMPLE = np.arange(_SAMPLED // 4) * 0x9E3779B1
+
+
+class Pairs(NamedTuple):
+    """Row `probe[k]` of the batch that asked meets row `place[k]` of `rows`, for each k."""
+
+    probe: IntArray
+    rows: Batch
+    place: IntArray
+
+
+class SweepArea:
+    """Rows with the columns `names`, to be met over the variables `shared` with the other side.
+
+    With `exact`, an unbound variable is a value like others: it equals itself and nothing else.
+
+    >>> area = SweepArea(["x", "y"], ["x"])
+    >>> row = {"x": np.array([7]), "y": np.array([1])}
+    >>> area.insert(Batch(row, np.array([0]), np.array([10])))
+    >>> probes = Batch({"x": np.array([7, 8, 0, 7])}, np.array([1, 2, 3, 10]), np.full(4, 20))
+    >>> [pairs.probe.tolist() for pairs in area.query(probes)]
+    [[2], [0]]
+    >>> area.purge(10)
+    >>> len(area)
+    0
+    """
+
+    def __init__(self, names: Sequence[str], shared: Sequence[str], exact: bool = False) -> None:
+        self.names = tuple(names)
+        self.shared = tuple(shared)
+        self._exact = exact
+        self._parts: dict[int, SortedKeyList] = {}
+        self._purged = -1
+
+    def another(self) -> SweepArea:
+        """An empty area of the same kind."""
+        return SweepArea(self.names, self.shared, self._exact)
+
+    def __len__(self) -> int:
+        """How many rows are held, the dead that are still there included. O(runs)."""
+        return sum(run.size for runs in self._parts.values() for run in runs)
+
+    def held(self) -> Iterator[IntArray]:
+        """The term ids of the rows. O(runs)."""
+        for runs in self._parts.values():
+            for run in runs:
+                yield from run.rows.columns.values()
+
+    def rows(self) -> Batch:
+        """All rows by start, the dead that are still there included. O(n log n)."""
+        runs = [run.rows for runs in self._parts.values() for run in runs]
+        return Batch.concat(runs, self.names).ordered()
+
+    def insert(self, batch: Batch) -> None:
+        """Puts rows in. Amortised O(log n) per row, with a small constant: rows are copied."""
+        for bound, places in self._by_bound(batch):
+            rows = batch if places is None else batch.take(places)
+            self._add(bound, _Run(rows.project(self.names)))
+
+    def _add(self, bound: int, run: _Run) -> None:
+        runs = self._parts.get(bound)
+        if runs is None:
+            runs = self._parts[bound] = SortedKeyList(key=_expiry)
+        while True:
+            near = next((other for other in runs if other.near(run)), None)
+            if near is None:
+                break
+            runs.remove(near)
+            run = near.followed_by(run)
+        runs.add(run)
+
+    def query(self, batch: Batch, sharing: bool = False) -> Iterator[Pairs]:
+        """The rows that are compatible with the batch's and overlap them, in blocks of pairs.
+
+        With `sharing`, only pairs that have a variable bound in both. Per probe O(log n) for each
+        run, plus what is found and at most a few times as many rows as there are.
+        """
+        if not self._parts or not len(batch):
+            return
+        for bound, places in self._by_bound(batch):
+            probes = batch if places is None else batch.take(places)
+            for mine, runs in self._parts.items():
+                both = mine & bound
+                key = tuple(n for k, n in enumerate(self.shared) if both >> k & 1)
+                if sharing and all(name.startswith(CARRIED) for name in key):
+                    continue
+                columns = [probes.column(name) for name in key]
+                keys = row_keys(columns, len(probes))
+                for run in runs:
+                    for i, j in run.meet(key, keys, probes.start, probes.end):
+                        if len(key) > 1:
+                            i, j = _verified(columns, run.rows, key, i, j)
+                        if len(i):
+                            yield Pairs(i if places is None else places[i], run.rows, j)
+
+    def purge(self, t: int) -> None:
+        """Drops the rows that end at `t` or before. Amortised O(1) per row; O(runs) to look.
+
+        A run is gone through only when half of its rows have ended, so the area holds at most twice
+        the rows that live; about twice where the half-life of a long run was sampled.
+        """
+        if t <= self._purged:
+            return
+        self._purged = t
+        for bound, runs in list(self._parts.items()):
+            while runs and runs[0].expiry <= t:
+                run = runs.pop(0)
+                alive = run.rows.end > t
+                if alive.any():
+                    self._add(bound, _Run(run.rows.where(alive)))
+            if not runs:
+                del self._parts[bound]
+
+    def extract(self, t: int) -> Batch:
+        """Drops the rows that end at `t` or before, and hands them back by start. O(n)."""
+        out = [Batch.empty(self.names)]
+        for bound, runs in list(self._parts.items()):
+            ending = [run for run in runs if run.rows.end.min() <= t]
+            for run in ending:
+                runs.remove(run)
+            for run in ending:  # what is left of one may be merged with a run that stays
+                alive = run.rows.end > t
+                out.append(run.rows.where(~alive & (run.rows.end > self._purged)))
+                if alive.any():
+                    self._add(bound, _Run(run.rows.where(alive)))
+            if not runs:
+                del self._parts[bound]
+        self._purged = max(self._purged, t)
+        return Batch.concat(out).ordered()
+
+    def _by_bound(self, batch: Batch) -> Iterator[tuple[int, IntArray | None]]:
+        """Which of the shared variables are bound, as bits, and in which rows; None: in all."""
+        if not len(batch):
+            return
+        full = (1 << len(self.shared)) - 1
+        if self._exact:
+            yield full, None
+            return
+        columns = [batch.column(name) for name in self.shared]
+        if all(column.all() for column in columns):
+            yield full, None
+            return
+        bits = np.zeros(len(batch), np.int64)
+        for k, column in enumerate(columns):
+            bits |= (column != UNBOUND).astype(np.int64) << k
+        known = np.unique(bits).tolist()
+        for bound in known:
+            yield bound, None if len(known) == 1 else np.flatnonzero(bits == bound)
+
+    def _check(self) -> None:
+        """Asserts what the area promises itself."""
+        for bound, runs in self._parts.items():
+            assert runs, "an empty part is dropped"
+            for run in runs:
+                run.check()
+                assert tuple(run.rows.columns) == self.names
+                assert list(self._by_bound(run.rows)) == [(bound, None)], "bound alike"
+                dead = int((run.rows.end <= self._purged).sum())
+                assert 2 * dead <= run.size, "half of a run lives"
+
+
+def _expiry(run: _Run) -> int:
+    return run.expiry
+
+
+def _verified(
+    columns: list[IntArray], rows: Batch, key: tuple[str, ...], i: IntArray, j: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The pairs that agree in the key's columns, not only in its hash."""
+    same = columns[0][i] == rows.columns[key[0]][j]
+    for column, name in zip(columns[1:], key[1:], strict=True):
+        same &= column[i] == rows.columns[name][j]
+    return (i, j) if same.all() else (i[same], j[same])
+
+
+class _Run:
+    """Rows that were put in at about the same time, and their indexes."""
+
+    def __init__(self, rows: Batch) -> None:
+        self.rows = rows
+        self.size = len(rows.end)
+        ends = rows.end if self.size <= _SAMPLED else rows.end[_SAMPLE % self.size]
+        half = (len(ends) - 1) // 2
+        self.expiry = int(np.partition(ends, half)[half])
+        """The first instant at which half of the rows (of many: of a sample) have ended."""
+        self._indexes: dict[tuple[str, ...], _Index] = {}
+
+    def near(self, later: _Run) -> bool:
+        """Whether it is short enough to be merged with a run that comes later."""
+        return self.size <= _FACTOR * later.size or self.size + later.size <= _SMALL
+
+    def followed_by(self, later: _Run) -> _Run:
+        """One run of both."""
+        return _Run(Batch.concat([self.rows, later.rows]))
+
+    def index(self, key: tuple[str, ...]) -> _Index:
+        """The index by these variables, made when first asked for."""
+        found = self._indexes.get(key)
+        if found is None:
+            keys = row_keys([self.rows.columns[name] for name in key], self.size)
+            found = self._indexes[key] = _Index(keys, self.rows.start, self.rows.end)
+        return found
+
+    def meet(
+        self, key: tuple[str, ...], keys: IntArray, start: IntArray, end: IntArray
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Pairs of a probe and a row with equal keys that overlap in time."""
+        if key not in self._indexes and self.size <= _SMALL and self.size * len(keys) <= _BRUTE:
+            rows = self.rows
+            equal = row_keys([rows.columns[n] for n in key], self.size) == keys[:, None]
+            equal &= rows.start < end[:, None]
+            equal &= rows.end > start[:, None]
+            i, j = np.nonzero(equal)
+            yield i, j
+            return
+        yield from self.index(key).meet(keys, start, end)
+
+    def check(self) -> None:
+        """Asserts what a run promises."""
+        assert self.size == len(self.rows) > 0
+        assert (self.rows.start < self.rows.end).all(), "validities are not empty"
+        for key, index in self._indexes.items():
+            keys = row_keys([self.rows.columns[name] for name in key], self.size)
+            assert (keys[index.order] == index.keys).all()
+            assert (self.rows.start[index.order] == index.start).all()
+            assert (self.rows.end[index.order] == index.end).all()
+            assert (np.sort(index.order) == np.arange(self.size)).all(), "a permutation"
+            assert index.first[-1] == self.size
+
+
+class _Index:
+    """The rows of a run in buckets by the hash of their keys: probing takes no search.
+
+    The arrays are in the order of the buckets, rows of a bucket in the order of the run; `order`
+    has their places. A bucket may hold more than one key, so what it gives is compared. There are
+    two to four times as many buckets as rows.
+    """
+
+    def __init__(self, keys: IntArray, start: IntArray, end: IntArray) -> None:
+        self._bits = np.uint64(max(len(keys).bit_length() + 1, 2))
+        bucket = self._bucket(keys)
+        self.order = _radix_order(bucket, int(self._bits))
+        self.keys, self.start, self.end = keys[self.order], start[self.order], end[self.order]
+        self.first = np.zeros((1 << int(self._bits)) + 1, np.int64)
+        np.cumsum(np.bincount(bucket, minlength=len(self.first) - 1), out=self.first[1:])
+
+    def _bucket(self, keys: IntArray) -> IntArray:
+        return ((keys.view(np.uint64) * _GOLDEN) >> (np.uint64(64) - self._bits)).view(np.int64)
+
+    @cached_property
+    def _longest(self) -> int:
+        """The longest validity."""
+        return int((self.end - self.start).max())
+
+    @cached_property
+    def _timed(self) -> _Timed:
+        """The same by start within the buckets."""
+        return _Timed(self.first, self.start, self.end)
+
+    def meet(
+        self, keys: IntArray, start: IntArray, end: IntArray
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Pairs of a probe and a row with equal keys that overlap in time."""
+        bucket = self._bucket(keys)
+        low = self.first[bucket]
+        count = self.first[bucket + 1] - low
+        total = int(count.sum())
+        if not total:
+            return
+        ranges, timed = blocks(low, count), None
+        if total > _WASTE * len(keys) + _FEW:
+            timed = self._timed
+            low, count = timed.within(bucket, start - self._longest + 1, end)
+            if int(count.sum()) > _WASTE * (len(keys) + len(self.keys)):
+                ranges, timed = timed.meet(bucket, start, end), None
+            else:
+                ranges = blocks(low, count)
+        for i, j in ranges:
+            if timed is not None and timed.place is not None:
+                j = timed.place[j]
+            meets = self.keys[j] == keys[i]
+            meets &= self.start[j] < end[i]
+            meets &= self.end[j] > start[i]
+            yield (i, self.order[j]) if meets.all() else (i[meets], self.order[j[meets]])
+
+
+def _radix_order(numbers: IntArray, bits: int) -> IntArray:
+    """A stable order by numbers of so many bits; numpy sorts 16 bits at a time by radix."""
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if bits > 16:
+        high = (numbers >> 16).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order
+
+
+class _Timed:
+    """The rows of an index by bucket and then by start, as composites."""
+
+    def __init__(self, first: IntArray, start: IntArray, end: IntArray) -> None:
+        self._clock = Clock(start, len(first))
+        self._bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
+        self._start, self._end = start, end
+        composite = self._bucket * self._clock.span + self._clock.number(start)
+        self.place: IntArray | None = None
+        if not (composite[1:] >= composite[:-1]).all():
+            self.place = np.argsort(composite, kind="stable")
+            composite = composite[self.place]
+        self._composite = composite
+
+    def within(self, bucket: IntArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+        """The range of the rows of each bucket that start in `[low, high)`."""
+        base = bucket * self._clock.span
+        first = np.searchsorted(self._composite, base + self._clock.number(low))
+        after = np.searchsorted(self._composite, base + self._clock.number(high))
+        return first, after - first
+
+    def meet(
+        self, bucket: IntArray, start: IntArray, end: IntArray
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Exactly the pairs of a bucket that overlap: those of `within`, then the reverse."""
+        for i, j in blocks(*self.within(bucket, start, end)):
+            yield i, j if self.place is None else self.place[j]
+        order = np.argsort(bucket, kind="stable")
+        first = np.searchsorted(bucket[order], np.arange(int(bucket.max()) + 2))
+        probes = _Timed(first, start[order], end[order])
+        asked = np.flatnonzero(self._bucket < len(first) - 1)
+        ranges = probes.within(self._bucket[asked], self._start[asked] + 1, self._end[asked])
+        for j, i in blocks(*ranges):
+            yield order[i if probes.place is None else probes.place[i]], asked[j]

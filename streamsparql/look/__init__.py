@@ -1,0 +1,1 @@
+"""Looking at queries, plans and runs: explain, notebooks, traces, equivalence, analysis, lints."""

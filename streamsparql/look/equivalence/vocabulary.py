@@ -1,0 +1,250 @@
+"""What plans talk about: the sources, patterns, terms and times that random data is made of.
+
+Random data that knows nothing of two plans hardly ever tells them apart: it misses the predicate,
+the constant of a filter, the border of a window. So everything is taken from the plans: their
+triple patterns are what triples are made of, the terms that a variable is compared with are those
+that it gets, and the lengths of windows are the distances between items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from streamsparql.algebra import path as p
+from streamsparql.algebra import window as w
+from streamsparql.algebra.access import AccessGraph, AccessStream
+from streamsparql.algebra.align import Align
+from streamsparql.algebra.event import Closure, Detect
+from streamsparql.algebra.expressions import Aggregate, Call, Constant, In
+from streamsparql.algebra.graph import Construct, Describe, Graph
+from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.path import Path
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.shape import OrderBy, Slice, Table
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import IRI, Literal, Term
+from streamsparql.look.equivalence.random_values import is_number, whole_number
+
+Source = AccessStream | AccessGraph
+ANYWHERE = (IRI("urn:g1"), IRI("urn:g2"))
+"""Named graphs that `GRAPH ?g` finds, where the plans name none."""
+_NUMERIC = frozenset(
+    ("<", ">", "<=", ">=", "+", "-", "*", "/", "u-", "ABS", "ROUND", "CEIL", "FLOOR", "SUM", "AVG")
+)
+_MOST_COUNTED = 30
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the plans mention.
+
+    `patterns` are triple patterns with the sources that they are matched against, `chains` the
+    predicates of paths of any length. `near` are the terms that a variable is compared with,
+    `numeric` the variables that are calculated with, and `functions` what literals are looked into
+    by. `lengths` are the distances in time that matter, `grids` steps with their origins, `count`
+    the greatest number of elements that matters.
+    """
+
+    patterns: tuple[tuple[TriplePattern, tuple[Source, ...]], ...]
+    chains: tuple[tuple[IRI, tuple[Source, ...]], ...]
+    streams: tuple[IRI, ...]
+    names: tuple[IRI, ...]
+    near: Mapping[Variable, tuple[Term, ...]]
+    terms: tuple[Term, ...]
+    numeric: frozenset[Variable]
+    functions: frozenset[str]
+    lengths: tuple[int, ...]
+    grids: tuple[tuple[int, int], ...]
+    count: int
+    events: bool
+
+    @classmethod
+    def of(cls, *plans: Plan) -> Vocabulary:
+        """The vocabulary of some plans together.
+
+        >>> import streamsparql
+        >>> text = "ASK FROM STREAM <s> WINDOW RANGE 10 MS SLIDE 4 MS { ?x <p> ?y FILTER(?y > 5) }"
+        >>> found = Vocabulary.of(streamsparql.compile(text).logical)
+        >>> found.streams, found.lengths, [str(term) for term in found.terms]
+        ((IRI(value='s'),), (4, 10), ['"5"^^<http://www.w3.org/2001/XMLSchema#integer>', '<p>'])
+        """
+        nodes = list(dict.fromkeys(node for plan in plans for node in plan.walk()))
+        near: dict[Variable, list[Term]] = {}
+        for variable, term in _comparisons(nodes):
+            near.setdefault(variable, []).append(term)
+        patterns = tuple(dict.fromkeys(_patterns(nodes)))
+        patterns += tuple(_unmatched(nodes, patterns))
+        terms = dict.fromkeys(_constants(nodes, patterns))
+        return cls(
+            patterns=patterns,
+            chains=tuple(dict.fromkeys(_chains(nodes))),
+            streams=tuple(dict.fromkeys(_streams(nodes))),
+            names=_graph_names(nodes),
+            near={v: tuple(dict.fromkeys(found)) for v, found in near.items()},
+            terms=tuple(sorted(terms, key=str)),
+            numeric=frozenset(_numeric(nodes)),
+            functions=frozenset(_functions(nodes)),
+            lengths=tuple(sorted(set(_lengths(nodes)))) or (1,),
+            grids=tuple(sorted(set(_grids(nodes)))) or ((1, 0),),
+            count=max((n for n in _counts(nodes) if n <= _MOST_COUNTED), default=1),
+            events=any(isinstance(node, Detect | Closure) for node in nodes),
+        )
+
+
+# -- triples ---------------------------------------------------------------------------------------
+
+_ANY = tuple(Variable(f".any{k}") for k in range(3))
+
+
+def _patterns(nodes: list[Node]) -> Iterator[tuple[TriplePattern, tuple[Source, ...]]]:
+    for node in nodes:
+        match node:
+            case TriplePatternMatching(pattern, source):
+                yield pattern, _sources(source)
+            case Path(subject, path, value, source):
+                for predicate in _predicates(path):
+                    yield TriplePattern(subject, predicate, _ANY[1]), _sources(source)
+                    yield TriplePattern(_ANY[0], predicate, value), _sources(source)
+            case Describe(resources, _, data):
+                for resource in resources:
+                    yield TriplePattern(resource, _ANY[1], _ANY[2]), _sources(data)
+
+
+def _unmatched(
+    nodes: list[Node], patterns: tuple[tuple[TriplePattern, tuple[Source, ...]], ...]
+) -> Iterator[tuple[TriplePattern, tuple[Source, ...]]]:
+    """A pattern of anything for each source that no other is matched against."""
+    matched = {source for _, sources in patterns for source in sources}
+    for node in nodes:
+        if isinstance(node, AccessStream | AccessGraph) and node not in matched:
+            yield TriplePattern(*_ANY), (node,)
+
+
+def _sources(plan: Plan) -> tuple[Source, ...]:
+    found = (node for node in plan.walk() if isinstance(node, AccessStream | AccessGraph))
+    return tuple(dict.fromkeys(found))
+
+
+def _chains(nodes: list[Node]) -> Iterator[tuple[IRI, tuple[Source, ...]]]:
+    for node in nodes:
+        if isinstance(node, Path):
+            for part in node.path.walk():
+                if isinstance(part, p.ZeroOrMore | p.OneOrMore):
+                    yield from ((iri, _sources(node.input)) for iri in _predicates(part))
+
+
+def _predicates(path: p.PathExpression) -> Iterator[IRI]:
+    for node in path.walk():
+        match node:
+            case p.Link(predicate):
+                yield predicate
+            case p.NegatedSet(forward, backward):
+                yield from (*(forward or ()), *(backward or ()), IRI("urn:other"))
+
+
+def _streams(nodes: list[Node]) -> Iterator[IRI]:
+    for node in nodes:
+        if isinstance(node, AccessStream | Closure):
+            yield node.stream
+
+
+def _graph_names(nodes: list[Node]) -> tuple[IRI, ...]:
+    asked = [g for node in nodes if isinstance(node, AccessGraph) for g in node.graphs]
+    asked += [node.name for node in nodes if isinstance(node, Graph)]
+    names = dict.fromkeys(name for name in asked if isinstance(name, IRI))
+    if any(isinstance(name, Variable) for name in asked):
+        names |= dict.fromkeys(ANYWHERE)
+    return tuple(names)
+
+
+# -- terms -----------------------------------------------------------------------------------------
+
+
+def _constants(
+    nodes: list[Node], patterns: tuple[tuple[TriplePattern, object], ...]
+) -> Iterator[Term]:
+    yield from (node.term for node in nodes if isinstance(node, Constant))
+    for node in nodes:
+        if isinstance(node, Table):
+            yield from (term for row in node.rows for term in row if term is not None)
+        elif isinstance(node, Construct):
+            places = (place for pattern in node.template for place in pattern)
+            yield from (place for place in places if isinstance(place, IRI | Literal))
+    for pattern, _ in patterns:
+        yield from (place for place in pattern if not isinstance(place, Variable))
+
+
+def _comparisons(nodes: list[Node]) -> Iterator[tuple[Variable, Term]]:
+    """The variables and constants that stand together in a call, an IN or a column of VALUES."""
+    for node in nodes:
+        if isinstance(node, Call | In):
+            inside = list(node.walk())
+            constants = [part.term for part in inside if isinstance(part, Constant)]
+            yield from ((v, c) for v in inside if isinstance(v, Variable) for c in constants)
+        elif isinstance(node, Table):
+            for row in node.rows:
+                for variable, term in zip(node.variables, row, strict=True):
+                    if term is not None:
+                        yield variable, term
+
+
+def _numeric(nodes: list[Node]) -> Iterator[Variable]:
+    for node in nodes:
+        if isinstance(node, Call | Aggregate) and node.function in _NUMERIC:
+            yield from (part for part in node.walk() if isinstance(part, Variable))
+
+
+def _functions(nodes: list[Node]) -> Iterator[str]:
+    """What looks into literals: functions, aggregates, the comparisons of IN and ORDER BY."""
+    for node in nodes:
+        if isinstance(node, Call | Aggregate):
+            yield str(node.function)
+        elif isinstance(node, In | OrderBy):
+            yield "="
+
+
+# -- times -----------------------------------------------------------------------------------------
+
+
+def _lengths(nodes: list[Node]) -> Iterator[int]:
+    for node in nodes:
+        match node:
+            case w.SlidingDeltaWindow():
+                yield from (node.width, node.slide)
+            case w.FixedWindow():
+                yield node.width
+            case w.SteppedWindow():
+                yield from (node.width, node.step)
+            case Align():
+                yield node.period
+
+
+def _grids(nodes: list[Node]) -> Iterator[tuple[int, int]]:
+    for node in nodes:
+        match node:
+            case w.SlidingDeltaWindow():
+                yield from ((node.slide, node.origin), (node.width, node.origin))
+            case w.FixedWindow():
+                yield node.width, node.origin
+            case w.SteppedWindow():
+                yield from ((node.step, node.origin), (node.step, node.origin + node.width))
+            case Align():
+                yield node.period, node.origin
+
+
+def _counts(nodes: list[Node]) -> Iterator[int]:
+    """Numbers of elements and of rows that matter."""
+    for node in nodes:
+        match node:
+            case w.SteppedTupleWindow():
+                yield from (node.count + node.step, node.step)
+            case w.ElementWindow():
+                yield node.count
+            case Slice():
+                yield node.offset + (node.limit or 0)
+    if any(isinstance(node, Aggregation | Annotate) for node in nodes):
+        numbers = (n.term for n in nodes if isinstance(n, Constant) and is_number(n.term))
+        yield from (n for n in map(whole_number, numbers) if n is not None)

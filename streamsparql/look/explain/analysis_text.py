@@ -1,0 +1,200 @@
+"""A run's measurements as an explanation: the physical plan with numbers, and the whole in words.
+
+It knows an analysis (streamsparql/look/analysis.py) by its fields only: no engine is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from streamsparql.errors import StreamSparqlError
+from streamsparql.look.explain.boxes.box import Box, Measures, drawn
+from streamsparql.look.explain.boxes.phrases import duration
+from streamsparql.look.explain.explanation import Explanation
+from streamsparql.text.instants import instant
+from streamsparql.text.numbers import count, seconds
+
+if TYPE_CHECKING:
+    from streamsparql.look.analysis import Analysis
+
+
+def explained(
+    analysis: Analysis,
+    format: str,  # noqa: A002 -- the public name
+    stage: str = "all",
+    color: bool = False,
+    width: int = 100,
+) -> str:
+    """An analysis in a format; `color` and `width` are those of a terminal."""
+    from streamsparql.look.explain import FORMATS, known
+
+    return FORMATS[known(format, FORMATS, "format")](_explanation(analysis, stage, color, width))
+
+
+def fragment(analysis: Analysis) -> str:
+    """An analysis as a piece of a page: what it says, and the pictures of its stages."""
+    from streamsparql.look.explain.formats import html
+
+    explanation = _explanation(analysis, "all", False, 120)
+    notes = "<br/>".join(f"{escape(name)}: {escape(text)}" for name, text in explanation.notes)
+    pictures = "\n".join(html.fragment(box) for _, box in explanation.stages)
+    return f"<p>{notes}</p>\n{pictures}"
+
+
+def _explanation(analysis: Analysis, stage: str, color: bool, width: int) -> Explanation:
+    stages = {"physical": operators_box(analysis)} if analysis.operators else {}
+    if analysis.cut is not None:
+        stages["spark"] = _spark(analysis)
+    if stage != "all":
+        stages = {stage: stages[_measured(stage, stages)]}
+    query = analysis.query
+    return Explanation(
+        query.translation,
+        tuple(stages.items()),
+        whole=False,
+        color=color,
+        width=width,
+        notes=tuple(_notes(analysis)),
+        measured=as_json(analysis),
+    )
+
+
+def _measured(stage: str, stages: Mapping[str, Box]) -> str:
+    if stage in stages:
+        return stage
+    if stage == "spark":
+        raise StreamSparqlError("the run was not on Spark: there are no stages of it")
+    raise StreamSparqlError(
+        f"a run measures no stage {stage!r}: it measures the physical plan, which is what runs"
+    )
+
+
+def operators_box(analysis: Analysis) -> Box:
+    """The physical plan with its numbers; each operator is there once."""
+    operators = analysis.operators
+    last = len(operators) - 1
+
+    def box(k: int) -> Box:
+        each = operators[k]
+        named = each.computes if each.box.family != "access" else ""
+        logical = f"{named}: " if named and each.title else named
+        return replace(each.box, title=logical + each.title, measures=each.measures)
+
+    return drawn(last, lambda k: (("", below) for below in operators[k].inputs), box, False)
+
+
+# -- Spark -----------------------------------------------------------------------------------------
+
+
+def _spark(analysis: Analysis) -> Box:
+    from streamsparql.look.explain.boxes.spark_run import spark_box
+
+    return spark_box(analysis.query, analysis.cut, _of_stages(analysis))
+
+
+def _of_stages(analysis: Analysis) -> dict[str, Measures]:
+    """The numbers of stages and slabs, by the names of their boxes."""
+    total = analysis.times.total
+    states = [slab.state for slab in analysis.slabs]
+    found = {}
+    for stage in analysis.stages:
+        state = max(states, default=0) if stage.name == "slabs" else None
+        share = stage.seconds / total if total else 0.0
+        rows_in = () if stage.rows_in is None else (stage.rows_in,)
+        found[stage.name] = Measures(rows_in, stage.rows_out, stage.seconds, share, state)
+    for slab in analysis.slabs:
+        name = f"{slab.number + 1}/{len(analysis.slabs)}"
+        found[name] = Measures((slab.items,), slab.rows, slab.seconds, None, slab.state)
+    return found
+
+
+# -- what is said above the plan -------------------------------------------------------------------
+
+
+def _notes(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    items, times, total = analysis.items, analysis.times, analysis.times.total
+    yield "items", _of_items(analysis)
+    yield "rows", f"{count(analysis.rows)} given"
+    if analysis.cut is None:
+        parts = ("preparing", "reading", "computing", "writing")
+        shares = [(getattr(times, part) / total if total else 0.0, part) for part in parts]
+        of = ", ".join(f"{share * 100:.0f} % {part}" for share, part in shares)
+        yield "time", f"{seconds(total)}: {of}"
+    else:
+        of = ", ".join(f"{stage.name} {seconds(stage.seconds)}" for stage in analysis.stages)
+        yield "time", f"{seconds(total)}: {of}"
+        tasks = f"reading {seconds(times.reading)}, computing {seconds(times.computing)}"
+        yield "in tasks", f"{tasks}, writing {seconds(times.writing)}, all together"
+        if analysis.skew is not None and len(analysis.slabs) > 1:
+            yield "skew", f"the slowest slab took {analysis.skew:.1f} times as long as the median"
+    if items.read:
+        yield "rate", f"{count(round(analysis.rate))} items/s"
+    where = " in the slab that held most" if analysis.cut is not None else ""
+    yield "state", f"at most {_rows(analysis.state)}{where}; {_terms(analysis.terms)}"
+    if analysis.span is not None:
+        first, last = analysis.span
+        yield "span", f"{instant(first)} to {instant(last)}, {duration(last - first)}"
+
+
+def _of_items(analysis: Analysis) -> str:
+    items = analysis.items
+    if items.unmatched is None:
+        return f"{count(items.read)} came to the slabs, those that several look at in each"
+    used = f"{count(items.used)} used"
+    if items.unmatched:
+        used += f" ({count(items.unmatched)} match no pattern)"
+    rest = [f"{count(n)} {name}" for name in ("late", "rejected") if (n := getattr(items, name))]
+    if analysis.unread:
+        rest.append(
+            f"{count(analysis.unread)} triple{'s' * (analysis.unread != 1)} of graphs rejected"
+        )
+    return f"{count(items.read)} read: {', '.join([used, *rest])}"
+
+
+def _rows(n: int) -> str:
+    return f"{count(n)} row{'s' * (n != 1)}"
+
+
+def _terms(n: int) -> str:
+    return f"{count(n)} term{'s' * (n != 1)} in the dictionary"
+
+
+# -- for programs ----------------------------------------------------------------------------------
+
+
+def as_json(analysis: Analysis) -> dict[str, Any]:
+    """The numbers of the whole; those of operators are on the nodes."""
+    found: dict[str, Any] = {
+        "engine": analysis.engine,
+        "items": analysis.items._asdict(),
+        "unread": analysis.unread,
+        "rows": analysis.rows,
+        "seconds": analysis.times._asdict(),
+        "rate": analysis.rate,
+        "state": analysis.state,
+        "terms": analysis.terms,
+        "span": None if analysis.span is None else list(analysis.span),
+    }
+    if analysis.cut is not None:
+        found["stages"] = [stage._asdict() for stage in analysis.stages]
+        found["slabs"] = [slab._asdict() for slab in analysis.slabs]
+        found["skew"] = analysis.skew
+    return found
+
+
+def of_node(measures: Measures) -> dict[str, Any]:
+    """The numbers of a node."""
+    found = {
+        "rows_in": list(measures.rows_in),
+        "rows_out": measures.rows_out,
+        "selectivity": measures.selectivity,
+        "of_pairs": measures.of_pairs,
+        "state": measures.state,
+        "steps": measures.steps,
+        "seconds": measures.seconds,
+        "share": measures.share,
+    }
+    return {name: value for name, value in found.items() if value is not None}

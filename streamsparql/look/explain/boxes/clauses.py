@@ -1,0 +1,208 @@
+"""The text of a node of the syntax tree, from the texts of its parts; clauses in it are left out.
+
+It is the text as it was understood, not as it was typed: brackets are where operators bind, and
+blank nodes that have no label in the text are named by where they stand, `_:@12`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamsparql.algebra.terms import IRI, RDF, Literal
+from streamsparql.translator import syntax as s
+from streamsparql.translator.sparql_text import Writer
+
+Fields = dict[str, Any]
+"""A node's fields by name, with texts for the nodes in them."""
+
+MOST_ROWS = 5
+"""How many rows of a VALUES are shown."""
+
+_UNITS = {1: "ms", 1000: "s", 60_000: "min", 3_600_000: "h", 86_400_000: "d", 604_800_000: "w"}
+_WRITER = Writer()
+_TYPE = s.Iri(RDF + "type")
+
+
+def written(node: s.Node, f: Fields) -> str:
+    """The text of a node.
+
+    >>> written(s.Bind(s.Var("x"), s.Var("y")), {"expression": "?x", "variable": "?y"})
+    '?y := ?x'
+    """
+    match node:
+        case s.Var() | s.Iri() | s.Lit() | s.Blank():
+            return _term(node, f)
+        case s.Operation() | s.FunctionCall() | s.AggregateCall() | s.PathOperation():
+            return _operation(node, f)
+        case s.WindowClause() | s.Duration():
+            return _window(node, f)
+        case s.SelectItem() | s.BareAggregate() | s.Select() | s.SelectForm() | s.SubSelect():
+            return _selection(node, f)
+        case s.Modifiers() | s.AggregationPattern() | s.GroupKey() | s.OrderKey():
+            return _modifiers(node, f)
+        case s.Query() | s.Declaration() | s.Register() | s.Source():
+            return _head(node, f)
+    return _pattern(node, f)
+
+
+def _term(node: s.Var | s.Iri | s.Lit | s.Blank, f: Fields) -> str:
+    match node:
+        case s.Var(name):
+            return f"?{name}"
+        case s.Iri(value, prefix):
+            return str(IRI(value)) if prefix is None else f"{prefix}:{value}"
+        case s.Lit(lexical, s.Iri(datatype, None)):
+            return _WRITER.literal(Literal(lexical, IRI(datatype)))
+        case s.Lit(lexical, None, language):
+            return str(Literal(lexical, language=language))
+        case s.Lit(lexical):
+            return f"{Literal(lexical)}^^{f['datatype']}"
+        case s.Blank(label):
+            return f"_:{'@' + label[1:] if label[0] in '[(' else label}"
+
+
+def _operation(
+    node: s.Operation | s.FunctionCall | s.AggregateCall | s.PathOperation, f: Fields
+) -> str:
+    match node:
+        case s.FunctionCall():
+            return f"{f['function']}({'DISTINCT ' * node.distinct}{', '.join(f['args'])})"
+        case s.AggregateCall():
+            end = "" if node.separator is None else f"; SEPARATOR={Literal(node.separator)}"
+            return f"{node.name}({'DISTINCT ' * node.distinct}{f['argument'] or '*'}{end})"
+    first, *others = f["args"] or ("",)
+    match node:
+        case s.Operation("!" | "u-" | "u+" as op):
+            return f"({op[-1]}{first})"
+        case s.Operation("IN" | "NOT IN" as op):
+            return f"({first} {op} ({', '.join(others)}))"
+        case s.Operation(op) if op[0].isalpha():
+            return f"{op}({', '.join(f['args'])})"
+        case s.Operation(op):
+            return f"({f' {op} '.join(f['args'])})"
+        case s.PathOperation("/" | "|" as op):
+            return f"({op.join(f['args'])})"
+        case s.PathOperation("^"):
+            return f"^{first}"
+        case s.PathOperation("!"):
+            return f"!({'|'.join(f['args'])})"
+    return f"{first}{node.op}"
+
+
+def _window(node: s.WindowClause | s.Duration, f: Fields) -> str:
+    match node:
+        case s.Duration(milliseconds, None):
+            return str(milliseconds)
+        case s.Duration(milliseconds, unit):
+            whole = unit is not None and milliseconds % unit == 0
+            unit = unit if unit and whole else 1
+            return f"{milliseconds // unit} {_UNITS[unit]}"
+        case s.WindowSlide():
+            return f"WINDOW RANGE {f['width']} SLIDE{_then(' ', f['slide'])}"
+        case s.WindowFixed():
+            return f"WINDOW RANGE {f['width']} FIXED"
+        case s.WindowElems(count):
+            return f"WINDOW ELEMS {count}"
+        case s.WindowRange():
+            return f"[RANGE {f['width']}{_then(' STEP ', f['step'])}{' TUMBLING' * node.tumbling}]"
+        case s.WindowRows(count, step):
+            return f"[RANGE TRIPLES {count}{_then(' STEP ', step)}]"
+        case s.WindowNow():
+            return "[NOW]"
+        case s.WindowAll():
+            return "[ALL]"
+        case s.WindowInThePast():
+            return "[NOW - ..]"
+    raise AssertionError(node)
+
+
+def _selection(node: s.Node, f: Fields) -> str:
+    match node:
+        case s.SelectItem(_, None):
+            return str(f["variable"])
+        case s.SelectItem():
+            return f"({f['expression']} AS {f['variable']})"
+        case s.BareAggregate():
+            return f"{f['aggregate']}{_then(' ', f['variable'])}"
+        case s.Select():
+            return f"{_then('', node.modifier, ' ')}{' '.join(f['items']) or '*'}"
+    return str(f["select"])
+
+
+def _modifiers(node: s.Node, f: Fields) -> str:
+    match node:
+        case s.GroupKey(s.Var(), None):
+            return str(f["expression"])
+        case s.GroupKey():
+            return f"({f['expression']}{_then(' AS ', f['variable'])})"
+        case s.OrderKey():
+            return f"{'DESC' if node.descending else 'ASC'}({f['expression']})"
+        case s.AggregationPattern():
+            keys = ", ".join(f["keys"])
+            return f"AGGREGATE {{({f['variable']}, {f['function']}, {{{keys}}})}}"
+        case s.Modifiers():
+            parts = [
+                *f["aggregates"],
+                _then("GROUP BY ", " ".join(f["group"])),
+                _then("HAVING ", " ".join(f["having"])),
+                _then("ORDER BY ", " ".join(f["order"])),
+                _then("LIMIT ", node.limit),
+                _then("OFFSET ", node.offset),
+            ]
+            return " ".join(part for part in parts if part)
+    raise AssertionError(node)
+
+
+def _head(node: s.Node, f: Fields) -> str:
+    match node:
+        case s.Query(declarations):
+            count = len(declarations)
+            prefixes = f"{count} declaration{'s' * (count > 1)}" if count else ""
+            return ", ".join(part for part in (prefixes, node.operator) if part)
+        case s.Declaration(None):
+            return f"BASE {f['iri']}"
+        case s.Declaration(prefix):
+            return f"PREFIX {prefix}: {f['iri']}"
+        case s.Register():
+            return f"{node.kind}{_then(' ', f['name'])}{_then(' COMPUTED EVERY ', f['every'])}"
+        case s.Source():
+            kind = {"graph": "", "bracket": "", "stream": "STREAM ", "window": "WINDOW "}[node.kind]
+            name = f"{f['slot']} ON {f['name']}" if node.kind == "window" else f["name"]
+            slot = _then(" AS ", f["slot"]) if node.kind != "window" else ""
+            return f"FROM {'NAMED ' * node.named}{kind}{name}{_then(' ', f['window'])}{slot}"
+    raise AssertionError(node)
+
+
+def _pattern(node: s.Node, f: Fields) -> str:
+    match node:
+        case s.TriplePattern(_, predicate):
+            property_ = "a" if predicate == _TYPE else f["predicate"]
+            return f"{f['subject']} {property_} {f['object']}"
+        case s.Group():
+            return f["window"] or ""
+        case s.Event(op):
+            return op
+        case s.GraphPattern() | s.ServicePattern() | s.WindowPattern():
+            return str(f["name"])
+        case s.StreamPattern():
+            return f"{f['name']}{_then(' ', f['window'])}"
+        case s.Filter():
+            return str(f["condition"])
+        case s.Bind():
+            return f"{f['variable']} := {f['expression']}"
+        case s.DescribeForm():
+            return " ".join(f["targets"]) or "*"
+        case s.InlineData():
+            rows = [f"({' '.join(term or 'UNDEF' for term in row)})" for row in f["rows"]]
+            more = f" and {len(rows) - MOST_ROWS} more" if len(rows) > MOST_ROWS else ""
+            return f"{' '.join(f['variables'])}: {' '.join(rows[:MOST_ROWS]) or 'no rows'}{more}"
+        case s.TriplesBlock() | s.GroupOrUnion() | s.OptionalPattern() | s.MinusPattern():
+            return ""
+        case s.ConstructForm() | s.AskForm():
+            return ""
+    raise AssertionError(node)
+
+
+def _then(before: str, text: object, after: str = "") -> str:
+    """The text with what goes around it; nothing where there is none."""
+    return "" if text is None or text == "" else f"{before}{text}{after}"

@@ -1,0 +1,125 @@
+"""The visitor of logical plans: from operators to boxes.
+
+A plan is a value: operators made of the same parts are the same operator, wherever they stand. So
+what is equal is drawn once, and equal plans have equal pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import TypeGuard
+
+from streamsparql.algebra.event import Closure
+from streamsparql.algebra.expressions import Call, Volatile
+from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
+from streamsparql.algebra.graph import Describe
+from streamsparql.algebra.join import LeftJoin
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.path import PathExpression
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Expression
+from streamsparql.look.explain.boxes.box import Box, drawn, visible
+from streamsparql.look.explain.boxes.phrases import definition, meaning, with_prefixes
+from streamsparql.look.explain.boxes.titles import title
+from streamsparql.translator.sparql_text import Writer
+
+_EXACT = Writer()
+
+
+def plan_box(plan: Plan, prefixes: Mapping[str, str] | None = None) -> Box:
+    """The boxes of a plan. Titles shorten IRIs with the prefixes.
+
+    >>> from streamsparql.algebra.shape import UNIT, Distinct
+    >>> box = plan_box(Distinct(UNIT))
+    >>> box.kind, [(child.kind, child.title) for child in box.children]
+    ('Distinct', [('Table', 'no variables: ()')])
+    """
+    write = with_prefixes(prefixes or {})
+
+    def box(node: Plan) -> Box:
+        kind = type(node)
+        return Box(
+            kind=kind.__name__,
+            title=visible(title(node, write)),
+            facts=tuple(_facts(node)),
+            family=kind.__module__.rpartition(".")[2],
+            meaning=meaning(kind),
+            definition=definition(kind),
+        )
+
+    return drawn(plan, lambda node: _inputs(node, write), box)
+
+
+def _inputs(plan: Plan, write: Writer) -> list[tuple[str, Plan]]:
+    """The inputs with their roles, where the order does not tell them."""
+    match plan:
+        case LeftJoin(left, right, _, marks):
+            asked = ((write.variable(variable), pattern) for variable, pattern in marks)
+            return [("", left), ("", right), *asked]
+        case Mark(variable, rows, pattern):
+            return [("", rows), (write.variable(variable), pattern)]
+        case SemiJoin(rows, pattern) | AntiJoin(rows, pattern):
+            return [("", rows), ("pattern", pattern)]
+        case Describe(_, rows, data):
+            return [("", rows), ("data", data)]
+        case Closure(_, rules, rows):
+            return [*(("rule", rule) for rule in rules), ("", rows)]
+    return [("", below) for below in plan.inputs]
+
+
+def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The parameters that do not have their default value, as they are."""
+    for field in fields(plan):
+        value = getattr(plan, field.name)
+        if value != field.default and not _is_input(value):
+            text = _items(value) if type(value) is tuple else exact(value)
+            yield field.name, visible(text)
+    inside = [node for expression in plan.expressions for node in expression.walk()]
+    calls = [
+        f"{node.function} {exact((node.site, *node.columns))}"
+        for node in inside
+        if isinstance(node, Volatile)
+    ]
+    if calls:
+        yield "volatile", ", ".join(calls)
+    bases = [exact(node.args[1]) for node in inside if _has_base(node)]
+    if bases:
+        yield "base", ", ".join(bases)
+
+
+def _has_base(node: Node) -> TypeGuard[Call]:
+    """Whether it is IRI() with the query's BASE as its second argument, which titles leave out."""
+    return isinstance(node, Call) and node.function == "IRI" and len(node.args) > 1
+
+
+def _is_input(value: object) -> bool:
+    """Whether it is what `_inputs` gives."""
+    if isinstance(value, tuple):
+        return bool(value) and all(isinstance(item, Plan) for item in value)
+    return isinstance(value, Plan)
+
+
+def exact(value: object) -> str:
+    """A parameter as it is: whole IRIs, hidden variables by their names.
+
+    >>> from streamsparql.algebra.terms import IRI
+    >>> exact(((IRI("a"), None), True, 5))
+    '((<a>, none), true, 5)'
+    """
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case Expression():
+            return _EXACT.expression(value)
+        case PathExpression():
+            return _EXACT.path(value)
+        case tuple():
+            return f"({_items(value)})"
+    return str(value)
+
+
+def _items(values: tuple[object, ...]) -> str:
+    return ", ".join(exact(value) for value in values if not isinstance(value, Plan))

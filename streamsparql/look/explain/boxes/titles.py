@@ -1,0 +1,170 @@
+"""What a reader wants to see of each operator: its parameters on one line, in the query's words."""
+
+from __future__ import annotations
+
+from streamsparql.algebra import align, event, filter, graph, group, join, match, path, shape
+from streamsparql.algebra import window as w
+from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.inputs import DEFAULT_STREAM
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.terms import IRI, Term
+from streamsparql.look.explain.boxes.phrases import duration
+from streamsparql.translator.sparql_text import Writer
+
+MOST_ROWS = 5
+"""How many rows of a VALUES a title shows."""
+
+
+def title(plan: Plan, write: Writer) -> str:
+    """The title of an operator's box.
+
+    >>> title(shape.Slice(0, 10, (), shape.UNIT), Writer())
+    'limit 10'
+    """
+    match plan:
+        case AccessStream() | AccessGraph() | w.Window():
+            return _source(plan, write)
+        case align.Align():
+            return _aligned(plan)
+        case match.TriplePatternMatching(pattern, _, stamps):
+            binds = [write.variable(stamp.variable) for stamp in stamps]
+            return _listed(write.pattern(pattern), _after("binds", ", ".join(binds)))
+        case path.Path(subject, expression, value):
+            return f"{write.term(subject)} {write.path(expression)} {write.term(value)}"
+        case filter.Filter(condition):
+            return write.condition(condition)
+        case filter.Mark(variable) | shape.Number(variable):
+            return write.variable(variable)
+        case filter.SemiJoin():
+            return "EXISTS"
+        case filter.AntiJoin():
+            return "NOT EXISTS"
+        case join.LeftJoin(_, _, condition) if condition is not None:
+            return write.condition(condition)
+        case event.EventPair():
+            return _event(plan, write)
+        case event.Closure(stream):
+            return _stream(stream, write)
+        case graph.Graph(name):
+            return write.term(name)
+        case graph.Construct(template):
+            return " . ".join(map(write.pattern, template)) or "no triples"
+        case graph.Describe(resources):
+            return " ".join(map(write.term, resources)) or "no resources"
+        case group.Aggregation() | group.Annotate():
+            return _grouped(plan, write)
+        case shape.Table() | shape.Extend() | shape.Projection() | shape.OrderBy() | shape.Slice():
+            return _shaped(plan, write)
+        case Merge() | match.BasicGraphPattern() | join.Join() | join.LeftJoin() | join.Minus():
+            return ""
+        case join.Union() | shape.Distinct() | shape.Reduced() | graph.Ask() | event.Detect():
+            return ""
+    raise AssertionError(plan)
+
+
+def _source(plan: AccessStream | AccessGraph | w.Window, write: Writer) -> str:
+    match plan:
+        case AccessStream(stream, stamped):
+            return _listed(_stream(stream, write), "stamped" if stamped else "")
+        case AccessGraph(graphs, background, stamped):
+            names = ["default graph"] * background + [write.term(name) for name in graphs]
+            return _listed(" + ".join(names) or "no graph", "stamped" if stamped else "")
+    text = _window(plan)
+    if isinstance(plan, w.TimeWindow) and plan.origin:
+        text = _listed(text, f"origin {plan.origin}")
+    if plan.name is None:
+        return text
+    name = write.iri(IRI(plan.name[1:-1])) if plan.name.startswith("<") else plan.name
+    return f"{name}: {text}" if text else name
+
+
+def _aligned(plan: align.Align) -> str:
+    often = f"every {duration(plan.period)}" + f", origin {plan.origin}" * bool(plan.origin)
+    return _listed(often, "as it was just before" * plan.closing, "equal rows" * plan.collapse)
+
+
+def _stream(stream: IRI, write: Writer) -> str:
+    return "default stream" if stream == DEFAULT_STREAM else write.iri(stream)
+
+
+def _window(plan: w.Window) -> str:
+    match plan:
+        case w.SlidingDeltaWindow():
+            return f"range {duration(plan.width)}, slide {duration(plan.slide)}"
+        case w.FixedWindow():
+            return f"range {duration(plan.width)}"
+        case w.SteppedWindow():
+            edges = "[from, to)" if plan.closed == "left" else "(from, to]"
+            return f"range {duration(plan.width)}, step {duration(plan.step)}, {edges}"
+        case w.SlidingTupleWindow():
+            return f"last {_elements(plan.count)}"
+        case w.SteppedTupleWindow():
+            return f"last {_elements(plan.count)}, step {plan.step}"
+        case w.NowWindow() | w.UnboundedWindow():
+            return ""
+    raise AssertionError(plan)
+
+
+def _elements(count: int) -> str:
+    return "element" if count == 1 else f"{count} elements"
+
+
+def _event(plan: event.EventPair, write: Writer) -> str:
+    match plan:
+        case event.SeqRightJoin(_, _, condition) | event.EqLeftJoin(_, _, condition):
+            word = "OPTIONALSEQ" if isinstance(plan, event.SeqRightJoin) else "EQUALSOPTIONAL"
+            return word if condition is None else f"{word} {write.condition(condition)}"
+        case event.SeqJoin():
+            return "SEQ"
+        case event.EqJoin():
+            return "EQUALS"
+    raise AssertionError(plan)
+
+
+def _grouped(plan: group.Aggregation | group.Annotate, write: Writer) -> str:
+    match plan:
+        case group.Aggregation(_, aggregates):
+            computed = aggregates
+        case group.Annotate(variable, call):
+            computed = ((variable, call),)
+    by = f"by {write.variables(plan.keys)}" if plan.keys else "one group"
+    bound = [f"{write.variable(v)} := {write.expression(call)}" for v, call in computed]
+    return f"{by}: {', '.join(bound)}" if bound else by
+
+
+def _shaped(
+    plan: shape.Table | shape.Extend | shape.Projection | shape.OrderBy | shape.Slice, write: Writer
+) -> str:
+    match plan:
+        case shape.Table(variables, rows):
+            head = write.variables(variables) or "no variables"
+            return f"{head}: {_rows(rows, write)}"
+        case shape.Extend(variable, expression):
+            return f"{write.variable(variable)} := {write.expression(expression)}"
+        case shape.Projection(variables):
+            return write.variables(variables) or "no variables"
+        case shape.OrderBy(keys, columns):
+            order = (("DESC " if down else "") + write.expression(key) for key, down in keys)
+            return _listed(*order, _after("ties by", write.variables(columns)))
+        case shape.Slice(offset, limit, columns):
+            first = f"offset {offset}" if offset else ""
+            most = "" if limit is None else f"limit {limit}"
+            return _listed(first, most, _after("ranked by", write.variables(columns)))
+
+
+def _rows(rows: tuple[tuple[Term | None, ...], ...], write: Writer) -> str:
+    shown = [
+        "(" + " ".join("UNDEF" if term is None else write.term(term) for term in row) + ")"
+        for row in rows[:MOST_ROWS]
+    ]
+    if len(rows) > MOST_ROWS:
+        shown.append(f"and {len(rows) - MOST_ROWS} more")
+    return " ".join(shown) or "no rows"
+
+
+def _listed(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _after(word: str, text: str) -> str:
+    return f"{word} {text}" if text else ""

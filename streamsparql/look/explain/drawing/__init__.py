@@ -1,0 +1,1 @@
+"""Drawing: layout, colours, style sheets and frames that the picture formats share."""

@@ -1,0 +1,1 @@
+"""The formats of `explain`: plain text, JSON, DOT, Mermaid, SVG and HTML."""

@@ -1,0 +1,78 @@
+"""A page about a query: its text, what is known of it, and its stages as pictures and as text.
+
+The page is whole in itself: nothing is loaded, no script runs.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from streamsparql.look.explain.boxes.box import Box
+from streamsparql.look.explain.boxes.phrases import used
+from streamsparql.look.explain.drawing import highlight
+from streamsparql.look.explain.drawing.frame import frame
+from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
+from streamsparql.look.explain.explanation import Explanation
+from streamsparql.look.explain.formats import svg
+from streamsparql.look.explain.formats.plain_text import plain
+
+
+def render(explanation: Explanation) -> str:
+    """The page."""
+    known = [*explanation.summary(), *explanation.notes]
+    summary = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in known)
+    stages = "\n".join(
+        f"<section>\n<h2>{escape(name)}</h2>\n"
+        f"{fragment(box)}\n{_rules(name, explanation)}</section>"
+        for name, box in explanation.stages
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n<title>query plan</title>\n'
+        f"<style>\n{_STYLE}\n{highlight.STYLE}\n</style>\n</head>\n<body>\n<header>\n"
+        f'<pre class="streamsparql-text">{highlight.highlighted(explanation.text)}</pre>\n'
+        f"<dl>{summary}</dl>\n</header>\n"
+        f"{stages}\n</body>\n</html>"
+    )
+
+
+def _rules(stage: str, explanation: Explanation) -> str:
+    if stage != "optimized" or not explanation.rules:
+        return ""
+    return f"<p>rules: {escape(used(explanation.rules))}</p>\n"
+
+
+def fragment(box: Box) -> str:
+    """A stage as a piece of a page, or of a notebook: the picture, and the text to unfold."""
+    lines = escape(plain(box, 120))
+    drawing = svg.tree(box)
+    return (
+        f"{frame(svg.framed(drawing), drawing.width, drawing.height)}\n"
+        f"<details><summary>as text</summary><pre>{lines}</pre></details>"
+    )
+
+
+def _theme(dark: bool) -> str:
+    colours = {
+        "paper": PAPER[dark],
+        "ink": INK[dark],
+        "faint": FAINT[dark],
+        "line": LINE[dark],
+    }
+    return ":root{" + ";".join(f"--{name}:{colour}" for name, colour in colours.items()) + "}"
+
+
+_STYLE = f"""\
+{_theme(dark=False)}
+@media (prefers-color-scheme:dark){{{_theme(dark=True)}}}
+body{{margin:2rem auto;padding:0 1.5rem;max-width:100rem;background:var(--paper);color:var(--ink);
+  font:15px/1.5 {SANS}}}
+pre{{font:13px/1.5 {MONO};overflow:auto;margin:0}}
+header{{display:flex;flex-wrap:wrap;gap:1rem 3rem;align-items:flex-start}}
+header pre{{flex:1 1 32rem;tab-size:4}}
+dl{{display:grid;grid-template-columns:max-content auto;gap:.1rem 1rem;margin:0;flex:1 1 20rem}}
+dt,summary{{color:var(--faint)}}
+dd{{margin:0;overflow-wrap:anywhere}}
+h2{{font-size:1.1rem;margin:2rem 0 0;border-top:1px solid var(--line);padding-top:1rem}}
+details{{margin-top:.5rem}}
+@media print{{pre{{white-space:pre-wrap;overflow-wrap:anywhere}}}}"""

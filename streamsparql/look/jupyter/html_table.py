@@ -1,0 +1,89 @@
+"""A table of the first rows of a result, and tables of other facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from streamsparql.look.explain.drawing.palette import MONO, SANS
+from streamsparql.look.jupyter.solution_texts import Cell, Solutions
+from streamsparql.text.instants import Clock
+
+ROOM = 60
+"""The characters of a cell; what is longer shows where the pointer rests."""
+
+_LINE = "border-bottom:1px solid rgba(128,128,128,.3)"
+_CELLS = ".streamsparql-table.streamsparql-table"  # twice: stronger than JupyterLab's own rules
+_STYLE = (
+    f".streamsparql-table{{border-collapse:collapse;font:13px/1.5 {SANS};margin:.3rem 0 .6rem}}"
+    f"{_CELLS} th{{font-weight:600;text-align:left;padding:2px 12px 2px 4px;white-space:nowrap;"
+    f"{_LINE}}}"
+    f"{_CELLS} td{{text-align:left;padding:2px 12px 2px 4px;white-space:nowrap;{_LINE};"
+    f"font-family:{MONO};font-size:12px;font-variant-numeric:tabular-nums}}"
+    f"{_CELLS} .right{{text-align:right}}"
+    f".streamsparql-more{{font:13px/1.5 {SANS};opacity:.75;margin-bottom:.6rem}}"
+    ".streamsparql-rows{overflow-x:auto}"
+    f"@media print{{.streamsparql-rows{{overflow:visible}}{_CELLS} td,{_CELLS} th"
+    "{white-space:normal;overflow-wrap:anywhere}}"
+)
+"""Ink and ground are those of the page."""
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str | Cell]],
+    right: Sequence[bool] = (),
+    more: str = "",
+) -> str:
+    """A table of texts; columns that are `right` are aligned there; `more` stands below.
+
+    >>> print(table(["?x"], [["<a>"]]).partition("</style>")[2])
+    <div class="streamsparql-rows"><table class="streamsparql-table"><tr><th>?x</th></tr>
+    <tr><td>&lt;a&gt;</td></tr></table></div>
+    """
+    sides = [*right, *[False] * (len(heads) - len(right))]
+    top = "".join(_cell("th", head, side) for head, side in zip(heads, sides, strict=True))
+    lines = [
+        "".join(_cell("td", text, side) for text, side in zip(row, sides, strict=True))
+        for row in rows
+    ]
+    body = "\n".join(f"<tr>{line}</tr>" for line in [top, *lines])
+    below = f"\n{note(more)}" if more else ""
+    made = f'<div class="streamsparql-rows"><table class="streamsparql-table">{body}</table></div>'
+    return f"<style>{_STYLE}</style>{made}{below}"
+
+
+def note(text: str) -> str:
+    """A line below a table."""
+    return f'<div class="streamsparql-more">{escape(text)}</div>'
+
+
+def _cell(tag: str, value: str | Cell, right: bool) -> str:
+    """A cell; what is cut shows whole where the pointer rests."""
+    whole, short = (value.text, value.short) if isinstance(value, Cell) else (value, value)
+    short = short if len(short) <= ROOM else f"{short[: ROOM - 1]}…"
+    side = ' class="right"' if right else ""
+    tip = "" if short == whole else f' title="{escape(whole)}"'
+    return f"<{tag}{side}{tip}>{escape(short)}</{tag}>"
+
+
+def first_rows(shown: Solutions, limit: int = 20, timestamps: str | None = None) -> str:
+    """A result's first rows: when, then what."""
+    clock = Clock.of(timestamps, shown.first())
+    zone = "" if clock.style == "ms" else f" ({clock.zone})"
+    rows: list[list[str | Cell]] = [
+        [clock.moment(row.start), "…" if row.lasts else clock.moment(row.end), *row.cells]
+        for row in shown.rows[:limit]
+    ]
+    number = clock.style == "ms"
+    heads = [f"start{zone}", "end", *shown.heads]
+    return table(heads, rows, [number, number, *shown.numeric], _more(shown, limit))
+
+
+def _more(shown: Solutions, limit: int) -> str:
+    count = len(shown.rows)
+    if not count:
+        return "no rows"
+    if not shown.whole:
+        return f"the first {min(limit, count)} of more than {count:,} rows"
+    return f"and {count - limit:,} more" if count > limit else ""

@@ -1,0 +1,77 @@
+"""A picture: what a notebook shows of a result, a stream, a trace."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from streamsparql.errors import EngineError
+from streamsparql.look.explain.drawing.frame import frame
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG picture, with words beside it where it needs some.
+
+    A notebook shows it; `save` writes it to a file; `print` gives its text.
+
+    >>> picture = Picture("<svg/>", "a title", note="3 more rows")
+    >>> print(picture.html.partition("</style>")[2])
+    <div>
+    <svg/>
+    </div></div>
+    <div style="opacity:.7;font-size:90%">3 more rows</div>
+    """
+
+    svg: str = field(repr=False)
+    """The picture: one svg element, with its style."""
+    title: str = ""
+    """What it shows, in a few words."""
+    text: str = field(default="", repr=False)
+    """The same for a terminal."""
+    note: str = ""
+    """What is not in it, below it."""
+
+    @property
+    def html(self) -> str:
+        """The picture in a frame that scrolls where it is larger than the page."""
+        note = f'\n<div style="opacity:.7;font-size:90%">{escape(self.note)}</div>'
+        return f"{frame(self.svg)}{note * bool(self.note)}"
+
+    @property
+    def page(self) -> str:
+        """A page that shows the picture and nothing else."""
+        return (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width">\n'
+            f"<title>{escape(self.title)}</title>\n"
+            "<style>:root{color-scheme:light dark;font:15px/1.5 system-ui,sans-serif}</style>\n"
+            f"</head>\n<body>\n{self.html}\n</body>\n</html>\n"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the picture to a file: .svg, or .html for a page.
+
+        >>> from tempfile import mkdtemp
+        >>> Picture("<svg/>").save(f"{mkdtemp()}/picture.svg").read_text()
+        '<svg/>'
+        """
+        target = Path(path)
+        kinds = {".svg": self.svg, ".html": self.page}
+        if target.suffix not in kinds:
+            raise EngineError(f"a picture is saved as .svg or .html, not as {target.name!r}")
+        target.write_text(kinds[target.suffix], "utf-8")
+        return target
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows the picture."""
+        return self.html
+
+    def _repr_svg_(self) -> str:
+        """What converters to PDF take."""
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.text or self.title

@@ -1,0 +1,151 @@
+"""Tables of traces: the steps, and the operators or the definitions at an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from streamsparql.algebra.streams import Snapshot
+from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
+from streamsparql.look.explain.drawing.themes import themed
+from streamsparql.physical.operator import INFINITY
+
+if TYPE_CHECKING:
+    from streamsparql.look.traces.definitions import Logical
+    from streamsparql.look.traces.trace import Moment, Step, Trace
+    from streamsparql.look.traces.trace_rows import Wording
+
+STEPS = 30
+"""So many steps are in a table."""
+_LINES, _MORE = 8, 30
+"""So many lines are in a cell of a table of steps, of one of a moment."""
+
+
+def _rules() -> Iterator[str]:
+    paper, ink, faint, line = map("/".join, (PAPER, INK, FAINT, LINE))
+    yield f"&{{font:13px {SANS};color:{ink};background:{paper};max-width:1000px}}"
+    yield "& .frame{overflow:auto;max-height:80vh}"
+    yield "&& .frame svg{max-width:none}"
+    yield f"& table{{border-collapse:collapse;font-size:12px;margin:6px 0;background:{paper}}}"
+    yield (  # && is stronger than what JupyterLab says of cells and code
+        f"&& td,&& th{{text-align:left;vertical-align:top;padding:2px 10px 2px 0;"
+        f"border-top:1px solid {line};background:{paper};color:{ink};white-space:normal;"
+        f"overflow-wrap:anywhere}}"
+    )
+    yield "&& th,&& .soft{white-space:nowrap}"
+    yield "&& td:first-child,&& .soft+td{overflow-wrap:normal;min-width:5em}"
+    yield f"&& code{{font:12px {MONO};color:{ink};background:none;padding:0}}"
+    yield f"& .soft,& .note{{color:{faint}}}"
+    yield f"& .controls{{position:sticky;top:0;z-index:1;padding:6px 0;background:{paper}}}"
+    yield "& .controls[hidden],& .state[hidden]{display:none}"
+    yield "& input{width:min(480px,50vw);vertical-align:middle}"
+
+
+_ROOT = "streamsparql-trace"
+_PRINTED = (
+    f"@media print{{.{_ROOT} .frame{{max-height:none;overflow:visible}}.{_ROOT} .controls,"
+    f".{_ROOT} .state{{display:none}}.{_ROOT}.{_ROOT} .frame svg{{max-width:100%;height:auto}}}}"
+)
+"""On paper nothing scrolls, and nobody steps."""
+PAGE_STYLE = f"{themed(_ROOT, chr(10).join(_rules()))}\n{_PRINTED}"
+"""The style sheet of what is beside the picture of a trace."""
+
+
+def steps_table(trace: Trace) -> str:
+    """What came in each step, what became of the states, what the query gave."""
+    shown = list(islice((step for step in trace if _eventful(trace, step)), STEPS))
+    rows = "".join(_step(trace, step) for step in shown)
+    after = shown[-1].number + 1 if len(shown) == STEPS else len(trace)
+    more = len(trace) - after
+    rest = f'<p class="note">and {more} more steps: trace[{after}:]</p>' if more > 0 else ""
+    heads = "".join(f"<th>{head}</th>" for head in ("at", "came", "states", "gave"))
+    return (
+        f'<table class="steps"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{rest}'
+    )
+
+
+def _eventful(trace: Trace, step: Step) -> bool:
+    """Whether a step has anything to tell: where time goes on by itself, most have not."""
+    return bool(
+        any(step.came.values())
+        or step.gave(len(trace.operators))
+        or any(doing.changes for doing in step)
+        or step.instant >= INFINITY
+    )
+
+
+def _step(trace: Trace, step: Step) -> str:
+    from streamsparql.look.traces.trace_text import change
+
+    wording = trace.wording
+    came = [wording.item(e.item) for rows in step.came.values() for e in rows]
+    states = [
+        f"{doing.operator.number} {change(wording, each)}"
+        for doing in step
+        for each in doing.changes
+    ]
+    gave = [wording.element(e) for e in step.gave(len(trace.operators))]
+    return _line(
+        wording.instant(step.instant), *(_few(each, _LINES) for each in (came, states, gave))
+    )
+
+
+def moment_html(moment: Moment) -> str:
+    """The operators at an instant: what holds, what is held, what has just happened."""
+    from streamsparql.look.traces.trace_text import change, held_row
+
+    wording = moment.trace.wording
+    rows = "".join(
+        _line(
+            str(standing.operator),
+            _few(_bag(wording, standing.snapshot)),
+            _few(held_row(moment, held) for held in standing.state),
+            _few(change(wording, each) for each in standing.changes),
+            number=standing.operator.number,
+        )
+        for standing in moment
+    )
+    title = f"at {wording.moment(moment.t)}"
+    return _table(title, ("", "operator", "holds", "is held", "just now"), rows)
+
+
+def logical_html(logical: Logical) -> str:
+    """The nodes of the logical plan at an instant."""
+    wording = logical.trace.wording
+    rows = "".join(
+        _line(
+            f"{type(node.node).__name__} {node.title}".rstrip(),
+            _few(_bag(wording, node.snapshot)),
+            number=node.number,
+        )
+        for node in logical
+    )
+    return _table(f"by definition at {wording.moment(logical.t)}", ("", "node", "holds"), rows)
+
+
+def _table(title: str, heads: Iterable[str], rows: str) -> str:
+    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+    return (
+        f'<div class="streamsparql-trace"><style>{PAGE_STYLE}</style><b>{escape(title)}</b>'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _line(head: str, *cells: str, number: int | None = None) -> str:
+    first = "" if number is None else f'<td class="soft">{number}</td>'
+    rest = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f"<tr>{first}<td>{escape(head)}</td>{rest}</tr>"
+
+
+def _few(texts: Iterable[str], most: int = _MORE) -> str:
+    found = list(texts)
+    shown = "<br>".join(f"<code>{escape(text)}</code>" for text in found[:most])
+    more = len(found) - most
+    return f'{shown}<br><span class="soft">and {more} more</span>' if more > 0 else shown
+
+
+def _bag(wording: Wording, snapshot: Snapshot[Any]) -> Iterator[str]:
+    for item, times in snapshot.entries:
+        yield f"{wording.item(item)}{f'  x {times}' if times > 1 else ''}"

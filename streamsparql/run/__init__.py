@@ -1,0 +1,1 @@
+"""Running a query: its input, its execution in this process, replay, result and live query."""

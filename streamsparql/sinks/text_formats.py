@@ -1,0 +1,151 @@
+"""CSV, JSON lines, N-Quads.
+
+CSV of SELECT and ASK is SPARQL's (values only); that of CONSTRUCT and DESCRIBE has terms in
+N-Triples syntax, so that it can be a source again, as N-Quads can. JSON lines have terms as
+SPARQL's JSON format has them, and no key where a variable is unbound.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from json.encoder import encode_basestring
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsparql.algebra.terms import XSD
+from streamsparql.overriding import override
+from streamsparql.sinks.cells import Cells, apart, joined
+from streamsparql.sinks.layout import Layout
+from streamsparql.sinks.times import checked, texts_of
+
+ROWS = 1 << 16
+"""So many rows are joined at once."""
+
+
+class _Text:
+    """What texts have in common: a file, and times in milliseconds where nobody says else."""
+
+    def __init__(self, file: Any, layout: Layout) -> None:
+        self._file = file
+        self.layout = layout
+        self._style = checked(layout.timestamps, "ms")
+
+    def write(self, rows: pa.Table) -> None:
+        """Takes in rows."""
+        for batch in rows.combine_chunks().to_batches(ROWS):
+            if len(batch):
+                self._file.write(self._lines(batch))
+
+    def _lines(self, batch: pa.RecordBatch) -> bytes:
+        raise NotImplementedError
+
+    def _terms(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [batch.column(k) for k in range(len(self.layout.names))]
+
+    def _times(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        first = len(self.layout.names)
+        columns = (batch.column(first + k) for k in range(len(self.layout.times)))
+        return [texts_of(column.to_numpy(), self._style) for column in columns]
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Nothing is held back."""
+        self._file.flush()
+
+
+class Csv(_Text):
+    """SPARQL's CSV, with times; of triples, terms in N-Triples syntax."""
+
+    def __init__(self, file: Any, layout: Layout) -> None:
+        super().__init__(file, layout)
+        self._cells = Cells(_quoted if layout.triples else _value)
+        head = io.StringIO()
+        csv.writer(head, lineterminator="\n").writerow([*layout.names, *layout.source_times])
+        file.write(head.getvalue().encode("utf-8"))
+
+    @override
+    def _lines(self, batch: pa.RecordBatch) -> bytes:
+        cells = [self._cells.of(column, "") for column in self._terms(batch)]
+        times = [pc.fill_null(column, "") for column in self._times(batch)]
+        return joined([*cells, *times], ",", "\n")
+
+
+def _value(term: str) -> str:
+    """A term as SPARQL's CSV results have it.
+
+    >>> _value('"a, b"'), _value("_:x"), _value("<urn:a>")
+    ('"a, b"', '_:x', 'urn:a')
+    """
+    sort, value, _, _ = apart(term)
+    return _quoted(f"_:{value}" if sort == "bnode" else value)
+
+
+def _quoted(text: str) -> str:
+    if '"' in text or "," in text or "\n" in text or "\r" in text:
+        text = text.replace('"', '""')
+        return f'"{text}"'
+    return text
+
+
+class JsonLines(_Text):
+    """An object on each line: each bound variable's term, then the times, null for an end that
+    never comes."""
+
+    def __init__(self, file: Any, layout: Layout) -> None:
+        super().__init__(file, layout)
+        self._cells = [Cells(_member(name, layout.form == "ask")) for name in layout.names]
+        self._keys = [f"{json.dumps(name, ensure_ascii=False)}: " for name in layout.times]
+
+    @override
+    def _lines(self, batch: pa.RecordBatch) -> bytes:
+        columns: list[pa.Array | str] = ["{"]
+        terms = zip(self._cells, self._terms(batch), strict=True)
+        columns += [cells.of(column, "") for cells, column in terms]
+        for k, (key, times) in enumerate(zip(self._keys, self._times(batch), strict=True)):
+            if self._style != "ms":
+                times = pc.binary_join_element_wise('"', times, '"', "")
+            columns += [", " + key if k else key, pc.fill_null(times, "null")]
+        return joined(columns, "", "}\n")
+
+
+def _member(name: str, truth: bool) -> Any:
+    """Writes a term as the member of an object that has the name."""
+    key = json.dumps(name, ensure_ascii=False)
+
+    def member(term: str) -> str:
+        return f"{key}: {apart(term)[1] if truth else as_json(term)}, "
+
+    return member
+
+
+def as_json(term: str) -> str:
+    """A term as SPARQL's JSON results have it.
+
+    >>> as_json('"chat"@fr')
+    '{"type": "literal", "value": "chat", "xml:lang": "fr"}'
+    """
+    sort, value, language, datatype = apart(term)
+    more = ""
+    if language:
+        more = f', "xml:lang": {encode_basestring(language)}'
+    elif datatype:
+        more = f', "datatype": {encode_basestring(datatype)}'
+    return f'{{"type": "{sort}", "value": {encode_basestring(value)}{more}}}'
+
+
+class NQuads(_Text):
+    """N-Quads whose fourth term is the triple's start, or its report's instant: a stream again."""
+
+    @override
+    def _lines(self, batch: pa.RecordBatch) -> bytes:
+        s, p, o = (column.cast(pa.string()) for column in self._terms(batch))
+        kind = "integer" if self._style == "ms" else "dateTime"
+        stamps = pc.binary_join_element_wise('"', self._times(batch)[0], f'"^^<{XSD}{kind}> .', "")
+        return joined([s, p, o, stamps], " ", "\n")

@@ -1,0 +1,1 @@
+"""Text primitives that running and looking share: instants, widths and numbers as text."""

@@ -1,0 +1,99 @@
+"""Numbers for readers: three figures, with a space before the unit, as they are said aloud."""
+
+from __future__ import annotations
+
+from streamsparql.look.explain.boxes.box import Measures
+
+_THOUSANDS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+def count(n: int) -> str:
+    """A number of things.
+
+    >>> count(0), count(1234), count(12_345), count(123_456), count(9_999_999)
+    ('0', '1,234', '12.3 k', '123 k', '10.0 M')
+    """
+    return f"{n:,}" if n < 10_000 else _figures(n)
+
+
+def _figures(n: float) -> str:
+    for unit, name in _THOUSANDS:
+        if n >= 0.9995 * unit:
+            return f"{_three(n / unit)} {name}"
+    return _three(n)
+
+
+def _three(x: float) -> str:
+    """Three figures of a number below a thousand.
+
+    >>> _three(1.234), _three(12.34), _three(123.4), _three(99.97)
+    ('1.23', '12.3', '123', '100')
+    """
+    for digits, below in ((2, 9.995), (1, 99.95)):
+        if x < below:
+            return f"{x:.{digits}f}"
+    return f"{x:.0f}"
+
+
+def percent(share: float) -> str:
+    """A share of a whole.
+
+    >>> percent(0.034), percent(1), percent(0), percent(0.0001), percent(0.9999)
+    ('3.4 %', '100 %', '0 %', '<0.1 %', '>99.9 %')
+    """
+    if share in (0, 1):
+        return f"{share * 100:.0f} %"
+    if share < 0.001:
+        return "<0.1 %"
+    return f"{share * 100:.1f} %" if share < 0.9995 else ">99.9 %"
+
+
+def ratio(value: float) -> str:
+    """How many rows come out for one that goes in: a share, or how many times as many.
+
+    >>> ratio(0.25), ratio(1), ratio(2.5), ratio(12_345)
+    ('25.0 %', '100 %', '×2.50', '×12.3 k')
+    """
+    return percent(value) if value <= 1 else f"×{_figures(value)}"
+
+
+def seconds(value: float) -> str:
+    """A time that was measured.
+
+    >>> seconds(0.0000123), seconds(0.0123), seconds(1.234), seconds(150), seconds(7320)
+    ('<0.1 ms', '12.3 ms', '1.23 s', '150 s', '2.03 h')
+    """
+    if value < 0.9995:
+        return "<0.1 ms" if value < 0.0001 else f"{_three(value * 1000)} ms"
+    unit, name = (1, "s") if value < 600 else (60, "min") if value < 6000 else (3600, "h")
+    return f"{_three(value / unit)} {name}"
+
+
+def facts(measures: Measures) -> list[tuple[str, str]]:
+    """All that was measured of a box, exact, by names.
+
+    >>> facts(Measures((12_345, 2), 7, 0.25, steps=3))
+    [('rows in', '12,345 + 2'), ('rows out', '7'), ('asked', '3 times'), ('took', '250 ms')]
+    """
+    found = [("rows in", " + ".join(f"{n:,}" for n in measures.rows_in))]
+    if measures.rows_out is not None:
+        found.append(("rows out", f"{measures.rows_out:,}"))
+    if measures.state is not None:
+        found.append(("held at most", f"{measures.state:,} rows"))
+    if measures.steps is not None:
+        found.append(("asked", f"{measures.steps:,} times"))
+    found.append(("took", seconds(measures.seconds)))
+    if measures.share is not None:
+        found.append(("share of the time", percent(measures.share)))
+    return [(name, text) for name, text in found if text]
+
+
+def bar(share: float, width: int) -> str:
+    """A share as a bar of at most so many cells.
+
+    >>> bar(1, 4), bar(0.55, 4), bar(0.03, 4), bar(0, 4)
+    ('████', '██▎', '▏', '')
+    """
+    whole, rest = divmod(round(share * width * 8), 8)
+    return "█" * whole + _BLOCKS[rest].strip()

@@ -1,0 +1,111 @@
+"""Regular expressions: XPath's, not Python's."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.expressions import oxigraph, worth
+
+from streamsparql.algebra.terms import Literal, boolean
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "failing"),
+    [
+        ("b", ["abc"], ["aBc", ""]),
+        ("^a$", ["a"], ["a\n", "ba"]),
+        ("a.c", ["abc", "a\rc"], ["a\nc"]),
+        ("^.$", ["\U0001f46a"], ["ab"]),
+        ("^(ab|a)?$", ["", "a", "ab"], ["b"]),
+        ("^a{2,3}?$", ["aa", "aaa"], ["a", "aaaa"]),
+        ("^(?:a|b)+$", ["abba"], ["abc"]),
+        (r"^\.\*\\\^\$\-$", [r".*\^$-"], ["a"]),
+        (r"^[\^\]a\-b]$", ["^", "]", "a", "-", "b"], ["c"]),
+        ("^[a-]$", ["a", "-"], ["b"]),
+        ("^[-a]$", ["a", "-"], ["b"]),
+        ("^[a^]$", ["a", "^"], ["b"]),
+        ("^[^a]$", ["b", "\n"], ["a"]),
+        ("^[a-z-[aeiou]]+$", ["xyz"], ["a", "-"]),
+        ("^[^a-c-[x]]$", ["y"], ["a", "x"]),
+        ("^[a-z-[aeiou-[u]]]$", ["b", "u"], ["a"]),
+        (r"^\s$", [" ", "\t"], ["\u00a0"]),  # XML's four, not Unicode's
+        (r"^\w$", ["a", "\u00e9", "+", "7"], ["_", "-", " "]),  # all but punctuation and the like
+        (r"^\d\D$", ["7x", "\u0663x"], ["77"]),
+        (r"^[\d-[5-9]]$", ["3"], ["7"]),
+        (r"^[^\s\d]$", ["x"], ["1", " "]),
+        (r"^\i\c*$", ["_a-1", "xs:int"], ["1a", "-"]),
+        (r"^\p{Lu}\p{L}\P{L}$", ["Ab1"], ["ab1", "Abc"]),
+        (r"^[\p{Lu}\p{Nd}]$", ["A", "1"], ["a"]),
+        (r"^\p{IsGreek}\P{IsGreek}$", ["\u03b1a"], ["aa"]),
+        (r"^(a)(b)\2\1$", ["abba"], ["abab"]),
+        (r"^((a)|b)\2$", ["aa", "b"], ["ba"]),  # a group that did not match is empty
+        (r"^(a)\11$", ["aa1"], ["aa"]),  # there is no eleventh group
+    ],
+)
+def test_patterns_are_those_of_xpath(pattern: str, matching: list[str], failing: list[str]) -> None:
+    found = {
+        text: worth(f"REGEX({Literal(text)}, {Literal(pattern)})") for text in matching + failing
+    }
+    expected = {text: boolean(text in matching) for text in matching + failing}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "pattern", "matching", "failing"),
+    [
+        ("i", "\u00c9b", ["\u00e9B"], ["eb"]),
+        ("i", "^[a-c]$", ["B"], ["D"]),
+        ("i", r"^(a)\1$", ["aA"], ["ab"]),
+        ("i", r"^\p{Lu}$", ["A"], ["a"]),  # the flag holds for characters, not for categories
+        ("i", r"^[\p{Lu}x]$", ["A", "x", "X"], ["a"]),
+        ("i", r"^[^\p{Lu}x]$", ["a"], ["A", "x", "X"]),
+        ("s", "a.c", ["a\nc"], ["ac"]),
+        ("m", "^b$", ["a\nb\nc", "b"], ["ab"]),
+        ("m", "^$", ["\n\n", ""], ["a\n"]),  # no line begins after the last newline
+        ("x", " a\tb [ ] c ", ["ab c"], ["a b c"]),
+        ("x", r"a \[ b \ ] c", ["a[b]c"], ["abc"]),
+        ("q", "a.b*", ["a.b*"], ["axb"]),
+        ("iq", "A.", ["a."], ["ab"]),
+        ("smixq", "a b", ["A B"], ["ab"]),
+    ],
+)
+def test_flags_are_those_of_xpath(
+    flags: str, pattern: str, matching: list[str], failing: list[str]
+) -> None:
+    for text in matching + failing:
+        found = worth(f"REGEX({Literal(text)}, {Literal(pattern)}, {Literal(flags)})")
+        assert found == boolean(text in matching), text
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("*a", "a**", "a++", "a|*", "(", ")", "(a", "a)", "(?=a)", "(?i)a", "]", "{", "}"),
+        *("a{,2}", "a{2,1}", "a{99999999999}", "[", "[]", "[^]", "[z-a]", "[a-c-e]", "[[a]]"),
+        *("[a-z-[b]c]", r"[\b]", "\\", r"\b", r"\Z", r"\q", r"\0", r"\pL", r"\p{Xx}"),
+        *(r"\p{IsKlingon}", r"(a\1)", r"\1(a)"),
+    ],
+)
+def test_what_xpath_does_not_know_as_a_pattern_is_an_error(pattern: str) -> None:
+    assert worth(f'REGEX("a", {Literal(pattern)})') is None
+
+
+patterns = st.recursive(
+    st.sampled_from(["a", "b", ".", "[ab]", "[^a]"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map(lambda two: f"({two[0]}|{two[1]})"),
+        st.tuples(inner, st.sampled_from("?*+")).map(lambda two: f"({two[0]}){two[1]}"),
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.text("abc", max_size=8), patterns)
+def test_patterns_find_what_pyoxigraph_finds(text: str, pattern: str) -> None:
+    search = f"REGEX({Literal(text)}, {Literal(pattern)})"
+    assert [worth(search)] == oxigraph(search)
+    replace = f'REPLACE({Literal(text)}, {Literal(pattern)}, "<$0>")'
+    if worth(replace) is not None:
+        assert [worth(replace)] == oxigraph(replace)

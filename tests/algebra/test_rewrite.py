@@ -1,0 +1,227 @@
+"""Rewritten plans mean what the plans meant, at every instant; and rewriting is fast and ends.
+
+The oracle is the definition itself: `plan.at(t)` of the query's plan and of the rewritten one. What
+this cannot see: that both are wrong in the same way (the oracles of the other tests look at that),
+and whether a rewritten plan is any faster (benchmarks/ does).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import golden
+from support.deep_queries import NESTED
+from support.generate import Features, queries
+from support.node_classes import leaves
+from support.plans import matching, stream
+from support.rewriting import OUTER, check_step, check_whole, inputs, instants
+
+import streamsparql
+from streamsparql.algebra import window as w
+from streamsparql.algebra.access import AccessGraph, AccessStream
+from streamsparql.algebra.align import Align, align, closing
+from streamsparql.algebra.inputs import Inputs, item
+from streamsparql.algebra.join import Join
+from streamsparql.algebra.match import TriplePatternMatching
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rewrite import Phase, Rule, phases, rewrite
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import IRI, Term, Triple, integer
+
+STATIC = Features(named_graphs=True, volatile=True, limits=True)
+FORMS = replace(STATIC, forms=("ask", "construct", "describe"), limits=False, volatile=False)
+STREAMS = replace(STATIC, streams=True)
+FEATURES = {
+    "static": STATIC,
+    "forms": FORMS,
+    "streaming": STREAMS,
+    "csparql": replace(STREAMS, dialect="csparql"),
+    "cqels": replace(STREAMS, dialect="cqels", named_graphs=False),
+    "rspql": replace(STREAMS, dialect="rspql", named_graphs=False),
+    "epsparql": Features(
+        dialect="epsparql",
+        paths=False,
+        exists=False,
+        minus=False,
+        forms=("select", "ask"),
+        subqueries=False,
+        groups=False,
+    ),
+}
+
+FIRED: dict[str, int] = {}
+"""How often each rule was used on random queries; `-m long` and a print show it."""
+
+
+def properties(dialect: str, examples: int, few: int) -> Callable[[], None]:
+    """Each step of a rewriting keeps its subplan's snapshots, and the whole keeps its order."""
+
+    @settings(max_examples=examples)
+    @given(queries(FEATURES[dialect]), inputs(), OUTER)
+    def run(query: str, data: Inputs, outer: dict[Variable, Term]) -> None:
+        before = streamsparql.compile(query).logical
+        found = rewrite(before)
+        times = instants(before, data)
+        for step in found.trace:
+            FIRED[step.rule] = FIRED.get(step.rule, 0) + 1
+            check_step(step, data, outer, times[1 : 1 + few])
+        check_whole(before, found.plan, data, times[: 4 * few])
+
+    return run
+
+
+@pytest.mark.parametrize("dialect", FEATURES)
+def test_a_rewritten_plan_has_the_same_snapshots(dialect: str) -> None:
+    properties(dialect, 25, 2)()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dialect", FEATURES)
+def test_many_rewritten_plans_have_the_same_snapshots(dialect: str) -> None:
+    properties(dialect, 1500, 4)()
+
+
+def test_random_queries_use_most_rules() -> None:
+    if not FIRED:  # it runs by itself
+        for dialect in FEATURES:
+            properties(dialect, 25, 0)()
+    assert len(FIRED) > 15, FIRED
+
+
+# -- the golden queries ----------------------------------------------------------------------------
+
+
+def fitting(plan: Plan) -> Inputs:
+    """Data that the patterns of a plan match: their own triples, with few terms for variables."""
+
+    def term(place: Term | Variable, kinds: tuple[Term, ...]) -> Term:
+        return kinds[len(place.name) % len(kinds)] if isinstance(place, Variable) else place
+
+    nodes = (IRI("http://e/a"), IRI("http://e/b"))
+    values = (IRI("http://e/a"), integer(1), integer(2))
+    patterns = [x.pattern for x in plan.walk() if isinstance(x, TriplePatternMatching)]
+    found = [Triple(term(s, nodes), term(p, nodes), term(o, values)) for s, p, o in patterns]
+    streams = {x.stream for x in plan.walk() if isinstance(x, AccessStream)}
+    graphs = {g for x in plan.walk() if isinstance(x, AccessGraph) for g in x.graphs}
+    items = [item(triple, 500 * k) for k, triple in enumerate(found * 2)]
+    return Inputs(
+        streams=dict.fromkeys(streams, items),
+        graph=frozenset(found[::2]),
+        graphs={g: frozenset(found) for g in graphs if isinstance(g, IRI)},
+    )
+
+
+@pytest.mark.parametrize("case", list(golden.cases()))
+def test_a_golden_query_has_the_same_snapshots(case: golden.Case) -> None:
+    query = streamsparql.compile(case.text)
+    data = fitting(query.logical)
+    check_whole(query.logical, query.optimized, data, instants(query.logical, data)[:5])
+
+
+# -- depth, size, time -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_deep_plan_is_rewritten(name: str) -> None:
+    query = streamsparql.compile("SELECT * " + NESTED[name])
+    before = time.process_time()
+    found = rewrite(query.logical)
+    assert time.process_time() - before < 5
+    if name in ("groups", "optionals", "unions", "disjunctions"):
+        data = streamsparql.inputs(graph=[("<s>", "<p>", "<o>")])
+        assert found.plan.at(0, data) == query.logical.at(0, data)
+
+
+def test_five_hundred_patterns_are_ordered_within_a_second() -> None:
+    triples = " . ".join(f"?x{k} <p> ?x{k + 1}" for k in range(500))
+    text = f"SELECT ?x0 FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S {{ {triples} }}"
+    plan = streamsparql.compile(text).logical
+    before = time.process_time()
+    assert rewrite(plan).counts()["prune_columns"]
+    assert time.process_time() - before < 1
+
+
+def test_compiling_rewrites_nothing() -> None:
+    query = streamsparql.compile("SELECT * { ?x <p> ?y FILTER(true) }")
+    assert "rewriting" not in vars(query)
+    assert query.optimized is query.optimized
+
+
+def test_what_stands_in_several_places_stays_one() -> None:
+    text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?x <p> ?y . ?y <q> ?z }"
+    plan = streamsparql.compile(text).optimized
+    sources = {id(node) for node in plan.walk() if isinstance(node, w.FixedWindow)}
+    assert len(sources) == 1
+
+
+def test_rules_that_undo_each_other_are_stopped() -> None:
+    def swap(plan: Plan) -> Plan | None:
+        return Join(plan.right, plan.left) if isinstance(plan, Join) else None
+
+    plan = Join(matching("?x p ?y"), matching("?y q ?z"))
+    with pytest.raises(AssertionError, match="swap"):
+        rewrite(plan, (Phase(Rule(swap, (Join,))),))
+
+
+def test_every_phase_knows_its_operators() -> None:
+    for phase in phases():
+        for rule in phase.rules:
+            assert set(rule.at) <= leaves(Plan)
+
+
+# -- report alignment ------------------------------------------------------------------------------
+
+GRID = st.tuples(st.integers(1, 7), st.integers(0, 9))
+
+
+@given(GRID, st.booleans(), st.integers(0, 20), st.integers(1, 15))
+def test_the_interval_is_where_the_definition_holds(
+    grid: tuple[int, int], shown_before: bool, start: int, length: int
+) -> None:
+    class Held(Plan):
+        def at(self, t: int, inputs: Inputs) -> object:  # type: ignore[override]
+            return start <= t < start + length
+
+    period, origin = grid
+    made = Align(Held(), period, origin, shown_before)
+    first, after = made.interval(start, start + length)
+    for t in range(60):
+        assert bool(made.at(t, Inputs())) == (first <= t < after)
+
+
+@settings(max_examples=25)
+@given(queries(FEATURES["streaming"]), inputs(), GRID, st.booleans())
+def test_reports_of_an_aligned_plan_are_those_of_the_plan(
+    query: str, data: Inputs, grid: tuple[int, int], shown_before: bool
+) -> None:
+    period, origin = grid
+    plan = streamsparql.compile(query).optimized
+    aligned = align(plan, period, origin, shown_before)
+    for r in range(origin or period, 24, period):
+        expected = plan.at(r - shown_before, data)
+        assert aligned.at(r, data) == expected
+        assert aligned.at(r + period - 1, data) == expected
+
+
+def test_windows_say_which_snapshot_is_reported() -> None:
+    live = matching("?x p ?y", w.SlidingDeltaWindow(stream(), 9, 3))
+    stepped = matching("?x p ?y", w.SteppedWindow(stream(), 9, 3, "left"))
+    counted = matching("?x p ?y", w.SlidingTupleWindow(stream(), 3))
+    assert closing(Join(live, counted)) is True
+    assert closing(Join(stepped, counted)) is False
+    assert closing(Join(live, stepped)) is None
+    assert closing(counted) is None
+
+
+def test_rows_that_lose_columns_before_they_are_grouped_are_worth_counting() -> None:
+    text = "SELECT (COUNT(*) AS ?n) FROM STREAM <s> WINDOW RANGE 9 MS SLIDE 3 MS { ?x <p> ?y }"
+    query = streamsparql.compile(text)
+    found = [node for node in align(query.optimized, 3).walk() if isinstance(node, Align)]
+    assert [node.collapse for node in found] == [True]
+    found = [node for node in align(query.logical, 3).walk() if isinstance(node, Align)]
+    assert [node.collapse for node in found] == [False]

@@ -1,0 +1,162 @@
+"""Windows: the table of SEMANTICS.md section 3, and that content and validity say the same.
+
+What this cannot see: whether the table is what the papers mean; test_streams_against_pyoxigraph.py
+computes windows from their clauses a second time, and the cases here are worked out by hand.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsparql.algebra.access import AccessStream
+from streamsparql.algebra.inputs import Inputs, item
+from streamsparql.algebra.streams import INFINITY, Element, Snapshot, snapshot
+from streamsparql.algebra.terms import IRI, Triple, integer
+from streamsparql.algebra.window import (
+    FixedWindow,
+    NowWindow,
+    SlidingDeltaWindow,
+    SlidingTupleWindow,
+    SteppedTupleWindow,
+    SteppedWindow,
+    UnboundedWindow,
+    Window,
+)
+
+S = AccessStream(IRI("s"))
+HOUR = 3_600_000
+
+
+def stream(*stamps: int) -> list[Element[object]]:
+    return [Element(k, t, t + 1) for k, t in enumerate(stamps)]
+
+
+# (window, stamp, the interval the table gives)
+TABLE = [
+    (SlidingDeltaWindow(S, 10, 5), 0, (0, 10)),
+    (SlidingDeltaWindow(S, 10, 5), 4, (4, 10)),
+    (SlidingDeltaWindow(S, 10, 5), 5, (5, 15)),
+    (SlidingDeltaWindow(S, 10, 1), 7, (7, 17)),
+    (SlidingDeltaWindow(S, 10, 4), 3, (3, 12)),  # d does not divide w: R1
+    (SlidingDeltaWindow(S, 10, 5, origin=3), 4, (4, 13)),
+    (FixedWindow(S, 10), 0, (0, 10)),
+    (FixedWindow(S, 10), 9, (9, 10)),
+    (FixedWindow(S, 10), 10, (10, 20)),
+    (SteppedWindow(S, 10, 5, "right"), 0, (0, 10)),  # stamped on a step, seen at it
+    (SteppedWindow(S, 10, 5, "right"), 1, (5, 15)),
+    (SteppedWindow(S, 10, 5, "right"), 5, (5, 15)),  # and gone at tf - w < t
+    (SteppedWindow(S, 10, 10, "right"), 1, (10, 20)),
+    (SteppedWindow(S, 10, 5, "left"), 0, (5, 15)),  # [0, 10) closes at 10, [-5, 5) at 5
+    (SteppedWindow(S, 10, 5, "left"), 4, (5, 15)),
+    (SteppedWindow(S, 10, 5, "left"), 5, (10, 20)),
+    (SteppedWindow(S, 10, 10, "left"), 9, (10, 20)),
+    (SteppedWindow(S, 10, 10, "left", origin=3), 12, (13, 23)),
+    (SteppedWindow(S, 10, 4, "left"), 0, (2, 14)),  # closes at .. 2, 6, 10, 14
+    (SteppedWindow(S, 2, 5, "left"), 3, None),  # hopping: neither [0, 2) nor [5, 7) has it
+    (NowWindow(S), 7, (7, 8)),
+    (UnboundedWindow(S), 7, (7, INFINITY)),
+    (
+        SlidingDeltaWindow(S, HOUR, 60_000),
+        1_700_000_000_123,
+        (1_700_000_000_123, 1_700_003_580_000),
+    ),
+]
+
+
+@pytest.mark.parametrize(("window", "stamp", "interval"), TABLE, ids=repr)
+def test_the_interval_of_an_element(window, stamp, interval):
+    found = [(start, end) for _, start, end in window.validity(stream(stamp))]
+    assert found == ([interval] if interval else [])
+
+
+def test_the_last_elements_hold_until_they_are_pushed_out():
+    found = SlidingTupleWindow(S, 2).validity(stream(1, 3, 3, 7))
+    assert found == [
+        Element(0, 1, 3),
+        Element(1, 3, 7),
+        Element(2, 3, INFINITY),
+        Element(3, 7, INFINITY),
+    ]
+
+
+def test_an_element_pushed_out_within_its_own_instant_never_held():
+    found = SlidingTupleWindow(S, 1).validity(stream(5, 5, 5))
+    assert found == [Element(2, 5, INFINITY)]
+
+
+def test_a_stepped_tuple_window_is_refreshed_by_every_mth_element():
+    window = SteppedTupleWindow(S, 3, 2)
+    found = window.validity(stream(1, 2, 3, 4, 5))
+    assert found == [
+        Element(0, 2, 4),
+        Element(1, 2, INFINITY),
+        Element(2, 4, INFINITY),
+        Element(3, 4, INFINITY),
+    ]
+    assert [e.item for e in window.content(stream(1, 2, 3, 4, 5), 5)] == [1, 2, 3]
+
+
+def test_listing_definition_3_at_a_glance():
+    """Range 10, slide 5: at 12 the one i is 3, so [5, 12] is in the window."""
+    window = SlidingDeltaWindow(S, 10, 5)
+    assert [s for s in range(16) if window.holds(12, s)] == list(range(5, 13))
+    assert [s for s in range(16) if window.holds(9, s)] == list(range(10))
+    assert [s for s in range(16) if window.holds(10, s)] == list(range(5, 11))
+
+
+@st.composite
+def windows(draw) -> Window:
+    width, step = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    origin = draw(st.sampled_from([0, 0, 3, 7]))
+    return draw(
+        st.sampled_from(
+            [
+                SlidingDeltaWindow(S, max(width, step), min(width, step), origin=origin),
+                FixedWindow(S, width, origin=origin),
+                SteppedWindow(S, width, step, "left", origin=origin),
+                SteppedWindow(S, width, step, "right", origin=origin),
+                NowWindow(S),
+                UnboundedWindow(S),
+                SlidingTupleWindow(S, width),
+                SteppedTupleWindow(S, width, step),
+            ]
+        )
+    )
+
+
+@given(windows(), st.lists(st.integers(0, 6), max_size=10))
+def test_validity_holds_exactly_where_the_content_says(window, gaps):
+    arrived = stream(*(sum(gaps[: k + 1]) for k in range(len(gaps))))
+    valid = window.validity(arrived)
+    for t in range(90):
+        content = Snapshot.of(element.item for element in window.content(arrived, t))
+        assert snapshot(valid, t) == content
+
+
+@given(st.integers(1, 12), st.integers(0, 60))
+def test_a_fixed_window_is_a_sliding_one_with_equal_steps(width, stamp):
+    fixed = FixedWindow(S, width).validity(stream(stamp))
+    assert fixed == SlidingDeltaWindow(S, width, width).validity(stream(stamp))
+
+
+def test_a_window_reads_its_stream_in_order():
+    def triple(n: int) -> Triple:
+        return Triple(IRI("a"), IRI("p"), integer(n))
+
+    data = Inputs({IRI("s"): [item(triple(2), 9), item(triple(1), 4)]})
+    assert list(SlidingTupleWindow(S, 1).at(9, data)) == [triple(2)]
+    assert list(SlidingTupleWindow(S, 1).at(8, data)) == [triple(1)]
+
+
+def test_a_window_of_nothing_is_refused():
+    for make in (
+        lambda: SlidingDeltaWindow(S, 5, 6),
+        lambda: FixedWindow(S, 0),
+        lambda: SteppedWindow(S, 5, 0, "left"),
+        lambda: SlidingTupleWindow(S, 0),
+        lambda: SteppedTupleWindow(S, 1, 0),
+    ):
+        with pytest.raises(AssertionError):
+            make()

@@ -1,0 +1,172 @@
+"""The command line, as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GOOD = "SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S WHERE { ?x <p> ?y }\n"
+WRONG = "SELECT ?x {\n  ?x <p> 1 .\n  FILTRE(?x)\n}\n"
+
+
+def run(*arguments: str, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs `python -m streamsparql`."""
+    return subprocess.run(
+        [sys.executable, "-m", "streamsparql", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> str:
+    file = tmp_path / "query.rq"
+    file.write_text(GOOD)
+    return str(file)
+
+
+def test_explain_shows_all_stages(query):
+    done = run("explain", query)
+    assert done.returncode == 0
+    assert "TriplesBlock" in done.stdout
+    assert "SlidingDeltaWindow  range 10 s, slide 1 s" in done.stdout
+    assert "\x1b[" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_explain_reads_standard_input():
+    done = run("explain", "-", "--stage", "logical", "--format", "json", text=GOOD)
+    assert json.loads(done.stdout)["logical"]["nodes"][0]["kind"] == "Projection"
+
+
+def test_explain_writes_a_file(query, tmp_path):
+    done = run("explain", query, "-o", str(tmp_path / "plan.pdf"))
+    assert (done.returncode, "its extension is no format" in done.stderr) == (2, True)
+    done = run("explain", query, "--format", "svg", "-o", str(tmp_path / "plan.svg"))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "plan.svg").read_text().startswith("<svg")
+    for name, begin in (
+        ("a.svg", "<svg"),
+        ("a.html", "<!DOCTYPE"),
+        ("a.json", "{"),
+        ("a.txt", "dialect"),
+    ):
+        assert run("explain", query, "-o", str(tmp_path / name)).returncode == 0
+        assert (tmp_path / name).read_text("utf-8").startswith(begin)
+    done = run("explain", query, "-o", str(tmp_path / "nowhere" / "plan.txt"))
+    assert done.returncode == 1
+    assert "cannot write" in done.stderr
+
+
+def test_a_wrong_query_is_shown_with_its_place():
+    done = run("explain", "-", text=WRONG)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[:3] == [
+        "standard input: line 3, column 3: unexpected 'FILTRE'",
+        "   3 |   FILTRE(?x)",
+        "     |   ^^^^^^",
+    ]
+    assert "did you mean FILTER?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_goes_through_all_files(query, tmp_path):
+    (tmp_path / "wrong.rq").write_text(WRONG)
+    (tmp_path / "doubtful.rq").write_text("SELECT ?y { ?x <p> 1 }")
+    (tmp_path / "latin.rq").write_bytes(b"SELECT ?x { ?x <p> '\xe9' }")
+    names = [query, *(str(tmp_path / name) for name in ("wrong.rq", "doubtful.rq", "latin.rq"))]
+    done = run("check", *names, str(tmp_path / "absent.rq"))
+    assert done.returncode == 1
+    assert f"{query}: fine" in done.stdout
+    assert (
+        "doubtful.rq: line 1, column 8: warning: nothing binds ?y here [never-bound]" in done.stdout
+    )
+    assert "wrong.rq: line 3" in done.stderr
+    assert "latin.rq: is not UTF-8" in done.stderr
+    assert "absent.rq: cannot be read" in done.stderr
+
+
+def test_warnings_alone_are_no_failure():
+    assert run("check", "-", text="SELECT ?y { ?x <p> 1 }").returncode == 0
+
+
+def test_options_reach_the_compiler():
+    text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 10 FIXED { ?x <p> 1 } AGGREGATE { (?n, COUNT, {?x}) }"
+    assert "foreign" in run("check", "-", "--dialect", "streaming", text=text).stdout
+    assert run("check", "-", "--dialect", "streaming", "--pedantic", text=text).returncode == 1
+    shown = run("explain", "-", "--base", "http://b/", "--origin", "7", text=GOOD).stdout
+    assert "<http://b/s>" in shown
+    assert "origin 7" in shown
+
+
+def test_the_command_line_itself_may_be_wrong():
+    for arguments in ([], ["explain"], ["explain", "-", "--format", "png"], ["fly", "-"]):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+def test_help_fits_a_screen_and_has_an_example():
+    for arguments in (["--help"], ["explain", "--help"], ["check", "--help"]):
+        lines = run(*arguments, COLUMNS="80").stdout.splitlines()
+        assert 5 < len(lines) <= 40
+    for command in ("explain", "check", "run", "prepare"):
+        assert "example" in run(command, "--help").stdout
+    assert run("--version").stdout.startswith("streamsparql 0.")
+
+
+def test_a_reader_that_has_gone_is_no_error(query):
+    done = subprocess.run(
+        f"{sys.executable} -m streamsparql explain {query} --format html | head -c 10",
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+    )
+    assert done.stderr == ""
+
+
+def test_any_terminal_and_any_locale_will_do(query):
+    """The tree has characters that not every encoding has; a query is UTF-8 whatever the locale."""
+    done = run("explain", query, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    command = [sys.executable, "-m", "streamsparql", "check", "-"]
+    text = "SELECT ?é { ?é <p> 1 }".encode()
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
+    checked = subprocess.run(command, input=text, capture_output=True, cwd=ROOT, env=environment)
+    assert checked.stdout == b"standard input: fine\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_output_that_cannot_be_written_is_no_traceback(query):
+    command = [sys.executable, "-m", "streamsparql", "explain", query]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+def test_explain_overwrites_nothing_that_it_reads(tmp_path):
+    text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS SLIDE { ?s ?p ?o }"
+    item = "<urn:a> <urn:p> <urn:b> <urn:t/5> .\n"
+    query, wind = tmp_path / "q.rq", tmp_path / "w.nq"
+    query.write_text(text)
+    wind.write_text(item)
+    for arguments in (
+        (query, "-o", query),
+        (query, "-o", f"{tmp_path}/./q.rq"),
+        (query, "--analyze", "--stream", wind, "-o", wind),
+        (query, "--analyze", "--stream", wind, "-o", query),
+    ):
+        assert run("explain", *map(str, arguments)).returncode in (1, 2)
+    assert (query.read_text(), wind.read_text()) == (text, item)

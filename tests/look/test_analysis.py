@@ -1,0 +1,506 @@
+"""What a run measures is what happened: counted by hand, by the plan's own laws, and on Spark.
+
+Rows are numbers that are known; times are not, so of them only what must hold is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.engine import Data
+from support.generate import EVERYTHING, queries
+from support.histories import data
+from support.keyed_queries import KEYED
+from support.spark_in_process import Session, cut_at
+from support.spark_session import embedded, item_table, nquads
+
+import streamsparql
+from streamsparql.errors import EngineError, SourceError, StreamSparqlError
+from streamsparql.look.analysis import Analysis, Analyzing, OperatorMeasures
+from streamsparql.look.explain.analysis_text import operators_box
+from streamsparql.look.explain.boxes.box import Box, Measures, places
+from streamsparql.look.explain.drawing.measure_columns import COLUMNS
+from streamsparql.run.execution import RunInput as Over
+from streamsparql.text.widths import cells
+
+TEXT = """\
+PREFIX : <http://e/>
+SELECT ?x (COUNT(?z) AS ?n)
+FROM STREAM <http://e/s> WINDOW RANGE 10 MS FIXED
+WHERE { ?x :p ?y . ?y :q 1 OPTIONAL { ?x :r ?z } } GROUP BY ?x
+"""
+NUMBER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+A, B, C, D = (f"<http://e/{name}>" for name in "abcd")
+P, Q, R = (f"<http://e/{name}>" for name in "pqr")
+ITEMS = [
+    (A, P, B, 1),
+    (C, P, D, 2),
+    (B, Q, NUMBER.format(1), 3),
+    (A, R, NUMBER.format(5), 4),
+    (A, R, NUMBER.format(6), 5),
+    (B, Q, NUMBER.format(2), 6),
+    (A, "<http://e/other>", B, 7),
+]
+QUERY = streamsparql.compile(TEXT)
+
+
+def measured(query: streamsparql.Query = QUERY, **options: Any) -> Analysis:
+    return query.analyze(options.pop("streams", ITEMS), **options)
+
+
+def of(analysis: Analysis, kind: str, title: str = "") -> OperatorMeasures:
+    """The one operator of a kind whose title has this."""
+    (found,) = (o for o in analysis.operators if o.kind == kind and title in o.title)
+    return found
+
+
+def rows(operator: OperatorMeasures) -> tuple[tuple[int, ...], int]:
+    return operator.rows_in, operator.rows_out
+
+
+# -- counted by hand -------------------------------------------------------------------------------
+
+
+def test_rows_are_those_that_one_counts_by_hand() -> None:
+    found = measured()
+    assert rows(of(found, "StreamAccess")) == ((), 6)
+    assert rows(of(found, "TimeWindow")) == ((6,), 6)
+    assert rows(of(found, "TriplePatternMatching", ":p")) == ((6,), 2)
+    assert rows(of(found, "TriplePatternMatching", ":q 1")) == ((6,), 1)
+    assert rows(of(found, "TriplePatternMatching", ":r")) == ((6,), 2)
+    assert sorted(of(found, "Join").rows_in) == [1, 2]
+    assert of(found, "Join").rows_out == 1
+    assert rows(of(found, "LeftJoin")) == ((1, 2), 3)  # none, :r 5, :r 6
+    assert rows(of(found, "Aggregation")) == ((3,), 3)  # 0, 1, 2
+    assert rows(found.operators[-1]) == ((3,), 3)
+    assert found.rows == 3
+    assert found.span == (1, 7)
+    assert found.terms > 5
+
+
+def test_selectivity_is_rows_out_by_rows_in() -> None:
+    found = measured()
+    assert of(found, "TriplePatternMatching", ":p").selectivity == pytest.approx(2 / 6)
+    assert of(found, "LeftJoin").selectivity == 1.0
+    assert of(found, "LeftJoin").of_pairs == 1.5
+    assert of(found, "Join").of_pairs == 0.5
+    assert of(found, "StreamAccess").selectivity is None
+    assert of(found, "TimeWindow").of_pairs is None
+
+
+def test_every_item_is_accounted_for() -> None:
+    items: list[Any] = [*ITEMS, (A, P, C, 3), ("1", P, B, 8), (A, P, B, 9), (A, P, B, "soon")]
+    found = measured(streams=items).items
+    assert found == (11, 8, 1, 1, 2)
+    assert found.read == found.used + (found.late or 0) + (found.rejected or 0)
+    assert measured(streams=items, max_delay=10).items.late == 0
+    with pytest.raises(SourceError):
+        measured(streams=items, strict=True)
+
+
+def test_state_is_what_is_held_after_a_step() -> None:
+    """Item by item a row is held while it holds, here and in the result; of all at once the last."""
+    text = "SELECT DISTINCT ?y FROM STREAM <http://e/s> WINDOW RANGE 10 MS FIXED { ?x ?p ?y }"
+    items = [(A, P, B, t) for t in (1, 2, 12, 13)] + [(A, P, C, 14), (A, P, C, 35)]
+    query = streamsparql.compile(text)
+    live = query.open()
+    most = 0
+    for *triple, t in items:
+        live.push("http://e/s", triple, t)
+        most = max(most, live.stats().state)
+    at_once = query.analyze(items)
+    assert (at_once.state, most) == (2, 4)
+    assert max(o.state for o in at_once.operators) <= at_once.state
+    assert sum(o.state for o in at_once.operators) >= at_once.state
+
+
+def test_reports_are_measured_where_they_are_asked_for() -> None:
+    found = measured(report="rstream", every=2)
+    assert of(found, "Reports").rows_out == found.rows
+    shown = QUERY.run(ITEMS).report("rstream", every=2)
+    assert found.rows == sum(len(rows) for _, rows in shown)
+    with pytest.raises(EngineError, match="a report is rstream"):
+        measured(report="sometimes")
+
+
+def test_static_data_is_there_once() -> None:
+    query = streamsparql.compile(TEXT.replace("?y :q 1", "?y :q 2"))
+    found = query.analyze(ITEMS, graph=[(B, Q, NUMBER.format(2)), (D, Q, NUMBER.format(2))])
+    known = of(found, "Always")
+    assert (known.title, known.rows_out, known.steps) == ("?y :q 2", 2, 1)
+    nothing = streamsparql.compile("SELECT * { ?s ?p ?o }").analyze(graph=[(A, P, B)])
+    assert (nothing.rows, nothing.items.read, nothing.span) == (1, 0, None)
+    assert "items  0 read" in str(nothing)
+
+
+# -- what must hold of any run ---------------------------------------------------------------------
+
+
+def lawful(analysis: Analysis) -> None:
+    """Rows in are the rows out of what is read; shares are of one whole."""
+    for operator in analysis.operators:
+        below = tuple(analysis.operators[k].rows_out for k in operator.inputs)
+        assert operator.rows_in == below
+    shares = sum(operator.share for operator in analysis.operators)
+    assert abs(shares - 1) < 1e-6
+    assert analysis.items.used == (analysis.items.read - (analysis.items.late or 0))
+
+
+@settings(max_examples=40)
+@given(queries(replace(EVERYTHING, volatile=False)), data)
+def test_any_run_can_be_measured(text: str, over: Data) -> None:
+    query = streamsparql.compile(text)
+    known = Over(*over.of(query), started=0)
+    found = Analyzing(query, known).run()
+    assert found.rows == len(embedded(query, known))
+    assert found.items.read == sum(map(len, known.streams.values()))
+    lawful(found)
+    for width in (80, 120):
+        lines = found.explain(width=width).splitlines()
+        assert [line for line in lines if cells(line) > width] == []
+
+
+def test_times_are_parts_of_the_whole() -> None:
+    found = measured()
+    times = found.times
+    parts = times.preparing + times.reading + times.computing + times.writing
+    assert parts == pytest.approx(times.total)
+    assert 0 < sum(o.seconds for o in found.operators) <= times.computing
+    assert found.rate > 0
+
+
+def test_a_run_can_be_ended_early() -> None:
+    """A run ends early where it is told to; what was measured until then is there."""
+    source = ((A, P, B, t) for t in range(200_000))
+    analyzing = Analyzing(QUERY, Over({"http://e/s": source}))
+    seen = []
+
+    def after(replay: object) -> None:
+        seen.append(replay)
+        analyzing.stop()
+
+    found = analyzing.run(after)
+    assert 0 < found.items.read < 200_000
+    assert len(seen) <= 3
+
+
+# -- how it is shown -------------------------------------------------------------------------------
+
+SHOWN = """\
+items  7 read: 7 used (1 match no pattern)
+rows   3 given
+time   # ms: # % preparing, # % reading, # % computing, # % writing
+rate   # items/s
+state  at most # rows; # terms in the dictionary
+span   1 ms to 7 ms, 6 ms
+
+                                        rows in     out   out/in   state    time
+Coalesce                                      3       3    100 %       1 # %
+Clip                                          3       3    100 % # %
+Aggregation  by ?x: ?n := COUNT(?z)           3       3    100 %       2 # %
+LeftJoin  on x                                3       3    100 %       4 # %
+├─ Projection  ?x                             1       1    100 % # %
+│  Join  on y                                 3       1   33.3 %       3 # %
+│  ├─ TriplePatternMatching  ?y :q 1          6       1   16.7 % # %
+│  │  ① TimeWindow                            6       6    100 % # %
+│  │      FixedWindow: range 10 ms
+│  │  StreamAccess  :s                                6 # %
+│  └─ TriplePatternMatching                   6       2   33.3 % # %
+│         ?x :p ?y  ← ①
+└─ TriplePatternMatching                      6       2   33.3 % # %
+       ?x :r ?z  ← ①"""
+
+
+def masked(text: str) -> str:
+    """A text with what is another at each run as `#`."""
+    found = []
+    for line in text.splitlines():
+        if line.startswith(("time ", "rate ", "state ")):
+            line = re.sub(r"\d[\d.,]*( [kM](?= ))?", "#", line).replace("# s:", "# ms:")
+        found.append(re.sub(r" +[<>]?\d[\d.]* %$", " # %", line))
+    return "\n".join(found)
+
+
+def test_as_text_it_is_a_tree_with_columns() -> None:
+    assert masked(measured().explain(width=80)) == SHOWN
+    for width in (60, 80, 100, 120, 200):
+        lines = measured().explain(width=width).splitlines()
+        assert max(map(cells, lines)) <= max(width, 80)
+    wide = measured().explain(width=120)
+    assert all(column.head in wide for column in COLUMNS)
+
+
+def test_colour_marks_what_takes_most() -> None:
+    found = measured()
+    hot = replace(found, operators=tuple(o._replace(share=0.5) for o in found.operators))
+    cool = replace(found, operators=tuple(o._replace(share=0.01) for o in found.operators))
+    assert "\033[31m50.0 %" in hot.explain(color=True)
+    assert "\033[31m" not in cool.explain(color=True)
+    assert re.sub(r"\033\[[\d;]*m", "", hot.explain(color=True)) == hot.explain()
+    assert 'class="of-join hot-3"' in hot.explain("svg")
+    assert 'class="of-join hot-0"' in cool.explain("svg")
+    assert "penwidth=4" in hot.explain("dot")
+    assert "class physical_0 hot3" in hot.explain("mermaid")
+
+
+def test_json_has_numbers_as_fields() -> None:
+    found = json.loads(measured().explain("json"))
+    assert list(found) == ["format", "query", "analysis", "physical"]
+    known = found["analysis"]
+    assert list(known) == "engine items unread rows seconds rate state terms span".split()
+    assert known["items"] == {"read": 7, "used": 7, "unmatched": 1, "late": 0, "rejected": 0}
+    assert list(known["seconds"]) == "total preparing reading computing writing".split()
+    assert (known["engine"], known["rows"], known["span"]) == ("embedded", 3, [1, 7])
+    (join,) = (node for node in found["physical"]["nodes"] if node["kind"] == "LeftJoin")
+    times = {name: join["measured"].pop(name) for name in ("seconds", "share")}
+    assert all(isinstance(value, float) for value in times.values())
+    assert join["measured"] == {
+        "rows_in": [1, 2],
+        "rows_out": 3,
+        "selectivity": 1.0,
+        "of_pairs": 1.5,
+        "state": 4,
+        "steps": join["measured"]["steps"],
+    }
+    (window,) = (node for node in found["physical"]["nodes"] if node["kind"] == "TimeWindow")
+    assert window["facts"]["computes"] == "FixedWindow"
+    page = (Path(__file__).parents[2] / "docs" / "explain.md").read_text("utf-8")
+    for name in [*known, *known["items"], *known["seconds"], *join["measured"]]:
+        assert f"`{name}`" in page
+
+
+def test_what_several_read_is_drawn_once() -> None:
+    found = measured()
+    boxes = [p.item for p in places(operators_box(found)) if isinstance(p.item, Box)]
+    assert len(boxes) == len(found.operators)
+    assert [box.kind for box in boxes if box.number] == ["TimeWindow"]
+
+
+@pytest.mark.parametrize("format_", ["svg", "html"])
+def test_pictures_are_well_formed_and_have_the_numbers(format_: str) -> None:
+    found = measured()
+    picture = found.explain(format_)
+    svg = picture[picture.index("<svg") : picture.rindex("</svg>") + 6]
+    words = " ".join(ElementTree.fromstring(svg).itertext())
+    assert "1 + 2 → 3 rows, 100 %" in words
+    assert "asked: " in words
+    assert "nothing" not in found._repr_html_()
+    ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+
+
+def test_mermaid_and_graphviz_have_the_numbers() -> None:
+    found = measured()
+    assert "1 + 2 → 3 rows" in found.explain("dot")
+    assert "1 + 2 #8594; 3 rows" in found.explain("mermaid")
+
+
+def test_an_analysis_is_a_value() -> None:
+    found = measured()
+    again = pickle.loads(pickle.dumps(found))
+    assert again.operators[0].rows_out == 6
+    assert again.explain() == found.explain()
+    assert repr(found).startswith("<Analysis: 7 items, 3 rows, ")
+
+
+def test_what_there_is_not_is_told() -> None:
+    found = measured()
+    with pytest.raises(StreamSparqlError, match="measures no stage 'logical'"):
+        found.explain(stage="logical")
+    with pytest.raises(StreamSparqlError, match="was not on Spark"):
+        found.explain(stage="spark")
+    with pytest.raises(StreamSparqlError, match="no format 'png'"):
+        found.explain("png")
+    with pytest.raises(EngineError, match="embedded or spark, not 'flink'"):
+        measured(engine="flink")
+    with pytest.raises(EngineError, match="for engine='spark'"):
+        measured(slabs=3)
+    with pytest.raises(SourceError, match="reads the stream"):
+        QUERY.analyze({})
+
+
+def test_measures_without_numbers_have_none() -> None:
+    unknown = Measures((), None, 0.5)
+    assert (unknown.selectivity, unknown.of_pairs, unknown.heat) == (None, None, 0)
+    assert Measures((0, 4), 0, 0.5).of_pairs is None
+    assert Measures((0,), 0, 0.5).selectivity is None
+
+
+# -- on Spark --------------------------------------------------------------------------------------
+
+MANY = [((f"<http://e/n{k % 7}>", (P, R)[k % 2], f"<http://e/n{k % 3}>"), k) for k in range(300)]
+OVER_TIME = (
+    "PREFIX : <http://e/> SELECT ?x ?y ?z "
+    "FROM STREAM <http://e/s> WINDOW RANGE 20 MS SLIDE 5 MS { ?x :p ?y OPTIONAL { ?y :r ?z } }"
+)
+
+
+def on_spark(query: streamsparql.Query, places_: tuple[float, ...], **options: Any) -> Analysis:
+    with cut_at(places_, options.pop("buckets", 0)):
+        session: Any = Session(len(places_))
+        return query.analyze({"http://e/s": MANY}, engine="spark", spark=session, **options)
+
+
+def test_one_slab_measures_what_the_embedded_engine_does() -> None:
+    query = streamsparql.compile(OVER_TIME)
+    alone, whole = on_spark(query, ()), query.analyze({"http://e/s": MANY})
+    assert [stage.name for stage in alone.stages] == ["look", "exchange", "slabs"]
+    known = [(o.kind, o.title, rows(o)) for o in alone.operators if o.kind != "Clip"]
+    assert known == [(o.kind, o.title, rows(o)) for o in whole.operators if o.kind != "Clip"]
+    assert alone.rows == whole.rows
+
+
+def test_slabs_add_up_but_for_what_borders_cut() -> None:
+    query = streamsparql.compile(OVER_TIME)
+    found, whole = on_spark(query, (0.2, 0.5, 0.6)), query.analyze({"http://e/s": MANY})
+    look, exchange, slabs, merge = found.stages
+    assert [each.name for each in found.stages] == ["look", "exchange", "slabs", "merge"]
+    assert found.rows == merge.rows_out == whole.rows
+    assert merge.rows_in == slabs.rows_out == sum(slab.rows for slab in found.slabs)
+    assert slabs.rows_in == exchange.rows_out == sum(slab.items for slab in found.slabs)
+    assert slabs.rows_out >= whole.rows
+    assert [slab.number for slab in found.slabs] == [0, 1, 2, 3]
+    for one, other in zip(
+        (o for o in found.operators if o.kind != "Clip"),
+        (o for o in whole.operators if o.kind != "Clip"),
+        strict=True,
+    ):
+        assert (one.kind, one.title) == (other.kind, other.title)
+        assert one.rows_out >= other.rows_out
+    lawful(found)
+    assert found.skew is not None
+    assert found.skew >= 1
+    assert found.state == max(slab.state for slab in found.slabs)
+    assert found.times.preparing == look.seconds
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from(sorted(KEYED)),
+    st.lists(st.floats(0, 1), max_size=4).map(tuple),
+    st.sampled_from([0, 0, 3]),
+    st.sampled_from([None, None, 7]),
+)
+def test_rows_are_those_of_the_embedded_engine(
+    kind: str, cut: tuple[float, ...], buckets: int, every: int | None
+) -> None:
+    window = "FROM STREAM <http://e/s> WINDOW RANGE 20 MS SLIDE 5 MS "
+    text = KEYED[kind].replace("<stream>", window).replace(":q", ":r")
+    query = streamsparql.compile(f"PREFIX : <http://e/> {text}")
+    ours = on_spark(query, cut, buckets=buckets, every=every)
+    assert ours.rows == query.analyze({"http://e/s": MANY}, every=every).rows
+    lawful(ours)
+
+
+def test_the_stages_are_shown_with_their_slabs() -> None:
+    found = on_spark(streamsparql.compile(OVER_TIME), tuple(k / 20 for k in range(1, 20)))
+    shown = found.explain()
+    assert [line.split()[1] for line in shown.splitlines() if line[:2] == "──"] == [
+        "physical",
+        "spark",
+    ]
+    assert "skew " in shown
+    tree = found.explain(stage="spark")
+    assert re.search(r"^Merge .* [\d.]+ %", tree, re.M)
+    assert tree.count("Slab  ") == 12  # the slowest of 20
+    told = json.loads(found.explain("json"))
+    assert len(told["analysis"]["slabs"]) == 20
+    assert {node["kind"] for node in told["spark"]["nodes"] if "measured" in node} == {
+        "Merge",
+        "Slabs",
+        "Exchange",
+        "Look",
+        "Slab",
+    }
+    ElementTree.fromstring(found.explain("svg"))
+    assert pickle.loads(pickle.dumps(found)).explain() == shown
+
+
+def test_a_horizon_before_all_items_measures_nothing() -> None:
+    query = streamsparql.compile(OVER_TIME)
+    session: Any = Session()
+    late = [(item, t + 1000) for item, t in MANY]
+    found = query.analyze({"http://e/s": late}, engine="spark", spark=session, end=5)
+    assert (found.rows, found.slabs, found.operators) == (0, (), ())
+    assert found.explain()
+
+
+def test_spark_itself(spark: Any, tmp_path: Path) -> None:
+    """From files in the order of time, which tasks read themselves, and from a list."""
+    file = tmp_path / "s.parquet"
+    parquet.write_table(item_table(MANY), file, row_group_size=20)
+    query = streamsparql.compile(OVER_TIME)
+    found = query.analyze(file, engine="spark", spark=spark, slabs=3)
+    assert found.rows == query.analyze(file).rows
+    assert len(found.slabs) == 3
+    assert [stage.name for stage in found.stages] == ["look", "slabs", "merge"]
+    assert sum(stage.seconds for stage in found.stages) > 0
+    lawful(found)
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "streamsparql", "explain", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    (tmp_path / "q.rq").write_text(TEXT)
+    (tmp_path / "s.nq").write_text(nquads([(item[:3], item[3]) for item in ITEMS]))
+    return str(tmp_path / "q.rq"), str(tmp_path / "s.nq")
+
+
+def test_the_command_shows_it(files: tuple[str, str]) -> None:
+    query, stream = files
+    done = command(query, "--analyze", "--stream", stream)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "rows   3 given" in done.stdout
+    assert re.search(r"LeftJoin  on x +3 +3 +100 %", done.stdout)
+    done = command(query, "--analyze", "--stream", stream, "--every", "5ms", "--format", "json")
+    assert json.loads(done.stdout)["physical"]["nodes"][0]["kind"] == "Reports"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (("--analyze",), 1, "reads the stream <http://e/s>: give --stream"),
+        (("--stream", "STREAM"), 2, "--stream goes with --analyze, which runs the query"),
+        (("--from", "0"), 2, "--from goes with --analyze"),
+        (("--engine", "spark"), 2, "--engine goes with --analyze"),
+        (("--every", "5s"), 2, "--report and --every go with --analyze"),
+        (
+            ("--analyze", "--stage", "logical", "--stream", "STREAM"),
+            2,
+            "--analyze measures what runs",
+        ),
+        (("--analyze", "--stage", "spark", "--stream", "STREAM"), 2, "goes with --engine spark"),
+        (("--analyze", "--slabs", "2", "--stream", "STREAM"), 2, "--slabs goes with --engine"),
+        (("--analyze", "--stream", "nowhere.nq"), 1, "nowhere.nq"),
+    ],
+)
+def test_the_command_refuses(
+    files: tuple[str, str], arguments: tuple[str, ...], status: int, told: str
+) -> None:
+    query, stream = files
+    done = command(query, *(stream if a == "STREAM" else a for a in arguments))
+    assert (done.returncode, done.stdout) == (status, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

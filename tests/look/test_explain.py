@@ -1,0 +1,455 @@
+"""What `explain` says is complete, exact and readable, for any query; pictures in test_pictures.py."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.explained import LISTING_1_1, a_query
+from support.node_classes import leaves
+
+import streamsparql
+from streamsparql import cli
+from streamsparql.algebra import (
+    access,
+    align,
+    event,
+    filter,
+    graph,
+    group,
+    join,
+    match,
+    path,
+    shape,
+)
+from streamsparql.algebra import expressions as e
+from streamsparql.algebra import window as w
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.errors import StreamSparqlError
+from streamsparql.look.explain import ALL, FORMATS, STAGES, explain
+from streamsparql.look.explain.boxes.box import Box, places
+from streamsparql.look.explain.boxes.logical import plan_box
+from streamsparql.look.explain.boxes.syntax_tree import syntax_box
+from streamsparql.look.explain.drawing.palette import FAMILIES
+from streamsparql.look.explain.formats.json import nodes
+from streamsparql.text.widths import cells
+from streamsparql.translator import syntax as s
+from streamsparql.translator.parse import parse
+from streamsparql.translator.translate import translate
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "explain.md"
+
+
+def logical(text: str, dialect: str = "auto") -> str:
+    return streamsparql.compile(text, dialect).explain("logical")
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+def test_an_unknown_stage_or_format_is_told_what_there_is() -> None:
+    query = streamsparql.compile(LISTING_1_1)
+    with pytest.raises(StreamSparqlError, match="no stage 'phys': there are syntax, logical"):
+        query.explain("phys")
+    with pytest.raises(StreamSparqlError, match="there is no format 'png': there are text, json"):
+        query.explain(format="png")
+
+
+def test_the_command_line_offers_what_there_is() -> None:
+    assert set(cli.STAGES) == {"all", *STAGES}
+    assert set(cli.FORMATS) == set(FORMATS)
+
+
+def test_compiling_does_not_load_it() -> None:
+    code = (
+        "import sys, streamsparql; streamsparql.compile('ASK {}');"
+        "print([name for name in sys.modules if name.startswith('streamsparql.look.explain')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+
+def test_listing_1_1_reads_like_the_page_that_explains_it() -> None:
+    assert f"```text\n{logical(LISTING_1_1)}\n```" in DOCS.read_text("utf-8")
+
+
+def test_all_stages_have_headings_and_say_what_is_known() -> None:
+    lines = streamsparql.compile(LISTING_1_1).explain().splitlines()
+    assert lines[:3] == ["dialect    Streaming SPARQL", "form       SELECT", "variables  ?x ?y ?z"]
+    headings = [line.split()[1] for line in lines if line.startswith("── ")]
+    assert headings == ["syntax", "logical"]  # no rule applies
+
+
+def test_the_physical_plan_shows_what_computes_it_and_what_that_remembers() -> None:
+    query = streamsparql.compile(LISTING_1_1)
+    lines = query.explain("physical").splitlines()
+    assert lines[0] == "LeftJoin  on x"
+    assert any("TupleWindow  last 1500 elements" in line for line in lines)
+    found = json.loads(query.explain("physical", "json"))["physical"]["nodes"]
+    assert any("both inputs" in node["facts"].get("state", "") for node in found)
+
+
+def test_the_optimized_plan_is_shown_where_it_differs_with_the_rules_that_were_used() -> None:
+    query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }")
+    lines = query.explain().splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("── ")] == list(ALL)
+    assert lines[-1] == "rules  fold constants, decide filters, prune columns"
+    assert query.explain("optimized").splitlines()[-1] == lines[-1]
+    found = json.loads(query.explain("optimized", "json"))["optimized"]
+    assert found["rules"] == {"fold_constants": 1, "decide_filters": 1, "prune_columns": 1}
+    assert found["nodes"][0]["kind"] == "Ask"
+    assert "<p>rules: fold constants, decide filters, " in query.explain("optimized", "html")
+    for kind in ("dot", "mermaid", "svg"):
+        assert "Ask" in query.explain("optimized", kind)
+
+
+def test_an_unoptimized_query_is_optimized_as_it_is() -> None:
+    query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }", optimize=False)
+    assert query.optimized is query.logical
+    assert query.explain("optimized") == query.explain("logical")
+
+
+def test_a_syntax_tree_shows_clauses_and_the_groups_of_exists() -> None:
+    query = streamsparql.compile("ASK { ?s a <T> FILTER(?s = 1 || NOT EXISTS { ?s <p> [] }) }")
+    assert query.explain("syntax").splitlines() == [
+        "Query",
+        "├─ AskForm",
+        "└─ Group",
+        "   ├─ TriplesBlock",
+        "   │  TriplePattern  ?s a <T>",
+        "   └─ Filter  ((?s = 1) || (!EXISTS {..}))",
+        "      EXISTS: Group",
+        "      TriplesBlock",
+        "      TriplePattern  ?s <p> _:@52",
+    ]
+
+
+def test_what_stands_in_several_places_is_drawn_once() -> None:
+    text = "SELECT * FROM STREAM <s> WINDOW ELEMS 9 { ?a <p> ?b . ?b <p> ?c . ?c <p> ?d }"
+    assert logical(text).splitlines() == [
+        "Projection  ?a ?b ?c ?d",
+        "BasicGraphPattern",
+        "├─ TriplePatternMatching  ?a <p> ?b",
+        "│  ① Merge",
+        "│  ├─ SlidingTupleWindow  last 9 elements",
+        "│  │  AccessStream  <s>",
+        "│  └─ AccessGraph  default graph",
+        "├─ TriplePatternMatching  ?b <p> ?c  ← ①",
+        "└─ TriplePatternMatching  ?c <p> ?d  ← ①",
+    ]
+
+
+def test_hidden_variables_say_what_they_stand_for() -> None:
+    text = """SELECT (RAND() AS ?r) FROM STREAM <http://e/s> [RANGE 10m STEP 1m] {
+      ?a <http://e/p> [] FILTER(timestamp(?a, <http://e/s>) > 1 || EXISTS { ?a <q> 1 })
+    } GROUP BY (STR(?a)) HAVING(COUNT(*) > 1)"""
+    shown = logical("PREFIX e: <http://e/> " + text)
+    for words in (
+        "binds timestamp(?a, e:s)",
+        "?a e:p _:b0",
+        "(timestamp(?a, e:s) > 1) || exists#0)",
+        "Mark  exists#0",
+        "by key#0: aggregate#0 := COUNT(*)",
+        "Number  row#1",
+        "range 10 min, step 1 min, (from, to]",
+    ):
+        assert words in shown
+    events = 'SELECT * { ?x <p> 1 FILTER(getDURATION() < "PT1S"^^<d>) }'
+    assert "Filter  (getDURATION() < " in logical(events, "epsparql")
+
+
+@settings(max_examples=60)
+@given(a_query, st.sampled_from([60, 80, 100]))
+def test_no_line_is_wider_than_the_terminal(text: str, width: int) -> None:
+    shown = explain(streamsparql.compile(text), width=width)
+    assert max(map(cells, shown.splitlines())) <= width
+
+
+def test_long_titles_go_on_below_themselves() -> None:
+    words = " && ".join(f'CONTAINS(?name, "風車 number {i}")' for i in range(20))
+    query = streamsparql.compile(f"SELECT * {{ ?s <p> ?name FILTER({words}) }}")
+    lines = explain(query, "logical", width=70).splitlines()
+    assert max(map(cells, lines)) <= 70
+    assert words in " ".join(line.strip() for line in lines)
+
+
+def test_a_branch_that_is_too_far_to_the_right_goes_on_below() -> None:
+    depth = 100
+    text = "SELECT * " + "{ ?a <p> ?b OPTIONAL " * depth + "{ ?s ?p ?o }" + "}" * depth
+    lines = logical(text).splitlines()
+    cut = [line.split()[-1] for line in lines if "↓" in line]
+    assert len(cut) > 3
+    assert [
+        line.split()[0] for line in lines if line.endswith("LeftJoin") and line[0] in "②③④"
+    ] == cut[:3]
+    assert sum("LeftJoin" in line for line in lines) == depth
+
+
+def test_colour_only_where_it_is_asked_for() -> None:
+    query = streamsparql.compile(LISTING_1_1)
+    plain = explain(query)
+    assert "\033" not in plain
+    assert re.sub(r"\033\[[\d;]*m", "", explain(query, color=True)) == plain
+
+
+# -- every operator, every clause ------------------------------------------------------------------
+
+X, Y, P, Q = Variable("x"), Variable("y"), IRI("http://e/p"), IRI("http://e/q")
+MARK, DATA, STREAM = Variable(".e0"), access.AccessGraph(background=True), access.AccessStream(P)
+ROWS = match.TriplePatternMatching(match.TriplePattern(X, P, Y), DATA)
+OTHER = match.TriplePatternMatching(match.TriplePattern(X, Q, Y), DATA)
+COUNT, SUM = e.Aggregate("COUNT", None), e.Aggregate("SUM", X)
+TEST = e.Call(">", (X, Y))
+RAND = e.Volatile("RAND", (), (X,), 1)
+
+# each operator with other ones that differ from it in one parameter
+OPERATORS: list[list[Plan]] = [
+    [STREAM, access.AccessStream(Q), access.AccessStream(P, stamped=True)],
+    [DATA, access.AccessGraph((P,)), access.AccessGraph((X,)), access.AccessGraph((P, Q))],
+    [access.Merge((STREAM, DATA)), access.Merge((DATA, STREAM))],
+    [
+        w.SlidingDeltaWindow(STREAM, 10, 5),
+        w.SlidingDeltaWindow(STREAM, 20, 5),
+        w.SlidingDeltaWindow(STREAM, 10, 1),
+        w.SlidingDeltaWindow(STREAM, 10, 5, origin=3),
+        w.SlidingDeltaWindow(STREAM, 10, 5, name="<w>"),
+    ],
+    [w.FixedWindow(STREAM, 10), w.FixedWindow(STREAM, 11)],
+    [
+        w.SteppedWindow(STREAM, 10, 5, "left"),
+        w.SteppedWindow(STREAM, 10, 5, "right"),
+        w.SteppedWindow(STREAM, 10, 2, "left"),
+    ],
+    [w.NowWindow(STREAM), w.NowWindow(STREAM, name="?w")],
+    [w.UnboundedWindow(STREAM)],
+    [w.SlidingTupleWindow(STREAM, 1), w.SlidingTupleWindow(STREAM, 2)],
+    [w.SteppedTupleWindow(STREAM, 2, 1), w.SteppedTupleWindow(STREAM, 2, 2)],
+    [
+        ROWS,
+        OTHER,
+        replace(ROWS, pattern=match.TriplePattern(X, P, Literal("y"))),
+        replace(ROWS, pattern=match.TriplePattern(X, P, IRI("y"))),
+        replace(ROWS, pattern=match.TriplePattern(X, P, Variable(".b0"))),
+        replace(ROWS, stamps=(match.Stamp(Variable(".t ?x")),)),
+        replace(ROWS, stamps=(match.Stamp(Variable(".t ?x"), P),)),
+    ],
+    [match.BasicGraphPattern((ROWS, OTHER)), match.BasicGraphPattern((OTHER, ROWS))],
+    [
+        path.Path(X, path.OneOrMore(path.Link(P)), Y, DATA),
+        path.Path(X, path.ZeroOrMore(path.Link(P)), Y, DATA),
+        path.Path(Y, path.OneOrMore(path.Link(P)), X, DATA),
+    ],
+    [join.Union((ROWS, OTHER)), join.Union((ROWS, OTHER, ROWS)), join.Union((ROWS, ROWS))],
+    [join.Join(ROWS, OTHER), join.Join(OTHER, ROWS)],
+    [
+        join.LeftJoin(ROWS, OTHER),
+        join.LeftJoin(ROWS, OTHER, TEST),
+        join.LeftJoin(ROWS, OTHER, MARK, ((MARK, ROWS),)),
+        join.LeftJoin(ROWS, OTHER, MARK, ((MARK, OTHER),)),
+    ],
+    [join.Minus(ROWS, OTHER), join.Minus(OTHER, ROWS)],
+    [
+        filter.Filter(TEST, ROWS),
+        filter.Filter(e.Not(TEST), ROWS),
+        filter.Filter(e.Or((TEST, X)), ROWS),
+        filter.Filter(e.And((TEST, X)), ROWS),
+        filter.Filter(e.Constant(Literal("x")), ROWS),
+        filter.Filter(X, ROWS),
+    ],
+    [filter.Mark(MARK, ROWS, OTHER), filter.Mark(MARK, OTHER, ROWS)],
+    [filter.SemiJoin(ROWS, OTHER), filter.SemiJoin(OTHER, ROWS)],
+    [filter.AntiJoin(ROWS, OTHER)],
+    [
+        shape.UNIT,
+        shape.Table((), ()),
+        shape.Table((X,), ()),
+        shape.Table((X,), ((None,),)),
+        shape.Table((X,), ((P,),) * 9),
+        shape.Table((X,), ((P,),) * 8 + ((Q,),)),
+    ],
+    [
+        shape.Extend(X, TEST, ROWS),
+        shape.Extend(Y, TEST, ROWS),
+        shape.Extend(X, RAND, ROWS),
+        shape.Extend(X, e.Call("IRI", (Y,)), ROWS),
+        shape.Extend(X, e.Call("IRI", (Y, e.Constant(Literal("http://a/")))), ROWS),
+        shape.Extend(X, replace(RAND, site=2), ROWS),
+        shape.Extend(X, replace(RAND, columns=(X, Y)), ROWS),
+    ],
+    [shape.Number(Variable(".n0"), ROWS), shape.Number(Variable(".n1"), ROWS)],
+    [shape.Projection((X, Y), ROWS), shape.Projection((Y, X), ROWS), shape.Projection((), ROWS)],
+    [shape.Distinct(ROWS), shape.Distinct(OTHER)],
+    [shape.Reduced(ROWS)],
+    [
+        shape.OrderBy(((X, False),), (X, Y), ROWS),
+        shape.OrderBy(((X, True),), (X, Y), ROWS),
+        shape.OrderBy(((X, False),), (X,), ROWS),
+    ],
+    [
+        shape.Slice(0, 1, (X,), ROWS),
+        shape.Slice(1, 1, (X,), ROWS),
+        shape.Slice(0, None, (X,), ROWS),
+        shape.Slice(0, 1, (Y,), ROWS),
+    ],
+    [
+        group.Aggregation((X,), ((Y, COUNT),), ROWS),
+        group.Aggregation((), ((Y, COUNT),), ROWS),
+        group.Aggregation((X,), ((Y, SUM),), ROWS),
+        group.Aggregation((X,), ((Y, replace(SUM, distinct=True)),), ROWS),
+        group.Aggregation((X,), (), ROWS),
+    ],
+    [group.Annotate(Y, COUNT, (X,), ROWS), group.Annotate(Y, COUNT, (), ROWS)],
+    [graph.Graph(P, ROWS), graph.Graph(X, ROWS)],
+    [graph.Construct((ROWS.pattern,), ROWS), graph.Construct((), ROWS)],
+    [graph.Describe((P,), ROWS, DATA), graph.Describe((X,), ROWS, DATA)],
+    [graph.Ask(ROWS)],
+    [event.SeqJoin(ROWS, OTHER)],
+    [event.EqJoin(ROWS, OTHER)],
+    [event.SeqRightJoin(ROWS, OTHER), event.SeqRightJoin(ROWS, OTHER, TEST)],
+    [event.EqLeftJoin(ROWS, OTHER), event.EqLeftJoin(ROWS, OTHER, TEST)],
+    [event.Detect(ROWS)],
+    [
+        align.Align(ROWS, 5),
+        align.Align(ROWS, 6),
+        align.Align(ROWS, 5, 1),
+        align.Align(ROWS, 5, 0, True),
+        align.Align(ROWS, 5, 0, False, True),
+    ],
+    [
+        event.Closure(P, (graph.Construct((), ROWS),), ROWS),
+        event.Closure(Q, (graph.Construct((), ROWS),), ROWS),
+        event.Closure(P, (graph.Construct((), ROWS),) * 2, ROWS),
+    ],
+]
+
+
+def what_counts(plan: Plan) -> str:
+    """A plan's JSON without the titles, which depend on prefixes."""
+    return json.dumps([{**node, "title": ""} for node in nodes(plan_box(plan))])
+
+
+def test_every_operator_has_a_box() -> None:
+    assert {type(variants[0]) for variants in OPERATORS} == leaves(Plan)
+    for variants in OPERATORS:
+        for plan in variants:
+            box = plan_box(plan)
+            assert box.kind == type(variants[0]).__name__
+            assert box.family in FAMILIES
+            assert box.meaning
+
+
+def test_every_operator_is_on_the_page() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| \w", DOCS.read_text("utf-8"), re.M)
+    operators = {name for name in rows if name[0].isupper()}
+    assert operators == {cls.__name__ for cls in leaves(Plan)}
+
+
+def test_json_tells_any_two_plans_apart() -> None:
+    plans = [plan for variants in OPERATORS for plan in variants]
+    assert len(set(plans)) == len(plans) == len({what_counts(plan) for plan in plans})
+
+
+@settings(max_examples=60)
+@given(a_query, a_query)
+def test_json_is_equal_exactly_for_equal_plans(one: str, other: str) -> None:
+    plans = translate(one).plan, translate(other).plan
+    assert (plans[0] == plans[1]) == (what_counts(plans[0]) == what_counts(plans[1]))
+    assert what_counts(plans[0]) == what_counts(translate(one).plan)
+
+
+@settings(max_examples=60)
+@given(a_query)
+def test_json_has_the_shape_of_the_plan(text: str) -> None:
+    plan = translate(text).plan
+    made = nodes(plan_box(plan))
+    pending: list[tuple[Plan, int]] = [(plan, 0)]
+    while pending:
+        operator, number = pending.pop()
+        node = made[number]
+        assert (node["id"], node["kind"]) == (number, type(operator).__name__)
+        below = [entry["node"] for entry in node["inputs"]]
+        pending += zip(operator.inputs, below, strict=True)
+
+
+def test_json_says_what_is_known_of_the_query() -> None:
+    found = json.loads(streamsparql.compile(LISTING_1_1).explain(format="json"))
+    assert list(found) == ["format", "query", "syntax", "logical"]
+    assert found["format"] == 1
+    assert found["query"] == {
+        "text": LISTING_1_1,
+        "dialect": "streaming",
+        "form": "select",
+        "variables": ["x", "y", "z"],
+        "streams": ["http://iec.org/61400-25/root/td.rdf"],
+        "graphs": [],
+        "report": {"kind": None, "every": 60_000, "origin": 0, "name": None},
+        "prefixes": {"wtur": "http://iec.org/61400-25/root/ln-classes/WTUR#"},
+    }
+    window = found["logical"]["nodes"][4]
+    assert json.dumps(window) in re.sub(r"\s*\n\s*", " ", DOCS.read_text("utf-8")).replace(
+        "{ ", "{"
+    ).replace(" }", "}")
+
+
+CLAUSES = [
+    "REGISTER STREAM q COMPUTED EVERY 1m AS SELECT DISTINCT ?x (COUNT(DISTINCT ?y) AS ?n) "
+    "FROM NAMED <g> FROM STREAM <s> [RANGE 10m STEP 1m] FROM STREAM <t> [RANGE TRIPLES 3 STEP 2] "
+    "{ ?x <p>/^<q>|!(<p>|^<q>)* ?y . GRAPH ?g { [] <p> ( 1 2.5 true 'x'@en '1'^^<d> ) } "
+    "{ ?x <p> _:b } UNION {} MINUS { ?x <p> 1 } OPTIONAL { ?x <p> 2 FILTER EXISTS { ?x <p> 3 } } "
+    "SERVICE <e> { ?a <b> ?c } BIND(-?x + 1 AS ?z) VALUES (?u ?v) { (1 UNDEF) } "
+    "{ SELECT * { ?q <p> 1 } } FILTER(<f>(?x) && ?x NOT IN (1, 2)) } "
+    "AGGREGATE { (?m, SUM(?y), {?x}) FILTER(?m > 1) } "
+    "GROUP BY ?x (STR(?y) AS ?s) HAVING(?n > 1) ORDER BY DESC(?n) LIMIT 1 OFFSET 2",
+    "CONSTRUCT { ?x <p> _:b } FROM STREAM <s> WINDOW RANGE 1 H SLIDE 90 S "
+    "FROM STREAM <t> WINDOW RANGE 1500 MS FIXED { ?x <p> ?y WINDOW ELEMS 3 }",
+    "BASE <http://e/> PREFIX : <b> DESCRIBE ?x :y { ?x <p> ?y }",
+    "SELECT (GROUP_CONCAT(?x; SEPARATOR=',') AS ?y) { { ?x <p> 1 } SEQ { ?y <p> 2 } }",
+    "REGISTER RSTREAM <o> AS SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT5S] { WINDOW <w> {} }",
+    "SELECT ?x max(?y) { STREAM <s> [NOW] { ?x <p> ?y } STREAM <s> [ALL] { ?x <p> ?y } }",
+    "ASK FROM NAMED STREAM <s> [NOW - 10 S SLIDE 1 S] {}",
+]
+
+
+def test_every_clause_has_a_text() -> None:
+    trees = [parse(text) for text in CLAUSES]
+    found: set[type[Node]] = {type(node) for tree in trees for node in tree.walk()}
+    assert found >= leaves(s.Node)
+    kinds = [
+        place.item.kind
+        for tree in trees
+        for place in places(syntax_box(tree))
+        if isinstance(place.item, Box)
+    ]
+    assert "Modifiers" in kinds
+
+
+def test_syntax_shows_expressions_and_windows_as_they_were_understood() -> None:
+    shown = [box.title for box in all_boxes(syntax_box(parse(CLAUSES[0])))]
+    for title in (
+        "DISTINCT ?x (COUNT(DISTINCT ?y) AS ?n)",
+        "FROM STREAM <s> [RANGE 10 min STEP 1 min]",
+        "FROM STREAM <t> [RANGE TRIPLES 3 STEP 2]",
+        "?x ((<p>/^<q>)|!(<p>|^<q>)*) ?y",
+        "?z := ((-?x) + 1)",
+        "?u ?v: (1 UNDEF)",
+        "(<f>(?x) && (?x NOT IN (1, 2)))",
+        "EXISTS {..}",
+    ):
+        assert title in shown
+
+
+def all_boxes(root: Box) -> list[Box]:
+    return [place.item for place in places(root) if isinstance(place.item, Box)]

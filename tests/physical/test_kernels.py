@@ -1,0 +1,126 @@
+"""The kernels over arrays of intervals are what a loop over the rows would give."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsparql.physical.batch import IntArray
+from streamsparql.physical.kernels import intervals
+from streamsparql.physical.kernels.intervals import (
+    Clock,
+    blocks,
+    by_group_and_time,
+    newly_covered,
+    running_max,
+    split_by_coverage,
+)
+from streamsparql.physical.operator import INFINITY
+
+EPOCH = 1_700_000_000_000
+FAR = (1 << 62) + 1
+time = st.one_of(st.integers(0, 12), st.sampled_from([EPOCH, EPOCH + 5, FAR, INFINITY - 1]))
+span = st.tuples(st.integers(0, 3), time, st.one_of(time, st.just(INFINITY))).filter(
+    lambda s: s[1] < s[2]
+)
+spans = st.lists(span, max_size=12)
+
+
+def arrays(rows: list[tuple[int, int, int]]) -> tuple[IntArray, IntArray, IntArray]:
+    one, two, three = np.array(rows, np.int64).reshape(-1, 3).T
+    return one.copy(), two.copy(), three.copy()
+
+
+def pieces(groups: set[int], rows: list[tuple[int, int, int]]) -> list[int]:
+    """All instants at which something can change; between two of them nothing does."""
+    return sorted({t for row in rows for t in row[1:]} | {0})
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=8), st.integers(1, 7))
+def test_blocks_are_the_pairs_of_the_ranges_in_order(
+    ranges: list[tuple[int, int]], size: int
+) -> None:
+    expected = [(i, first + k) for i, (first, count) in enumerate(ranges) for k in range(count)]
+    before, intervals.BLOCK = intervals.BLOCK, size
+    try:
+        found = list(blocks(*np.array(ranges, np.int64).reshape(-1, 2).T))
+    finally:
+        intervals.BLOCK = before
+    assert [pair for i, j in found for pair in zip(i.tolist(), j.tolist())] == expected
+    assert all(0 < len(i) <= size for i, _ in found)
+
+
+@given(st.lists(time, max_size=9), st.lists(time), st.sampled_from([1, 5, 1 << 61]))
+def test_a_clock_keeps_the_order_of_what_it_knows(
+    known: list[int], asked: list[int], groups: int
+) -> None:
+    clock = Clock(np.array(known, np.int64), groups)
+    assert clock.span * groups < 1 << 63 or clock.span <= len(known) + 1
+    numbers = clock.number(np.array(asked, np.int64)).tolist()
+    own = clock.number(np.array(known, np.int64)).tolist()
+    assert all(0 <= number < clock.span for number in numbers + own)
+    for t, number in zip(asked, numbers):
+        for other, its in zip(known, own):
+            assert (other < t) == (its < number), "to be before a time is to have a lower number"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.one_of(time, st.just(INFINITY)))))
+def test_running_max_is_that_of_each_group(rows: list[tuple[int, int]]) -> None:
+    rows = sorted(rows, key=lambda row: row[0])
+    numbers = {group: k for k, group in enumerate(dict.fromkeys(group for group, _ in rows))}
+    greatest: dict[int, int] = {}
+    expected = []
+    for group, value in rows:
+        greatest[group] = max(greatest.get(group, 0), value)
+        expected.append(greatest[group])
+    group = np.array([numbers[group] for group, _ in rows], np.int64)
+    assert running_max(group, np.array([v for _, v in rows], np.int64)).tolist() == expected
+
+
+@given(spans.filter(bool))
+def test_the_order_by_group_and_time(rows: list[tuple[int, int, int]]) -> None:
+    group, start, _ = arrays(rows)
+    order = by_group_and_time(group, start).tolist()
+    assert sorted(order) == list(range(len(rows)))
+    assert [rows[k][:2] for k in order] == sorted(row[:2] for row in rows)
+
+
+@given(spans, spans, st.integers(0, 2))
+def test_newly_covered_is_the_difference_at_each_instant(
+    rows: list[tuple[int, int, int]], known: list[tuple[int, int, int]], cut: int
+) -> None:
+    parts = [arrays(known[:cut]), arrays(known[cut:])]
+    found = list(zip(*(x.tolist() for x in newly_covered(arrays(rows), parts)), strict=True))
+    for group in range(4):
+        for t in pieces({group}, rows + known):
+
+            def holds(where: list[tuple[int, int, int]], g: int = group, t: int = t) -> int:
+                return sum(s <= t < e for of, s, e in where if of == g)
+
+            expected = bool(holds(rows)) and not holds(known)
+            assert holds(found) == expected
+    for (group, _, end), (other, start, _) in pairwise(sorted(found)):
+        assert group != other or end < start, "pieces neither overlap nor adjoin"
+
+
+@given(spans, st.lists(time, min_size=4, max_size=4))
+def test_told_parts_a_row_into_gaps_and_covered_pieces(
+    rows: list[tuple[int, int, int]], told: list[int]
+) -> None:
+    parts = split_by_coverage(*arrays(rows), np.array(told, np.int64))
+    until = dict(zip(parts.place.tolist(), parts.until.tolist(), strict=True))
+    gaps = list(zip(*(x.tolist() for x in parts.gaps), strict=True))
+    covered = list(zip(*(x.tolist() for x in parts.covered), strict=True))
+    assert all(start < end for _, start, end in gaps + covered)
+    for group in range(4):
+        mine = [row for row in rows if row[0] == group]
+        last = max([told[group], *(end for _, _, end in mine)])
+        assert until.get(group, told[group]) == last
+        for t in pieces({group}, rows + [(group, told[group], last)]):
+            is_covered = any(s <= t < e for _, s, e in mine)
+            new = told[group] <= t < last
+            assert sum(s <= t < e for g, s, e in gaps if g == group) == (new and not is_covered)
+            assert sum(s <= t < e for g, s, e in covered if g == group) == (new and is_covered)

@@ -1,0 +1,405 @@
+"""From logical plans to physical ones: every node has an operator, and EXISTS asks as it should.
+
+EXISTS has two ways (physical/lowering/lower_exists.py): a pattern that stands alone is matched with
+the rows that ask; to any other the outer rows are brought. The second is right for every pattern,
+so it is run for those too that stand alone, and both are held to the definition.
+
+What it cannot see: what an operator does with its rows (test_joins.py, test_group.py and the other
+tests of operators in this folder).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from time import process_time
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.generate import PREFIX, Features, Generator, triples
+from support.plans import matching, plan, stream
+
+import streamsparql
+from streamsparql.algebra import align, event, filter, graph, join, match, path, shape
+from streamsparql.algebra import window as w
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import IRI, XSD
+from streamsparql.errors import UnsupportedFeature
+from streamsparql.physical import hidden
+from streamsparql.physical.aggregation import aggregates
+from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.lowering import lower_operators
+from streamsparql.physical.lowering.lower import EVENTS, Catalog, lower
+from streamsparql.physical.lowering.lower_exists import stands_alone
+from streamsparql.physical.lowering.lower_operators import OPERATORS
+from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operators import coverage, report
+from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.match import TriplePatternMatching
+from streamsparql.physical.pipeline import Pipeline
+from streamsparql.physical.state import canonical
+from streamsparql.run.execution import Execution, RunInput
+from streamsparql.sources import read_graph
+
+# -- Each node has an operator
+
+
+def kinds_of(base: type) -> set[type]:
+    """The classes below one that can be made."""
+    below = {kind for one in base.__subclasses__() for kind in kinds_of(one)}
+    return below if inspect.isabstract(base) else below | {base}
+
+
+BASES = {w.TimeWindow, w.ElementWindow, w.Window, event.EventPair}
+NODES = {
+    kind
+    for kind in kinds_of(Plan)
+    if kind.__module__.startswith("streamsparql.algebra.") and "plan" not in kind.__module__
+} - BASES
+LEAVES = {match.TriplePatternMatching, shape.Table, path.Path, align.Align, *kinds_of(w.Window)}
+REFUSED = {*EVENTS, event.Detect}
+
+
+def test_each_node_is_lowered_or_refused() -> None:
+    assert set(OPERATORS) | (LEAVES - BASES) | REFUSED == NODES
+    assert not set(OPERATORS) & (LEAVES | REFUSED)
+
+
+def test_each_node_has_an_operator_that_says_so() -> None:
+    operators = [kind for kind in kinds_of(Operator) if kind.__module__.startswith("streamsparql.")]
+    said = {node for kind in operators for node in kind.implements}
+    made_of_others = {
+        path.Path,
+        shape.Reduced,
+        match.BasicGraphPattern,
+        graph.Graph,
+        graph.Describe,
+    }
+    assert said >= NODES - REFUSED - made_of_others - {graph.Ask}
+    assert said <= NODES
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT ?s { { ?s ?p ?o } SEQ { ?s ?q ?z } }", "run SEQ of"),
+        ("SELECT ?s { { ?s ?p ?o } SEQ { ?s ?q ?z } EQUALS { ?s ?r ?z } }", "run SEQ, EQUALS of"),
+        ("SELECT ?s { { ?s ?p ?o } OPTIONALSEQ { ?s ?q ?z } }", "run OPTIONALSEQ of"),
+        ("SELECT ?s { { ?s ?p ?o } EQUALSOPTIONAL { ?s ?q ?z } }", "run EQUALSOPTIONAL of"),
+        ("SELECT ?s { ?s ?p ?o }", "run the event patterns of"),
+    ],
+)
+def test_events_are_refused_in_the_words_of_the_query(text: str, words: str) -> None:
+    query = streamsparql.compile(text, dialect="epsparql")
+    with pytest.raises(UnsupportedFeature, match=words) as refused:
+        lower(query.logical, TermDictionary(), Run(), Catalog())
+    assert "query.logical.at" in str(refused.value)
+
+
+def test_rules_are_refused() -> None:
+    closure = event.Closure(IRI("s"), (), matching("?x p ?y", stream()))
+    with pytest.raises(UnsupportedFeature, match="CONSTRUCT rules"):
+        lower(event.Detect(closure), TermDictionary(), Run(), Catalog())
+
+
+# -- What is shared, and what is known beforehand
+
+
+def operators_of(text: str, catalog: Catalog | None = None) -> list[Operator]:
+    made = lower(plan(PREFIX + text), TermDictionary(), Run(), catalog or Catalog())
+    return Pipeline(made.operator, TermDictionary()).operators
+
+
+def number(operators: list[Operator], kind: type[Operator]) -> int:
+    return sum(isinstance(operator, kind) for operator in operators)
+
+
+def test_equal_subplans_are_one_operator() -> None:
+    found = operators_of(
+        "SELECT * FROM STREAM :s WINDOW RANGE 9 MS SLIDE 3 MS"
+        " { { ?x :p ?y } UNION { ?x :p ?y } OPTIONAL { ?x :p ?y } FILTER EXISTS { ?x :p ?y } }"
+    )
+    assert number(found, StreamAccess) == 1
+    assert number(found, TriplePatternMatching) == 1
+
+
+def test_two_windows_on_a_stream_read_it_once() -> None:
+    found = operators_of(
+        "SELECT * FROM STREAM :s WINDOW RANGE 9 MS SLIDE 3 MS { ?x :p ?y"
+        " { ?x :q ?z WINDOW RANGE 5 MS SLIDE 5 MS } }"
+    )
+    assert number(found, StreamAccess) == 1
+
+
+def test_what_is_static_is_worked_out_once() -> None:
+    terms = TermDictionary()
+    facts = [("<http://e/a>", "<http://e/p>", "<http://e/b>")]
+    default, _ = read_graph(facts, "facts", terms, scope="")
+    query = plan(PREFIX + "SELECT * { ?x :p ?y BIND(?x AS ?z) FILTER(?x != ?y) }")
+    (found,) = Pipeline(lower(query, terms, Run(), Catalog(default)).operator, terms).operators
+    assert isinstance(found, Always)
+    assert len(found.rows) == 1
+
+
+def test_a_plan_that_is_only_looked_at_knows_no_graph() -> None:
+    terms = TermDictionary()
+    query = plan(PREFIX + "SELECT * { ?x :p ?y FILTER(?x != ?y) }")
+    found = Pipeline(lower(query, terms, Run(), Catalog(known=False)).operator, terms).operators
+    assert number(found, TriplePatternMatching) == 1
+
+
+def test_operators_know_the_node_that_they_compute() -> None:
+    for operator in operators_of(
+        "SELECT ?x (COUNT(*) AS ?n) { ?x :p ?y MINUS { ?x :q ?z } } GROUP BY ?x"
+    ):
+        assert operator.node is None or isinstance(operator.node, operator.implements)
+
+
+# -- Hidden columns
+
+
+def test_no_two_meanings_of_a_hidden_column_collide() -> None:
+    translators = [f".{kind}{n}" for kind in "abekn" for n in (0, 12)] + [".t ?x", ".t ?x <s>"]
+    made = [
+        *TRIPLE, hidden.FROM, hidden.TO, hidden.VIA, hidden.NUMBER, hidden.ANSWER,
+        hidden.stamp_column("s"), hidden.outer_column(1), hidden.outer_column(1, "x"),
+        hidden.outer_column(12), hidden.asked_column("x"), hidden.asked_column("row 1"),
+        *(make(n) for make in (hidden.sorting_column, hidden.argument_column) for n in (0, 12)),
+        hidden.tie_column("x"), hidden.tie_column(".b0"),
+        *translators,
+    ]  # fmt: skip
+    assert len(set(made)) == len(made)
+    assert all(name.startswith(".") for name in made)
+    stamps = {name for name in made if hidden.is_stamp(name)}
+    assert stamps == {".t ?x", ".t ?x <s>", ".t of s"}
+    assert [name for name in stamps if hidden.is_triple_stamp(name)] == [".t of s"]
+
+
+def test_names_within_operators_are_no_stamps() -> None:
+    private = [
+        aggregates.SLOT, canonical.LEVEL, canonical._KEY, report._SIGN, coverage.ROW,
+        coverage._END, coverage._COUNT, coverage._COVERED, coverage._NUMBER,
+    ]  # fmt: skip
+    assert len(set(private)) == len(private)
+    assert not any(hidden.is_stamp(name) for name in private)
+
+
+# -- EXISTS
+
+Triples = list[tuple[str, str, str]]
+
+
+class World(dict[str, Triples]):
+    """A stream, stamped 0, 1, 2, ..; the default graph and two named ones."""
+
+
+worlds = st.builds(
+    lambda s, d, g1, g2: World(s=s, d=d, g1=g1, g2=g2),
+    triples(7), triples(3), triples(3), triples(2),
+)  # fmt: skip
+
+
+def given_of(query: streamsparql.Query, world: World) -> RunInput:
+    streams = {name: [(*t, k) for k, t in enumerate(world["s"])] for name in query.streams}
+    graphs = {f"http://e/{name}": world[name] for name in ("g1", "g2")}
+    named = query.graphs or graphs
+    return RunInput(streams, world["d"], {n: graphs.get(n, []) for n in named}, started=0)
+
+
+Answer = Counter[tuple[frozenset[tuple[str, object]], int, int]]
+
+
+def answer(query: streamsparql.Query, world: World, alone: bool | None = None) -> Answer:
+    """The rows of a run; with `alone` False every EXISTS has its outer rows brought to it."""
+    decide = stands_alone if alone is None else lambda pattern, outer: alone
+    with patch.object(lower_operators, "stands_alone", decide):
+        run = Execution(query, given_of(query, world))
+    found: Answer = Counter()
+    for batch in run.replay():
+        columns = [batch.columns[name].tolist() for name in run.names]
+        ids = list(zip(*columns, strict=True)) if columns else [()] * len(batch)
+        for row, start, end in zip(ids, batch.start.tolist(), batch.end.tolist(), strict=True):
+            terms = ((n, run.terms.term_of(i)) for n, i in zip(run.names, row, strict=True))
+            found[frozenset((n, x) for n, x in terms if x is not None), start, end] += 1
+    return found
+
+
+def check(query: streamsparql.Query, world: World, found: Answer) -> None:
+    """The answer is what the definition says, at each instant."""
+    asked = given_of(query, world)
+    data = streamsparql.inputs(asked.streams, asked.graph, asked.graphs, Run())
+    changes = {t for _, start, end in found for t in (start, end) if t < 1000}
+    for t in sorted(changes | set(range(len(world["s"]) + 12))):
+        there: Counter[object] = Counter()
+        for row, n in query.logical.at(t, data).entries:
+            there[frozenset((v.name, x) for v, x in row.items())] += n
+        here: Counter[object] = Counter()
+        for (item, start, end), n in found.items():
+            here[item] += n if start <= t < end else 0
+        assert +here == there, f"at {t}"
+
+
+@st.composite
+def asking(draw: st.DrawFn) -> str:
+    """Queries whose rows ask for a random pattern."""
+    features = Features(
+        streams=True, named_graphs=True, limits=True, group_windows=draw(st.booleans())
+    )
+    maker = Generator(draw, features, asked=1)
+    pattern, _ = maker.group(2)
+    word = maker.pick(["FILTER EXISTS", "FILTER NOT EXISTS"])
+    return (
+        f"{PREFIX}SELECT * FROM STREAM :s WINDOW RANGE 4 MS SLIDE 2 MS {{ ?x :p ?y"
+        f" OPTIONAL {{ ?x :q ?z }} {word} {pattern} }}"
+    )
+
+
+@given(asking(), worlds)
+@settings(suppress_health_check=list(HealthCheck), max_examples=20)
+def test_a_pattern_that_stands_alone_needs_no_outer_rows(text: str, world: World) -> None:
+    query = streamsparql.compile(text)
+    found = answer(query, world)
+    assert answer(query, world, alone=False) == found
+    check(query, world, found)
+
+
+@pytest.mark.long
+@given(asking(), worlds)
+@settings(suppress_health_check=list(HealthCheck), max_examples=2000)
+def test_many_patterns_that_stand_alone_need_no_outer_rows(text: str, world: World) -> None:
+    query = streamsparql.compile(text)
+    found = answer(query, world, alone=False)
+    assert answer(query, world) == found
+    check(query, world, found)
+
+
+PATTERNS = {
+    "MINUS": "?x :p ?w MINUS { ?w :q ?y }",
+    "OPTIONAL": "OPTIONAL { ?x :q ?z } FILTER(!BOUND(?z))",
+    "an optional outer variable": "?x :q ?w OPTIONAL { ?w :p ?z } FILTER(BOUND(?z))",
+    "LIMIT": "{ SELECT ?x ?w { ?x ?r ?w } ORDER BY DESC(?w) LIMIT 1 } FILTER(?w != ?y)",
+    "OFFSET": "{ SELECT ?x { ?x ?r ?w } LIMIT 2 OFFSET 1 }",
+    "COUNT": "{ SELECT (COUNT(*) AS ?n) { ?x :q ?w } } FILTER(?n = 0)",
+    "COUNT of the row's own": "{ SELECT ?x (COUNT(?w) AS ?n) { ?x ?r ?w } GROUP BY ?x } FILTER(?n > 1)",
+    "a hidden variable": "{ SELECT ?w { ?w :p ?x FILTER(BOUND(?y)) } }",
+    "nested twice": "?x ?r ?w FILTER NOT EXISTS { ?w :q ?v FILTER EXISTS { ?v ?r ?y FILTER(?x != ?v) } }",
+    "GRAPH ?g": "GRAPH ?g { ?x ?r ?w FILTER(?w != ?y) }",
+    "GRAPH ?y": "GRAPH ?y { ?x ?r ?w }",
+    "p*": "?x (:p|:q)* ?y",
+    "p* of the unknown": "?y :q* ?w FILTER(?w = ?y)",
+    "p? with the ends the same": "?y :q? ?y",
+    "BIND": "BIND(?y AS ?w) ?x ?r ?w",
+    "VALUES": "VALUES ?y { 1 UNDEF } OPTIONAL { ?y :q ?w }",
+    "a window": "{ ?x :q ?w WINDOW RANGE 6 MS SLIDE 3 MS } FILTER(?w != ?y)",
+    "DISTINCT": "{ SELECT DISTINCT ?y { ?x ?r ?y } } FILTER(?y = 1)",
+    "what is empty": "FILTER(?y = 1)",
+}
+PLACES = {
+    "FILTER": "?x :p ?y FILTER EXISTS { PATTERN }",
+    "NOT": "?x :p ?y OPTIONAL { ?x :q ?z } FILTER NOT EXISTS { PATTERN }",
+    "BIND": "?x :p ?y BIND(EXISTS { PATTERN } AS ?b)",
+    "OPTIONAL's condition": "?x ?p ?a OPTIONAL { ?x :p ?y FILTER EXISTS { PATTERN } }",
+    "a condition of both sides": "?x :q ?y OPTIONAL { ?a :p ?y FILTER(?x = ?a || EXISTS { PATTERN }) }",
+    "MINUS": "?x ?p ?y MINUS { ?x :p ?y FILTER EXISTS { PATTERN } }",
+}
+
+
+def facts(*texts: str) -> Triples:
+    """Triples in three words each: names, and numbers."""
+    names = {name: f"<http://e/{name}>" for name in ("a", "b", "c", "p", "q", "r", "g1")}
+    numbers = {digit: f'"{digit}"^^<{XSD}integer>' for digit in "12"}
+    words = ([{**names, **numbers}[word] for word in text.split()] for text in texts)
+    return [(s, p, o) for s, p, o in words]
+
+
+BUSY = World(
+    s=facts("a p b", "a q 1", "b q a", "b p b", "a q b", "c p 1", "a p g1", "b r 2"),
+    d=facts("b r 1", "c q c"),
+    g1=facts("a p c"),
+    g2=facts("a q b"),
+)
+
+
+def asked(place: str, pattern: str) -> streamsparql.Query:
+    where = PLACES[place].replace("PATTERN", PATTERNS[pattern])
+    text = f"{PREFIX}SELECT * FROM STREAM :s WINDOW RANGE 5 MS SLIDE 1 MS {{ {where} }}"
+    return streamsparql.compile(text)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_exists_puts_in_the_outer_row(pattern: str) -> None:
+    for place in PLACES:
+        query = asked(place, pattern)
+        check(query, BUSY, answer(query, BUSY, alone=False))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("place", PLACES)
+def test_exists_puts_in_any_outer_row(place: str, pattern: str) -> None:
+    query = asked(place, pattern)
+
+    @given(worlds)
+    @settings(max_examples=50)
+    def right(world: World) -> None:
+        check(query, world, answer(query, world))
+        assert answer(query, world, alone=False) == answer(query, world)
+
+    right()
+
+
+# -- Depth
+
+LEAF = matching("?x p ?y", w.UnboundedWindow(stream()))
+OTHER = matching("?y p ?z", w.UnboundedWindow(stream()))
+DEEPER = {
+    "joins to the left": lambda plan: join.Join(plan, LEAF),
+    "joins to the right": lambda plan: join.Join(LEAF, plan),
+    "unions to the left": lambda plan: join.Union((plan, LEAF)),
+    "unions to the right": lambda plan: join.Union((LEAF, plan)),
+    "optionals": lambda plan: join.LeftJoin(plan, OTHER),
+    "optionals in optionals": lambda plan: join.LeftJoin(LEAF, plan),
+    "minus": lambda plan: join.Minus(LEAF, plan),
+    "exists": lambda plan: filter.SemiJoin(plan, LEAF),
+    "exists in exists": lambda plan: filter.SemiJoin(LEAF, plan),
+    "projections": lambda plan: shape.Projection((Variable("x"), Variable("y")), plan),
+    "distinct": lambda plan: shape.Distinct(plan),
+}
+
+
+@pytest.mark.parametrize("depth", [1_200, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", DEEPER)
+def test_a_deep_plan_is_lowered_and_runs(name: str, depth: int) -> None:
+    deep: Plan = LEAF
+    for _ in range(depth):
+        deep = DEEPER[name](deep)
+    runs(deep)
+
+
+def test_five_hundred_patterns_are_lowered_and_run() -> None:
+    window = w.UnboundedWindow(stream())
+    chain = [matching(f"?v{k} p ?v{k + 1}", window) for k in range(500)]
+    star = [matching(f"?x p{k} ?v{k}", window) for k in range(500)]
+    assert len(runs(match.BasicGraphPattern(tuple(chain)))) == 1
+    assert len(runs(match.BasicGraphPattern(tuple(star)))) == 0
+
+
+def runs(deep: Plan) -> Batch:
+    """What a plan gives over one triple of a stream, soon enough."""
+    started = process_time()
+    terms = TermDictionary()
+    made = lower(deep, terms, Run(), Catalog())
+    pipeline = Pipeline(made.plain, terms)
+    a, p = (terms.id_of(IRI(name)) for name in "ap")
+    ids = (np.array([term]) for term in (a, p, a))
+    item = Batch(dict(zip(TRIPLE, ids, strict=True)), np.array([3]), np.array([4]))
+    rows, watermark = pipeline.step({"s": item}, {"s": INFINITY}, cut=True)
+    assert watermark == INFINITY
+    assert process_time() - started < 20
+    return rows

@@ -1,0 +1,47 @@
+"""The closure over intervals is the closure of the edges that hold, at each instant."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.steps import Bag, Case, Row, agrees, at_once, cases, drive, one_by_one, rows_over
+
+from streamsparql.algebra.path import _closure
+from streamsparql.algebra.terms import IRI
+from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operators.path import Closure
+
+EDGE = ("s", "o")
+node = st.integers(1, 4)
+
+
+def closure(edges: Operator) -> Closure:
+    return Closure(edges, *EDGE)
+
+
+def definition(edges: Bag) -> Bag:
+    pairs = Counter((IRI(str(a)), IRI(str(b))) for a, b in edges)
+    return Counter((int(a.value), int(b.value)) for a, b in _closure(pairs))
+
+
+@given(cases(rows_over([node, node])))
+def test_the_closure_is_that_of_the_snapshots(case: Case) -> None:
+    agrees(drive(closure, [EDGE], case), case, definition)
+
+
+def test_cycles_diamonds_and_adjoining_validities() -> None:
+    ring = [Row((1, 2), 0, 9), Row((2, 3), 2, 12), Row((3, 1), 4, INFINITY), Row((1, 1), 5, 6)]
+    diamond = [Row((1, 2), 0, 5), Row((2, 4), 0, 5), Row((1, 3), 5, 9), Row((3, 4), 3, 9)]
+    for edges in (ring, diamond):
+        for case in (at_once(edges), one_by_one(edges), one_by_one(edges, cut=True)):
+            agrees(drive(closure, [EDGE], case), case, definition)
+
+
+def test_a_long_chain_built_from_either_end() -> None:
+    chain = [Row((k, k + 1), k, 200 - k) for k in range(1, 40)]
+    back = [Row((40 - k, 41 - k), k, 200) for k in range(1, 40)]
+    for edges in (chain, back):
+        case = one_by_one(edges)
+        agrees(drive(closure, [EDGE], case)[:], case, definition)

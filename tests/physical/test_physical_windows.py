@@ -1,0 +1,208 @@
+"""Windows over batches, against the executable definitions, in any cut of the input into steps.
+
+Each window of the algebra is given twice, as `content` and as `validity` (algebra/window.py). Here
+the physical operators are held to both, at every instant around the stream, with any width, step
+and origin, stamps of our days, rows that are there several times, and cuts anywhere.
+
+What it cannot see: whether the definitions are what the papers mean (tests/algebra/test_windows.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.steps import (
+    EPOCH,
+    Bag,
+    Case,
+    Round,
+    Row,
+    RunInput,
+    at_once,
+    batch_of,
+    cases,
+    drive,
+    one_by_one,
+    rows_of,
+    rows_over,
+    snapshot,
+)
+
+from streamsparql.algebra import window as w
+from streamsparql.algebra.access import AccessStream
+from streamsparql.algebra.align import Align
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.streams import INFINITY, Element
+from streamsparql.algebra.terms import IRI
+from streamsparql.physical.batch import Batch
+from streamsparql.physical.operator import Operator
+from streamsparql.physical.operators.consolidate import collapsed
+from streamsparql.physical.operators.window import (
+    AlignToReports,
+    ElementWindow,
+    SteppedTupleWindow,
+    TimeWindow,
+    TupleWindow,
+)
+
+S = AccessStream(IRI("s"))
+NAMES = [["x"]]
+size, origin = st.integers(1, 9), st.sampled_from([0, 0, 1, 3, 7, EPOCH + 2])
+time_windows: st.SearchStrategy[w.TimeWindow] = st.one_of(
+    st.builds(
+        lambda width, slide, o: w.SlidingDeltaWindow(S, max(width, slide), min(width, slide), origin=o),
+        size, size, origin,
+    ),
+    st.builds(lambda width, o: w.FixedWindow(S, width, origin=o), size, origin),
+    st.builds(
+        lambda width, step, closed, o: w.SteppedWindow(S, width, step, closed, origin=o),
+        size, size, st.sampled_from(["left", "right"]), origin,
+    ),
+    st.builds(lambda o: w.NowWindow(S, origin=o), origin),
+    st.builds(lambda o: w.UnboundedWindow(S, origin=o), origin),
+)  # fmt: skip
+element_windows: st.SearchStrategy[w.ElementWindow] = st.one_of(
+    st.builds(lambda count: w.SlidingTupleWindow(S, count), st.integers(1, 6)),
+    st.builds(lambda n, m: w.SteppedTupleWindow(S, n, m), st.integers(1, 6), st.integers(1, 4)),
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Case:
+    """A stream in its order, in any steps, with watermarks that trail anyhow."""
+    base = draw(st.sampled_from([0, 0, EPOCH]))
+    stamps = sorted(draw(st.lists(st.integers(0, 20), max_size=14)))
+    counts = draw(st.lists(st.sampled_from([1, 1, 1, 3]), min_size=14, max_size=14))
+    rounds = draw(st.integers(0, 6))
+    comes = sorted(draw(st.integers(0, rounds)) for _ in stamps)
+    lag = st.sampled_from([0, 0, 0, 1, 4, None])
+    steps = [Round((draw(lag),), draw(st.booleans())) for _ in range(rounds)]
+    rows = (
+        Row((k + 1,), base + t, base + t + 1, n)
+        for k, (t, n) in enumerate(zip(stamps, counts, strict=False))
+    )
+    return Case((tuple(rows),), (tuple(comes),), tuple(steps))
+
+
+def elements(case: Case) -> list[Element[object]]:
+    """The stream as the algebra has it."""
+    return [
+        Element(row.ids, row.start, row.end) for row in case.inputs[0] for _ in range(row.count)
+    ]
+
+
+def around(case: Case) -> range:
+    """Every instant at which a small window over a small stream can change."""
+    first = min((row.start for row in case.inputs[0]), default=0)
+    return range(max(first - 12, 0), first + 55)
+
+
+def bag(found: list[Element[object]]) -> Bag:
+    return Counter(item for item, *_ in found)  # type: ignore[misc]
+
+
+def element_window(source: Operator, window: w.ElementWindow) -> ElementWindow:
+    if isinstance(window, w.SlidingTupleWindow):
+        return TupleWindow(source, window)
+    assert isinstance(window, w.SteppedTupleWindow)
+    return SteppedTupleWindow(source, window)
+
+
+@given(window=time_windows, case=streams(), closing=st.booleans())
+def test_a_time_window_gives_its_validity(window: w.TimeWindow, case: Case, closing: bool) -> None:
+    given = drive(lambda source: TimeWindow(source, window), NAMES, case, closing=closing)
+    found = [Element(r.ids, r.start, r.end) for r in given for _ in range(r.count)]
+    assert Counter(found) == Counter(window.validity(elements(case)))
+    for t in around(case):
+        assert snapshot(given, t) == bag(window.content(elements(case), t)), f"at {t}"
+
+
+@given(window=element_windows, case=streams(), closing=st.booleans())
+def test_an_element_window_holds_its_content(
+    window: w.ElementWindow, case: Case, closing: bool
+) -> None:
+    given = drive(lambda source: element_window(source, window), NAMES, case, closing=closing)
+    for t in (*around(case), INFINITY - 1):
+        assert snapshot(given, t) == bag(window.content(elements(case), t)), f"at {t}"
+
+
+@given(window=element_windows, case=streams())
+def test_an_element_window_that_is_not_cut_gives_its_validity(
+    window: w.ElementWindow, case: Case
+) -> None:
+    case = case._replace(rounds=tuple(r._replace(cut=False) for r in case.rounds))
+    given = drive(lambda source: element_window(source, window), NAMES, case)
+    found = Counter(Element(r.ids, r.start, r.end) for r in given for _ in range(r.count))
+    assert found == Counter(window.validity(elements(case)))
+
+
+@given(window=element_windows, stamps=st.lists(st.integers(0, 50), max_size=60))
+def test_an_element_window_keeps_no_more_than_it_may_still_show(
+    window: w.ElementWindow, stamps: list[int]
+) -> None:
+    operator = element_window(RunInput(["x"]), window)
+    for k, t in enumerate(sorted(stamps)):
+        rows = Batch({"x": np.array([k + 1])}, np.array([t]), np.array([t + 1]))
+        operator.step([rows], [t], False)
+        assert operator.size() <= window.count + getattr(window, "step", 1)
+
+
+grids = st.builds(
+    lambda period, o, closing: Align(S, period, o, closing),
+    size, origin, st.booleans(),
+)  # fmt: skip
+validities = cases(rows_over([st.integers(1, 3)], longest=20), most=14)
+
+
+@given(align=grids, case=validities, closing=st.booleans())
+def test_alignment_shows_what_the_report_before_showed(
+    align: Align, case: Case, closing: bool
+) -> None:
+    for played in (case, at_once(*case.inputs), one_by_one(*case.inputs)):
+        given = drive(lambda source: AlignToReports(source, align), NAMES, played, closing=closing)
+        for t in around(case):
+            shown = (t - align.origin) // align.period * align.period + align.origin
+            shown -= align.closing
+            there = snapshot(case.inputs[0], shown) if shown >= 0 else Counter()
+            assert snapshot(given, t) == there, f"at {t}"
+
+
+@given(align=grids, case=validities)
+def test_alignment_moves_intervals_as_the_definition_does(align: Align, case: Case) -> None:
+    given = drive(lambda source: AlignToReports(source, align), NAMES, at_once(*case.inputs))
+    moved: Counter[tuple[object, int, int]] = Counter()
+    for row in case.inputs[0]:
+        start, end = align.interval(row.start, row.end)
+        if start < end:
+            moved[row.ids, start, end] += row.count
+    found: Counter[tuple[object, int, int]] = Counter()
+    for row in given:
+        found[row.ids, row.start, row.end] += row.count
+    assert found == moved
+
+
+@given(rows=st.lists(rows_over([st.integers(1, 2), st.integers(0, 1)]), max_size=12))
+def test_collapsing_counts_what_is_equal(rows: list[Row]) -> None:
+    made = rows_of(collapsed(batch_of(["x", "y"], rows)))
+    assert len({row[:3] for row in made}) == len(made)
+    for t in range(25):
+        assert snapshot(made, t) == snapshot(rows, t)
+
+
+@pytest.mark.parametrize(
+    "kind", [*TimeWindow.implements, w.SlidingTupleWindow, w.SteppedTupleWindow]
+)
+def test_each_window_of_the_algebra_has_an_operator(kind: type[Plan]) -> None:
+    operators = (TimeWindow, TupleWindow, SteppedTupleWindow)
+    assert sum(kind in operator.implements for operator in operators) == 1
+
+
+def test_windows_say_their_sizes() -> None:
+    window = w.SteppedWindow(S, 10, 5, "left", origin=3)
+    shown = TimeWindow(RunInput(["x"]), window).facts()
+    assert shown == "SteppedWindow width 10 step 5 closed left origin 3"
+    assert AlignToReports(RunInput(["x"]), Align(S, 5)).facts() == "every 5 ms"

@@ -1,0 +1,233 @@
+"""The pipeline: who is asked when, what observers see, what stays when terms are recycled.
+
+What it cannot see: whether operators keep their promises (test_physical_*.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from support.generate import PREFIX
+from support.plans import plan
+
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.lowering.lower import Catalog, lower
+from streamsparql.physical.operator import INFINITY, Operator, Stateless, Step
+from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.distinct import Distinct
+from streamsparql.physical.operators.join import Join
+from streamsparql.physical.operators.match import Columns
+from streamsparql.physical.operators.union import Union
+from streamsparql.physical.pipeline import BEFORE, Pipeline, wanted_predicates
+
+
+class Asked(Stateless):
+    """Counts how often it is asked, and lets all rows pass."""
+
+    def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
+        super().__init__(input.names, input)
+        self.times = 0
+        self.forgot = 0
+        self.urgent = False
+
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        self.times += 1
+        return super().step(batches, watermarks, cut)
+
+    def apply(self, batch: Batch) -> Batch:
+        return batch
+
+    def due(self) -> bool:
+        return self.urgent
+
+    def forget(self) -> None:
+        self.forgot += 1
+
+
+def triples(*ids: int, start: int = 0, end: int = 9) -> Batch:
+    """A batch in which each row has the same term at all three places."""
+    column = np.array(ids, np.int64)
+    times = np.full(len(ids), start, np.int64), np.full(len(ids), end, np.int64)
+    return Batch(dict.fromkeys(TRIPLE, column), *times)
+
+
+# -- Who is asked when
+
+
+def test_what_several_read_is_asked_once_for_all() -> None:
+    shared = Asked(StreamAccess("s"))
+    pipeline = Pipeline(Union(Asked(shared), Asked(shared), shared), TermDictionary())
+    rows, watermark = pipeline.step({"s": triples(7, 8)}, {"s": 5})
+    assert shared.times == 1
+    assert len(rows) == 6
+    assert watermark == 5
+    assert pipeline.operators.index(shared) == 1
+    assert len(pipeline.operators) == 5
+
+
+def test_who_has_no_news_is_not_asked() -> None:
+    one, two = Asked(StreamAccess("a")), Asked(StreamAccess("b"))
+    pipeline = Pipeline(Union(one, two), TermDictionary())
+    pipeline.step({"a": triples(7)}, {"a": 3, "b": 3})
+    pipeline.step({"a": triples(7, start=3)}, {"a": 3, "b": 3})
+    assert (one.times, two.times) == (2, 1)
+    pipeline.step({}, {"a": 3, "b": 4})
+    assert (one.times, two.times) == (2, 2)
+    pipeline.step({}, {"a": 3, "b": 4}, cut=True)
+    assert (one.times, two.times) == (3, 3)
+    one.urgent = True
+    pipeline.step({}, {"a": 3, "b": 4})
+    assert (one.times, two.times) == (4, 3)
+
+
+def test_what_is_given_is_given_once() -> None:
+    pipeline = Pipeline(Asked(StreamAccess("s")), TermDictionary())
+    assert len(pipeline.step({"s": triples(7)}, {"s": 3})[0]) == 1
+    assert len(pipeline.step({}, {"s": 3})[0]) == 0
+    assert len(pipeline.step({}, {"s": 8})[0]) == 0
+
+
+def test_a_static_plan_is_evaluated_once() -> None:
+    static = Asked(Distinct(Always(triples(7, 8, 8, end=INFINITY)), TRIPLE))
+    root = Union(static, Asked(StreamAccess("s")))
+    pipeline = Pipeline(root, TermDictionary())
+    given = [pipeline.step({}, {"s": t}, cut=True)[0] for t in range(10)]
+    assert static.times == 1
+    assert [len(rows) for rows in given] == [2] + [0] * 9
+
+
+def test_before_anything_nothing_is_known() -> None:
+    pipeline = Pipeline(StreamAccess("s"), TermDictionary())
+    assert pipeline.watermark == BEFORE
+    pipeline.step({}, {"s": 4})
+    assert pipeline.watermark == 4
+
+
+def test_a_plan_may_be_deep() -> None:
+    root: Operator = StreamAccess("s")
+    for _ in range(20_000):
+        root = Columns(root, {name: name for name in TRIPLE})
+    pipeline = Pipeline(root, TermDictionary())
+    rows, _ = pipeline.step({"s": triples(7)}, {"s": 3})
+    assert len(rows) == 1
+
+
+# -- What is seen
+
+
+class Notes:
+    """An observer that writes everything down."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Operator, list[int], int]] = []
+
+    def observe(
+        self, operator: Operator, inputs: Sequence[Batch], given: Batch, seconds: float
+    ) -> None:
+        assert seconds >= 0
+        self.seen.append((operator, [len(batch) for batch in inputs], len(given)))
+
+
+def test_an_observer_sees_every_step_and_its_rows() -> None:
+    left, right = StreamAccess("a"), Columns(StreamAccess("b"), {".s": ".s", "x": ".o"})
+    join = Join(left, right, TermDictionary())
+    notes = Notes()
+    pipeline = Pipeline(join, TermDictionary(), notes)
+    pipeline.step({"a": triples(7, 8), "b": triples(7)}, {"a": 1, "b": 1})
+    pipeline.step({"b": triples(8, 9, start=2)}, {"a": 4, "b": 4})
+    assert [seen for seen in notes.seen if seen[0] is join] == [
+        (join, [2, 1], 1),
+        (join, [0, 2], 1),
+    ]
+    for operator, counts in pipeline.counts.items():
+        seen = [(sum(came), given) for asked, came, given in notes.seen if asked is operator]
+        assert (counts.rows_in, counts.rows_out) == tuple(map(sum, zip(*seen, strict=True)))
+
+
+def test_the_state_is_told_and_its_peak_kept() -> None:
+    left, right = StreamAccess("a"), StreamAccess("b")
+    join = Join(left, right, TermDictionary())
+    pipeline = Pipeline(join, TermDictionary())
+    pipeline.step({"a": triples(7, 8, 9)}, {"a": 1, "b": 1})
+    assert pipeline.state() == {left: 0, right: 0, join: 3}
+    pipeline.step({}, {"a": 50, "b": 50})
+    assert pipeline.state()[join] == 0
+    assert pipeline.counts[join].peak == 3
+
+
+# -- Terms that nobody holds
+
+
+class Full(TermDictionary):
+    """A dictionary that always wants to be recycled."""
+
+    def due(self) -> bool:
+        return True
+
+
+def test_recycling_keeps_what_is_held_and_tells_all() -> None:
+    terms = Full()
+    names = [terms.id_of(IRI(f"http://e/{k}")) for k in range(6)]
+    kept = terms.id_of(Literal("a constant of the query"), keep=True)
+    above = Asked(StreamAccess("b"))
+    join = Join(Columns(StreamAccess("a"), {"x": ".s"}), above, terms)
+    pipeline = Pipeline(join, terms)
+    pipeline.step({"a": triples(*names[:2])}, {"a": 1, "b": 1})
+    pipeline.step({}, {"a": 2, "b": 2})
+    pipeline.recycle([np.array([names[2]])])
+    assert above.forgot == 1
+    texts = terms.texts(np.array([*names[:3], kept])).to_pylist()
+    assert texts[:3] == [f"<http://e/{k}>" for k in range(3)]
+    assert texts[3] == '"a constant of the query"'
+    new = {terms.id_of(IRI(f"http://e/new {k}")) for k in range(3)}
+    assert new == set(names[3:]), "ids that nothing holds are used again"
+
+
+def test_what_was_just_given_is_held() -> None:
+    terms = Full()
+    (one, two) = (terms.id_of(IRI(f"http://e/{k}")) for k in range(2))
+    pipeline = Pipeline(StreamAccess("s"), terms)
+    rows, _ = pipeline.step({"s": triples(one, two)}, {"s": 1})
+    pipeline.recycle()
+    assert terms.texts(rows.columns[".s"]).to_pylist() == ["<http://e/0>", "<http://e/1>"]
+
+
+def test_a_dictionary_that_is_not_full_is_left_alone() -> None:
+    above = Asked(StreamAccess("s"))
+    Pipeline(above, TermDictionary()).recycle()
+    assert above.forgot == 0
+
+
+# -- Which predicates matter
+
+
+WANTED = {
+    "SELECT * STREAM { ?x :p ?y }": {"p"},
+    "SELECT * STREAM { ?x :p ?y . ?y :q ?z OPTIONAL { ?x :r ?w } }": {"p", "q", "r"},
+    "SELECT * STREAM { { ?x :p ?y } UNION { ?x :q ?y } MINUS { ?x :r 1 } }": {"p", "q", "r"},
+    "SELECT * STREAM { ?x :p ?y FILTER NOT EXISTS { ?x :q ?y } }": {"p", "q"},
+    "SELECT * STREAM { ?x :p/:q+ ?y }": {"p", "q"},
+    "SELECT * STREAM { ?x ?p ?y FILTER(?p = :p) }": None,
+    "SELECT * STREAM { ?x :p ?y . ?y ?q ?z }": None,
+    "SELECT * STREAM { ?x :p* ?y }": None,
+    "SELECT * STREAM { ?x !:p ?y }": None,
+    "DESCRIBE ?x STREAM { ?x :p ?y }": None,
+    "CONSTRUCT { ?y :r ?x } STREAM { ?x :p ?y }": {"p"},
+    "SELECT * FROM STREAM :s WINDOW ELEMS 5 { ?x :p ?y }": None,
+    "SELECT * STREAM { ?x :p ?y WINDOW ELEMS 5 }": {"p"},
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), list(WANTED.items()))
+def test_a_source_is_told_what_can_match(text: str, wanted: set[str] | None) -> None:
+    terms = TermDictionary()
+    whole = text.replace(" STREAM {", " FROM STREAM :s WINDOW RANGE 9 MS SLIDE 3 MS {")
+    made = lower(plan(PREFIX + whole), terms, Run(), Catalog())
+    (found,) = wanted_predicates(made.operator).values()
+    names = None if found is None else {str(terms.term_of(p)) for p in found}
+    assert names == (None if wanted is None else {f"<http://e/{p}>" for p in wanted})

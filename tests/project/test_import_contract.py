@@ -1,0 +1,82 @@
+"""Who may import whom, as setup.cfg has it, holds in an installed wheel; a violation is noticed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("importlinter", reason="import-linter comes with the dev extra")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The content of a wheel, where no checkout is in the way."""
+    folder, copy = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("copy") / "tree"
+    others = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=others)  # builds side by side would collide
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, copy]
+    subprocess.run(command, check=True, timeout=300)
+    (wheel,) = folder.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(folder)
+    return folder
+
+
+def contract(folder: Path) -> subprocess.CompletedProcess[str]:
+    code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    config = ["--config", str(ROOT / "setup.cfg"), "--no-cache"]
+    command = [sys.executable, "-c", code, *config]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def test_the_wheel_has_the_grammar_and_every_part(installed: Path) -> None:
+    package = installed / "streamsparql"
+    assert (package / "py.typed").exists()
+    assert list((package / "translator" / "grammar").glob("*.lark"))
+    assert (package / "algebra" / "window.py").exists()
+    assert (package / "translator" / "dialects" / "__init__.py").exists()
+
+
+def test_the_contract_is_kept(installed: Path) -> None:
+    done = contract(installed)
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_part_of_the_package_is_forgotten() -> None:
+    """Who may import pyspark is said of each."""
+    config = ConfigParser(interpolation=None)
+    config.read(ROOT / "setup.cfg")
+    said = config["importlinter:contract:spark"]["source_modules"].split()
+    parts = {path.stem for path in (ROOT / "streamsparql").iterdir() if path.suffix in ("", ".py")}
+    known = {name.removeprefix("streamsparql.") for name in said} | {"spark", "errors"}
+    assert {part for part in parts if not part.startswith("_")} == known
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("algebra/terms.py", "import streamsparql.translator.parse"),
+        ("translator/parse.py", "import streamsparql.query"),
+        ("algebra/window.py", "import numpy"),
+        ("physical/__init__.py", "import streamsparql.translator.parse"),
+        ("translator/parse.py", "import streamsparql.physical"),
+        ("translator/sparql_text.py", "import rdflib"),
+        ("sinks/__init__.py", "import pyspark"),
+        ("look/equivalence/random_inputs.py", "import streamsparql.physical.batch"),
+        ("sources/__init__.py", "import streamsparql.cli.options"),
+    ],
+)
+def test_a_violation_is_noticed(installed: Path, file: str, line: str) -> None:
+    path = installed / "streamsparql" / file
+    before = path.read_text("utf-8")
+    path.write_text(f"{before}\n{line}\n", "utf-8")
+    try:
+        assert contract(installed).returncode == 1
+    finally:
+        path.write_text(before, "utf-8")

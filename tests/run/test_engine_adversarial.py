@@ -1,0 +1,205 @@
+"""Every operator over inputs that break engines: nothing, ties, one key, no end, our days, gaps,
+borders, a million equal rows, a stamp from the future.
+
+What is small enough is compared with the definition; of a million equal rows the count is known.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.engine import Data, Item, Mode, disagreement
+
+import streamsparql
+from streamsparql.algebra.terms import integer
+
+PREFIX = "PREFIX : <http://e/>\n"
+EPOCH = 1_700_000_000_123
+
+OPERATORS = {
+    "match": "SELECT * FROM { ?x ?l ?y }",
+    "repeated variable": "SELECT * FROM { ?x :p ?x }",
+    "filter": "SELECT * FROM { ?x :v ?n FILTER(?n > 2) }",
+    "extend": "SELECT * FROM { ?x ?l ?n BIND(?n + 1 AS ?m) }",
+    "union": "SELECT * FROM { { ?x :p ?y } UNION { ?x :v ?y } }",
+    "join": "SELECT * FROM { ?x :p ?y . ?y :v ?n }",
+    "star": "SELECT ?n FROM { ?x :p ?y ; :v ?n }",
+    "product": "SELECT ?x ?y FROM { ?x :p :b . ?y :v 1 }",
+    "optional": "SELECT * FROM { ?x :p ?y OPTIONAL { ?y :v ?n } }",
+    "optional with filter": "SELECT * FROM { ?x :v ?n OPTIONAL { ?y :v ?m FILTER(?m > ?n) } }",
+    "nested optional": "SELECT * FROM { ?x :p ?y OPTIONAL { ?y :p ?z OPTIONAL { ?z :p ?u } } }",
+    "minus": "SELECT * FROM { ?x :p ?y MINUS { ?y :v ?n } }",
+    "exists": "SELECT * FROM { ?x :p ?y FILTER EXISTS { ?y :v ?n } }",
+    "not exists": "SELECT * FROM { ?x :v ?n FILTER NOT EXISTS { ?y :v ?m FILTER(?m > ?n) } }",
+    "mark": "SELECT ?x ?e FROM { ?x :p ?y BIND(EXISTS { ?y :p ?x } AS ?e) }",
+    "values": "SELECT * FROM { VALUES (?x ?n) { (:a UNDEF) (UNDEF 1) } ?x :v ?n }",
+    "distinct": "SELECT DISTINCT ?x FROM { ?x ?l ?y }",
+    "reduced": "SELECT REDUCED ?x FROM { ?x :p ?y }",
+    "group": "SELECT ?x (COUNT(*) AS ?c) (SUM(?n) AS ?s) FROM { ?x :v ?n } GROUP BY ?x",
+    "extremes": "SELECT (MIN(?n) AS ?a) (MAX(?n) AS ?b) (AVG(?n) AS ?c) FROM { ?x :v ?n }",
+    "each once": "SELECT (COUNT(DISTINCT ?x) AS ?c) (SUM(DISTINCT ?n) AS ?s) FROM { ?x :v ?n }",
+    "bags": 'SELECT (GROUP_CONCAT(?n; SEPARATOR="+") AS ?g) (SAMPLE(?n) AS ?s) FROM { ?x :v ?n }',
+    "having": "SELECT ?x FROM { ?x ?l ?y } GROUP BY ?x HAVING (COUNT(*) > 3)",
+    "order": "SELECT ?x ?n FROM { ?x :v ?n } ORDER BY DESC(?n) ?x",
+    "slice": "SELECT ?x ?n FROM { ?x :v ?n } ORDER BY ?n LIMIT 3 OFFSET 1",
+    "limit": "SELECT ?x ?y FROM { ?x :p ?y } LIMIT 2",
+    "subquery": "SELECT * FROM { ?x :p ?y { SELECT ?y WHERE { ?y :v ?n } ORDER BY ?n LIMIT 1 } }",
+    "path": "SELECT * FROM { ?x :p+ ?y }",
+    "path with nothing": "SELECT * FROM { ?x :p* ?y }",
+    "path from a node": "SELECT * FROM { :a (:p|:q)? ?y }",
+    "path of two": "SELECT * FROM { ?x :p/:v ?y }",
+    "other links": "SELECT * FROM { ?x !(:p|^:v) ?y }",
+    "random": "SELECT ?x (RAND() AS ?r) FROM { ?x :p ?y }",
+    "construct": "CONSTRUCT { ?y :by ?x . _:b :is ?y } FROM { ?x :p ?y }",
+    "describe": "DESCRIBE ?x FROM { ?x :v ?n }",
+    "ask": "ASK FROM { ?x :v ?n FILTER(?n > 3) }",
+}
+
+WINDOWS = {
+    "sliding": "FROM STREAM :s WINDOW RANGE 10 MS SLIDE 5 MS",
+    "elements": "FROM STREAM :s WINDOW ELEMS 6",
+    "tumbling": "FROM STREAM :s [RANGE 10ms TUMBLING]",
+}
+
+
+def _query(operator: str, window: str) -> str:
+    return PREFIX + OPERATORS[operator].replace("FROM", f"{WINDOWS[window]} WHERE")
+
+
+def _e(name: str) -> str:
+    return f"<http://e/{name}>"
+
+
+def _items(stamps: list[int], key: str = "") -> list[Item]:
+    """Items at these stamps: links and values of a few nodes, or of the one node `key`."""
+    some: list[tuple[str, str, str]] = []
+    for k in range(len(stamps)):
+        node = _e(key or "abc"[k % 3])
+        some.append((node, _e("p"), _e(key or "abc"[k * 2 % 3])))
+        some.append((node, _e("v"), str(integer(k % 4))))
+    return list(zip(some[: len(stamps)], stamps, strict=True))
+
+
+def _stream(items: list[Item]) -> Data:
+    return Data({"http://e/s": items}, [(_e("c"), _e("p"), _e("a"))])
+
+
+SMALL = {
+    "empty": _stream([]),
+    "one": _stream(_items([7])),
+    "ties": _stream(_items([10] * 12)),
+    "ties on all borders": _stream(_items([0] * 4 + [5] * 4 + [10] * 4 + [15] * 4)),
+    "one key": _stream(_items(list(range(0, 24, 2)), key="a")),
+    "one row": _stream([_items([0])[0]] * 3 + [(_items([0])[0][0], t) for t in (1, 5, 9, 10, 14)]),
+    "our days": _stream(_items([EPOCH + t for t in (0, 1, 4, 4, 5, 9, 17, 18)])),
+    "gaps": _stream(_items([3, 4, 40, 41, 1000, 1_000_003, 1_000_003])),
+    "borders": _stream(_items([0, 5, 10, 10, 15, 20, 25, 30])),
+    "before borders": _stream(_items([4, 9, 14, 19, 24])),
+}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_small_adversarial_streams(operator: str) -> None:
+    for k, (name, data) in enumerate(SMALL.items()):
+        for window in WINDOWS:
+            mode = Mode(live=k % 2 == 1, emit=("final", "eager")[k % 3 == 0], chunk=2 + k, seed=k)
+            found = disagreement(_query(operator, window), data, mode)
+            assert not found, f"{name}: {found}"
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_validity_without_end(operator: str) -> None:
+    """CQELS: what [ALL] holds, holds for ever."""
+    head, _, rest = OPERATORS[operator].partition("FROM {")
+    group, _, tail = rest.rpartition("}")
+    text = f"{PREFIX}{head}WHERE {{ STREAM :s [ALL] {{{group}}} }}{tail}"
+    for k, (name, data) in enumerate(SMALL.items()):
+        mode = Mode(live=k % 2 == 0, emit=("final", "eager")[k % 3 == 0], chunk=1 + k, seed=k)
+        found = disagreement(text, data, mode)
+        assert not found, f"{name}: {found}"
+
+
+# -- A million equal rows -----------------------------------------------------------------------
+
+MANY = 1_000_000
+COUNT = PREFIX + "SELECT (COUNT(*) AS ?many) FROM STREAM :s WINDOW {} WHERE "
+
+
+def _copies(times: int, triple: tuple[str, str, str], stamps: Any) -> pa.Table:
+    """An Arrow table of one triple, many times."""
+    columns: dict[str, Any] = {
+        name: pa.DictionaryArray.from_arrays(pa.array(np.zeros(times, np.int32)), [_e(word)])
+        for name, word in zip(("subject", "predicate", "object"), triple, strict=True)
+    }
+    return pa.table({**columns, "timestamp": stamps})
+
+
+@cache
+def _million(first: int, apart: int) -> pa.Table:
+    """`:a :p :b`, a million times, so far apart, and at last `:b :q :c`."""
+    stamps = first + apart * np.arange(MANY)
+    many = _copies(MANY, ("a", "p", "b"), stamps)
+    return pa.concat_tables([many, _copies(1, ("b", "q", "c"), stamps[-1:])])
+
+
+COUNTED = {
+    "{ ?x :p ?y }": MANY,
+    "{ ?x ?l ?x }": 0,
+    "{ ?x :p ?y FILTER(?x != ?y) }": MANY,
+    "{ ?x :p ?y BIND(STR(?x) AS ?z) FILTER(?z = 'http://e/a') }": MANY,
+    "{ { ?x :p ?y } UNION { ?x :p ?y } }": 2 * MANY,
+    "{ ?x :p ?y . ?y :q ?z }": MANY,
+    "{ ?x :p ?y OPTIONAL { ?y :q ?z } }": MANY,
+    "{ ?x :p ?y OPTIONAL { ?x :q ?z } }": MANY,
+    "{ ?x :q ?y OPTIONAL { ?z :p ?x } }": MANY,
+    "{ ?x :p ?y MINUS { ?y :q ?z } }": 0,
+    "{ ?x :p ?y MINUS { ?x :q ?z } }": MANY,
+    "{ ?x :q ?y MINUS { ?z :p ?x } }": 0,
+    "{ ?x :p ?y FILTER EXISTS { ?y :q ?z } }": MANY,
+    "{ ?x :q ?y FILTER NOT EXISTS { ?z :p ?x } }": 0,
+    "{ ?x :p ?y BIND(EXISTS { ?y :q ?z } AS ?e) FILTER(?e) }": MANY,
+    "{ VALUES ?x { :a :b } ?x :p ?y }": MANY,
+    "{ SELECT DISTINCT ?x { ?x :p ?y } }": 1,
+    "{ SELECT ?x ?y { ?x :p ?y } ORDER BY ?x LIMIT 7 OFFSET 3 }": 7,
+    "{ SELECT ?x { ?x ?l ?y } GROUP BY ?x }": 2,
+    "{ SELECT ?x (COUNT(DISTINCT ?y) AS ?n) { ?x ?l ?y } GROUP BY ?x HAVING (?n = 1) }": 2,
+    "{ ?x :p+ ?y }": 1,
+    "{ ?x (:p|:q)+ ?y }": 3,
+    "{ ?x :p/:q ?y }": MANY,
+    "{ ?x ^:p ?y }": MANY,
+    "{ ?x !:q ?y }": MANY,
+}
+
+
+@pytest.mark.parametrize("pattern", COUNTED)
+def test_a_million_equal_rows_at_one_instant(pattern: str) -> None:
+    query = streamsparql.compile(COUNT.format("RANGE 10 FIXED") + pattern)
+    (row,) = query.run(_million(5, 0)).snapshot(5)
+    assert int(row["many"]) == COUNTED[pattern]
+
+
+@pytest.mark.parametrize(
+    ("form", "triples"),
+    [("CONSTRUCT { ?y :by ?x }", 1), ("DESCRIBE ?x", 1), ("SELECT DISTINCT ?x", 1), ("ASK", None)],
+)
+def test_a_million_equal_rows_give_one(form: str, triples: int | None) -> None:
+    window = "FROM STREAM :s WINDOW ELEMS 2000000"
+    query = streamsparql.compile(f"{PREFIX}{form} {window} WHERE {{ ?x :p ?y }}")
+    shown = query.run(_million(EPOCH, 0)).snapshot(EPOCH)
+    assert shown is True if triples is None else len(shown) == triples
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pattern", COUNTED)
+def test_a_million_equal_rows_one_after_the_other(pattern: str) -> None:
+    """In windows of a thousand, when all has come."""
+    text = COUNT.format("RANGE 1000 MS SLIDE 10 MS") + pattern
+    query = streamsparql.compile(text)
+    reports = query.run(_million(0, 1)).report("rstream", every=10_000)
+    *_, full = [rows for instant, rows in reports if instant == MANY]
+    expected = COUNTED[pattern]
+    assert int(full[0]["many"]) == (expected // 1000 if expected > 7 else expected)

@@ -1,0 +1,151 @@
+"""Whatever a query, its data and the way it is run, each snapshot is what the definition says.
+
+Two kinds of random queries. Those of `support/generate.py` have everything anywhere, a dialect at a
+time. Those of `support/families.py` are about one kind of operator each, in many forms and over
+denser data, so that each meets hundreds of cases of its own. A query is run in a random `Mode`
+(support/engine.py): replayed or live, in pieces of any size, rewritten or not, cut or not, its
+items out of order or not. Then the snapshots are compared at every instant at which the rows begin
+or end, just before it, and at every instant at which the content of a window changes.
+
+Definitions are slow, so their data is small. Over longer streams two ways of running a query are
+compared with each other.
+
+What this cannot see: what the definitions get wrong (test_engine_pyoxigraph.py and
+test_engine_w3c.py ask others); mistakes that need many rows and are made in each way; how soon a
+row comes, and how much state is held (test_live.py has cases); doubles, whose last digits no test
+here depends on; events, which the engine refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.engine import (
+    Data,
+    Definition,
+    Mode,
+    disagreement,
+    disordered,
+    modes,
+    read,
+    result,
+    run,
+)
+from support.families import FAMILIES, of_family
+from support.generate import DIALECTS, EVERYTHING, queries
+from support.histories import data, dense, few, long
+
+import streamsparql
+from streamsparql.algebra.streams import snapshot_equivalent
+
+
+def check(text: str, over: Data, mode: Mode) -> None:
+    """The engine gives what the definition says."""
+    found = disagreement(text, over, mode)
+    assert not found, found
+
+
+# -- Everything anywhere ------------------------------------------------------------------------
+
+
+def _everything(dialect: str) -> st.SearchStrategy[str]:
+    return queries(replace(EVERYTHING, dialect=dialect))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_any_query(dialect: str) -> None:
+    @settings(max_examples=60)
+    @given(_everything(dialect), data, modes)
+    def agrees(text: str, over: Data, mode: Mode) -> None:
+        check(text, over, mode)
+
+    agrees()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_any_query_of_many(dialect: str) -> None:
+    @settings(max_examples=3000)
+    @given(_everything(dialect), data, modes)
+    def agrees(text: str, over: Data, mode: Mode) -> None:
+        check(text, over, mode)
+
+    agrees()
+
+
+@settings(max_examples=40)
+@given(queries(replace(EVERYTHING, streams=False)), few())
+def test_any_query_over_static_data(text: str, over: Data) -> None:
+    check(text, over._replace(streams={}), Mode())
+
+
+# -- One kind of operator at a time -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operators(family: str) -> None:
+    @settings(max_examples=120)
+    @given(of_family(family), dense, modes)
+    def agrees(text: str, over: Data, mode: Mode) -> None:
+        check(text, over, mode)
+
+    agrees()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operators_in_many_forms(family: str) -> None:
+    @settings(max_examples=5000)
+    @given(of_family(family), dense, modes)
+    def agrees(text: str, over: Data, mode: Mode) -> None:
+        check(text, over, mode)
+
+    agrees()
+
+
+@settings(max_examples=100)
+@given(of_family("orders"), dense, st.booleans())
+def test_a_snapshot_is_read_in_the_order_that_the_query_asks_for(
+    text: str, over: Data, optimize: bool
+) -> None:
+    query = streamsparql.compile(text, optimize=optimize)
+    over = over.of(query)
+    definition, found = Definition(query, over), result(query, over)
+    for t in definition.borders():
+        assert read(query, found.snapshot(t)) == definition.read(t), f"at {t}: {over}\n{text}"
+
+
+# -- Longer streams -----------------------------------------------------------------------------
+
+
+def check_ways(text: str, over: Data, mode: Mode) -> None:
+    """Two ways of running a query give the same."""
+    over = disordered(over, mode.max_delay, mode.seed).of(streamsparql.compile(text))
+    one = run(text, over, Mode(optimize=not mode.optimize, max_delay=mode.max_delay))
+    other = run(text, over, mode)
+    assert one.canonical
+    assert snapshot_equivalent(one.rows, other.rows), f"{mode}\n{over}\n{text}"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_ways_agree_over_longer_streams(family: str) -> None:
+    @settings(max_examples=8)
+    @given(of_family(family), st.integers(0, 2**32).map(long), modes)
+    def agree(text: str, over: Data, mode: Mode) -> None:
+        check_ways(text, over, mode._replace(chunk=mode.chunk * 20))
+
+    agree()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_ways_agree_over_many_longer_streams(family: str) -> None:
+    @settings(max_examples=300)
+    @given(of_family(family), st.integers(0, 2**32).map(long), modes)
+    def agree(text: str, over: Data, mode: Mode) -> None:
+        check_ways(text, over, mode._replace(chunk=mode.chunk * 20))
+
+    agree()

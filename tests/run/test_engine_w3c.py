@@ -1,0 +1,79 @@
+"""The W3C's evaluation tests a second time, by the engine: over static data, and over a stream.
+
+A test's query that has no dataset of its own gets a stream with a window. The triples of the
+default graph come one after the other within that window; named graphs are static. At the end of
+the window the answer is the W3C's; when it has passed, that of an empty default graph. Each
+test runs the plan as it was written and the rewritten one.
+
+What this cannot see: what tests/translator/test_w3c.py cannot see; queries that describe their
+dataset are asked over static data only. A blank node that two graphs of a test share is two nodes
+here, since labels are scoped to sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support import w3c
+from support.external_data import over_data
+from support.w3c import Case
+from support.w3c_engine import (
+    HOUR,
+    NOT_GIVEN,
+    NOW,
+    STREAM,
+    answer_of,
+    evaluated,
+    labelled,
+    named_graphs,
+    streamed_text,
+)
+
+import streamsparql
+from streamsparql.errors import SourceError
+from streamsparql.run.execution import RunInput
+from streamsparql.run.result import Result
+
+
+def test_a_graph_that_the_query_names_must_be_given(data: Path) -> None:
+    (case,) = (case for case in w3c.cases(data) if case.name == NOT_GIVEN)
+    query = streamsparql.compile(case.text, base=case.query)
+    with pytest.raises(SourceError, match="unknown"):
+        query.run(graphs=named_graphs(w3c.inputs(case, query))).snapshot(0)
+
+
+with_and_without_rules = pytest.mark.parametrize("rules", [True, False], ids=["rules", "plain"])
+
+
+@with_and_without_rules
+@pytest.mark.parametrize("case", over_data(evaluated))
+def test_the_engine_gives_the_answer_over_static_data(case: Case, rules: bool) -> None:
+    query = streamsparql.compile(case.text, base=case.query, optimize=rules)
+    data = labelled(w3c.inputs(case, query))
+    given = RunInput({}, list(data.graph), named_graphs(data), started=NOW)
+    ours = answer_of(query, Result(query, given, True).snapshot(0))
+    difference = w3c.difference(case, query, ours, w3c.expected(case))
+    assert not difference, difference
+
+
+@with_and_without_rules
+@pytest.mark.parametrize("case", over_data(evaluated))
+def test_the_engine_gives_the_answer_over_a_stream(case: Case, rules: bool) -> None:
+    plain = streamsparql.compile(case.text, base=case.query)
+    if plain.translation.dataset.graphs is not None:
+        pytest.skip("the query describes its dataset itself")
+    data = labelled(w3c.inputs(case, plain))
+    text = streamed_text(case, plain, named_graphs(data))
+    query = streamsparql.compile(text, base=case.query, optimize=rules)
+    triples = sorted(data.graph, key=str)
+    stream = [(triple, HOUR + k * 1000 // 3) for k, triple in enumerate(triples)]
+    given = RunInput({STREAM: stream}, None, named_graphs(data), start=0, started=NOW)
+    result = Result(query, given, True)
+    ours = answer_of(query, result.snapshot(2 * HOUR - 1))
+    difference = w3c.difference(case, query, ours, w3c.expected(case))
+    assert not difference, difference
+    empty = w3c.answer(plain, plain.logical.at(0, replace(data, graph=frozenset())))
+    for t in (HOUR - 1, 2 * HOUR):
+        assert not w3c.difference(case, query, answer_of(query, result.snapshot(t)), empty), t

@@ -1,0 +1,369 @@
+"""A live query: what comes out when, what is late, what the caller hears of mistakes.
+
+That what comes out is right, in whatever order the calls are made, is held by
+test_engine_definitions.py and test_reports.py; here is what those cannot see: when it comes out,
+and everything beside the rows.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import rdflib
+
+import streamsparql
+from streamsparql.algebra.terms import integer
+from streamsparql.errors import EngineError, SourceError
+
+PREFIX = "PREFIX : <http://e/>\n"
+S, T = "http://e/s", "http://e/t"
+ONE = PREFIX + "SELECT ?n FROM STREAM :s WINDOW RANGE 10 FIXED { ?x :p ?n }"
+TWO = PREFIX + (
+    "SELECT ?n ?m FROM NAMED STREAM :s WINDOW RANGE 10 FIXED FROM NAMED STREAM :t WINDOW"
+    " RANGE 10 FIXED { GRAPH :s { ?x :p ?n } OPTIONAL { GRAPH :t { ?x :p ?m } } }"
+)
+
+
+def item(n: int, subject: str = "a") -> tuple[str, str, str]:
+    return f"<http://e/{subject}>", "<http://e/p>", str(integer(n))
+
+
+def shown(rows: list[Any]) -> list[tuple[Any, ...]]:
+    """Rows as plain values: the numbers, the start, the end."""
+    numbers = [[None if x is None else int(x) for x in row.values()] for row in rows]
+    return [(*ns, row.start, row.end) for ns, row in zip(numbers, rows, strict=True)]
+
+
+def reported(reports: list[Any]) -> list[tuple[int, list[int]]]:
+    return [(instant, sorted(int(row["n"]) for row in rows)) for instant, rows in reports]
+
+
+# -- When ---------------------------------------------------------------------------------------
+
+
+def test_a_row_comes_when_it_has_ended_or_with_eager_when_it_holds() -> None:
+    final, eager = streamsparql.compile(ONE).open(), streamsparql.compile(ONE).open(emit="eager")
+    for live in (final, eager):
+        live.push(S, item(1), 3)
+        live.advance(7)
+    assert shown(final.rows()) == []
+    assert shown(eager.rows()) == [(1, 3, 7)]
+    for live in (final, eager):
+        live.advance(11)  # at 10 an equal row might still go on where this one ends
+    assert shown(final.rows()) == [(1, 3, 10)]
+    assert shown(eager.rows()) == [(1, 7, 10)]
+
+
+def test_rows_are_given_once() -> None:
+    live = streamsparql.compile(ONE).open()
+    live.push(S, item(1), 3)
+    live.advance(50)
+    assert len(live.rows()) == 1
+    assert live.rows() == []
+
+
+def test_closing_loses_nothing_and_can_be_done_twice() -> None:
+    with streamsparql.compile(ONE).open() as live:
+        live.push(S, item(1), 3)
+        live.push(S, item(2), 13)
+    assert shown(live.rows()) == [(1, 3, 10), (2, 13, 20)]
+    live.close()
+    assert live.rows() == []
+    for call in (lambda: live.push(S, item(1), 30), lambda: live.advance(30)):
+        with pytest.raises(EngineError, match="closed"):
+            call()
+
+
+def test_a_row_is_handed_over_as_soon_as_it_is_known() -> None:
+    heard: list[Any] = []
+    live = streamsparql.compile(ONE).open(on_row=heard.append)
+    live.push(S, item(1), 3)
+    live.push(S, item(2), 9)
+    assert heard == []
+    live.push(S, item(3), 21)
+    assert shown(heard) == [(1, 3, 10), (2, 9, 10)]
+    live.close()
+    assert shown(heard)[2:] == [(3, 21, 30)]
+
+
+def test_what_one_stream_brings_waits_for_the_others() -> None:
+    live = streamsparql.compile(TWO).open()
+    live.push(S, item(1), 3)
+    live.push(S, item(2), 33)
+    assert live.rows() == []
+    live.push(T, item(7), 5)
+    live.advance(12, stream=T)
+    rows = shown(live.rows())
+    assert sorted(rows, key=str) == [(1, 7, 5, 10), (1, None, 3, 5)]
+
+
+def test_a_stream_that_is_silent_for_long_holds_nobody_back() -> None:
+    live = streamsparql.compile(TWO).open(idle=20)
+    live.push(S, item(1), 3)
+    live.push(S, item(2), 22)
+    assert live.rows() == []
+    live.push(S, item(3), 44)
+    assert shown(live.rows()) == [(1, None, 3, 10), (2, None, 22, 30)]
+    live.push(T, item(7), 5)
+    assert live.rows() == []
+    assert [reject.reason for reject in live.late] == ["late by 39 ms"]
+    live.close()
+    assert shown(live.rows()) == [(3, None, 44, 50)]
+
+
+# -- Reports ------------------------------------------------------------------------------------
+
+
+def test_every_window_is_reported_those_in_a_gap_too() -> None:
+    live = streamsparql.compile(ONE).open(report="rstream")
+    live.push(S, item(1), 3)
+    assert live.rows() == []
+    live.push(S, item(2), 44)
+    assert reported(live.rows()) == [(10, [1]), (20, []), (30, []), (40, [])]
+    live.close()
+    assert reported(live.rows()) == [(50, [2]), (60, [])]  # the last shows that it has ended
+
+
+def test_an_event_on_a_border_is_in_the_window_that_begins_there() -> None:
+    items = [(item(n), t) for n, t in enumerate([0, 9, 10, 20])]
+    reports = [(10, [0, 1]), (20, [2]), (30, [3]), (40, [])]
+    query = streamsparql.compile(ONE)
+    assert reported(list(query.run({S: items}).report("rstream"))) == reports
+    live = query.open(report="rstream")
+    for triple, t in items:
+        live.push(S, triple, t)
+    live.close()
+    assert reported(live.rows()) == reports
+
+
+def test_an_event_on_a_border_of_c_sparql_is_in_the_window_that_ends_there() -> None:
+    text = PREFIX + "SELECT ?n FROM STREAM :s [RANGE 10ms STEP 10ms] WHERE { ?x :p ?n }"
+    items = [(item(n), t) for n, t in enumerate([0, 9, 10, 20])]
+    reports = reported(list(streamsparql.compile(text).run({S: items}).report()))
+    assert reports == [(0, [0]), (10, [1, 2]), (20, [3]), (30, [])]
+
+
+def test_a_report_comes_when_nothing_can_change_it() -> None:
+    live = streamsparql.compile(ONE).open(report="rstream", max_delay=5)
+    live.push(S, item(1), 3)
+    live.push(S, item(2), 14)
+    assert live.rows() == []
+    live.push(S, item(3), 9)
+    live.push(S, item(4), 15)
+    live.push(S, item(5), 16)
+    assert reported(live.rows()) == [(10, [1, 3])]
+
+
+def test_reports_can_be_handed_over_as_they_come() -> None:
+    heard: list[Any] = []
+    live = streamsparql.compile(ONE).open(report="istream", every=5, on_row=heard.append)
+    live.push(S, item(1), 3)
+    live.push(S, item(2), 12)
+    assert reported(heard) == [(5, [1]), (10, [])]
+
+
+# -- Late, bad, and from the future -------------------------------------------------------------
+
+
+def test_late_items_are_handed_out_and_change_nothing() -> None:
+    items = [(item(1), 3), (item(2), 12), (item(3), 4), (item(4), 13)]
+    query = streamsparql.compile(ONE)
+    live = query.open()
+    for triple, t in items:
+        live.push(S, triple, t)
+    live.close()
+    result = query.run({S: items})
+    for given in (live.rows(), list(result)):
+        assert shown(given) == [(1, 3, 10), (2, 12, 20), (4, 13, 20)]
+    for late in (live.late, result.late):
+        (reject,) = late
+        assert (reject.reason, S in reject.source) == ("late by 8 ms", True)
+    assert live.stats().late == 1
+
+
+def test_of_what_was_not_taken_the_last_is_remembered_and_all_is_counted() -> None:
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
+    live = query.open(graph=[("<a>", '"no predicate"', "<b>")])
+    assert len(live.late) == 1
+    assert live.stats().rejected == 0  # that was no item of a stream
+    live.push("s", ("<a>", "<p>", "<b>"), 5_000)
+    for t in range(3_000):
+        live.push("s", ("<a>", "<p>", "<b>" if t % 3 else "b"), t)
+    stats = live.stats()
+    assert (stats.items, stats.late, stats.rejected) == (1, 2_000, 1_000)
+    assert (len(live.late), live.late[-1].position) == (1_000, 3_001)
+
+
+def test_within_the_delay_nothing_is_late() -> None:
+    items = [(item(1), 3), (item(2), 12), (item(3), 4), (item(4), 13)]
+    result = streamsparql.compile(ONE).run({S: items}, max_delay=8)
+    assert shown(list(result)) == [(1, 3, 10), (3, 4, 10), (2, 12, 20), (4, 13, 20)]
+    assert result.late == []
+
+
+@pytest.mark.parametrize("bad", [("a", "b", "c", 5), ("<a>", "<b>", '"1"'), (*item(1), "soon")])
+def test_what_cannot_be_read_is_handed_out(bad: Any) -> None:
+    result = streamsparql.compile(ONE).run({S: [(*item(1), 3), bad, (*item(2), 5)]})
+    assert shown(list(result)) == [(1, 3, 10), (2, 5, 10)]
+    (reject,) = result.late
+    assert reject.position == 2
+
+
+def test_when_strict_bad_and_late_items_are_errors() -> None:
+    query = streamsparql.compile(ONE)
+    for items in ([(item(1), 9), (item(2), 3), (item(3), 12)], [(("a", "b", "c"), 3)]):
+        with pytest.raises(SourceError):
+            list(query.run({S: items}, strict=True))
+        live = query.open(strict=True)
+        for triple, t in items:
+            live.push(S, triple, t)
+        with pytest.raises(SourceError):
+            live.rows()
+
+
+def test_one_stamp_from_the_future_makes_nothing_late() -> None:
+    future = 4_000_000_000_000
+    items = [(item(1), 3), (item(2), future), (item(3), 12), (item(4), 13)]
+    query = streamsparql.compile(ONE)
+    live = query.open()
+    for triple, t in items:
+        live.push(S, triple, t)
+        live.rows() if t == future else None
+    live.close()
+    result = query.run({S: items})
+    for given in (live.rows(), list(result)):
+        assert shown(given)[-2:] == [(3, 12, 20), (4, 13, 20)]
+    for late in (live.late, result.late):
+        assert [("4000000000000" in reject.reason) for reject in late] == [True]
+
+
+def test_without_the_guard_such_a_stamp_is_believed() -> None:
+    items = [(item(1), 3), (item(2), 4_000_000_000_000), (item(3), 12)]
+    result = streamsparql.compile(ONE).run({S: items}, max_jump=None)
+    assert [row.start for row in result] == [3, 4_000_000_000_000]
+    assert len(result.late) == 1
+
+
+# -- What is asked for, and what is given -------------------------------------------------------
+
+
+def test_streams_and_graphs_must_be_those_that_the_query_reads() -> None:
+    query = streamsparql.compile(TWO)
+    with pytest.raises(SourceError, match="http://e/t"):
+        query.run({S: []})
+    with pytest.raises(SourceError, match="http://e/u"):
+        query.run({S: [], T: [], "http://e/u": []})
+    with pytest.raises(SourceError, match="http://e/g"):
+        query.run({S: [], T: []}, graphs={"http://e/g": []})
+    with pytest.raises(SourceError, match="http://e/g"):
+        query.open(graphs={"http://e/g": []})
+    with pytest.raises(SourceError, match="name"):
+        query.run([])
+
+
+def test_an_unknown_stream_cannot_be_pushed_to() -> None:
+    live = streamsparql.compile(ONE).open()
+    for call in (
+        lambda: live.push("http://e/u", item(1), 3),
+        lambda: live.push_many("http://e/u", []),
+        lambda: live.advance(3, stream="http://e/u"),
+    ):
+        with pytest.raises(EngineError, match=r"http://e/u.*http://e/s"):
+            call()
+
+
+def test_options_that_mean_nothing_are_refused() -> None:
+    query = streamsparql.compile(ONE)
+    for options in ({"emit": "sometimes"}, {"report": "xstream"}, {"every": 0}):
+        with pytest.raises(EngineError):
+            query.open(**options)
+    with pytest.raises(EngineError):
+        query.run({S: []}, engine="abacus")
+
+
+def test_what_no_engine_runs_is_refused_by_name() -> None:
+    query = streamsparql.compile("SELECT ?x { { ?x <p> ?y } SEQ { ?x <q> ?z } }")
+    for run in (lambda: list(query.run({s: [] for s in query.streams})), query.open):
+        with pytest.raises(streamsparql.UnsupportedFeature, match="SEQ"):
+            run()
+
+
+# -- The horizon, and what is held --------------------------------------------------------------
+
+
+def test_results_are_given_for_the_horizon_only() -> None:
+    items = [(item(1), 3), (item(2), 12), (item(3), 21)]
+    query = streamsparql.compile(ONE)
+    assert shown(list(query.run({S: items}, start=5, end=15))) == [(1, 5, 10), (2, 12, 15)]
+    with query.open(start=5, end=15) as live:
+        for triple, t in items:
+            live.push(S, triple, t)
+    assert shown(live.rows()) == [(1, 5, 10), (2, 12, 15)]
+
+
+def test_the_horizon_tells_when_nothing_is_there() -> None:
+    text = PREFIX + "SELECT (COUNT(*) AS ?n) FROM STREAM :s WINDOW RANGE 10 FIXED { ?x :p ?y }"
+    result = streamsparql.compile(text).run({S: [(item(1), 13)]}, start=5, end=30)
+    assert shown(list(result)) == [(0, 5, 13), (1, 13, 20), (0, 20, 30)]
+
+
+def test_state_goes_with_the_windows() -> None:
+    live = streamsparql.compile(TWO).open()
+    for k in range(300):
+        live.push(S, item(k, f"s{k}"), k)
+        live.push(T, item(k, f"s{k}"), k)
+    held = live.stats()
+    assert held.items == 600
+    assert 0 < held.state < 100
+    live.advance(1000)
+    after = live.stats()
+    assert (after.state, after.watermark, after.late) == (0, 1000, 0)
+    assert len(live.rows()) == 300
+    assert {o.operator for o in after.operators} >= {"StreamAccess", "LeftJoin"}
+
+
+def test_terms_that_nothing_holds_are_forgotten() -> None:
+    live = streamsparql.compile(ONE).open()
+    most = 0
+    for k in range(16):
+        new = [(item(n, f"s{n}"), n) for n in range(k * 5000, (k + 1) * 5000)]
+        live.push_many(S, new)
+        most = max(most, live.stats().terms, len(live.rows()))
+    assert most < 70_000
+    assert live.stats().items == 80_000
+
+
+def test_an_item_with_no_timestamp_happens_when_it_comes() -> None:
+    before = time.time_ns() // 1_000_000
+    with streamsparql.compile(ONE).open() as live:
+        live.push(S, item(1))
+    (row,) = live.rows()
+    assert before <= row.start <= time.time_ns() // 1_000_000
+
+
+def test_asking_for_a_snapshot_while_iterating_loses_no_row() -> None:
+    items = [(*item(k % 7), 3 * k) for k in range(200_000)]
+    result = streamsparql.compile(ONE).run(items)
+    seen = 0
+    for row in result:
+        if not seen:
+            assert result.snapshot(row.start)
+        seen += 1
+    assert seen == len(list(result)) > 65_536
+
+
+def test_graphs_are_found_by_the_names_that_rdflib_has() -> None:
+    query = streamsparql.compile("SELECT ?o { GRAPH <http://e/g> { ?s ?p ?o } }")
+    graphs = {rdflib.URIRef("http://e/g"): [("<a>", "<p>", '"1"')]}
+    assert [str(row["o"]) for row in query.run(graphs=graphs)] == ["1"]
+
+
+def test_a_reject_is_at_the_place_of_the_item_among_all_that_were_pushed():
+    with streamsparql.compile(ONE).open() as live:
+        for t in (1, 2, 3):
+            live.push("http://e/s", ("<a>", "<p>", '"1"'), t)
+            live.rows()
+        live.push("http://e/s", ("<a>", '"p"', '"1"'), 4)
+        assert [(reject.position, reject.unit) for reject in live.late] == [(4, "item")]

@@ -1,0 +1,347 @@
+"""Streams come into order: late items, the guard against bogus stamps, the clock of several streams.
+
+The reference below takes the rules of `sources/disorder.py` literally, one item at a time, and knows
+nothing of chunks or arrays. What it cannot see: what rows are made of, which test_sources looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsparql.errors import SourceError
+from streamsparql.physical.batch import TRIPLE
+from streamsparql.physical.operator import INFINITY
+from streamsparql.sources.chunk import Chunk
+from streamsparql.sources.clock import Clock, interleave
+from streamsparql.sources.disorder import MAX_JUMP, SINCE, Sorter
+
+
+def chunk(stamps: list[int], first: int = 1, rows: list[bool] | None = None) -> Chunk:
+    """Items with these stamps; the ids of a row are its position. Those without a row are dropped."""
+    positions = np.arange(first, first + len(stamps))
+    kept = None if rows is None else np.flatnonzero(np.array(rows, np.bool_))
+    ids = positions if kept is None else positions[kept]
+    when = np.array(stamps, np.int64)
+    return Chunk(
+        ids, ids, ids, None, when, kept, positions, len(stamps), [], lambda k: int(positions[k])
+    )
+
+
+def cut(stamps: list[int], cuts: list[int], rows: list[bool]) -> Iterator[Chunk]:
+    """The items in chunks that end at the cuts."""
+    ends = sorted({c for c in cuts if c < len(stamps)} | {len(stamps)})
+    begin = 0
+    for end in ends:
+        part = rows[begin:end]
+        yield chunk(stamps[begin:end], begin + 1, None if all(part) else part)
+        begin = end
+
+
+class Reference:
+    """The rules, an item at a time."""
+
+    def __init__(self, max_delay: int, max_jump: int | None) -> None:
+        self.delay, self.max_jump, self.time = max_delay, max_jump, -1
+        self.aside: list[tuple[int, int]] = []
+        self.let: list[tuple[int, int]] = []
+        self.rejected: dict[int, str] = {}
+
+    def take(self, position: int, stamp: int) -> None:
+        watermark = max(0, self.time - self.delay)
+        if stamp < watermark:
+            self.rejected[position] = f"late by {watermark - stamp} ms"
+        elif self.max_jump is None:
+            self.let_in(position, stamp)
+        elif self.aside and stamp >= min(self.aside)[0] - self.delay - self.max_jump:
+            for held, where in sorted(self.aside):
+                if held <= stamp + self.delay + self.max_jump:
+                    self.let_in(where, held)
+                else:
+                    self.give_up(where)
+            self.aside = []
+            self.take(position, stamp)
+        elif self.time < 0 or stamp > self.time + self.delay + self.max_jump:
+            if len(self.aside) == 16:
+                self.give_up(max(self.aside)[1])
+                self.aside.remove(max(self.aside))
+            self.aside.append((stamp, position))
+        else:
+            for _, where in self.aside:
+                self.give_up(where)
+            self.aside = []
+            self.let_in(position, stamp)
+
+    def end(self) -> None:
+        for stamp, position in sorted(self.aside):
+            self.let_in(position, stamp)
+
+    def let_in(self, position: int, stamp: int) -> None:
+        self.let.append((stamp, position))
+        self.time = max(self.time, stamp)
+
+    def give_up(self, position: int) -> None:
+        self.rejected[position] = "ahead"
+
+
+def reference(stamps: list[int], max_delay: int, max_jump: int | None) -> Reference:
+    found = Reference(max_delay, max_jump)
+    for k, stamp in enumerate(stamps):
+        found.take(k + 1, stamp)
+    found.end()
+    return found
+
+
+def sorted_by(sorter: Sorter, chunks: Iterator[Chunk]) -> list[tuple[int, int]]:
+    """What a sorter releases, step by step, as (stamp, position)."""
+    released = []
+    before = 0
+    for some in chunks:
+        sorter.push(some)
+        assert sorter.watermark >= before
+        batch = sorter.release(sorter.watermark)
+        assert all(before <= start <= sorter.watermark for start in batch.start)
+        before = sorter.watermark
+        released += pairs(batch)
+    sorter.advance(INFINITY)
+    return released + pairs(sorter.release(INFINITY))
+
+
+def pairs(batch) -> list[tuple[int, int]]:
+    assert (batch.end == batch.start + 1).all()
+    return list(zip(batch.start.tolist(), batch.columns[TRIPLE[0]].tolist(), strict=True))
+
+
+def reasons(sorter: Sorter) -> dict[int, str]:
+    return {r.position: r.reason.split(" of")[0] for r in sorter.rejects}
+
+
+STAMPS = st.lists(
+    st.one_of(st.integers(0, 40), st.integers(0, 400), st.sampled_from([10_000, 10_003, 20_000])),
+    max_size=40,
+)
+NEARLY_ORDERED = st.lists(st.integers(-3, 9), max_size=60).map(
+    lambda steps: [max(0, int(t)) for t in np.cumsum(steps)]
+)
+CUTS = st.lists(st.integers(1, 60), max_size=6)
+DELAY = st.integers(0, 30)
+GUARD = st.one_of(st.none(), st.integers(0, 60), st.just(MAX_JUMP))
+
+
+@given(STAMPS | NEARLY_ORDERED, CUTS, DELAY, GUARD, st.data())
+def test_any_cut_into_chunks_does_what_is_done_item_by_item(stamps, cuts, delay, max_jump, data):
+    rows = data.draw(st.lists(st.booleans(), min_size=len(stamps), max_size=len(stamps)))
+    expected = reference(stamps, delay, max_jump)
+    sorter = Sorter("s", delay, max_jump=max_jump)
+    released = sorted_by(sorter, cut(stamps, cuts, rows))
+    assert released == sorted(pair for pair in expected.let if rows[pair[1] - 1])
+    assert reasons(sorter) == {k: why for k, why in expected.rejected.items() if rows[k - 1]}
+    assert sorter.late == sum("late" in why for why in reasons(sorter).values())
+    assert sorter.seen == expected.time
+    assert sorter.least == min((stamp for stamp, _ in expected.let), default=INFINITY)
+    assert len(sorter) == 0
+
+
+@given(NEARLY_ORDERED, CUTS, GUARD, st.integers(1, 10**9))
+def test_a_stream_that_keeps_its_bound_loses_nothing(steps, cuts, max_jump, scale):
+    """However small the leap: each item confirms what was held aside before it."""
+    stamps = [t * scale for t in steps]
+    delay = max((max(stamps[: k + 1]) - t for k, t in enumerate(stamps)), default=0)
+    sorter = Sorter("s", delay, max_jump=max_jump)
+    released = sorted_by(sorter, cut(stamps, cuts, [True] * len(stamps)))
+    assert not sorter.rejects
+    assert released == sorted(zip(stamps, range(1, len(stamps) + 1), strict=True))
+
+
+@given(NEARLY_ORDERED, st.integers(0, 59), CUTS, DELAY)
+def test_one_bogus_stamp_changes_nothing_for_the_others(stamps, where, cuts, delay):
+    where = min(where, len(stamps))
+    if len(stamps) < 2:
+        return
+    plain, guarded = Sorter("s", delay, max_jump=None), Sorter("s", delay)
+    without = [t for t, _ in sorted_by(plain, cut(stamps, cuts, [True] * len(stamps)))]
+    bogus = stamps[:where] + [4_070_908_800_000] + stamps[where:]
+    found = [t for t, _ in sorted_by(guarded, cut(bogus, cuts, [True] * len(bogus)))]
+    accepted = [t for t in found if t < 4_070_908_800_000]
+    assert accepted == without
+    assert guarded.late == plain.late
+    if where < len(stamps) - 1 or found == accepted:
+        assert [r.position for r in guarded.rejects if "ahead" in r.reason] in ([where + 1], [])
+
+
+def test_a_bogus_stamp_in_the_middle_is_rejected_with_its_reason():
+    sorter = Sorter("s")
+    sorter.push(chunk([10, 20, 4_070_908_800_000, 30, 40]))
+    (reject,) = sorter.rejects
+    assert (reject.position, reject.item) == (3, 3)
+    assert "4070908800000" in reject.reason
+    assert sorter.watermark == 40
+
+
+def test_a_stream_may_begin_with_a_bogus_stamp():
+    sorter = Sorter("s")
+    sorter.push(chunk([4_070_908_800_000, 10, 11]))
+    assert sorter.watermark == 11
+    assert [r.position for r in sorter.rejects] == [1]
+
+
+def test_a_real_gap_is_kept_as_soon_as_it_is_confirmed():
+    sorter = Sorter("s")
+    night = 3 * MAX_JUMP
+    sorter.push(chunk([10, 20, night]))
+    assert (sorter.watermark, len(sorter)) == (20, 3)
+    sorter.push(chunk([night + 5], 4))
+    assert sorter.watermark == night + 5
+    assert not sorter.rejects
+
+
+def test_without_the_guard_one_stamp_makes_all_others_late():
+    sorter = Sorter("s", max_jump=None)
+    sorter.push(chunk([10, 4_070_908_800_000, 30, 40]))
+    assert [r.reason.split(" by")[0] for r in sorter.rejects] == ["late", "late"]
+
+
+def test_a_word_about_the_time_confirms_what_was_held_aside():
+    sorter = Sorter("s")
+    sorter.push(chunk([5 * MAX_JUMP]))
+    assert sorter.watermark == 0
+    sorter.advance(5 * MAX_JUMP)
+    assert pairs(sorter.release(sorter.watermark)) == [(5 * MAX_JUMP, 1)]
+
+
+def test_what_comes_below_an_announced_time_is_late():
+    sorter = Sorter("s", max_delay=50)
+    sorter.advance(100)
+    sorter.push(chunk([99, 100]))
+    assert reasons(sorter) == {1: "late by 1 ms"}
+
+
+def test_strictly_the_first_late_item_is_an_error():
+    sorter = Sorter("plant", strict=True)
+    with pytest.raises(SourceError, match="plant, item 2: late by 10 ms: 2"):
+        sorter.push(chunk([20, 10]))
+
+
+def test_dropped_items_tell_the_time_and_are_never_late():
+    sorter = Sorter("s")
+    sorter.push(chunk([20, 90, 10, 50], rows=[True, False, False, True]))
+    assert (sorter.watermark, reasons(sorter)) == (90, {4: "late by 40 ms"})
+
+
+def test_events_come_in_the_order_of_their_ends_with_their_starts():
+    sorter = Sorter("s", max_delay=100, events=True)
+    items = chunk([30, 20, 25])
+    items.since = np.array([5, 20, 1])
+    sorter.push(items)
+    sorter.advance(INFINITY)
+    batch = sorter.release(INFINITY)
+    assert batch.start.tolist() == [20, 25, 30]
+    assert batch.columns[SINCE].tolist() == [20, 1, 5]
+
+
+def test_held_terms_are_told():
+    sorter = Sorter("s", max_delay=100)
+    sorter.push(chunk([30, 20, 9 * MAX_JUMP], 7))
+    assert {int(i) for ids in sorter.held() for i in ids} == {7, 8, 9}
+
+
+# -- Several streams ------------------------------------------------------------------------------
+
+
+def test_a_silent_stream_holds_nobody_back_for_ever():
+    clock = Clock(["a", "b"], idle=100)
+    clock.advance("a", 1000)
+    clock.advance("b", 910)
+    clock.advance("a", 1099)
+    assert (clock.watermark(), clock.silent()) == (910, [])
+    clock.advance("a", 1100)
+    assert (clock.watermark(), clock.silent()) == (1100, ["b"])
+    clock.advance("b", 920)
+    assert clock.silent() == []
+    assert clock.watermark() == 1100
+
+
+def test_without_idle_a_silent_stream_is_waited_for():
+    clock = Clock(["a", "b"])
+    clock.advance("a", 10**12)
+    assert (clock.watermark(), clock.silent()) == (0, [])
+
+
+def test_silence_begins_with_the_first_word_of_another():
+    """Epochs are large: that the first stream speaks does not make the second silent."""
+    clock = Clock(["a", "b"], idle=100)
+    clock.advance("a", 0)
+    clock.advance("a", 1_600_000_000_000)
+    assert clock.silent() == []
+    clock.advance("a", 1_600_000_000_100)
+    assert clock.silent() == ["b"]
+
+
+def test_a_stream_that_has_ended_holds_nobody_back():
+    clock = Clock(["a", "b"])
+    clock.advance("a", 50)
+    clock.end("b")
+    assert (clock.watermark(), clock.behind()) == (50, "a")
+    clock.end("a")
+    assert (clock.watermark(), clock.behind()) == (INFINITY, None)
+
+
+@given(st.lists(NEARLY_ORDERED, min_size=1, max_size=3), st.integers(1, 20), DELAY)
+def test_several_streams_are_read_side_by_side(streams, size, delay):
+    names = [f"s{k}" for k in range(len(streams))]
+    sorters = {name: Sorter(name, delay) for name in names}
+    readers = {
+        name: cut(stamps, list(range(size, 60, size)), [True] * len(stamps))
+        for name, stamps in zip(names, streams, strict=True)
+    }
+    found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    before = 0
+    for batches, watermark in interleave(readers, sorters):
+        assert watermark >= before
+        for name, batch in batches.items():
+            assert all(before <= start <= watermark for start in batch.start)
+            found[name] += pairs(batch)
+        before = watermark
+    assert before == INFINITY
+    for name, stamps in zip(names, streams, strict=True):
+        assert found[name] == sorted(reference(stamps, delay, MAX_JUMP).let)
+
+
+def test_reading_side_by_side_holds_little():
+    """A fast stream does not pile up while a slow one is read."""
+    size, most = 100, 0
+    sorters = {"dense": Sorter("dense"), "sparse": Sorter("sparse")}
+    dense = (chunk(list(range(k, k + size)), k + 1) for k in range(0, 10_000, size))
+    sparse = (
+        chunk(list(range(k, k + 100 * size, 100)), k + 1) for k in range(0, 10_000, 100 * size)
+    )
+    for _ in interleave({"dense": dense, "sparse": sparse}, sorters):
+        most = max(most, sum(map(len, sorters.values())))
+    assert most <= 3 * size
+
+
+@pytest.mark.parametrize("shape", ["ties", "backwards", "gaps"])
+def test_long_chunks_of_any_shape_are_quick_enough(shape):
+    n = 20_000
+    stamps = {
+        "ties": [7] * n,
+        "backwards": list(range(n, 0, -1)),
+        "gaps": [k * 10 * MAX_JUMP for k in range(n)],
+    }[shape]
+    sorter = Sorter("s")
+    released = sorted_by(sorter, iter([chunk(stamps)]))
+    assert len(released) + len(sorter.rejects) == n
+    assert len(released) == (1 if shape == "backwards" else n)
+
+
+@pytest.mark.long
+@given(st.lists(st.integers(0, 3000), max_size=400), CUTS, DELAY, GUARD)
+def test_long_streams_at_length(stamps, cuts, delay, max_jump):
+    expected = reference(stamps, delay, max_jump)
+    sorter = Sorter("s", delay, max_jump=max_jump)
+    assert sorted_by(sorter, cut(stamps, cuts, [True] * len(stamps))) == sorted(expected.let)
+    assert reasons(sorter) == expected.rejected

@@ -1,0 +1,275 @@
+"""Sinks: what is written says what the rows say, whatever the terms are."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import json
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsparql
+from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term
+from streamsparql.errors import EngineError
+from streamsparql.physical.operator import INFINITY
+from streamsparql.sinks import Layout, open_sink
+from streamsparql.text.widths import cells
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+IRIS = st.text("abz0-_.é", min_size=1, max_size=5).map(
+    lambda text: IRI(f"http://example.org/{text}")
+)
+TERMS = st.one_of(
+    IRIS,
+    st.text("abz09", min_size=1, max_size=4).map(BlankNode),
+    TEXTS.map(Literal),
+    TEXTS.map(lambda text: Literal(text, language="en-gb")),
+    st.builds(Literal, TEXTS, IRIS),
+    st.integers(-(10**20), 10**20).map(lambda n: Literal(str(n), IRI(XSD + "integer"))),
+)
+ROWS = st.lists(
+    st.tuples(
+        st.none() | TERMS,
+        st.none() | TERMS,
+        st.integers(0, 10**13),
+        st.just(INFINITY) | st.integers(10**13, 10**14),
+    ),
+    max_size=12,
+)
+Row = tuple[Term | None, Term | None, int, int]
+LAYOUT = Layout("select", ("x", "é y"), ("start", "end"))
+
+
+def table(rows: list[Row]) -> pa.Table:
+    """The rows as `Result.to_arrow` would have them."""
+    columns = [pa.array([None if c is None else str(c) for c in cells]) for cells in split(rows, 2)]
+    times = [pa.array(list(cells), pa.int64()) for cells in split(rows, 4)[2:]]
+    encoded = [column.cast(pa.string()).dictionary_encode() for column in columns]
+    return pa.table(dict(zip((*LAYOUT.names, *LAYOUT.times), [*encoded, *times], strict=True)))
+
+
+def split(rows: list[Row], width: int) -> list[list[object]]:
+    return [[row[k] for row in rows] for k in range(width)]
+
+
+def written(rows: list[Row], kind: str, layout: Layout = LAYOUT) -> str:
+    """What a sink writes; in two parts, for where they are cut is nobody's business."""
+    whole, parts = io.BytesIO(), io.StringIO(newline="")
+    with open_sink(whole, kind, layout) as sink:
+        sink.write(table(rows))
+    with open_sink(parts, kind, layout) as sink:
+        sink.write(table(rows[:3]))
+        sink.write(table(rows[3:]))
+    assert whole.getvalue().decode() == parts.getvalue()
+    return parts.getvalue()
+
+
+def shown(term: Term | None) -> str:
+    match term:
+        case None:
+            return ""
+        case IRI(value):
+            return value
+        case BlankNode(label):
+            return f"_:{label}"
+    return term.lexical
+
+
+@given(ROWS)
+def test_csv_reads_back(rows):
+    head, *lines = csv.reader(io.StringIO(written(rows, "csv"), newline=""))
+    assert head == ["x", "é y", "start", "end"]
+    assert lines == [
+        [shown(x), shown(y), str(start), "" if end == INFINITY else str(end)]
+        for x, y, start, end in rows
+    ]
+
+
+def as_object(term: Term) -> dict[str, str]:
+    match term:
+        case IRI(value):
+            return {"type": "uri", "value": value}
+        case BlankNode(label):
+            return {"type": "bnode", "value": label}
+    made = {"type": "literal", "value": term.lexical}
+    if term.language is not None:
+        return {**made, "xml:lang": term.language}
+    kind = term.datatype.value
+    return made if kind == XSD + "string" else {**made, "datatype": kind}
+
+
+@given(ROWS)
+def test_json_lines_read_back(rows):
+    lines = written(rows, "jsonl").split("\n")
+    assert lines.pop() == ""
+    expected = []
+    for x, y, start, end in rows:
+        cells = {"x": x, "é y": y}
+        made = {name: as_object(term) for name, term in cells.items() if term is not None}
+        times = {"start": start, "end": None if end == INFINITY else end}
+        expected.append({**made, **times})
+    assert list(map(json.loads, lines)) == expected
+
+
+@given(ROWS)
+def test_parquet_reads_back(rows):
+    file = io.BytesIO()
+    with open_sink(file, "parquet", LAYOUT) as sink:
+        sink.write(table(rows))
+    found = parquet.read_table(io.BytesIO(file.getvalue()))
+    assert found["x"].to_pylist() == [None if row[0] is None else str(row[0]) for row in rows]
+    assert found["end"].to_pylist() == [None if r[3] == INFINITY else r[3] for r in rows]
+
+
+@given(ROWS)
+def test_a_table_is_a_line_for_each_row_that_is_as_wide_as_it_has_to_be(rows):
+    lines = written(rows[:3], "table").split("\n")
+    assert lines.pop() == ""
+    assert len(lines) == 1 + len(rows[:3])
+    assert all(line == line.rstrip() and line.isprintable() for line in lines)
+
+
+def test_a_table_is_aligned_by_what_comes_first():
+    """A thousand rows tell the widths; longer cells in later rows push the others aside."""
+    rows = [(IRI("urn:a"), Literal("x"), t, t + 1) for t in range(1_001)]
+    later = (IRI("urn:" + "long" * 9), Literal("x"), 5_000, 5_001)
+    file = io.StringIO()
+    with open_sink(file, "table", LAYOUT) as sink:
+        sink.write(table(rows))
+        sink.write(table([later]))
+    head, *lines = file.getvalue().splitlines()
+    assert head == "start   end  ?x       ?é y"
+    assert lines[0] == '    0     1  <urn:a>  "x"'
+    assert lines[-1] == f' 5000  5001  <urn:{"long" * 9}>  "x"'
+
+
+def test_an_end_that_never_comes_stands_where_numbers_do():
+    rows = [(IRI("urn:a"), Literal("x"), 5, 9), (IRI("urn:b"), Literal("x"), 100, INFINITY)]
+    assert written(rows, "table").split("\n")[1:3] == [
+        '    5    9  <urn:a>  "x"',
+        '  100    …  <urn:b>  "x"',
+    ]
+
+
+def test_reports_are_written_in_the_order_of_order_by():
+    text = """SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS SLIDE 10 MS { ?s ?p ?o } ORDER BY DESC(?o)"""
+    items = [("<a>", "<p>", f'"{n}"', t) for n, t in ((2, 3), (9, 4), (5, 5), (1, 12))]
+    file = io.StringIO()
+    query = streamsparql.compile(text)
+    assert query.run(items).write(file, "csv", report="rstream") == 4
+    assert file.getvalue().split() == ["o,instant", "9,10", "5,10", "2,10", "1,20"]
+    once = io.StringIO()
+    assert query.run(iter(items)).write(once, "csv", report="rstream") == 4
+    assert once.getvalue() == file.getvalue()
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+    items = [("<a>", "<p>", f'"{n}"', n) for n in range(25)]
+    result = streamsparql.compile(text).run([*items, ("<a>", "<p>", '"x"', 3)])
+    assert result.write(tmp_path / "rows.parquet") == 25
+    assert [reject.reason for reject in result.late] == ["late by 21 ms"]
+    assert parquet.read_table(tmp_path / "rows.parquet") == result.to_arrow().cast(
+        parquet.read_schema(tmp_path / "rows.parquet")
+    )
+    assert result.write(tmp_path / "rows.jsonl.zst") == len(list(result)) == 25
+
+
+def test_what_breaks_off_is_whole_as_far_as_it_came(tmp_path):
+    path = tmp_path / "rows.parquet"
+    with suppress(KeyError), open_sink(path, None, LAYOUT) as sink:
+        sink.write(table([(IRI("urn:a"), None, 1, 2)]))
+        raise KeyError
+    assert parquet.read_table(path)["start"].to_pylist() == [1]
+
+
+def test_halves_of_characters_are_written_as_escapes():
+    """UTF-8 has no way to write them; JSON has."""
+    rows = pa.table(
+        {"x": ['"a\\uD83Db"'], "é y": ["<urn:a>"], "start": [1], "end": [2]},
+    )
+    texts = []
+    for kind in ("csv", "jsonl"):
+        file = io.StringIO()
+        with open_sink(file, kind, LAYOUT) as sink:
+            sink.write(rows)
+        texts.append(file.getvalue())
+    assert texts[0].splitlines()[1] == "a\\uD83Db,urn:a,1,2"
+    assert json.loads(texts[1])["x"]["value"] == "a\ud83db"
+
+
+def test_any_file_that_takes_bytes_or_texts_will_do(tmp_path):
+    rows = table([(IRI("urn:a"), None, 1, 2)])
+    with gzip.open(tmp_path / "a.gz", "wb") as file, open_sink(file, "csv", LAYOUT) as sink:
+        sink.write(rows)
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()).endswith(b"urn:a,,1,2\n")
+    with codecs.open(tmp_path / "a.txt", "w", "utf-16") as file:  # noqa: SIM117
+        with open_sink(file, "csv", LAYOUT) as sink:
+            sink.write(rows)
+    assert (tmp_path / "a.txt").read_text("utf-16").endswith("urn:a,,1,2\n")
+
+
+def test_a_file_that_is_read_is_not_written(tmp_path):
+    path = tmp_path / "s.nq"
+    path.write_text('<a> <p> <b> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
+    result = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
+    for source in (path, [path], tmp_path):
+        with pytest.raises(EngineError, match="is read, and cannot be written"):
+            result.run(source).write(path, "csv")
+    assert path.stat().st_size > 9
+
+
+def test_what_cannot_be_written_says_what_can(tmp_path):
+    result = streamsparql.compile("SELECT ?s { ?s ?p ?o }").run(graph=[("<a>", "<p>", "<b>")])
+    with pytest.raises(EngineError, match="names no format: there are table, csv"):
+        result.write(tmp_path / "rows")
+    with pytest.raises(EngineError, match="'xml' is no format"):
+        result.write(tmp_path / "rows", "xml")
+    with pytest.raises(EngineError, match="nq is for triples, and this is SELECT"):
+        result.write(tmp_path / "rows.nq")
+    with pytest.raises(EngineError, match="timestamps are written ms, iso, local"):
+        result.write(tmp_path / "rows.csv", timestamps="utc")
+    with pytest.raises(EngineError, match="cannot write"):
+        result.write(tmp_path / "no" / "rows.csv")
+    with pytest.raises(EngineError, match="packed once more"):
+        result.write(tmp_path / "rows.parquet.gz")
+    with pytest.raises(EngineError, match="a file of bytes"):
+        result.write(io.StringIO(), "parquet")
+    with pytest.raises(EngineError, match="a path or an open file, not None"):
+        result.write(None)
+    with pytest.raises(EngineError, match="a report comes every"):
+        result.write(tmp_path / "rows.csv", every=1.5)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_is_aligned_whatever_its_letters_are(tmp_path):
+    """Wide and combining letters, what is no number, and one cell that is much too long."""
+    integer = f"<{XSD}integer>"
+    values = [
+        '"風車"',
+        '"e\\u0301"',
+        '"\\U0001F32C"',
+        f'"1\\u001B[31m\\n2"^^{integer}',
+        f'""^^{integer}',
+    ]
+    items = [("<urn:a>", f"<urn:{k}>", o, k) for k, o in enumerate([*values, f'"{"x" * 500}"'])]
+    query = streamsparql.compile(
+        f"SELECT (?o AS ?{'風車' * 9}) ?p FROM STREAM <s> WINDOW RANGE 1 MS SLIDE {{ ?x ?p ?o }}"
+    )
+    out = io.StringIO()
+    query.run(items).write(out, "table")
+    head, *lines = out.getvalue().splitlines()
+    assert len(lines) == 6
+    place = cells(head[: head.index("?p")])
+    assert {cells(line[: line.index("<urn:")]) for line in lines[:5]} == {place}
+    assert place < 120
+    assert "\\u001B[31m" in lines[3]
+    assert '""^^' in lines[4]
+    assert "\x1b" not in out.getvalue()

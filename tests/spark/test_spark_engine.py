@@ -1,0 +1,221 @@
+"""Spark gives the rows of the embedded engine: the cases of the embedded engine's tests, on Spark.
+
+Each query of `cases/*.rq`, whose answers `tests/run/test_engine_pyoxigraph.py` compares with those
+of a store, runs with its time cut into 3 slabs, and into 1 or 17 or as the engine cuts it, its
+streams from memory, from files and from DataFrames, some with a report; the rows are those of the
+embedded engine, one by one. With `-m long`, each query runs in all cuts and with all reports.
+`test_spark_slabs.py` does the same in this process. A sample of the W3C's evaluation tests runs,
+too.
+
+What this cannot see: what both engines get wrong, which is for the tests of the embedded engine; cuts
+anywhere, which is for `test_spark_slabs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from _pytest.mark import ParameterSet
+from support import w3c
+from support.external_data import over_data
+from support.spark_session import embedded, item_table, nquads, rows_of
+from support.store_cases import ALL, random_data
+from support.w3c_engine import (
+    HOUR,
+    NOW,
+    STREAM,
+    answer_of,
+    evaluated,
+    labelled,
+    named_graphs,
+    streamed_text,
+)
+
+import streamsparql
+from streamsparql.run.execution import RunInput, reporting
+from streamsparql.spark.engine import SparkRun
+from streamsparql.spark.spark_result import SparkResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SLABS = (1, 3, 17, None)
+SOURCES = ("memory", "frame", "parquet", "lines")
+REPORTS = (("rstream", 5), ("istream", 4), ("dstream", 3), ("istream", None), ("dstream", None))
+
+
+def source(kind: str, spark: SparkSession, items: Any, folder: Path) -> Any:
+    """A stream as a source of a kind; a DataFrame says in which order items of one instant came."""
+    match kind:
+        case "memory":
+            return items
+        case "frame":
+            rows = item_table(items)
+            numbers = pa.array(range(len(rows)), pa.int64())
+            return spark.createDataFrame(rows.append_column("sequence", numbers))
+        case "parquet":
+            file = folder / "items.parquet"
+            parquet.write_table(item_table(items), file, row_group_size=4)
+        case _:
+            file = folder / "items.nq"
+            file.write_text(nquads(items))
+    return file
+
+
+def sources(
+    kind: str, spark: SparkSession, streams: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """All streams as sources of a kind."""
+    found = {}
+    for k, (name, items) in enumerate(streams.items()):
+        place = folder / f"{kind}{k}"
+        place.mkdir()
+        found[name] = source(kind, spark, items, place)
+    return found
+
+
+class Way(NamedTuple):
+    """A way to run a query on Spark."""
+
+    slabs: int | None
+    source: str
+    report: tuple[str, int | None] | None = None
+
+
+def some_ways(number: int) -> list[Way]:
+    """Two or three ways for each case; over all cases, every kind of source in every cut."""
+    kinds = [SOURCES[(number + k) % len(SOURCES)] for k in range(3)]
+    found = [Way(3, kinds[0]), Way((1, 17, None)[number % 3], kinds[1])]
+    if number % 3 == 0:
+        found.append(Way(2, kinds[2], REPORTS[number // 3 % len(REPORTS)]))
+    return found
+
+
+def all_ways(number: int) -> list[Way]:
+    """Every number of slabs, every report."""
+    kinds = [SOURCES[(number + k) % len(SOURCES)] for k in range(10)]
+    rows = [Way(slabs, kinds[k]) for k, slabs in enumerate(SLABS)]
+    return rows + [Way(3, kinds[k + 1], report) for k, report in enumerate(REPORTS)]
+
+
+def check(number: int, ways: list[Way], spark: SparkSession, folder: Path) -> None:
+    """All ways give what the embedded engine gives; Spark runs them as one job."""
+    query = streamsparql.compile(ALL[number].text)
+    data = random_data(ALL[number], Random(number)).of(query, every_graph=False)
+    made: dict[str, DataFrame] = {}
+    wanted: dict[str, list[Any]] = {}
+    for k, way in enumerate(ways):
+        place = folder / str(k)
+        place.mkdir()
+        streams = sources(way.source, spark, data.streams, place)
+        report = None if way.report is None else reporting(query, *way.report)
+        given = RunInput(streams, data.graph, data.graphs, started=0)
+        run = SparkRun(spark, query, given, slabs=way.slabs, report=report)
+        made[str(way)] = run.frame()
+        wanted[str(way)] = embedded(query, RunInput(*data, started=0), report)
+    found = together(made)
+    for name, rows in wanted.items():
+        assert found[name] == rows, f"{name}, {len(rows)} rows"
+
+
+def together(frames: Mapping[str, DataFrame]) -> dict[str, list[Any]]:
+    """The rows of each frame, of one job."""
+    from pyspark.sql import functions
+
+    found: DataFrame | None = None
+    for name, frame in frames.items():
+        if "instant" in frame.columns:
+            frame = frame.withColumn("end", frame["instant"])
+        named = frame.withColumn("way", functions.lit(name))
+        found = named if found is None else found.unionAll(named)
+    assert found is not None
+    rows = found.toArrow()
+    ways = rows.column("way").to_pylist()
+    made = {}
+    for name, frame in frames.items():
+        its = rows.filter(pa.array([way == name for way in ways], pa.bool_())).drop_columns(["way"])
+        if "instant" in frame.columns:
+            its = its.drop_columns(["end"])
+        made[name] = rows_of(its)
+    return made
+
+
+over_cases = pytest.mark.parametrize("number", range(len(ALL)), ids=[case.name for case in ALL])
+
+
+@over_cases
+def test_spark_gives_the_rows_of_the_embedded_engine(
+    number: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    check(number, some_ways(number), spark, tmp_path)
+
+
+@pytest.mark.long
+@over_cases
+def test_spark_gives_the_rows_of_the_embedded_engine_in_all_cuts(
+    number: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    check(number, all_ways(number), spark, tmp_path)
+
+
+# -- Results as users get them --------------------------------------------------------------------
+
+ITEMS = [((f"<http://e/{'abc'[k % 3]}>", "<http://e/p>", f'"{k % 7}"'), k) for k in range(60)]
+ORDERED = """SELECT ?x ?y FROM STREAM <s> WINDOW RANGE 12 MS SLIDE 3 MS
+WHERE { ?x <http://e/p> ?y } ORDER BY DESC(?y) ?x LIMIT 5"""
+
+
+def test_a_result_of_run_is_the_result_of_the_embedded_engine(spark: SparkSession) -> None:
+    query = streamsparql.compile(ORDERED)
+    ours = query.run({"s": ITEMS}, engine="spark", spark=spark, slabs=3)
+    theirs = query.run({"s": ITEMS})
+    assert list(ours) == list(theirs)
+    for t in (0, 7, 30, 65):
+        assert ours.snapshot(t) == theirs.snapshot(t)
+    assert list(ours.report("istream", 5)) == list(theirs.report("istream", 5))
+    assert rows_of(ours.to_arrow()) == rows_of(theirs.to_arrow())
+
+
+def test_a_query_with_no_rows_has_its_columns(spark: SparkSession) -> None:
+    query = streamsparql.compile(ORDERED)
+    for slabs, start in ((None, None), (3, 1_000)):
+        frame = query.on_spark(spark, {"s": []}, slabs=slabs, start=start)
+        assert frame.columns == ["x", "y", "start", "end"]
+        assert frame.count() == 0
+
+
+# -- The W3C's tests ------------------------------------------------------------------------------
+
+EVERY = 25
+
+
+def _sampled(data: Path) -> Iterator[ParameterSet]:
+    yield from list(evaluated(data))[::EVERY]
+
+
+@pytest.mark.parametrize("case", over_data(_sampled))
+def test_spark_gives_the_answers_of_the_w3c_over_a_stream(
+    case: w3c.Case, spark: SparkSession
+) -> None:
+    plain = streamsparql.compile(case.text, base=case.query)
+    data = labelled(w3c.inputs(case, plain))
+    triples, graphs = sorted(data.graph, key=str), named_graphs(data)
+    if plain.translation.dataset.graphs is not None:
+        given = RunInput({}, triples, graphs, started=NOW)
+        found = SparkResult(plain, given, spark, None).snapshot(0)
+        difference = w3c.difference(case, plain, answer_of(plain, found), w3c.expected(case))
+        assert not difference, difference
+        return
+    query = streamsparql.compile(streamed_text(case, plain, graphs), base=case.query)
+    stream = [(triple, HOUR + k * 1000 // 3) for k, triple in enumerate(triples)]
+    given = RunInput({STREAM: stream}, None, graphs, start=0, started=NOW)
+    result = SparkResult(query, given, spark, 3)
+    ours = answer_of(query, result.snapshot(2 * HOUR - 1))
+    difference = w3c.difference(case, query, ours, w3c.expected(case))
+    assert not difference, difference

@@ -1,0 +1,148 @@
+"""What goes wrong while a query runs on Spark: a worker that dies, a part that cannot be computed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from support.spark_session import ITEMS, item_table, rows_of
+
+import streamsparql
+from streamsparql.errors import EngineError, StreamSparqlError
+from streamsparql.run.execution import RunInput
+from streamsparql.spark.engine import SparkRun
+from streamsparql.spark.failures import told
+from streamsparql.spark.file_slices import Group
+from streamsparql.spark.stream_inputs import Ordered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERY = streamsparql.compile("""PREFIX : <http://e/>
+SELECT * FROM STREAM :s WINDOW RANGE 9 MS SLIDE 3 MS WHERE { ?x :p ?y . ?x :q ?z }""")
+S = "http://e/s"
+
+
+def die_once(marker: str) -> None:
+    """Ends this process as the machine's memory guard would, the first time that it is called."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Groups:
+    """What stands in for a stream's row groups: something happens when a task has read a few."""
+
+    def __init__(self, groups: Sequence[Group], then: Callable[[], object]) -> None:
+        self.groups, self.then = groups, then
+
+    def __iter__(self) -> Iterator[Group]:
+        yield from self.groups[:9]
+        self.then()
+        yield from self.groups[9:]
+
+
+def over(spark: SparkSession, folder: Path, then: Callable[[], object]) -> SparkRun:
+    """A run over a file, in two parts."""
+    run = SparkRun(spark, QUERY, RunInput({S: _file(folder)}, started=0), slabs=2)
+    (stream,) = run.streams
+    assert isinstance(stream, Ordered)
+    groups: Any = Groups(stream.groups, then)
+    run.streams = [replace(stream, groups=groups)]
+    return run
+
+
+def _file(folder: Path) -> Path:
+    file = folder / "items.parquet"
+    parquet.write_table(item_table(ITEMS), file, row_group_size=20)
+    return file
+
+
+@pytest.fixture(autouse=True)
+def _sent_by_value() -> Iterator[None]:
+    """Workers do not have this module, so what is in it is sent along."""
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_part_is_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    marker = tmp_path / "died"
+    run = over(spark, tmp_path, partial(die_once, str(marker)))
+    found = rows_of(run.frame().toArrow())
+    assert marker.exists()
+    assert found == rows_of(QUERY.run({S: ITEMS}).to_arrow())
+
+
+def test_a_worker_that_dies_while_it_packs_items_is_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    marker = str(tmp_path / "died")
+
+    def dying(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if (batch.column("timestamp").to_numpy() > 100).any():
+                die_once(marker)
+            yield batch
+
+    frame = spark.createDataFrame(item_table(ITEMS)).repartition(3)
+    frame = frame.mapInArrow(dying, frame.schema)
+    # Looking at the frame runs it, too: the worker is to die later, when items are packed.
+    (tmp_path / "died").touch()
+    made = QUERY.on_spark(spark, {S: frame}, slabs=3)
+    (tmp_path / "died").unlink()
+    assert rows_of(made.toArrow()) == rows_of(QUERY.run({S: ITEMS}).to_arrow())
+    assert (tmp_path / "died").exists()
+
+
+def test_a_part_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    file = _file(tmp_path)
+    group = parquet.ParquetFile(file).metadata.row_group(7)
+    data = bytearray(file.read_bytes())
+    places = [group.column(k) for k in range(group.num_columns)]
+    first = min(place.dictionary_page_offset or place.data_page_offset for place in places)
+    data[first : first + 200] = b"\xff" * 200
+    file.write_bytes(data)
+    result = QUERY.run({S: file}, engine="spark", spark=spark, slabs=3)
+    with pytest.raises(StreamSparqlError, match=r"part 2 of 3, \d+ ms to \d+ ms.*") as caught:
+        list(result)
+    assert str(file) in str(caught.value)
+
+
+def broken() -> None:
+    """The next join fails, in this process; the one after that works."""
+    from streamsparql.physical.operators.join import Binary
+
+    works = Binary.step
+
+    def fails(*arguments: object) -> Any:
+        Binary.step = works  # type: ignore[method-assign]
+        raise MemoryError("no room")
+
+    Binary.step = fails  # type: ignore[method-assign]
+
+
+def test_a_part_that_cannot_be_computed_names_its_operator_and_its_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = over(spark, tmp_path, broken)
+    with pytest.raises(EngineError) as caught, told():
+        run.frame().toArrow()
+    said = str(caught.value)
+    assert re.match(r"part [12] of 2, \d+ ms to (\d+ ms|the end), in Join .*: MemoryError", said)

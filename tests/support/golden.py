@@ -1,0 +1,94 @@
+"""Golden files: queries with their plans, stage by stage, and their rows over a stream.
+
+A case that has a stream (a line per item: subject, predicate, object, timestamp) has rows, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from _pytest.mark import ParameterSet
+
+import streamsparql
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+QUERY = "\n=== "
+SECTION = re.compile(r"^--- (\w+)\n", re.M)
+
+
+class Case(NamedTuple):
+    """A query and the plans and rows that a golden file has for it."""
+
+    title: str
+    text: str
+    stream: str
+    shown: str
+
+
+def read(path: Path) -> tuple[str, list[Case]]:
+    """Return the head of a golden file, and its cases."""
+    head, *blocks = path.read_text("utf-8").split(QUERY)
+    found = []
+    for block in blocks:
+        title, _, rest = block.partition("\n")
+        text, *sections = SECTION.split(rest)
+        parts = dict(zip(sections[::2], sections[1::2], strict=True))
+        stream = parts.pop("stream", "").strip()
+        shown = "".join(f"--- {name}\n{section.strip()}\n\n" for name, section in parts.items())
+        found.append(Case(title, text.strip(), stream, shown))
+    return head.strip(), found
+
+
+def write(path: Path) -> None:
+    """Rewrite the plans and rows of all queries of a golden file."""
+    head, found = read(path)
+    blocks = [f"{head}\n"]
+    for title, text, stream, _ in found:
+        data = f"--- stream\n{stream}\n\n" if stream else ""
+        blocks.append(f"{QUERY}{title}\n{text}\n\n{data}{shown(text, stream)}".rstrip() + "\n")
+    path.write_text("".join(blocks), "utf-8")
+
+
+def shown(text: str, stream: str) -> str:
+    """Return the plans of a query, the optimized one where it differs, and its rows over a stream."""
+    query = streamsparql.compile(text)
+    sections = {"logical": query.explain("logical")}
+    if query.optimized != query.logical:
+        sections["optimized"] = query.explain("optimized")
+    try:
+        sections["physical"] = query.explain("physical")
+    except streamsparql.UnsupportedFeature as refused:
+        sections["physical"] = str(refused)
+    if stream:
+        sections["rows"] = rows(query, stream)
+    return "".join(f"--- {name}\n{section}\n\n" for name, section in sections.items())
+
+
+def rows(query: streamsparql.Query, stream: str) -> str:
+    """Return the rows of a query over items, a line each, ordered by start and end."""
+    words = (line.split() for line in stream.splitlines())
+    items = [(*map(term, triple), int(t)) for *triple, t in words]
+    cells = []
+    for row in sorted(query.run(items), key=lambda row: (row.start, row.end, str(row))):
+        values = " ".join("-" if x is None else x.rsplit("/", 1)[-1] for x in row.values())
+        end = "…" if row.end > 1 << 62 else row.end
+        cells.append(f"[{row.start}, {end})  {values}".rstrip())
+    return "\n".join(cells)
+
+
+def term(word: str) -> str:
+    """Return a number, or the IRI that a short name stands for, as N-Triples."""
+    if word.isdigit():
+        return f'"{word}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    return f"<http://e/{word}>"
+
+
+def cases() -> Iterator[ParameterSet]:
+    """Yield the cases of all golden files, as parameters of a test."""
+    for path in sorted(GOLDEN.glob("*.txt")):
+        for case in read(path)[1]:
+            yield pytest.param(case, id=f"{path.stem}: {case.title}")

@@ -1,0 +1,116 @@
+"""Queries that each rewriting rule applies to, by the name of the rule."""
+
+from __future__ import annotations
+
+WINDOW = "FROM STREAM :s WINDOW RANGE 7 MS SLIDE 2 MS "
+QUERIES = {
+    "fold_constants": [
+        "SELECT ?x (1 + 2 AS ?v) { ?x :p ?y FILTER(?y = 1 + 1 || 1 > 2) }",
+        "SELECT ?x { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z < 3 - 1 && true) } }",
+        "SELECT ?x { ?x :p ?y FILTER(COALESCE(1/0, ?y, 3) = IF(true, 1, ?x)) } ORDER BY (1 + ?y - 1)",
+        "SELECT (SUM(?y * (2 + 1)) AS ?v) { ?x :p ?y FILTER(1 IN (1, 2) && !(1 = 2)) }",
+    ],
+    "decide_filters": [
+        "SELECT * { ?x :p ?y FILTER(true) }",
+        "SELECT * { ?x :p ?y FILTER(?y = 1 && false) }",
+        "SELECT * { ?x :p ?y FILTER(1/0) }",
+        "SELECT * { ?x :p ?y FILTER(1/0 || ?y = 1) }",
+        "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(false) } }",
+        "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(true && EXISTS { ?z :p ?y }) } }",
+        "SELECT * { ?x :p ?y FILTER EXISTS { ?x :q ?z FILTER(1/0) } }",
+    ],
+    "propagate_empty": [
+        "SELECT * { ?x :p ?y VALUES ?y {} }",
+        "SELECT * { { ?x :p ?y } UNION { VALUES ?y {} } }",
+        "SELECT * { ?x :p ?y OPTIONAL { VALUES ?z {} } MINUS { VALUES ?x {} } }",
+        "SELECT ?x { ?x :p ?y FILTER NOT EXISTS { VALUES ?z {} } BIND(EXISTS { VALUES ?x {} } AS ?v) }",
+        "SELECT * { ?x :p ?y { SELECT ?x { ?x :q ?z } LIMIT 0 } }",
+        "SELECT ?x (COUNT(*) AS ?n) { VALUES ?x {} } GROUP BY ?x",
+    ],
+    "fold_tables": [
+        "SELECT * { VALUES ?x { 1 2 2 } VALUES ?y { 1 UNDEF } ?z :p ?y }",
+        "SELECT * { VALUES ?x { 1 2 } FILTER(?x > 1) BIND(?x + 1 AS ?v) }",
+        "SELECT DISTINCT ?x { VALUES ?x { 1 2 1 } }",
+        "SELECT (COUNT(?x) AS ?n) { VALUES ?x { 1 UNDEF } }",
+        "SELECT * { VALUES ?x { 1 2 } OPTIONAL { VALUES (?x ?y) { (1 3) (1 4) } } }",
+    ],
+    "drop_units": ["SELECT * { {} ?x :p ?y {} }", "SELECT * { VALUES ?z { UNDEF } ?x :p ?y }"],
+    "merge_filters": [
+        "SELECT * { ?x :p ?y FILTER(?y > 1) FILTER(?y < 3) FILTER(?x != ?y) }",
+        "SELECT * { ?x :p ?y FILTER EXISTS { ?y :q ?z FILTER(?z > 1) FILTER(?z < ?x) } }",
+    ],
+    "push_filters_into_joins": [
+        "SELECT * { ?x :p ?y . ?x :q ?z FILTER(?y > 1 && ?x = :a && ?z < ?y) }",
+        "SELECT * { { ?x :p ?y } { ?x :q ?z OPTIONAL { ?x :r ?y } } FILTER(?y > 1) }",
+        "SELECT * { ?x :p ?y FILTER EXISTS { ?x :q ?z . ?z :r ?w FILTER(?z = ?y || ?w = 1) } }",
+    ],
+    "push_filters_into_prefixes": [
+        "SELECT * { ?x :p ?y . ?x :q ?z . ?z :r ?w FILTER(?y = ?z) }",
+        "SELECT * { ?x :p ?y . ?y :q ?z . ?z ?r ?w FILTER(?x != ?z) FILTER(?x = ?w || ?r = :p) }",
+    ],
+    "push_filters_left": [
+        "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z } FILTER(?y = 1 && BOUND(?z)) }",
+        "SELECT * { ?x :p ?y MINUS { ?x :q ?z } FILTER(?z = 1 || ?y = 1) }",
+        "SELECT * { ?x :p ?y FILTER EXISTS { ?x :q ?z } FILTER NOT EXISTS { ?y :q ?x } FILTER(?y > 1) }",
+    ],
+    "push_filters_into_unions": [
+        "SELECT * { { ?x :p ?y } UNION { ?x :q ?z } FILTER(?y = 1 || ?z = 2) }",
+        "SELECT * { ?x :p ?w FILTER EXISTS { { ?x :p ?y } UNION { ?y :q ?z } FILTER(?y = ?w) } }",
+    ],
+    "push_filters_down": [
+        "SELECT * { ?x :p ?y BIND(?y + 1 AS ?v) FILTER(?y = 1 && ?v > ?y) }",
+        "SELECT * { { SELECT ?x { ?x :p ?y } } FILTER(?x = :a && ?y = 1) }",
+        "SELECT * { { SELECT DISTINCT ?x ?y { ?x :p ?y } ORDER BY ?y } FILTER(?x = :a) }",
+        "SELECT ?x (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY ?x HAVING(?x = :a && ?n > 1)",
+        "SELECT * { ?x :p ?y BIND(EXISTS { ?x :q ?z } AS ?v) FILTER(?y = 1 || ?v) FILTER(?x = :a) }",
+        "SELECT * { ?x :p ?w FILTER EXISTS { ?x :q ?z BIND(?w AS ?y) FILTER(?z = ?w && ?y = 1) } }",
+    ],
+    "push_filters_below_windows": [
+        "SELECT * FROM STREAM :s WINDOW RANGE 9 MS FIXED { ?x :p ?y FILTER(?y > 1) WINDOW RANGE 7 MS SLIDE 2 MS }",
+    ],
+    "push_conditions": [
+        "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z > 1 && ?z != ?y) } }",
+        "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?x = :a) FILTER EXISTS { ?z :p ?y } } }",
+        "SELECT * { OPTIONAL { ?x :p ?y } OPTIONAL { ?z :q ?y FILTER(?y > 1) } }",
+        "SELECT * { ?w :p ?w FILTER EXISTS { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z = ?w) } } }",
+    ],
+    "push_slices": ["SELECT ?x { ?x :p ?y } ORDER BY ?y LIMIT 2 OFFSET 1"],
+    "order_joins": [
+        "SELECT * { ?x ?r ?y . ?z :p 1 . ?y :q ?z }",
+        "SELECT * { { ?x ?r ?y OPTIONAL { ?y :p ?w } } { ?w :q 1 } VALUES ?y { 1 :a } }",
+        "SELECT * FROM NAMED :g1 "
+        + WINDOW
+        + "{ ?x :p ?y GRAPH :g1 { ?y ?q ?z } GRAPH :g1 { ?z :r ?w } }",
+    ],
+    "prune_columns": [
+        "SELECT ?x { ?x :p ?y . ?y :q ?z . ?z :r ?w }",
+        "SELECT (COUNT(*) AS ?n) { ?x :p ?y OPTIONAL { ?y :q ?z FILTER(EXISTS { ?x :r ?z }) } }",
+        "SELECT ?y { { ?x :p ?y } UNION { ?y :q ?z } MINUS { ?x :r ?w } }",
+        "SELECT (COUNT(DISTINCT *) AS ?n) { ?x :p ?y . ?y :q [] }",
+        "ASK { ?x :p ?y . ?y :q ?z }",
+        "CONSTRUCT { ?x :r ?z } { ?x :p ?y . ?y :q ?z }",
+        "DESCRIBE ?x { ?x :p ?y . ?y :q ?z }",
+    ],
+    "drop_unread": [
+        "SELECT ?x { ?x :p ?y BIND(?y + 1 AS ?v) BIND(EXISTS { ?x :q ?y } AS ?w) }",
+        "SELECT ?x { { SELECT ?x (COUNT(*) AS ?n) (RAND() AS ?v) { ?x :p ?y } GROUP BY ?x } }",
+    ],
+    "drop_projections": ["SELECT * { ?x :p ?y { SELECT ?y ?z { ?y :q ?z } } }"],
+    "merge_projections": ["SELECT ?x { { SELECT ?x ?y { ?x :p ?y } } }"],
+    "drop_distinct": [
+        "SELECT DISTINCT ?x { { SELECT DISTINCT ?x ?y { ?x :p ?y } } }",
+        "SELECT DISTINCT ?x (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY ?x",
+        "SELECT DISTINCT ?x { { { SELECT DISTINCT ?x { ?x :p ?y } } } UNION { ?x :q ?y } }",
+        "SELECT DISTINCT * FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y . ?y :q ?z }",
+    ],
+    "drop_reduced": ["SELECT REDUCED ?x { ?x :p ?y }"],
+    "drop_order": [
+        "SELECT * { ?x :p ?y { SELECT ?y { ?y :q ?z } ORDER BY ?z } }",
+        "SELECT (COUNT(*) AS ?n) { { SELECT ?x { ?x :p ?y } ORDER BY ?x } }",
+        "CONSTRUCT { ?x :r ?y } { ?x :p ?y } ORDER BY ?x",
+    ],
+    "ask_less": [
+        "ASK { { SELECT DISTINCT ?x { ?x :p ?y } ORDER BY ?y } }",
+        "SELECT * { ?x :p ?y FILTER EXISTS { SELECT DISTINCT ?x ?z { ?x :q ?z } } }",
+    ],
+}

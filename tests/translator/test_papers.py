@@ -1,0 +1,266 @@
+"""The papers' figures and claims. Every listing of the five papers is in tests/golden; here is what
+a plan's text does not show: that it is the figure's tree, and that it answers what the paper says.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.golden import GOLDEN, read
+from support.plans import BACKGROUND, beside, events, graph, pattern, plan, rows, stream, triple
+
+from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs, Item, item
+from streamsparql.algebra.join import LeftJoin, Union
+from streamsparql.algebra.match import TriplePatternMatching
+from streamsparql.algebra.node import Node
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.shape import Projection
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.streams import Element
+from streamsparql.algebra.terms import IRI, Literal, Triple
+from streamsparql.algebra.window import SlidingDeltaWindow, SlidingTupleWindow
+from streamsparql.errors import QueryError, QuerySyntaxError
+
+
+def listing(file: str, title: str) -> str:
+    """A query's text, out of the golden file of its paper."""
+    (found,) = (
+        case.text
+        for case in read(GOLDEN / f"{file}.txt")[1]
+        if case.title == title or case.title.startswith((f"{title},", f"{title}:", f"{title} "))
+    )
+    return found
+
+
+def without_background(plan: Plan) -> Plan:
+    """The plan without the default graph that a caller may give: the papers draw no such branch."""
+
+    def prune(node: Node, parts: list[Node]) -> Node:
+        node = node.with_parts(tuple(parts)) if parts else node
+        match node:
+            case Merge((one, AccessGraph(graphs=()))):
+                return one
+            case Union((*branches, TriplePatternMatching(_, AccessGraph(graphs=())))):
+                return branches[0] if len(branches) == 1 else Union(tuple(branches))
+            case AccessGraph(graphs):
+                return AccessGraph(graphs)
+        return node
+
+    pruned = plan.fold(prune)
+    assert isinstance(pruned, Plan)
+    return pruned
+
+
+def project(names: str, below: Plan) -> Projection:
+    return Projection(tuple(Variable(name) for name in names), below)
+
+
+MY, WTUR = "http://src.net/my#", "http://iec.org/61400-25/root/ln-classes/WTUR#"
+
+
+def test_eswc_2008_figure_1():
+    source = AccessGraph((IRI("http://src.net/graph.rdf"),))
+    expected = Union(
+        (
+            TriplePatternMatching(pattern(f"?w {MY}name ?x"), source),
+            TriplePatternMatching(pattern(f"?y {MY}power ?z"), source),
+        )
+    )
+    assert without_background(plan(listing("eswc2008", "Listing 1.2"))) == project("wxyz", expected)
+
+
+def test_eswc_2008_figure_2():
+    """Windows of FROM stand directly below the matching; SLIDE alone is one millisecond."""
+    window = SlidingDeltaWindow(stream("http://src.net/graph.rdf"), 1000, 1)
+    expected = Union(
+        (
+            TriplePatternMatching(pattern(f"?w {MY}name ?x"), window),
+            TriplePatternMatching(pattern(f"?y {MY}power ?z"), window),
+        )
+    )
+    assert without_background(plan(listing("eswc2008", "Listing 1.3"))) == project("wxyz", expected)
+
+
+def test_eswc_2008_figure_3():
+    """A window of a group stands above the matching and replaces that of FROM (R5, R6)."""
+    source = stream("http://iec.org/61400-25/root/td.rdf")
+    left = TriplePatternMatching(
+        pattern(f"?x {WTUR}StrCnt ?y"), SlidingDeltaWindow(source, 30 * 60_000, 60_000)
+    )
+    right = SlidingTupleWindow(TriplePatternMatching(pattern(f"?x {WTUR}StopCnt ?z"), source), 1500)
+    found = without_background(plan(listing("eswc2008", "Listing 1.1")))
+    assert found == project("xyz", LeftJoin(left, right))
+
+
+def test_the_background_is_beside_every_default_stream():
+    found = plan("SELECT * FROM STREAM <s> WINDOW RANGE 5 FIXED { ?a <p> ?b }")
+    (merge,) = (node for node in found.walk() if isinstance(node, Merge))
+    assert merge == beside(merge.sources[0])
+    assert merge.sources[1] == BACKGROUND
+
+
+def test_listing_1_1_answers_as_its_text_says():
+    """Starts of the last 30 minutes, and stops if there is one among the last 1500 elements."""
+    text = listing("eswc2008", "Listing 1.1")
+    minute = 60_000
+    found = [
+        (f"t1 {WTUR}StrCnt 1", 0),
+        (f"t1 {WTUR}StopCnt 5", 10 * minute),
+        (f"t2 {WTUR}StrCnt 2", 20 * minute),
+    ]
+    data = events(*found, name="http://iec.org/61400-25/root/td.rdf")
+    at = plan(text).at
+    assert at(20 * minute, data) == rows({"x": "t1", "y": "1", "z": "5"}, {"x": "t2", "y": "2"})
+    assert at(29 * minute, data) == at(20 * minute, data)
+    assert at(30 * minute, data) == rows({"x": "t2", "y": "2"})
+
+
+def test_edbt_2010_counts_without_shrinking_the_rows():
+    """2.3: each (gate, car) row is annotated; DISTINCT then leaves one row per gate."""
+    text = listing("edbt2010", "2.3")
+    t = "http://linkedurbandata.org/traffic#registers"
+    found = [(f"g1 {t} a", 5_000), (f"g1 {t} b", 5_000), (f"g2 {t} a", 61_000)]
+    data = events(*found, name="http://streams.org/citytollgates.trdf")
+    at = plan(text).at
+    assert at(59_999, data) == rows()
+    assert at(60_000, data) == rows({"tollgate": "g1", "passages": "2"})
+    assert len(at(120_000, data)) == 2
+    assert len(plan(text.replace("DISTINCT", "")).at(60_000, data)) == 2
+
+
+def test_edbt_2010_cars_turn_one_way_only():
+    """2.7: the car was seen by the second camera first."""
+    text = listing("edbt2010", "2.7")
+    c, t = "http://linkedurbandata.org/city#", "http://linkedurbandata.org/traffic#"
+    static = [
+        f"k1 {c}monitors {c}Oak-Avenue",
+        f"k2 {c}monitors {c}Palm-Street",
+        f"k1 {c}placedAt light",
+        f"k2 {c}placedAt light",
+    ]
+    turned = [(f"k2 {t}registers car", 1_000), (f"k1 {t}registers car", 2_000)]
+    data = events(*turned, name="http://streams.org/citycameras.trdf")
+    data = Inputs(data.streams, graph=graph(*static).graph)
+    assert plan(text).at(60_000, data) == rows({"car1": "car"})
+    back = [(text, 3_000 - t) for text, t in turned]
+    data = Inputs(
+        events(*back, name="http://streams.org/citycameras.trdf").streams, graph=data.graph
+    )
+    assert plan(text).at(60_000, data) == rows()
+
+
+def test_edbt_2010_a_re_arrival_carries_the_new_stamp():
+    text = """SELECT ?x (timestamp(?x) AS ?t) FROM STREAM <s> [RANGE 10s STEP 1s] { ?x <p> ?y }"""
+    data = events(("a p 1", 1_000), ("a p 1", 3_000), name="s")
+    assert plan(text).at(2_000, data) == rows({"x": "a", "t": "1000"})
+    assert plan(text).at(3_000, data) == rows({"x": "a", "t": "3000"})
+    assert plan(text).at(12_999, data) == rows({"x": "a", "t": "3000"})
+
+
+def test_edbt_2010_a_stamp_of_static_triples_is_unbound():
+    text = (
+        """SELECT ?x FROM STREAM <s> [RANGE 10s STEP 1s] { ?x <p> ?y FILTER(timestamp(?x) > 0) }"""
+    )
+    data = Inputs(events(("a p 1", 1_000), name="s").streams, graph=graph("b p 1").graph)
+    assert plan(text).at(1_000, data) == rows({"x": "a"})
+
+
+def test_edbt_2010_full_streets_reads_a_stream_together_with_the_static_graph():
+    text = listing("edbt2010", "2.6")
+    c, t = "http://linkedurbandata.org/city#", "http://linkedurbandata.org/traffic#"
+    static = [f"street {c}hasCapacity 1", f"gate {c}placedIn street"]
+    cars = [(f"gate {t}registers car{k}", k) for k in range(1, 4)]
+    data = events(*cars, name="http://streams.org/citytollgates.trdf")
+    streams = {**data.streams, IRI("http://streams.org/citycameras.trdf"): []}
+    data = Inputs(streams, graph=graph(*static).graph)
+    found = plan(text).at(300_000, data)
+    assert found == rows(*[{"street": "street", "passages": "3"}] * 3)
+
+
+def test_larkc_counts_topics():
+    text = listing("larkc2009", "5: CountHowManyGlueUsersAreInterestedInEachTopic")
+    topic = "http://rdfs.org/sioc/ns#topic"
+    posts = [(f"p1 {topic} x", 1_000), (f"p2 {topic} x", 2_000), (f"p3 {topic} y", 9_000)]
+    data = events(*posts, name="http://c-sparql.cefriel.it/sdow-demo/interactions.trdf")
+    assert plan(text).at(10_000, data) == rows(
+        {"topic": "x", "number": "2"}, {"topic": "y", "number": "1"}
+    )
+
+
+def test_cqels_q1_joins_a_window_with_two_graphs():
+    text = listing("cqels2010", "Q1")
+    name = triple("p http://xmlns.com/foaf/0.1/name ann")
+    data = events(("p http://loc/at room", 1_000), name="http://deri.org/locstreams")
+    place = {IRI("http://deri.org/localization/"): frozenset([triple("room http://loc/name r")])}
+    data = Inputs(data.streams, graph=frozenset([name]), graphs=place)
+    answer = rows({"name": "ann", "locName": "r"})
+    assert [plan(text).at(t, data) == answer for t in (999, 1_000, 30_999, 31_000)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        """SELECT ?person1 ?person2 max(?numPub)
+        WHERE { { SELECT ?person1 ?person2 (count(?p2) AS ?numPub)
+                  WHERE { ?p1 <c> ?person1 .?p2 <c> ?person2. ?p1 <r> ?p2 } } GROUP BY ?person1 ?person2 }
+        GROUP BY ?person2""",
+        "SELECT ?locName max(count(?citedAuthor)) WHERE { ?citedAuthor <at> ?loc } GROUP BY ?loc",
+    ],
+    ids=["Q4", "Q4'"],
+)
+def test_cqels_q4_as_printed_is_refused(printed):
+    with pytest.raises((QueryError, QuerySyntaxError)):
+        plan(printed)
+
+
+def test_cqels_says_how_to_write_an_aggregate():
+    with pytest.raises(QueryError) as refused:
+        plan("SELECT ?x max(?n) { ?x <p> ?n } GROUP BY ?x")
+    assert "(MAX(..) AS ?max)" in refused.value.hint
+    with pytest.raises(QueryError) as refused:
+        plan("SELECT max(count(?n)) { ?x <p> ?n } GROUP BY ?x")
+    assert "subquery" in refused.value.hint
+
+
+def price(company: str, value: str, t: int) -> Item:
+    number = Literal(value, IRI("http://www.w3.org/2001/XMLSchema#decimal"))
+    return item(Triple(IRI(company), IRI("http://stock/hasStockPrice"), number), t)
+
+
+DAY = 86_400_000
+
+
+def test_www_2011_query_1_finds_a_drop_and_a_rise_within_30_days():
+    text = listing("www2011", "(1)")
+    quick = [price("c", "100", 0), price("c", "60", 5 * DAY), price("c", "110", 20 * DAY)]
+    slow = [price("d", "100", 0), price("d", "60", 5 * DAY), price("d", "110", 31 * DAY)]
+    data = Inputs({DEFAULT_STREAM: quick + slow})
+    assert plan(text).at(20 * DAY, data) == rows({"company": "c"})
+    assert plan(text).at(31 * DAY, data) == rows()
+
+
+def test_www_2011_query_3_asks_for_absence():
+    text = listing("www2011", "(3)").replace("hasStockprice", "hasStockPrice")
+    bought = item(triple("c http://stock/hasAcquired other"), 2 * DAY)
+    prices = [price("c", "100", DAY), price("c", "120", 5 * DAY)]
+    assert plan(text).at(5 * DAY, Inputs({DEFAULT_STREAM: prices})) == rows({"company": "c"})
+    assert plan(text).at(5 * DAY, Inputs({DEFAULT_STREAM: [*prices, bought]})) == rows()
+
+
+def test_www_2011_has_no_seqoptional():
+    """It would have to take results back (section 4.2, query (7))."""
+    with pytest.raises(QuerySyntaxError):
+        plan("SELECT ?x ?y WHERE { ?x ?x ?x } SEQOPTIONAL { ?y ?y ?y }")
+
+
+def test_definition_1_a_physical_stream_is_a_sequence_of_intervals():
+    element = Element(triple("a p 1"), 3, 9)
+    assert (element.start, element.end) == (3, 9)
+    assert AccessStream(IRI("s")).elements(events(("a p 1", 3), name="s")) == [
+        Element(triple("a p 1"), 3, 4)
+    ]
