@@ -18,13 +18,14 @@ tested against.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
 
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import Element, Snapshot
+from streamsparql.display import Comparison, Displayed, compare
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 
@@ -43,14 +44,21 @@ class Occurrence(NamedTuple):
 Events = frozenset[Occurrence]
 
 
-class Plan(Node):
-    """The base of all logical plan nodes."""
+class Plan(Displayed, Node):
+    """The base of all logical plan nodes. It prints as a tree."""
 
-    _repr_html_: ClassVar[Callable[[Plan], str]]
-    """How a notebook shows it. `streamsparql.look.plan_displays` sets it."""
+    def equivalent(self, other: Plan, trials: int = 200, seed: int = 0) -> Comparison:
+        """Search for data over which another plan has different snapshots.
 
-    equivalent: ClassVar[Callable[..., Any]]
-    """`equivalent(other, trials=200, seed=0)`: whether another plan means the same."""
+        >>> import streamsparql
+        >>> one, other = (
+        ...     streamsparql.compile(f"ASK {{ ?x <p> ?y FILTER(?y {op} 5) }}")
+        ...     for op in (">", ">=")
+        ... )
+        >>> bool(one.logical.equivalent(other.logical))
+        False
+        """
+        return compare(self, other, trials, seed)
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

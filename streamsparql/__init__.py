@@ -24,13 +24,14 @@ from streamsparql.errors import (
 )
 
 if TYPE_CHECKING:
+    from streamsparql.display.picture import Picture
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.definition_inputs import inputs
-    from streamsparql.look.jupyter.picture import Picture
     from streamsparql.look.jupyter.stream_view import show
     from streamsparql.query import Query, compile
+    from streamsparql.run.decoder import Row
     from streamsparql.run.live import Live
-    from streamsparql.run.result import Result, Row
+    from streamsparql.run.result import Result
     from streamsparql.sources.mapping import mapped
     from streamsparql.windpark import wind_park
 
@@ -59,16 +60,16 @@ __all__ = [
 _HOMES = {
     "Analysis": "look.analysis",
     "Live": "run.live",
-    "Picture": "look.jupyter.picture",
+    "Picture": "display.picture",
     "Query": "query",
     "Result": "run.result",
-    "Row": "run.result",
+    "Row": "run.decoder",
     "compile": "query",
     "inputs": "look.definition_inputs",
-    "load_ipython_extension": "look.jupyter.magics",
+    "load_ipython_extension": "cli.magics",
     "mapped": "sources.mapping",
     "show": "look.jupyter.stream_view",
-    "unload_ipython_extension": "look.jupyter.magics",
+    "unload_ipython_extension": "cli.magics",
     "wind_park": "windpark",
 }
 """The modules of the names that are loaded late."""

@@ -1,30 +1,56 @@
-"""A compiled query: the object that users hold."""
+"""Compile a query: `compile`, and `Query`, the object that users hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
-from streamsparql.algebra.inputs import MAX_JUMP
-from streamsparql.algebra.plan import Plan
+from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError
-from streamsparql.look import plan_displays
 from streamsparql.look.lints import Warning, lint
-from streamsparql.translator.translate import Report, Translation, translate
+from streamsparql.run.options import (
+    InputOptions,
+    LiveOptions,
+    ReportOptions,
+    with_options,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from streamsparql.algebra.rewrite import Rewriting
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.rewrites import Rewrites
     from streamsparql.look.traces.trace import Trace
-    from streamsparql.physical.operator import Operator
-    from streamsparql.run.execution import RunInput
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
-    from streamsparql.spark import SparkRun
+    from streamsparql.spark import DataFrame, SparkRun, SparkSession
+
+
+class RunOptions(InputOptions, total=False):
+    """The options of `run`: how the input is read, and the engine.
+
+    The engine is embedded, in this process, or spark: in the Spark session `spark`, or a new one,
+    with the time of the data cut into `slabs` (docs/spark.md).
+    """
+
+    engine: str
+    spark: SparkSession | None
+    slabs: int | None
+
+
+class AnalyzeOptions(RunOptions, ReportOptions, total=False):
+    """The options of `analyze`: those of `run`, and reports in place of rows."""
+
+
+class TraceOptions(InputOptions, total=False):
+    """The options of `trace`: how the input is read, the length of a step, the limit of items."""
+
+    step: int | None
+    limit: int
+
+
+class SparkOptions(InputOptions, ReportOptions, total=False):
+    """The options of `on_spark`: how the input is read, reports, the number of slabs."""
+
+    slabs: int | None
 
 
 def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
@@ -35,15 +61,15 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     optimize: bool = True,
     pedantic: bool = False,
 ) -> Query:
-    """Compiles a query in any of the five dialects.
+    """Compile a query in any of the five dialects.
 
-    `dialect` is streaming, csparql, cqels, epsparql or rspql; auto tells it by what only one of
-    them writes. `base` resolves relative IRIs. `origin` is where the grids of windows start, in
-    milliseconds. With `pedantic`, a construct of another dialect is an error. Without `optimize`,
-    the plan that runs is the logical plan, as it is.
+    `dialect` is streaming, csparql, cqels, epsparql or rspql; auto detects it by constructs that
+    only one of them has. `base` resolves relative IRIs. `origin` is where the grids of windows
+    start, in milliseconds. With `pedantic`, a construct of another dialect is an error. Without
+    `optimize`, the logical plan is run as it is.
 
-    Raises `QuerySyntaxError` where the text is no query, `QueryError` where it means nothing, and
-    `UnsupportedFeature` where it is about something that is not done here.
+    Raises `QuerySyntaxError` where the text is not a query, `QueryError` where it has no meaning,
+    and `UnsupportedFeature` where it uses a feature that is not supported.
 
     >>> compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }").variables
     ('x',)
@@ -51,43 +77,25 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     _expect(str, text=text, dialect=dialect, base=base or "")
     _expect(int, origin=origin)
     _expect(bool, optimize=optimize, pedantic=pedantic)
-    recipe = Recipe(text, dialect, base, origin, optimize, pedantic)
-    return Query(translate(text, dialect, base or "", origin, pedantic), recipe)
-
-
-@lru_cache(maxsize=16)
-def _recompiled(*recipe: Any) -> Query:
-    """The query of a recipe; a worker gets the same one with each task."""
-    return compile(*recipe)
+    return Query(Recipe(text, dialect, base, origin, optimize, pedantic))
 
 
 def _expect(kind: type, **options: object) -> None:
     for name, value in options.items():
         if type(value) is not kind and (kind is not str or not isinstance(value, str)):
-            raise TypeError(f"{name} is a {kind.__name__}, not {value!r:.40}")
+            raise TypeError(f"{name} must be a {kind.__name__}, not {value!r:.40}")
 
 
 def check_engine(engine: str, spark: object, slabs: int | None) -> None:
-    """An engine that there is, with nothing that is another's."""
+    """Check that the engine is known, and that the options are its own."""
     if engine not in ("embedded", "spark"):
-        raise EngineError(f"the engine is embedded or spark, not {engine!r}")
+        raise EngineError(f"engine must be embedded or spark, not {engine!r}")
     if engine == "embedded" and (spark is not None or slabs is not None):
-        raise EngineError("spark and slabs are for engine='spark'")
+        raise EngineError("spark and slabs are options of engine='spark'")
 
 
-class Recipe(NamedTuple):
-    """What a query was compiled of, which is how it goes to other processes."""
-
-    text: str
-    dialect: str = "auto"
-    base: str | None = None
-    origin: int = 0
-    optimize: bool = True
-    pedantic: bool = False
-
-
-class Query:
-    """What a query's text means, to be read and explained, and run. `compile` makes one.
+class Query(CompiledQuery):
+    """A compiled query: read it, explain it, run it. `compile` makes one.
 
     >>> query = compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }")
     >>> query
@@ -101,112 +109,22 @@ class Query:
     └─ AccessGraph  default graph
     """
 
-    def __init__(self, translation: Translation, recipe: Recipe) -> None:
-        self.translation = translation
-        self.recipe = recipe
-
-    def __reduce__(self) -> tuple[Callable[..., Query], Recipe]:
-        """Plans may be deep, so a query is pickled as its text, and compiled again."""
-        return _recompiled, self.recipe
-
-    @property
-    def text(self) -> str:
-        """The text that was compiled."""
-        return self.translation.text
-
-    @property
-    def dialect(self) -> str:
-        """The dialect that the text was read in."""
-        return self.translation.dialect.name
-
-    @property
-    def form(self) -> str:
-        """select, construct, describe or ask."""
-        return self.translation.form
-
-    @cached_property
-    def variables(self) -> tuple[str, ...]:
-        """The columns of a SELECT, in order."""
-        return self.translation.variables
-
-    @cached_property
-    def streams(self) -> tuple[str, ...]:
-        """The IRIs of the streams that the query reads."""
-        return tuple(iri.value for iri in self.translation.streams)
-
-    @cached_property
-    def graphs(self) -> tuple[str, ...]:
-        """The IRIs of the static graphs that the query names."""
-        return tuple(iri.value for iri in self.translation.graphs)
-
-    @property
-    def report(self) -> Report:
-        """How the query says that its results are reported."""
-        return self.translation.report
-
     def check(self) -> tuple[Warning, ...]:
-        """What may not be as the writer wants it, though it compiles.
+        """Return warnings on constructs that compile and yet may not do what the writer wants.
 
         >>> [warning.code for warning in compile("SELECT ?y { ?x <p> 1 }").check()]
         ['never-bound']
         """
         return lint(self.translation)
 
-    @property
-    def logical(self) -> Plan:
-        """The logical plan, whose `at(t, inputs)` is the query's definition."""
-        plan: Plan = plan_displays.with_prefixes(self.translation.plan, self.prefixes)
-        return plan
-
-    @property
-    def optimized(self) -> Plan:
-        """The plan that the rewriting rules lead to, with the same snapshots as the logical plan.
-
-        >>> query = compile("SELECT ?x { ?x <p> ?y FILTER(1 + 1 = 2) }")
-        >>> query.optimized == compile("SELECT ?x { ?x <p> ?y }").logical
-        True
-        """
-        plan: Plan = plan_displays.with_prefixes(self.rewriting.plan, self.prefixes)
-        return plan
-
-    @property
-    def prefixes(self) -> Mapping[str, str]:
-        """The prefixes that the query declares.
-
-        >>> dict(compile("PREFIX : <http://example.org/> ASK { :a :b :c }").prefixes)
-        {'': 'http://example.org/'}
-        """
-        return self.translation.names.prefixes
-
-    @cached_property
-    def rewriting(self) -> Rewriting:
-        """The optimized plan, and how the rules came to it; worked out when it is first asked."""
-        from streamsparql.algebra.rewrite import Rewriting, rewrite
-
-        return rewrite(self.logical) if self.recipe.optimize else Rewriting(self.logical)
-
-    @cached_property
-    def physical(self) -> Operator:
-        """The operators that compute the optimized plan, from the one that gives the rows down.
-
-        It is a plan to look at: over data, what is static is worked out beforehand and folded away.
-        """
-        from streamsparql.algebra.functions import Run
-        from streamsparql.look.operator_displays import learned
-        from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-        from streamsparql.physical.lowering.lower import Catalog, lower
-
-        lowered = lower(self.optimized, TermDictionary(), Run(), Catalog(known=False))
-        return learned(lowered.plain, self.prefixes)
-
     def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
-        """What the rewriting rules did to the logical plan: a sequence of applications of rules.
+        """Return what the rewriting rules did: a sequence of applications of rules.
 
         Each has its rule's law, and the subplan before and after. With `check` each is tried on
-        random data, in so many trials, through the definitions of both subplans.
+        random data, in `trials` trials, through the definitions of both subplans.
 
-        >>> found = compile("SELECT ?x { ?x <p> ?y FILTER(1 + 1 = 2) }").rewrites(check=True)
-        >>> [application.name for application in found], bool(found.checked)
+        >>> applied = compile("SELECT ?x { ?x <p> ?y FILTER(1 + 1 = 2) }").rewrites(check=True)
+        >>> [application.name for application in applied], bool(applied.checked)
         (['fold constants', 'decide filters'], True)
         """
         from streamsparql.look.rewrites import rewrites
@@ -220,32 +138,28 @@ class Query:
             seed=seed,
         )
 
+    # -- running
+
+    @with_options(RunOptions)
     def run(
         self,
         streams: Any = None,
         graph: Any = None,
         graphs: Mapping[str, Any] | None = None,
-        *,
-        engine: str = "embedded",
-        spark: SparkSession | None = None,
-        slabs: int | None = None,
-        start: int | None = None,
-        end: int | None = None,
-        strict: bool = False,
-        max_delay: int = 0,
-        max_jump: int | None = MAX_JUMP,
+        **options: Unpack[RunOptions],
     ) -> Result:
-        """Runs the query over a whole history. No stream is read before the result is used.
+        """Run the query over a whole history. No stream is read before the result is used.
 
         `streams` are sources by the streams' IRIs, or one source where the query reads one stream;
-        `graph` is the static default graph, `graphs` the named ones; docs/sources.md says what a
-        source is. `start` and `end` are the horizon, in milliseconds: the part of time that results
-        are given for. Items may be out of order by up to `max_delay` milliseconds; later ones are
-        in `result.late`, as is what cannot be read. An item that is ahead of its stream by more
-        than `max_jump` is believed when another one is. With `strict` either is an error.
+        `graph` is the static default graph, `graphs` the named ones; docs/sources.md lists the
+        kinds of sources. `start` and `end` are the horizon, in milliseconds: the part of time that
+        has results. Items may arrive out of order by up to `max_delay` milliseconds; later ones are
+        in `result.late`, malformed ones in `result.rejected`. An item that jumps ahead of its
+        stream by more than `max_jump` is quarantined until a second one confirms it. With `strict`
+        a late or rejected item is an error.
 
-        The engine is embedded, in this process, or spark: in the Spark session `spark`, or one that
-        is made, with the time of the data cut into `slabs` (docs/spark.md).
+        The engine is embedded, in this process, or spark: in the Spark session `spark`, or a new
+        one, with the time of the data cut into `slabs` (docs/spark.md).
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
         >>> for row in query.run([("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12)]):
@@ -253,36 +167,29 @@ class Query:
         1 3 10
         2 12 20
         """
-        from streamsparql.run.result import Result, replayable
+        from streamsparql.run.input import input_of
+        from streamsparql.run.result import EmbeddedComputation, Result
 
+        engine, spark, slabs = options.pop("engine"), options.pop("spark"), options.pop("slabs")
         check_engine(engine, spark, slabs)
-        given = self._given(streams, graph, graphs, start, end, strict, max_delay, max_jump)
+        run_input = input_of(self, streams, graph, graphs, **options)
         if engine == "spark":
-            from streamsparql.spark.spark_result import SparkResult
+            from streamsparql.spark.spark_result import SparkComputation
 
-            return SparkResult(self, given, spark, slabs)
-        return Result(self, given, replayable(given))
+            return Result(SparkComputation(self, run_input, spark, slabs))
+        return Result(EmbeddedComputation(self, run_input))
 
+    @with_options(AnalyzeOptions)
     def analyze(
         self,
         streams: Any = None,
         graph: Any = None,
         graphs: Mapping[str, Any] | None = None,
-        *,
-        engine: str = "embedded",
-        spark: SparkSession | None = None,
-        slabs: int | None = None,
-        start: int | None = None,
-        end: int | None = None,
-        strict: bool = False,
-        max_delay: int = 0,
-        max_jump: int | None = MAX_JUMP,
-        report: str | None = None,
-        every: int | None = None,
+        **options: Unpack[AnalyzeOptions],
     ) -> Analysis:
-        """Runs the query over data, and gives what was measured in place of the rows.
+        """Run the query over data, and return what was measured in place of the rows.
 
-        The arguments are those of `run`; with `report` or `every` it is reports that are made.
+        The arguments are those of `run`; with `report` or `every`, reports are computed.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }")
         >>> items = [("<a>", "<p>", '"1"', 3), ("<a>", "<q>", '"2"', 12)]
@@ -290,33 +197,34 @@ class Query:
         >>> analysis.items.read, analysis.items.unmatched, analysis.rows
         (2, 1, 1)
         """
-        from streamsparql.look.analysis import analyzed
+        from streamsparql.look.analysis import Analysis
+        from streamsparql.run.input import input_of
+        from streamsparql.run.measured import MeasuredRun
+        from streamsparql.run.reports import requested_reports
 
+        engine, spark, slabs = options.pop("engine"), options.pop("spark"), options.pop("slabs")
         check_engine(engine, spark, slabs)
-        given = self._given(streams, graph, graphs, start, end, strict, max_delay, max_jump)
-        return analyzed(
-            self, given, engine=engine, spark=spark, slabs=slabs, report=report, every=every
-        )
+        wanted = requested_reports(self, options.pop("report"), options.pop("every"))
+        run_input = input_of(self, streams, graph, graphs, **options)
+        if engine == "spark":
+            from streamsparql.spark.analyze import measure_on_spark
 
+            return Analysis.of(measure_on_spark(self, run_input, spark, slabs, wanted))
+        return Analysis.of(MeasuredRun(self, run_input, wanted).run())
+
+    @with_options(TraceOptions)
     def trace(
         self,
         streams: Any = None,
         graph: Any = None,
         graphs: Mapping[str, Any] | None = None,
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        strict: bool = False,
-        max_delay: int = 0,
-        max_jump: int | None = MAX_JUMP,
-        step: int | None = None,
-        limit: int = 1_000,
+        **options: Unpack[TraceOptions],
     ) -> Trace:
-        """Runs the query over a little data, instant by instant, and keeps all that happens.
+        """Run the query over a little data, instant by instant, and record all that happens.
 
-        The arguments are those of `run`. Items come instant by instant; with a `step` time goes on
-        in between, too, by so many milliseconds. The first `limit` items from `start` on are
-        traced, and it is said where the trace ends if there are more.
+        The arguments are those of `run`. Items are processed instant by instant; with a `step` time
+        also moves on in between, by that many milliseconds. The first `limit` items from `start` on
+        are traced; if there are more, the trace says where it ends.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }")
         >>> trace = query.trace([("<a>", "<p>", '"1"', 3), ("<a>", "<q>", '"2"', 5)])
@@ -328,87 +236,56 @@ class Query:
                gives <a> <q> "2"  [5, 10)
         """
         from streamsparql.look.traces.trace import Trace
+        from streamsparql.run.input import input_of
 
-        given = self._given(streams, graph, graphs, start, end, strict, max_delay, max_jump)
-        return Trace(self, given, limit, step)
+        limit, step = options.pop("limit"), options.pop("step")
+        return Trace(self, input_of(self, streams, graph, graphs, **options), limit, step)
 
+    @with_options(SparkOptions)
     def on_spark(
         self,
         spark: SparkSession,
         streams: Any = None,
         graph: Any = None,
         graphs: Mapping[str, Any] | None = None,
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        strict: bool = False,
-        max_delay: int = 0,
-        max_jump: int | None = MAX_JUMP,
-        report: str | None = None,
-        every: int | None = None,
-        slabs: int | None = None,
+        **options: Unpack[SparkOptions],
     ) -> DataFrame:
-        """The query as a Spark DataFrame: docs/spark.md.
+        """Return the query as a Spark DataFrame: docs/spark.md.
 
         It has a string column per variable, with terms in N-Triples syntax, and `start` and `end`,
-        in milliseconds, for when a row holds; with `report` (rstream, istream or dstream) or
-        `every`, `instant` instead, for the report that a row is in. CONSTRUCT and DESCRIBE give
-        `subject`, `predicate` and `object`; ASK `answer`, a boolean.
+        in milliseconds, the validity of the row; with `report` (rstream, istream or dstream) or
+        `every`, `instant` instead, that of the report. CONSTRUCT and DESCRIBE have `subject`,
+        `predicate` and `object`; ASK `answer`, a boolean.
 
-        Streams are files, folders, DataFrames of Spark, or any source that `run` takes. The time of
-        the data is cut into `slabs`, by default as many as are good for it; the answer is that of
-        `run`, however many there are. Rows are computed when the DataFrame is asked for them; when
-        their sources' items come is looked up at once.
+        Streams are files, folders, DataFrames of Spark, or any source that `run` accepts. The time
+        of the data is cut into `slabs`, by default as many as suit it; the answer is that of `run`,
+        whatever their number. The sources' time ranges are looked up at once; rows are computed
+        when the DataFrame is asked for them.
         """
-        from streamsparql.run.execution import reports_asked
+        from streamsparql.run.input import input_of
+        from streamsparql.run.reports import requested_reports
         from streamsparql.spark.engine import SparkRun
         from streamsparql.spark.failures import told
 
-        given = self._given(streams, graph, graphs, start, end, strict, max_delay, max_jump)
-        wanted = reports_asked(self, report, every)
+        wanted = requested_reports(self, options.pop("report"), options.pop("every"))
+        slabs = options.pop("slabs")
+        run_input = input_of(self, streams, graph, graphs, **options)
         with told():
-            return SparkRun(spark, self, given, report=wanted, slabs=slabs).frame()
+            return SparkRun(spark, self, run_input, report=wanted, slabs=slabs).frame()
 
-    def _given(
-        self,
-        streams: Any,
-        graph: Any,
-        graphs: Mapping[str, Any] | None,
-        start: int | None,
-        end: int | None,
-        strict: bool,
-        max_delay: int,
-        max_jump: int | None,
-    ) -> RunInput:
-        """What a caller of `run` gives, checked."""
-        from streamsparql.run.execution import RunInput, check_given
-
-        named = check_given(self, streams, graphs)
-        known = {str(name): source for name, source in (graphs or {}).items()}
-        return RunInput(named, graph, known, start, end, strict, max_delay, max_jump)
-
+    @with_options(LiveOptions)
     def open(
         self,
         graph: Any = None,
         graphs: Mapping[str, Any] | None = None,
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        strict: bool = False,
-        max_delay: int = 0,
-        max_jump: int | None = MAX_JUMP,
-        idle: int | None = None,
-        emit: str = "final",
-        report: str | None = None,
-        every: int | None = None,
-        on_row: Callable[[Any], object] | None = None,
+        **options: Unpack[LiveOptions],
     ) -> Live:
-        """Opens the query for pushing: see `Live`.
+        """Open the query for pushing: see `Live`.
 
-        `emit` is final, for rows that have ended, or eager, for all that holds, cut at each call of
+        `emit` is final, for rows that have ended, or eager, for all rows, cut at each call of
         `rows`. With `report` (rstream, istream or dstream) or `every` there are reports instead of
-        rows. A stream that is silent for `idle` milliseconds of the others' time holds them back no
-        longer. `on_row` is called with each row, or report, as soon as it is known. The other
+        rows. A stream that is silent for `idle` milliseconds of the others' time no longer holds
+        them back. `on_row` is called with each row, or report, once it is final. The other
         arguments are those of `run`.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
@@ -419,14 +296,11 @@ class Query:
         [(10, 1)]
         >>> live.close()
         """
-        from streamsparql.run.execution import RunInput, check_graphs, check_runs
         from streamsparql.run.live import Live
 
-        check_runs(self)
-        check_graphs(self, graphs)
-        known = {str(name): source for name, source in (graphs or {}).items()}
-        given = RunInput({}, graph, known, start, end, strict, max_delay, max_jump)
-        return Live(self, given, idle=idle, emit=emit, report=report, every=every, on_row=on_row)
+        return Live(self, graph, graphs, **options)
+
+    # -- looking
 
     def explain(
         self,
@@ -435,7 +309,7 @@ class Query:
         *,
         run: SparkRun | None = None,
     ) -> str:
-        """A stage of the query, or all of them, to read: how it was understood and what it means.
+        """Return a stage of the query, or all of them, as text or a picture.
 
         Stages are syntax, logical, optimized, physical and spark; formats are text, json, dot,
         mermaid, svg and html. With a `run` over data, `spark` shows how that is cut into tasks.
@@ -457,7 +331,7 @@ class Query:
         return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
 
     def _repr_html_(self) -> str:
-        """How a notebook shows the query: its text, and beside it its logical plan."""
+        """Return what a notebook shows: the text, and the logical plan."""
         from streamsparql.look.jupyter.query_view import shown
 
         return shown(self)

@@ -82,7 +82,7 @@ def _refuse(parser: argparse.ArgumentParser, command: str, unknown: Sequence[str
 
 def _complain(text: str) -> None:
     """Says what is wrong on standard error, if that is open; nothing in it moves the cursor."""
-    from streamsparql.look.explain.boxes.box import visible
+    from streamsparql.text.visible import visible
 
     if sys.stderr is not None:
         print(re.sub(r"[^\t\n]+", lambda part: visible(part[0]), text), file=sys.stderr)

@@ -16,7 +16,8 @@ from streamsparql.errors import SourceError, StreamSparqlError
 if TYPE_CHECKING:
     from streamsparql.cli.interrupts import Waiting
     from streamsparql.query import Query
-    from streamsparql.run.execution import Reporting, RunInput
+    from streamsparql.run.input import RunInput
+    from streamsparql.run.reports import Reporting
 
 MASTER = "Spark's: local[2], spark://host:7077, yarn, sc://host"
 TIMES = "T is 2026-01-31T12:00:00Z or milliseconds since 1970; DUR is 500ms, 10s, 5m, 1h."
@@ -114,10 +115,12 @@ class Prepared(NamedTuple):
 def prepared(query: Query, kwargs: dict[str, Any], options: argparse.Namespace) -> Prepared:
     """A run in this process over the data that `given` gave; streams are opened that never end."""
     from streamsparql.cli.interrupts import Waiting
-    from streamsparql.run.execution import RunInput, check_given, reports_asked
+    from streamsparql.run.input import RunInput, check_graphs, streams_of
+    from streamsparql.run.reports import requested_reports
 
-    reports = reports_asked(query, options.report, options.every)
-    streams = check_given(query, kwargs["streams"], kwargs["graphs"])
+    reports = requested_reports(query, options.report, options.every)
+    streams = streams_of(query, kwargs["streams"])
+    check_graphs(query, kwargs["graphs"])
     waiting = Waiting.in_place_of_endless(streams)
     return Prepared(RunInput(**{**kwargs, "streams": streams}), reports, waiting)
 
@@ -198,10 +201,10 @@ def check_written(
     query: Query, options: argparse.Namespace, kwargs: dict[str, Any], *files: str | None
 ) -> None:
     """An error where one of the files that are to be written is read, too."""
-    from streamsparql.run.execution import graphs_read
+    from streamsparql.run.input import graph_sources
     from streamsparql.sinks import check_target
 
-    graphs = graphs_read(query, kwargs["graph"], kwargs["graphs"])
+    graphs = graph_sources(query, kwargs["graph"], kwargs["graphs"])
     maps = [(split(text, query.streams) or ("", text))[1] for text in options.map]
     for file in files:
         check_target(file, [options.query, *maps, *kwargs["streams"].values(), *graphs])

@@ -161,13 +161,14 @@ def _analyze(query: Query, kwargs: dict[str, Any], options: argparse.Namespace) 
     """Runs the query in this process; an interrupt ends the run, and what was measured is shown."""
     from streamsparql.cli.interrupts import Interrupts
     from streamsparql.cli.summary import Progress
-    from streamsparql.look.analysis import Analyzing
+    from streamsparql.look.analysis import Analysis
+    from streamsparql.run.measured import MeasuredRun
 
     given, reports, waiting = prepared(query, kwargs, options)
-    analyzing = Analyzing(query, given, reports, endless=bool(waiting))
+    measured = MeasuredRun(query, given, reports, endless=bool(waiting))
     progress = Progress(quiet=False)
-    with Interrupts(analyzing.stop, waiting) as interrupts:
-        analysis = analyzing.run(progress.show)
+    with Interrupts(measured.stop, waiting) as interrupts:
+        analysis = Analysis.of(measured.run(progress.show))
         progress.clear()
         _show(partial(_analysis, analysis, options), options)
     return 128 + interrupts.signal if interrupts.signal else 0
@@ -186,11 +187,11 @@ def _on_spark(query: Query, kwargs: dict[str, Any], options: argparse.Namespace)
         _show(partial(_analysis, analysis, options), options)
         return
     from streamsparql.look.explain import explain
-    from streamsparql.spark.spark_result import SparkResult
+    from streamsparql.spark.spark_result import SparkComputation
 
-    result = query.run(**kwargs)
-    assert isinstance(result, SparkResult)
-    run = result.run.described()
+    computation = query.run(**kwargs).computation
+    assert isinstance(computation, SparkComputation)
+    run = computation.run.described()
     _show(partial(explain, query, options.stage, options.format, run=run), options)
 
 

@@ -120,7 +120,7 @@ def _embedded(
         endless=endless,
     )
     tables = replay.tables()
-    layout = layout_of(query, replay.shape, reports is not None, options.timestamps)
+    layout = layout_of(query, replay.decoder, reports is not None, options.timestamps)
     progress = Progress(options.quiet)
     with Interrupts(replay.stop, waiting) as interrupts:
         first = next(tables, None)  # a run that fails at once leaves an older file alone
@@ -188,7 +188,7 @@ def _on_spark(
         timestamps=options.timestamps,
     )
     if summary.asks and not options.strict:  # telling reads the streams once more
-        summary.tell_rejects(result.late, rows)
+        summary.tell_rejects(result.computation.rejects(), rows)
     else:
         summary.tell_rejects([], rows)
     return 0

@@ -15,7 +15,7 @@ from streamsparql.cli.options import Commands, duration
 from streamsparql.cli.summary import Summary
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from streamsparql.spark import SparkSession
 
 
 def add_prepare(commands: Commands[argparse.ArgumentParser]) -> None:

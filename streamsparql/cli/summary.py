@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from streamsparql.cli.screen import columns_of
 from streamsparql.errors import EngineError
-from streamsparql.look.explain.boxes.box import visible
 from streamsparql.text.instants import instant
+from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
     from streamsparql.run.replay import Replay
@@ -40,8 +40,8 @@ class Progress:
             return
         self._last = now
         accounting = replay.accounting
-        rate = accounting.items / (now - self._began)
-        parts = [f"{accounting.items:,} items", f"{rate:,.0f}/s", f"{replay.rows:,} rows"]
+        rate = accounting.read / (now - self._began)
+        parts = [f"{accounting.read:,} items", f"{rate:,.0f}/s", f"{replay.rows:,} rows"]
         if accounting.late:
             parts.append(f"{accounting.late:,} late")
         if accounting.rejected:
@@ -113,24 +113,24 @@ class Summary:
         if self._quiet:
             return
         accounting = replay.accounting
-        used = f"{accounting.used:,} used"
+        accepted = f"{accounting.accepted:,} accepted"
         if accounting.unmatched:
-            used += f" ({accounting.unmatched:,} match no pattern)"
-        said = [_plural(accounting.items, "item"), used]
+            accepted += f" ({accounting.unmatched:,} unmatched)"
+        said = [_plural(accounting.read, "item"), accepted]
         said += [f"{accounting.late:,} late", f"{accounting.rejected:,} rejected"]
         if accounting.rows_without_triples:
             said.append(
                 f"no triple made of {_plural(accounting.rows_without_triples, 'row')} of tables"
             )
-        if replay.unread:
-            said.append(f"{_plural(replay.unread, 'triple')} of graphs rejected")
+        if replay.graph_rejects:
+            said.append(f"{_plural(replay.graph_rejects, 'triple')} of graphs rejected")
         seconds = monotonic() - self._began
         text = f"{said[0]}: {', '.join(said[1:])}; {_plural(replay.rows, 'row')} in {seconds:.1f} s"
         if interrupted is not None:
             known = instant(interrupted) if interrupted >= 0 else "nothing"
             text = f"interrupted, complete up to {known}: {text}"
         print(text, file=sys.stderr)
-        self._show(accounting.late + accounting.rejected + replay.unread)
+        self._show(accounting.late + accounting.rejected + replay.graph_rejects)
 
     def tell_rejects(self, rejects: Sequence[Reject], rows: int | None) -> None:
         """Says what is known of a run on Spark, which counts no items but those it rejects."""

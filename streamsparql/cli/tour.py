@@ -20,7 +20,8 @@ from streamsparql.windpark import PREFIXES, STREAM, iri
 from streamsparql.windpark.folder import said, time_of
 
 if TYPE_CHECKING:
-    from streamsparql.run.result import Result, Row
+    from streamsparql.run.decoder import Row
+    from streamsparql.run.result import Result
     from streamsparql.windpark import Item, WindPark
 
 _LEFT = f"""PREFIX : <{PREFIXES[""]}>

@@ -1,234 +1,226 @@
-"""What a run gives: rows with their validity, snapshots, reports (SEMANTICS.md section 6)."""
+"""The result of a run: rows with their validity, snapshots, reports (SEMANTICS.md section 6)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
+from streamsparql.compiled import CompiledQuery
+from streamsparql.display import Displayed, timeline
+from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError
-from streamsparql.look.explain.boxes.box import visible
-from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.distinct import Coalesce
-from streamsparql.physical.operators.order import sort_keys
 from streamsparql.physical.state.heap import Heap
-from streamsparql.rdflib_terms import to_rdflib
-from streamsparql.run.execution import (
-    Execution,
-    Reporting,
-    RunInput,
-    graphs_read,
-    reporting,
-    reports,
-    reports_asked,
-)
-from streamsparql.sources import Mapped, Reject
-from streamsparql.sources.paths import is_endless, path_of
+from streamsparql.run.decoder import Decoder, Row
+from streamsparql.run.execution import Execution, result_columns
+from streamsparql.run.input import RunInput, graph_sources
+from streamsparql.run.reports import Reporting, reporting, reports_of, requested_reports
+from streamsparql.sources import Reject
+from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-    import rdflib
-    from rdflib.term import Identifier
 
-    from streamsparql.look.jupyter.picture import Picture
-    from streamsparql.query import Query
     from streamsparql.run.replay import Replay
     from streamsparql.sinks import Layout
 
-TRIPLE_NAMES = ("subject", "predicate", "object")
+
+class Reported(NamedTuple):
+    """The rows of reports, their decoder, and the instants of all reports."""
+
+    decoder: Decoder
+    batches: list[Batch]
+    instants: list[int]
 
 
-class Row(Mapping[str, Any]):
-    """A row of a result and when it holds, `[start, end)` in milliseconds.
+class Computation(ABC):
+    """The rows of a query over its input, computed once, when the first is asked for.
 
-    `row["x"]` is an rdflib term, None where `?x` is unbound. CONSTRUCT and DESCRIBE give rows with
-    `subject`, `predicate` and `object`, ASK one with `answer`, which is True or False.
-
-    >>> import streamsparql
-    >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
-    >>> (row,) = streamsparql.compile(text).run([("<a>", "<p>", '"1"', 3)])
-    >>> row["o"].n3(), row.start, row.end
-    ('"1"', 3, 10)
+    Each engine has one. Rows are canonical by the columns of the result and those that ORDER BY
+    sorts by.
     """
 
-    __slots__ = ("_index", "_values", "end", "start")
+    started: bool = False
+    """Whether any row was asked for."""
+    partly: bool = False
+    """Whether rows were read one by one, and not to the end."""
 
-    def __init__(
-        self, index: Mapping[str, int], values: tuple[Any, ...], start: int, end: int
-    ) -> None:
-        self._index, self._values = index, values
-        self.start, self.end = start, end
+    def __init__(self, query: CompiledQuery, run_input: RunInput, decoder: Decoder) -> None:
+        self.query, self.input, self.decoder = query, run_input, decoder
 
-    def __getitem__(self, name: str) -> Any:
-        return self._values[self._index[name.removeprefix("?")]]
+    @abstractmethod
+    def rows(self) -> Batch:
+        """Return all rows."""
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._index)
+    @abstractmethod
+    def rejects(self) -> list[Reject]:
+        """Return what is not part of the result: late items and rejected ones."""
 
-    def __len__(self) -> int:
-        return len(self._index)
+    @property
+    def repeatable(self) -> bool:
+        """Whether a run can be repeated at little cost, as for a preview."""
+        return False
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Row):
-            return (self.start, self.end) == (other.start, other.end) and dict(self) == dict(other)
-        return isinstance(other, Mapping) and dict(self) == dict(other)
+    @abstractmethod
+    def span(self) -> tuple[int | None, int]:
+        """Return where the horizon begins, and the greatest timestamp of all items."""
 
-    __hash__ = None  # type: ignore[assignment]
+    def final_rows(self) -> Iterator[Batch]:
+        """Yield the rows by start, as they become final, as a reader sees them."""
+        yield self.canonical()
 
-    def asdict(self) -> dict[str, Any]:
-        """The variables with their terms."""
-        return dict(self)
+    def reported(self, wanted: Reporting) -> Reported:
+        """Return the rows of reports, computed from the rows."""
+        rows = self.rows()
+        end = INFINITY if self.input.end is None else self.input.end
+        reports = reports_of(wanted, Always(rows), result_columns(self.query), end)
+        (reports.begin, reports.last), reports.clock = self.span(), INFINITY
+        shown, _ = reports.step([rows], [INFINITY], True)
+        return Reported(self.decoder, [shown], reports.done())
 
-    def __repr__(self) -> str:
-        cells = ", ".join(
-            f"{name}={getattr(value, 'n3', value.__repr__)()}" for name, value in self.items()
-        )
-        end = "…" if self.end == INFINITY else self.end
-        return f"Row({cells}{', ' if cells else ''}[{self.start}, {end}))"
+    def replay(self, report: Reporting | None) -> Replay | None:
+        """Return a run that retains nothing; None where the sources cannot be read again."""
+        return None
+
+    def retain_rejects(self, rejects: list[Reject]) -> None:  # noqa: B027 -- Spark finds them anew
+        """Retain the rejects of a run that has ended."""
+
+    def canonical(self) -> Batch:
+        """Return all rows, in canonical form by the columns that a reader sees."""
+        rows = self.rows()
+        if self.decoder.ranking is None:
+            return rows.ordered()
+        shown = rows.project(result_columns(self.query))
+        merged, _ = Coalesce(Always(shown)).step([shown], [INFINITY], False)
+        return merged.ordered()
 
 
-class Shape:
-    """How the columns of a run's batches become what users see."""
+class EmbeddedComputation(Computation):
+    """The rows of an execution in this process."""
 
-    def __init__(self, query: Query, run: Execution) -> None:
-        self.form = query.form
-        self.terms, self.ranking = run.terms, run.ranking
-        self.names = {"select": query.variables, "ask": ("answer",)}.get(query.form, TRIPLE_NAMES)
-        self._index = {name: k for k, name in enumerate(self.names)}
+    def __init__(self, query: CompiledQuery, run_input: RunInput) -> None:
+        self._execution = Execution(query, run_input)
+        super().__init__(query, run_input, self._execution.decoder)
+        self._batches = self._execution.replay()
+        self._rejects: list[Reject] | None = None
 
-    def rows(self, batch: Batch) -> list[Row]:
-        """The rows with rdflib's terms."""
-        columns = [self._values(ids) for ids in list(batch.columns.values())[: len(self.names)]]
-        cells: Any = zip(*columns, strict=True) if columns else [()] * len(batch)
-        times = zip(batch.start.tolist(), batch.end.tolist(), strict=True)
-        return [
-            Row(self._index, values, start, end)
-            for values, (start, end) in zip(cells, times, strict=True)
-        ]
+    @override
+    def rows(self) -> Batch:
+        self.started = True
+        for _ in self._batches:
+            pass
+        self.partly = False
+        retained = self._execution.retained
+        if len(retained) != 1:
+            retained[:] = [Batch.concat(retained, self._execution.sink.names).ordered()]
+        return retained[0]
 
-    def _values(self, ids: Any) -> list[Any]:
-        distinct, places = np.unique(ids, return_inverse=True)
-        terms = self.terms.terms_of(distinct)
-        if self.form == "ask":
-            found: list[Any] = [
-                term is not None and str(term).startswith('"true"') for term in terms
-            ]
-        else:
-            found = [None if term is None else to_rdflib(term) for term in terms]
-        return [found[place] for place in places.tolist()]
+    @override
+    def final_rows(self) -> Iterator[Batch]:
+        if self.started or self.decoder.ranking is not None:
+            yield self.canonical()
+            return
+        self.started = self.partly = True
+        ready, emitted = Heap(self._execution.sink.names), 0
+        for batch in self._batches:
+            ready.push(batch)
+            final = ready.release(self._execution.pipeline.watermark)
+            emitted += len(final)
+            yield final
+        rows = self.canonical()  # a snapshot that was asked for meanwhile has read all of them
+        yield rows.part(emitted, len(rows))
 
-    def snapshot(self, batch: Batch) -> Any:
-        """A snapshot's rows as users get them: a list of dicts, a graph, a boolean."""
-        if self.ranking is not None and len(batch):
-            keys = sort_keys(self.ranking, batch, self.terms)
-            order = sorted(range(len(batch)), key=keys.__getitem__)
-            batch = batch.take(np.array(order, np.int64))
-        rows = self.rows(batch)
-        if self.form == "ask":
-            return rows[0]["answer"] if rows else None
-        if self.form == "select":
-            return [row.asdict() for row in rows]
-        return _graph(rows)
+    @override
+    def rejects(self) -> list[Reject]:
+        if self._rejects is None:
+            self.rows()
+            self._rejects = self._execution.rejects()
+        return self._rejects
 
-    def table(self, parts: Sequence[Batch], reports: bool) -> pa.Table:
-        """Rows as Arrow: dictionary-encoded terms in N-Triples syntax, and columns of times.
+    @property
+    @override
+    def repeatable(self) -> bool:
+        return self.input.repeatable
 
-        Parts become chunks; long columns are not put together.
+    @override
+    def span(self) -> tuple[int | None, int]:
+        return self._execution.begin, self._execution.last_stamp
+
+    @override
+    def reported(self, wanted: Reporting) -> Reported:
+        """Return the rows of reports.
+
+        Where no row was computed before, an execution of its own computes them over validities
+        that are aligned to the reports; else they are computed from the rows.
         """
-        columns = [list(part.columns.values()) for part in parts]
-        made = {name: self._written([c[k] for c in columns]) for k, name in enumerate(self.names)}
-        starts = pa.chunked_array([part.start for part in parts])
-        times = [starts] if reports else [starts, pa.chunked_array([p.end for p in parts])]
-        return pa.table({**made, **dict(zip(self.time_names(reports), times, strict=True))})
-
-    def time_names(self, reports: bool) -> tuple[str, ...]:
-        """How the columns of times are called."""
-        return time_columns(self.names, *(("instant",) if reports else ("start", "end")))
-
-    def _written(self, parts: Sequence[IntArray]) -> pa.DictionaryArray | pa.ChunkedArray:
-        """A column with each term written once."""
-        if len(parts) == 1:
-            return self.terms.dictionary(parts[0])
-        encoded = pa.chunked_array([pa.array(ids) for ids in parts]).dictionary_encode()
-        ids = encoded.chunk(0).dictionary.to_numpy()
-        texts = self.terms.texts(ids)
-        chunks = []
-        for chunk in encoded.chunks:
-            codes = chunk.indices.to_numpy()
-            null = ids[codes] == UNBOUND if UNBOUND in ids else None
-            codes = pa.array(codes, mask=null)
-            chunks.append(pa.DictionaryArray.from_arrays(codes, texts, safe=False))
-        return pa.chunked_array(chunks)
-
-
-def _graph(rows: Sequence[Row]) -> rdflib.Graph:
-    import rdflib
-
-    made = rdflib.Graph()
-    for row in rows:
-        triple: tuple[Identifier, Identifier, Identifier] = (
-            row["subject"],
-            row["predicate"],
-            row["object"],
+        if wanted.every is None or self.started or not self.input.repeatable:
+            return super().reported(wanted)
+        execution = Execution(
+            self.query, self.input, report=wanted, shares_terms_with=self._execution
         )
-        made.add(triple)
-    return made
+        batches = [batch for batch in execution.replay() if len(batch)]
+        assert execution.reports is not None
+        self._rejects = execution.rejects()
+        batches = batches or [execution.sink.nothing()]
+        return Reported(execution.decoder, batches, execution.reports.done())
+
+    @override
+    def replay(self, report: Reporting | None) -> Replay | None:
+        from streamsparql.run.replay import Replay
+
+        if not self.input.repeatable:
+            return None
+        shared = None if self.started else self._execution
+        return Replay(self.query, self.input, report=report, shares_terms_with=shared)
+
+    @override
+    def retain_rejects(self, rejects: list[Reject]) -> None:
+        self._rejects = rejects
 
 
-def time_columns(variables: Sequence[str], *names: str) -> tuple[str, ...]:
-    """The names of columns of times: where a variable is called so, with an underscore.
-
-    >>> time_columns(["x", "end"], "start", "end")
-    ('start', 'end_')
-    """
-    found = []
-    for name in names:
-        while name in variables:
-            name += "_"
-        found.append(name)
-    return tuple(found)
-
-
-class First(NamedTuple):
+class Preview(NamedTuple):
     """The first rows of a result."""
 
     tables: list[pa.Table]
     more: bool
-    """Whether there are more."""
+    """Whether there are more rows."""
     rejected: int
-    """How many items were late or could not be read so far."""
+    """The number of items that were late or rejected so far."""
     example: Reject | None
     """The first of these."""
 
-    def with_rejects(self, rejects: Sequence[Reject]) -> First:
-        """The same with more rejects."""
+    def with_rejects(self, rejects: Sequence[Reject]) -> Preview:
+        """Return the same with more rejects."""
         example = next(iter(rejects), None) if self.example is None else self.example
         return self._replace(rejected=self.rejected + len(rejects), example=example)
 
 
-def left_out(rejected: int, example: Reject | None) -> str:
-    """What is said of so many rejects, of which one is shown; nothing where there are none.
+def rejects_note(count: int, example: Reject | None) -> str:
+    """Return a note on rejects, of which one is shown; nothing where there are none.
 
-    >>> left_out(2, Reject("a.nq", 7, "late by 8 ms", None, "line"))
-    '2 items were late or not read; result.late says why: a.nq, line 7: late by 8 ms'
+    >>> rejects_note(2, Reject("a.nq", 7, "late by 8 ms", None, "line", late=True))
+    '2 items were late or rejected (result.late, result.rejected): a.nq, line 7: late by 8 ms'
     """
     if example is None:
         return ""
-    count = "one item was" if rejected == 1 else f"{rejected:,} items were"
-    return visible(f"{count} late or not read; result.late says why: {example}")
+    items = "one item was" if count == 1 else f"{count:,} items were"
+    return visible(f"{items} late or rejected (result.late, result.rejected): {example}")
 
 
-class Result:
-    """The result of a query over a whole history. Nothing is computed before it is asked for.
+class Result(Displayed):
+    """The result of a query over a whole history. Rows are computed when they are first asked for.
 
-    Iterating gives rows in the canonical form, by start: the k-th row of equal ones holds where
+    Iterating returns rows in canonical form, by start: the k-th row of equal ones holds where
     their multiplicity is k or more.
 
     >>> import streamsparql
@@ -240,36 +232,19 @@ class Result:
         6   10  "1"
     """
 
-    _partly = False
-    """Whether somebody began to take rows and did not come to the end."""
-
-    def __init__(self, query: Query, given: RunInput, replayable: bool) -> None:
-        self._query, self._given = query, given
-        self._replayable = replayable
-        self._run = Execution(query, given)
-        self._shape = Shape(query, self._run)
-        self._source = self._run.replay()
-        self._started = False
-        self._late: list[Reject] | None = None
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        """What computes the rows, and what it knows of them."""
+        self._query, self._decoder = computation.query, computation.decoder
 
     # -- rows
 
     def __iter__(self) -> Iterator[Row]:
-        if self._started or self._run.ranking is not None:
-            yield from self._shape.rows(self._canonical())
-            return
-        self._started = self._partly = True
-        ready, given = Heap(self._run.sink.names), 0
-        for batch in self._source:
-            ready.push(batch)
-            known = ready.release(self._run.pipeline.watermark)
-            given += len(known)
-            yield from self._shape.rows(known)
-        rows = self._canonical()  # somebody may have asked for a snapshot meanwhile, thus for all
-        yield from self._shape.rows(rows.part(given, len(rows)))
+        for batch in self.computation.final_rows():
+            yield from self._decoder.rows(batch)
 
     def snapshot(self, t: int) -> Any:
-        """What holds at the instant `t`.
+        """Return what holds at the instant `t`.
 
         SELECT: a list of dicts, a bag, in the order of ORDER BY. ASK: a bool, None outside of the
         horizon. CONSTRUCT and DESCRIBE: an rdflib graph.
@@ -280,14 +255,14 @@ class Result:
         >>> result.snapshot(9), result.snapshot(10)
         ([{'o': rdflib.term.URIRef('b')}], [])
         """
-        rows = self._all()
-        return self._shape.snapshot(rows.where((rows.start <= t) & (t < rows.end)))
+        rows = self.computation.rows()
+        return self._decoder.snapshot(rows.where((rows.start <= t) & (t < rows.end)))
 
     def to_arrow(self, report: str | None = None, every: int | None = None) -> pa.Table:
-        """The rows as an Arrow table: a column per variable, with terms in N-Triples syntax.
+        """Return the rows as an Arrow table: a column per variable, terms in N-Triples syntax.
 
-        The columns are dictionary-encoded. `start` and `end` tell when a row holds; of a report's
-        rows, where one is asked for, `instant` tells which report they are in.
+        The columns are dictionary-encoded. `start` and `end` are the validity; for the rows of a
+        report, where one is asked for, `instant` is that of the report.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -297,14 +272,14 @@ class Result:
         >>> result.to_arrow(report="rstream").to_pydict()
         {'o': ['<b>'], 'instant': [10]}
         """
-        if report is None and every is None:
-            rows = self._canonical()
-            return self._shape.table([rows], reports=False)
-        shape, parts, _ = self._reported(report, every)
-        return shape.table(parts, reports=True)
+        wanted = requested_reports(self._query, report, every)
+        if wanted is None:
+            return self._decoder.table([self.computation.canonical()], reports=False)
+        reported = self.computation.reported(wanted)
+        return reported.decoder.table(reported.batches, reports=True)
 
     def to_pandas(self, report: str | None = None, every: int | None = None) -> pd.DataFrame:
-        """The same as a pandas frame of strings and integers.
+        """Return the table of `to_arrow` as a pandas frame of strings and integers.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -315,7 +290,7 @@ class Result:
         if find_spec("pandas") is None:
             raise EngineError("to_pandas needs pandas: pip install 'streamsparql[pandas]'")
         table = self.to_arrow(report, every)
-        names = self._shape.names
+        names = self._decoder.names
         plain = [table[n].cast(pa.string()) if n in names else table[n] for n in table.column_names]
         frame: pd.DataFrame = pa.table(plain, names=table.column_names).to_pandas()
         return frame
@@ -329,11 +304,11 @@ class Result:
         every: int | None = None,
         timestamps: str | None = None,
     ) -> int:
-        """Writes the rows to a file, or those of reports where they are asked for; how many.
+        """Write the rows, or those of reports where they are asked for; return their number.
 
-        The format is table, csv, jsonl, nq (of triples) or parquet; without one it is what the
-        file's extension says (`.gz` and `.zst` after it pack), and a table for an open file.
-        `timestamps` are ms, iso (UTC) or local. Rows go out as they become known.
+        The format is table, csv, jsonl, nq (of triples) or parquet; without one it is that of the
+        file's extension (`.gz` and `.zst` after it compress), and a table for an open file.
+        `timestamps` are ms, iso (UTC) or local. Rows are written as they become final.
 
         >>> import streamsparql, sys
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -344,12 +319,12 @@ class Result:
         """
         from streamsparql.sinks import check_target, open_sink
 
-        wanted = reports_asked(self._query, report, every)
-        given = self._given
-        graphs = graphs_read(self._query, given.graph, given.graphs)
-        check_target(target, [*given.streams.values(), *graphs])
-        tables, layout = self._written(wanted, timestamps)
-        first = next(tables, None)  # what fails at once leaves an older file alone
+        wanted = requested_reports(self._query, report, every)
+        run_input = self.computation.input
+        graphs = graph_sources(self._query, run_input.graph, run_input.graphs)
+        check_target(target, [*run_input.streams.values(), *graphs])
+        tables, layout = self._tables(wanted, timestamps)
+        first = next(tables, None)  # an error at once leaves an older file alone
         count = 0
         with open_sink(target, format, layout) as sink:
             for table in chain(() if first is None else (first,), tables):
@@ -357,46 +332,51 @@ class Result:
                 count += len(table)
         return count
 
-    def _written(
+    def _tables(
         self, wanted: Reporting | None, timestamps: str | None
     ) -> tuple[Iterator[pa.Table], Layout]:
-        """The tables to be written, and their layout."""
-        from streamsparql.run.replay import Replay, in_order, layout_of
+        """Return the tables to write, and their layout."""
+        from streamsparql.run.replay import layout_of
 
-        if not self._started and self._replayable:
-            replay = Replay(self._query, self._given, report=wanted, shares_terms_with=self._run)
-            layout = layout_of(self._query, replay.shape, wanted is not None, timestamps)
+        computation, reports = self.computation, wanted is not None
+        replay = None if computation.started else computation.replay(wanted)
+        if replay is not None:
+            layout = layout_of(self._query, replay.decoder, reports, timestamps)
             return self._replayed(replay), layout
         if wanted is None:
-            layout = layout_of(self._query, self._shape, False, timestamps)
-            return iter([self._shape.table([self._canonical()], False)]), layout
-        shape, parts, _ = self._reported(wanted.kind, wanted.every)
-        rows = in_order(shape, Batch.concat(parts))
-        return iter([shape.table([rows], True)]), layout_of(self._query, shape, True, timestamps)
+            layout = layout_of(self._query, self._decoder, reports, timestamps)
+            return iter([self._decoder.table([computation.canonical()], reports)]), layout
+        decoder, batches, _ = computation.reported(wanted)
+        rows = decoder.in_order(Batch.concat(batches))
+        layout = layout_of(self._query, decoder, reports, timestamps)
+        return iter([decoder.table([rows], reports)]), layout
 
     def _replayed(self, replay: Replay) -> Iterator[pa.Table]:
-        """What a replay gives; at its end it is known what was late."""
         yield from replay.tables()
-        self._late = [*self._run.rejects, *replay.drain()]
+        self.computation.retain_rejects(replay.drain())
+
+    # -- rejects
 
     @property
     def late(self) -> list[Reject]:
-        """What is not part of the result: late items, and what could not be read, with reasons."""
-        if self._late is None:
-            self._all()
-            self._late = self._run.late()
-        return self._late
+        """The items that arrived below the watermark, with reasons; they are not in the result."""
+        return [reject for reject in self.computation.rejects() if reject.late]
+
+    @property
+    def rejected(self) -> list[Reject]:
+        """The items that could not be read or stamped, with reasons; they are not in the result."""
+        return [reject for reject in self.computation.rejects() if not reject.late]
 
     # -- reports
 
     def report(
         self, kind: str | None = None, every: int | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """Pairs of a report's instant and its rows: "rstream", "istream" or "dstream".
+        """Yield pairs of an instant and the rows of its report: rstream, istream or dstream.
 
-        The kind and the period are those that the query asks for, where they are not given; a query
-        that asks for no kind gives whole snapshots. Rows come as `snapshot` gives them; of an ASK
-        there is a boolean, or None where its answer is no different.
+        The kind and the period are by default those of the query; a query that names no kind
+        reports whole snapshots. Rows are as `snapshot` returns them; of an ASK there is a boolean,
+        or None where its answer has not changed.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -404,30 +384,9 @@ class Result:
         >>> [(instant, len(rows)) for instant, rows in result.report("rstream")]
         [(10, 1), (20, 1), (30, 0)]
         """
-        shape, parts, instants = self._reported(kind, every)
-        return by_instant(shape, Batch.concat(parts), instants)
-
-    def _reported(
-        self, kind: str | None, every: int | None
-    ) -> tuple[Shape, list[Batch], list[int]]:
-        """The rows of all reports, and when these are.
-
-        Where nothing was computed before, the reports get a run of their own, over intervals that
-        are aligned to them; else they are made of the rows.
-        """
         wanted = reporting(self._query, kind, every)
-        if wanted.every is not None and not self._started and self._replayable:
-            run = Execution(self._query, self._given, report=wanted, shares_terms_with=self._run)
-            parts = [batch for batch in run.replay() if len(batch)]
-            assert run.reports is not None
-            self._late = [*self._run.rejects, *run.late()]
-            return Shape(self._query, run), parts or [run.sink.nothing()], run.reports.done()
-        rows = self._all()
-        end = INFINITY if self._given.end is None else self._given.end
-        made = reports(wanted, Always(rows), self._run.names, end)
-        (made.begin, made.last), made.clock = self._span(), INFINITY
-        shown, _ = made.step([rows], [INFINITY], True)
-        return self._shape, [shown], made.done()
+        decoder, batches, instants = self.computation.reported(wanted)
+        return decoder.reports(Batch.concat(batches), instants)
 
     # -- in a notebook
 
@@ -438,10 +397,10 @@ class Result:
         every: int | None = None,
         timestamps: str | None = None,
     ) -> Picture:
-        """A picture of when each row holds: a lane for each of the first `limit` solutions.
+        """Return a picture of when each row holds: a lane for each of the first `limit` solutions.
 
         Lines are at the instants of the query's reports. With `report` or `every`, dots show which
-        solutions are in the reports that these ask for. `timestamps` are ms, iso (UTC) or local.
+        solutions are in these reports. `timestamps` are ms, iso (UTC) or local.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -449,104 +408,33 @@ class Result:
         "1"  ████████████████████████████████████████████████████████████
              5 to 10 ms
         """
-        from streamsparql.look.jupyter.result_view import timeline_of
-
-        return timeline_of(self, limit, report, every, timestamps)
-
-    def __str__(self) -> str:
-        from streamsparql.look.jupyter.result_view import as_text
-
-        return as_text(self)
+        picture: Picture = timeline(self, limit, report, every, timestamps)
+        return picture
 
     def __repr__(self) -> str:
-        columns = " ".join(self._shape.names)
-        return f"<Result: {columns}, {'' if self._started else 'not '}computed>"
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows the result: its first rows, and its timeline."""
-        from streamsparql.look.jupyter.result_view import shown
-
-        return shown(self)
-
-    def _first(self, most: int | None) -> First | None:
-        """The first rows, about so many or all of them, and whether there are more.
-
-        None where somebody would have to compute the rows who did not ask for them.
-        """
-        from streamsparql.run.replay import Replay
-
-        if most is None or (self._started and not self._partly):
-            rows = self._canonical()
-            count = len(rows) if most is None else most
-            late = self._run.late() if self._late is None else self._late
-            tables = [self._shape.table([rows.part(0, count)], False)]
-            return First(tables, len(rows) > count, len(late), next(iter(late), None))
-        if not self._replayable:
-            return None
-        beside = None if self._started else self._run
-        replay = Replay(self._query, self._given, shares_terms_with=beside)
-        found = First([], False, 0, None).with_rejects(self._run.rejects if beside else [])
-        for table in replay.tables():
-            found.tables.append(table)
-            found = found.with_rejects(replay.drain())
-            if sum(map(len, found.tables)) > most:
-                return found._replace(more=True)
-        return found
-
-    # -- what was computed
-
-    def _span(self) -> tuple[int | None, int]:
-        """Where the horizon begins, and the greatest timestamp of all."""
-        return self._run.begin, self._run.last_stamp
-
-    def _all(self) -> Batch:
-        """All rows, in canonical form by what a reader and ORDER BY see."""
-        self._started = True
-        for _ in self._source:
-            pass
-        self._partly = False
-        parts = self._run.parts
-        if len(parts) != 1:
-            parts[:] = [Batch.concat(parts, self._run.sink.names).ordered()]
-        return parts[0]
-
-    def _canonical(self) -> Batch:
-        """All rows, in canonical form by what a reader sees."""
-        rows = self._all()
-        if self._run.ranking is None:
-            return rows.ordered()
-        shown = rows.project(self._run.names)
-        merged, _ = Coalesce(Always(shown)).step([shown], [INFINITY], False)
-        return merged.ordered()
+        columns = " ".join(self._decoder.names)
+        return f"<Result: {columns}, {'' if self.computation.started else 'not '}computed>"
 
 
-def by_instant(shape: Shape, rows: Batch, instants: list[int]) -> Iterator[tuple[int, Any]]:
-    """The rows of each report, as users get them."""
-    first = np.searchsorted(rows.start, instants, "left").tolist()
-    after = np.searchsorted(rows.start, instants, "right").tolist()
-    for instant, low, high in zip(instants, first, after, strict=True):
-        yield instant, shape.snapshot(rows.part(low, high))
+def preview(result: Result, limit: int | None) -> Preview | None:
+    """Return the first rows of a result, about `limit` or all of them.
 
-
-def replayable(given: RunInput) -> bool:
-    """Whether all sources can be read once more.
-
-    >>> once, stdin = RunInput({"s": iter([])}), RunInput({"s": "-"})
-    >>> replayable(RunInput({"s": []})), replayable(once), replayable(stdin)
-    (True, False, False)
+    None where that would compute rows that nobody asked for, from sources that are read once.
     """
-    return not any(map(read_once, [*given.streams.values(), *given.graphs.values(), given.graph]))
-
-
-def read_once(source: Any) -> bool:
-    """Whether a source is used up when it is read: an iterator, an open file, a pipe."""
-    source = source.source if isinstance(source, Mapped) else source
-    if isinstance(source, list | tuple):
-        return (
-            bool(source)
-            and isinstance(source[0], str | os.PathLike)
-            and any(map(read_once, source))
-        )
-    if isinstance(source, str | os.PathLike):
-        return is_endless(path_of(source))
-    return isinstance(source, Iterator) or hasattr(source, "read")
+    computation, decoder = result.computation, result.computation.decoder
+    if limit is None or (computation.started and not computation.partly):
+        rows = computation.canonical()
+        count = len(rows) if limit is None else limit
+        rejects = computation.rejects()
+        tables = [decoder.table([rows.part(0, count)], False)]
+        return Preview(tables, len(rows) > count, len(rejects), next(iter(rejects), None))
+    replay = computation.replay(None)
+    if replay is None:
+        return None
+    found = Preview([], False, 0, None)
+    for table in replay.tables():
+        found.tables.append(table)
+        found = found.with_rejects(replay.drain())
+        if sum(map(len, found.tables)) > limit:
+            return found._replace(more=True)
+    return found

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.ntriples import parse_term
-from streamsparql.look.explain.boxes.box import visible
 from streamsparql.physical.dictionary.canonical_text import to_arrow
 from streamsparql.sinks.cells import Cells, apart, is_number, joined
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.times import checked, texts_of
 from streamsparql.text.instants import Clock
+from streamsparql.text.visible import visible
 from streamsparql.text.widths import cells
 from streamsparql.translator.sparql_text import Writer
 

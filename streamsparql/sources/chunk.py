@@ -37,6 +37,8 @@ class Reject(NamedTuple):
     reason: str
     item: object
     unit: str = "item"
+    late: bool = False
+    """Whether it arrived below the watermark; else it could not be read or stamped."""
 
     def __str__(self) -> str:
         said = f"{self.source}, {self.unit} {self.position}: {self.reason}"
@@ -78,19 +80,19 @@ class Origin(NamedTuple):
 
 
 class Accounting(NamedTuple):
-    """What became of the items that came: `items == used + late + rejected`, always.
+    """The fate of the items of streams: `read == accepted + late + rejected`, always.
 
-    `used` are those that take part in the answer, or could: `unmatched` of them have a predicate
-    that no pattern of the query matches, so that nobody looked at the rest. Such an item is never
-    late and never ahead, for the answer does not depend on when it came.
-    `rows_without_triples` are not items: a mapping made no triple of these rows of tables.
+    `unmatched` of the accepted ones have a predicate that no pattern of the query matches: their
+    other terms are not read. Such an item is never late and never quarantined, since the answer
+    does not depend on when it arrived. `rows_without_triples` are not items: rows of tables for
+    which a mapping made no triple.
 
     >>> Accounting(10, 7, 2, 1, 4) + Accounting(5, 5, 0, 0, 0, 2)
-    Accounting(items=15, used=12, late=2, rejected=1, unmatched=4, rows_without_triples=2)
+    Accounting(read=15, accepted=12, late=2, rejected=1, unmatched=4, rows_without_triples=2)
     """
 
-    items: int = 0
-    used: int = 0
+    read: int = 0
+    accepted: int = 0
     late: int = 0
     rejected: int = 0
     unmatched: int = 0
@@ -246,6 +248,6 @@ class Chunk:
         return int(self.stamps.min()) if len(self.stamps) else INFINITY
 
     @property
-    def dropped(self) -> int:
+    def prefiltered(self) -> int:
         """How many items no pattern of the query can match."""
         return self.items - len(self) - len(self.rejects)

@@ -78,8 +78,8 @@ class Clock:
         return max((mark for mark in marks if mark < INFINITY), default=0)
 
 
-class Round(NamedTuple):
-    """What several streams bring up to a common watermark, INFINITY in the last round."""
+class InputStep(NamedTuple):
+    """The items of several streams up to a common watermark, INFINITY in the last step."""
 
     batches: dict[str, Batch]
     watermark: int
@@ -87,7 +87,7 @@ class Round(NamedTuple):
 
 def interleave(
     readers: Mapping[str, Iterator[Chunk]], sorters: Mapping[str, Sorter]
-) -> Iterator[Round]:
+) -> Iterator[InputStep]:
     """Reads several streams side by side, each by its sorter, the one that is behind first.
 
     So what is held is a chunk or two of each stream, however long they are and however much of one
@@ -98,8 +98,8 @@ def interleave(
     >>> terms, items = TermDictionary(), [("<a>", "<p>", "<b>", t) for t in (3, 8)]
     >>> names = ["one", "two"]
     >>> readers = {name: read_stream(items, name, terms) for name in names}
-    >>> rounds = interleave(readers, {name: Sorter(name) for name in names})
-    >>> [(len(r.batches["one"]), len(r.batches["two"]), r.watermark == INFINITY) for r in rounds]
+    >>> steps = interleave(readers, {name: Sorter(name) for name in names})
+    >>> [(len(r.batches["one"]), len(r.batches["two"]), r.watermark == INFINITY) for r in steps]
     [(2, 2, False), (0, 0, True)]
     """
     clock = Clock(list(readers))
@@ -116,6 +116,6 @@ def interleave(
         watermark = clock.watermark()
         if watermark > before:
             before = watermark
-            yield Round({n: s.release(watermark) for n, s in sorters.items()}, watermark)
+            yield InputStep({n: s.release(watermark) for n, s in sorters.items()}, watermark)
     if before < INFINITY:
-        yield Round({n: s.release(INFINITY) for n, s in sorters.items()}, INFINITY)
+        yield InputStep({n: s.release(INFINITY) for n, s in sorters.items()}, INFINITY)

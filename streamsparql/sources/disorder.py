@@ -116,10 +116,10 @@ class Sorter:
     @property
     def accounting(self) -> Accounting:
         """What became of the items that are decided on: those that came, but those held aside."""
-        items = self._came - sum(aside.row is not None for aside in self._quarantine)
-        used = items - self.late - self._rejected
+        read = self._came - sum(aside.row is not None for aside in self._quarantine)
+        accepted = read - self.late - self._rejected
         return Accounting(
-            items, used, self.late, self._rejected, self._unmatched, self._rows_without_triples
+            read, accepted, self.late, self._rejected, self._unmatched, self._rows_without_triples
         )
 
     def drain(self) -> list[Reject]:
@@ -160,7 +160,7 @@ class Sorter:
         """Takes in items in the order in which they came."""
         self._came += chunk.items
         self._behind = chunk.held
-        self._unmatched += chunk.dropped
+        self._unmatched += chunk.prefiltered
         self._rows_without_triples += chunk.rows_without_triples
         for reject in chunk.rejects:
             self._reject(reject)
@@ -190,6 +190,7 @@ class Sorter:
             self.late += 1
         else:
             self._rejected += 1
+        reject = reject._replace(late=late)
         if self.strict:
             raise Rejected(reject)
         self.rejects.append(reject)

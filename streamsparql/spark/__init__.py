@@ -13,6 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame as DataFrame
+    from pyspark.sql import SparkSession as SparkSession
+
     from streamsparql.spark.engine import SparkRun
     from streamsparql.spark.preparation import prepare
     from streamsparql.spark.sessions import session

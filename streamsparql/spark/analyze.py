@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.look.analysis import (
-    Analysis,
-    Cutting,
-    Items,
+from streamsparql.compiled import CompiledQuery
+from streamsparql.display import Description
+from streamsparql.run.input import RunInput
+from streamsparql.run.measured import (
+    ItemsRead,
+    Measurements,
     OperatorMeasures,
     Slab,
     Stage,
@@ -30,8 +32,7 @@ from streamsparql.look.analysis import (
     WatchedExecution,
     items_offered,
 )
-from streamsparql.look.explain.boxes.box import Box
-from streamsparql.run.execution import Reporting, RunInput
+from streamsparql.run.reports import Reporting
 from streamsparql.spark import slab
 from streamsparql.spark.cut import Part
 from streamsparql.spark.failures import told
@@ -40,7 +41,6 @@ from streamsparql.spark.slab import Task
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamsparql.query import Query
     from streamsparql.spark.engine import SparkRun
 
 Numbers = dict[str, Any]
@@ -54,7 +54,7 @@ def watched_part(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator
     begun, before = time(), perf_counter()
     watch, runs, rows = Watch(), [], 0
 
-    def execution(query: Query, given: RunInput, **options: Any) -> WatchedExecution:
+    def execution(query: CompiledQuery, given: RunInput, **options: Any) -> WatchedExecution:
         runs.append(WatchedExecution(query, given, watch=watch, **options))
         return runs[-1]
 
@@ -115,30 +115,29 @@ def _numbers(target: int, **numbers: Any) -> pa.RecordBatch:
 
 
 def _sent(each: OperatorMeasures) -> Numbers:
-    """An operator and its numbers as JSON; the box is there without what is below it."""
-    box = each.box
-    drawn = {"facts": box.facts, "family": box.family, "meaning": box.meaning}
-    return {**each._asdict(), "box": drawn}
+    """Return an operator and its numbers as JSON."""
+    return {**each._asdict(), "description": each.description._asdict()}
 
 
 def _received(sent: Numbers) -> OperatorMeasures:
-    facts = tuple((name, value) for name, value in sent["box"]["facts"])
-    box = Box(sent["kind"], sent["title"], **{**sent["box"], "facts": facts})
+    described = sent["description"]
+    facts = tuple((name, value) for name, value in described["facts"])
+    description = Description(**{**described, "facts": facts})
     lists = {name: tuple(sent[name]) for name in ("inputs", "rows_in")}
-    return OperatorMeasures(**{**sent, **lists, "box": box})
+    return OperatorMeasures(**{**sent, **lists, "description": description})
 
 
 # -- in the driver ---------------------------------------------------------------------------------
 
 
-def analyzed_on_spark(
-    query: Query,
+def measure_on_spark(
+    query: CompiledQuery,
     given: RunInput,
     spark: SparkSession | None,
     slabs: int | None,
     report: Reporting | None,
-) -> Analysis:
-    """Runs a query over data on Spark, and gives what was measured."""
+) -> Measurements:
+    """Run a query over data on Spark, and return what was measured."""
     from streamsparql.spark.engine import SparkRun
     from streamsparql.spark.sessions import session
 
@@ -182,12 +181,12 @@ def _stages(
 
 
 def _together(
-    query: Query,
+    query: CompiledQuery,
     run: SparkRun,
     stages: tuple[Stage, ...],
     parts: Sequence[Numbers],
     total: float,
-) -> Analysis:
+) -> Measurements:
     def of(name: str) -> float:
         return float(sum(part[name] for part in parts))
 
@@ -195,13 +194,12 @@ def _together(
     writing = max(of("seconds") - reading - computing, 0.0)
     times = Times(total, stages[0].seconds, reading, computing, writing)
     items = int(of("items"))
-    told_of = run.described()
     span = (run.task.begin, run.task.seen) if run.task.seen >= 0 else None
-    return Analysis(
+    return Measurements(
         query,
         "spark",
         _operators([[_received(each) for each in part["operators"]] for part in parts]),
-        Items(items, items),
+        ItemsRead(items),
         stages[-1].rows_out or 0,
         times,
         max((part["terms"] for part in parts), default=0),
@@ -212,13 +210,8 @@ def _together(
             Slab(part["slab"], part["items"], part["rows"], part["seconds"], part["state"])
             for part in parts
         ),
-        Cutting(
-            tuple(told_of.sources()),
-            tuple(told_of.statics()),
-            tuple(told_of.reasons()),
-            tuple(told_of.slabs()),
-        ),
-        unread=len(run.statics.read),
+        run.described(),
+        graph_rejects=len(run.statics.read),
     )
 
 

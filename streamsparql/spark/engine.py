@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import uuid
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,12 @@ from streamsparql.algebra.partition import counted, grid, keys, reach, reaches, 
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.execution import Execution, Reporting, RunInput
+from streamsparql.run.input import RunInput
+from streamsparql.run.measured import Cutting
+from streamsparql.run.reports import Reporting
 from streamsparql.sources.chunk import Reject
 from streamsparql.spark import slab
-from streamsparql.spark.cut import Cut, CutOptions, TimeHistogram, cut
+from streamsparql.spark.cut import Cut, CutOptions, Part, TimeHistogram, cut
 from streamsparql.spark.exchange import (
     EXCHANGED,
     Need,
@@ -68,7 +70,7 @@ from streamsparql.text.instants import instant
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamsparql.query import Query
+    from streamsparql.compiled import CompiledQuery
 
 
 class SparkRun:
@@ -80,7 +82,7 @@ class SparkRun:
     def __init__(
         self,
         spark: SparkSession,
-        query: Query,
+        query: CompiledQuery,
         given: RunInput,
         *,
         report: Reporting | None = None,
@@ -219,9 +221,18 @@ class SparkRun:
                 raise EngineError(f"cannot count the elements of {stream.name}")
         return Ranks.of(self.plan, edges, rows.to_pylist())
 
-    def described(self) -> Description:
-        """How it runs and why so, for `explain`."""
-        return Description(self)
+    def described(self) -> Cutting:
+        """Return how the run is cut, and why, for `explain`."""
+        parts = self.cut.parts
+        slabs = tuple((f"{p.number + 1}/{len(parts)}", self._described_part(p)) for p in parts)
+        sources = tuple((stream.name, stream.what) for stream in self.streams)
+        return Cutting(sources, tuple(self.statics.reasons), tuple(self.cut.reasons), slabs)
+
+    def _described_part(self, part: Part) -> str:
+        if part.buckets > 1:
+            return f"a share of the values of ?{self.cut.key}"
+        items = round(self.spread.between(part.begin, part.end))
+        return f"{instant(part.begin)} to {instant(part.end)}, about {items:,} items"
 
     # -- frames
 
@@ -346,44 +357,9 @@ class SparkRun:
         return ", ".join([*names, *(_column(name, "long") for name in self.task.times)])
 
     def _hidden(self) -> int:
-        """How many columns only order the rows."""
-        if not self.task.ordered:
-            return 0
-        known = RunInput(graphs=dict.fromkeys(self.query.graphs, ()))
-        return len(Execution(self.query, known).sink.names) - len(self.task.columns)
-
-
-@dataclass(frozen=True, eq=False)
-class Description:
-    """What a run says of itself (`streamsparql.look.explain.boxes.spark_run`)."""
-
-    run: SparkRun
-
-    def sources(self) -> list[tuple[str, str]]:
-        """The streams, and how each is read."""
-        return [(stream.name, stream.what) for stream in self.run.streams]
-
-    def statics(self) -> tuple[str, ...]:
-        """What was done about the static graphs."""
-        return self.run.statics.reasons
-
-    def reasons(self) -> tuple[str, ...]:
-        """Why the cut is as it is."""
-        return self.run.cut.reasons
-
-    def slabs(self) -> list[tuple[str, str]]:
-        """The parts, and about how many items come in each."""
-        found = []
-        for part in self.run.cut.parts:
-            name = f"{part.number + 1}/{len(self.run.cut.parts)}"
-            if part.buckets > 1:
-                what = f"a share of the values of ?{self.run.cut.key}"
-            else:
-                items = round(self.run.spread.between(part.begin, part.end))
-                span = f"{instant(part.begin)} to {instant(part.end)}"
-                what = f"{span}, about {items:,} items"
-            found.append((name, what))
-        return found
+        """Return the number of columns that only order the rows."""
+        ranking = self.query.ranking if self.task.ordered else None
+        return 0 if ranking is None else len(ranking.columns)
 
 
 def _column(name: str, kind: str = "string") -> str:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.execution import RunInput
+from streamsparql.run.input import RunInput
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.folders import each_once
 from streamsparql.sources.mapping import Mapped

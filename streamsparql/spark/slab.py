@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.window import ElementWindow
+from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -32,9 +33,10 @@ from streamsparql.physical.lowering.lower import Share
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.distinct import Coalesce
-from streamsparql.query import Query
-from streamsparql.run.execution import Execution, Reporting, RunInput
-from streamsparql.run.result import time_columns
+from streamsparql.run.decoder import time_columns
+from streamsparql.run.execution import Execution
+from streamsparql.run.input import RunInput
+from streamsparql.run.reports import Reporting
 from streamsparql.spark.blocks import (
     compact,
     divided,
@@ -61,7 +63,7 @@ class Task:
 
     name: str
     """No two runs have the same."""
-    query: Query
+    query: CompiledQuery
     given: RunInput
     """What is given beside the streams' items and the horizon."""
     begin: int
@@ -136,7 +138,7 @@ def compute(
         sources = {n: source() if callable(source) else source for n, source in streams.items()}
         run = _execution(task, part, sources, execution)
         for _ in run.replay():
-            rows = sum(map(len, run.parts))
+            rows = sum(map(len, run.retained))
             if rows >= TOGETHER or not rows:
                 yield _shown(task, part, run)
         yield _shown(task, part, run)
@@ -195,8 +197,8 @@ def stands(task: Task) -> bool:
 
 def _shown(task: Task, part: Part, run: Execution) -> pa.Table:
     """The rows that are this part's own, as a table; they are kept no longer."""
-    rows = Batch.concat(run.parts, run.sink.names)
-    run.parts.clear()
+    rows = Batch.concat(run.retained, run.sink.names)
+    run.retained.clear()
     if run.reports is not None:
         run.reports.done()  # which reports there were is of no use here: the rows tell
     if task.report is not None and task.margin:

@@ -1,17 +1,20 @@
-"""The result of `run(engine="spark")`: computed on Spark, read here."""
+"""The result of `run(engine="spark")`: computed on Spark, decoded here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from streamsparql.compiled import CompiledQuery
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.run.execution import Execution, RunInput
-from streamsparql.run.result import Result, Row, Shape
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.run.decoder import Decoder
+from streamsparql.run.execution import result_columns
+from streamsparql.run.input import RunInput
+from streamsparql.run.result import Computation
 from streamsparql.sources.chunk import Reject
 from streamsparql.spark.engine import SparkRun
 from streamsparql.spark.failures import told
@@ -19,64 +22,64 @@ from streamsparql.spark.failures import told
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamsparql.query import Query
 
+class SparkComputation(Computation):
+    """The rows that Spark computes, all of them when the first is asked for.
 
-class SparkResult(Result):
-    """A `Result` whose rows Spark computes, all of them when the first is asked for.
-
-    They are brought here, so they have to find room in this process; `Query.on_spark` gives them as
-    a DataFrame, which does not ask that.
+    They are collected in this process, so they have to fit; `Query.on_spark` returns a DataFrame,
+    for which they need not.
     """
 
     def __init__(
-        self, query: Query, given: RunInput, spark: SparkSession | None, slabs: int | None
+        self,
+        query: CompiledQuery,
+        run_input: RunInput,
+        spark: SparkSession | None,
+        slabs: int | None,
     ) -> None:
-        self._query, self._given, self._slabs = query, given, slabs
-        self._spark = spark
-        self._replayable = self._started = False
-        self._run = Execution(query, RunInput(graphs=dict.fromkeys(query.graphs, ())))
-        self._shape = Shape(query, self._run)
+        decoder = Decoder(query.form, query.variables, TermDictionary(), query.ranking)
+        super().__init__(query, run_input, decoder)
+        self._spark, self._slabs = spark, slabs
 
     @cached_property
     def run(self) -> SparkRun:
-        """How Spark computes it: the cut and what it was decided by."""
+        """The run on Spark: the cut, and the reasons for it."""
         from streamsparql.spark.sessions import session
 
         spark = session() if self._spark is None else self._spark
-        return SparkRun(spark, self._query, self._given, slabs=self._slabs, ordered=True)
+        return SparkRun(spark, self.query, self.input, slabs=self._slabs, ordered=True)
 
-    def __iter__(self) -> Iterator[Row]:
-        yield from self._shape.rows(self._canonical())
-
-    @property
     @override
-    def late(self) -> list[Reject]:
+    def rows(self) -> Batch:
+        if not self.started:
+            with told():
+                table = self.run.frame().toArrow()
+            self._rows = self._encoded(table)
+            self.started = True
+        return self._rows
+
+    @override
+    def rejects(self) -> list[Reject]:
+        """Return late and rejected items; the first call reads the streams once more."""
+        return self._rejects
+
+    @cached_property
+    def _rejects(self) -> list[Reject]:
         with told():
             return self.run.rejects()
 
     @override
-    def _span(self) -> tuple[int | None, int]:
+    def span(self) -> tuple[int | None, int]:
         return self.run.task.begin, self.run.task.seen
 
-    @override
-    def _all(self) -> Batch:
-        if not self._started:
-            with told():
-                table = self.run.frame().toArrow()
-            self._rows = self._batch(table)
-            self._started = True
-        return self._rows
-
-    def _batch(self, table: pa.Table) -> Batch:
-        """The rows with the ids of their terms."""
-        names = self._run.sink.names
-        texts = [table.column(k) for k in range(len(names))]
-        columns = {n: self._ids(column) for n, column in zip(names, texts, strict=True)}
+    def _encoded(self, table: pa.Table) -> Batch:
+        """Return rows as ids of the decoder's dictionary."""
+        names = (*result_columns(self.query), *self.decoder.sort_columns)
+        columns = {name: self._ids(table.column(k)) for k, name in enumerate(names)}
         start, end = (table.column(len(names) + k).to_numpy() for k in (0, 1))
         return Batch(columns, start, end).ordered()
 
     def _ids(self, column: pa.ChunkedArray) -> IntArray:
         if pa.types.is_boolean(column.type):
-            return self._run.terms.of_booleans(column.to_numpy())
-        return self._run.terms.encode(column)
+            return self.decoder.terms.of_booleans(column.to_numpy())
+        return self.decoder.terms.encode(column)

@@ -27,7 +27,8 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.execution import Execution, RunInput, file_of
+from streamsparql.run.execution import Execution
+from streamsparql.run.input import RunInput, graph_file
 from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.folders import without_repeats
@@ -41,7 +42,7 @@ from streamsparql.spark.triples import Source, coded, columns_of, counted, unsco
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamsparql.query import Query
+    from streamsparql.compiled import CompiledQuery
 
 BROADCAST = 200_000
 """A graph of up to so many triples is small: it is sent to the tasks."""
@@ -76,7 +77,7 @@ class Statics:
         return [*self.read, *(reject for source in self.large for reject in source.rejects(spark))]
 
 
-def gathered_statics(spark: SparkSession, query: Query, given: RunInput) -> Statics:
+def gathered_statics(spark: SparkSession, query: CompiledQuery, given: RunInput) -> Statics:
     """The static graphs of a run, and what the query finds in those that are large."""
     named: dict[str, Any] = {**given.graphs}
     named.update((name, None) for name in query.graphs if name not in named)
@@ -84,7 +85,7 @@ def gathered_statics(spark: SparkSession, query: Query, given: RunInput) -> Stat
     with told():
         sources: dict[Name, Source] = {}
         for number, (name, source) in enumerate(named.items()):
-            source = file_of(name) if source is None else source
+            source = graph_file(name) if source is None else source
             known = Source(f"<{name}>", f"g{number}.", strict=given.strict)
             sources[name] = looked_at(known, source, given, rejects)
         if given.graph is not None:
@@ -261,8 +262,8 @@ def with_results(ground: Execution, statics: tuple[pa.Table, ...]) -> Execution:
         plan: Plan = pickle.loads((table.schema.metadata or {})[_PLAN])
         results[plan] = _rows_of(plan, table, ground.terms)
     ground.catalog = replace(ground.catalog, results=results)
-    ordered = ground.ranking is not None
-    return Execution(ground.query, ground.given, ordered=ordered, shares_terms_with=ground)
+    ordered = ground.decoder.ranking is not None
+    return Execution(ground.query, ground.input, ordered=ordered, shares_terms_with=ground)
 
 
 def _rows_of(plan: Plan, table: pa.Table, terms: TermDictionary) -> Batch:

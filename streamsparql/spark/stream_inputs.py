@@ -26,7 +26,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.execution import RunInput
+from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Rejected, Wanted
 from streamsparql.sources.disorder import Sorter

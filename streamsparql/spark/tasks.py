@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.run.execution import LARGE, RunInput
+from streamsparql.run.execution import LARGE
+from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Wanted
 from streamsparql.sources.encoder import Encoder
@@ -189,7 +190,7 @@ def rejects_of_rows(name: str, batches: Batches) -> Iterator[pa.RecordBatch]:
             terms.recycle([])
 
 
-REJECTED = "source string, position long, reason string, item string, unit string"
+REJECTED = "source string, position long, reason string, item string, unit string, late boolean"
 """The schema of rejects, as Spark writes it."""
 
 
@@ -202,6 +203,7 @@ def as_rows(rejects: Sequence[Reject]) -> pa.RecordBatch:
         pa.array([r.reason for r in rejects], pa.string()),
         pa.array(items, pa.string()),
         pa.array([r.unit for r in rejects], pa.string()),
+        pa.array([r.late for r in rejects], pa.bool_()),
     ]
     return pa.RecordBatch.from_arrays(columns, list(Reject._fields))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from streamsparql.look.explain.boxes.box import Measures
-
 _THOUSANDS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
@@ -68,25 +66,6 @@ def seconds(value: float) -> str:
         return "<0.1 ms" if value < 0.0001 else f"{_three(value * 1000)} ms"
     unit, name = (1, "s") if value < 600 else (60, "min") if value < 6000 else (3600, "h")
     return f"{_three(value / unit)} {name}"
-
-
-def facts(measures: Measures) -> list[tuple[str, str]]:
-    """All that was measured of a box, exact, by names.
-
-    >>> facts(Measures((12_345, 2), 7, 0.25, steps=3))
-    [('rows in', '12,345 + 2'), ('rows out', '7'), ('asked', '3 times'), ('took', '250 ms')]
-    """
-    found = [("rows in", " + ".join(f"{n:,}" for n in measures.rows_in))]
-    if measures.rows_out is not None:
-        found.append(("rows out", f"{measures.rows_out:,}"))
-    if measures.state is not None:
-        found.append(("held at most", f"{measures.state:,} rows"))
-    if measures.steps is not None:
-        found.append(("asked", f"{measures.steps:,} times"))
-    found.append(("took", seconds(measures.seconds)))
-    if measures.share is not None:
-        found.append(("share of the time", percent(measures.share)))
-    return [(name, text) for name, text in found if text]
 
 
 def bar(share: float, width: int) -> str:

@@ -27,7 +27,7 @@ import streamsparql
 from streamsparql.cli import main
 from streamsparql.cli.interrupts import Interrupts
 from streamsparql.query import Query
-from streamsparql.run.execution import RunInput
+from streamsparql.run.input import RunInput
 from streamsparql.run.replay import Replay
 
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ def test_what_is_no_triple_of_a_graph_is_told_and_counted(folder):
     assert rejects[0] == "  lab.nt, line 1: this is no line of N-Triples: 'so what'"
     assert rejects[-1] == "  … and 2 more: --rejects FILE has them all"
     found = streamsparql.compile(MEAN).analyze(folder / "wind.nq", folder / "lab.nt")
-    assert found.unread == 5
+    assert found.graph_rejects == 5
     assert "5 triples of graphs rejected" in str(found)
 
 

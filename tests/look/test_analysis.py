@@ -28,11 +28,12 @@ from support.spark_session import embedded, item_table, nquads
 
 import streamsparql
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
-from streamsparql.look.analysis import Analysis, Analyzing, OperatorMeasures
-from streamsparql.look.explain.analysis_text import operators_box
+from streamsparql.look.analysis import Analysis
+from streamsparql.look.analysis_text import operators_box
 from streamsparql.look.explain.boxes.box import Box, Measures, places
 from streamsparql.look.explain.drawing.measure_columns import COLUMNS
-from streamsparql.run.execution import RunInput as Over
+from streamsparql.run.input import RunInput as Over
+from streamsparql.run.measured import MeasuredRun, OperatorMeasures
 from streamsparql.text.widths import cells
 
 TEXT = """\
@@ -104,7 +105,7 @@ def test_every_item_is_accounted_for() -> None:
     items: list[Any] = [*ITEMS, (A, P, C, 3), ("1", P, B, 8), (A, P, B, 9), (A, P, B, "soon")]
     found = measured(streams=items).items
     assert found == (11, 8, 1, 1, 2)
-    assert found.read == found.used + (found.late or 0) + (found.rejected or 0)
+    assert found.read == found.accepted + (found.late or 0) + (found.rejected or 0)
     assert measured(streams=items, max_delay=10).items.late == 0
     with pytest.raises(SourceError):
         measured(streams=items, strict=True)
@@ -155,7 +156,7 @@ def lawful(analysis: Analysis) -> None:
         assert operator.rows_in == below
     shares = sum(operator.share for operator in analysis.operators)
     assert abs(shares - 1) < 1e-6
-    assert analysis.items.used == (analysis.items.read - (analysis.items.late or 0))
+    assert analysis.items.accepted == (analysis.items.read - (analysis.items.late or 0))
 
 
 @settings(max_examples=40)
@@ -163,7 +164,7 @@ def lawful(analysis: Analysis) -> None:
 def test_any_run_can_be_measured(text: str, over: Data) -> None:
     query = streamsparql.compile(text)
     known = Over(*over.of(query), started=0)
-    found = Analyzing(query, known).run()
+    found = MeasuredRun(query, known).run()
     assert found.rows == len(embedded(query, known))
     assert found.items.read == sum(map(len, known.streams.values()))
     lawful(found)
@@ -184,14 +185,14 @@ def test_times_are_parts_of_the_whole() -> None:
 def test_a_run_can_be_ended_early() -> None:
     """A run ends early where it is told to; what was measured until then is there."""
     source = ((A, P, B, t) for t in range(200_000))
-    analyzing = Analyzing(QUERY, Over({"http://e/s": source}))
+    measured_run = MeasuredRun(QUERY, Over({"http://e/s": source}))
     seen = []
 
     def after(replay: object) -> None:
         seen.append(replay)
-        analyzing.stop()
+        measured_run.stop()
 
-    found = analyzing.run(after)
+    found = measured_run.run(after)
     assert 0 < found.items.read < 200_000
     assert len(seen) <= 3
 

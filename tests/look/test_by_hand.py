@@ -18,13 +18,13 @@ from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.window import SlidingDeltaWindow, SlidingTupleWindow, SteppedWindow
+from streamsparql.by_hand import Draft, access, draft, graph, unit, values
 from streamsparql.errors import (
     QueryError,
     QuerySyntaxError,
     StreamSparqlError,
     UnsupportedFeature,
 )
-from streamsparql.look.by_hand import Draft, access, draft, graph, unit, values
 
 P = {"": "http://e/"}
 HEAD = "PREFIX : <http://e/> "
@@ -339,7 +339,7 @@ def test_errors_point_into_the_piece_that_is_wrong() -> None:
 
 def test_plans_by_hand_show_and_compare_themselves_where_nothing_else_is_loaded() -> None:
     code = """if True:
-        from streamsparql.look.by_hand import access
+        from streamsparql.by_hand import access
         one, other = (access("s").window(f"RANGE 10 SLIDE {d}").match("?x <p> ?y").plan for d in (5, 4))
         assert not one.equivalent(other)
         assert "<svg" in one._repr_html_()

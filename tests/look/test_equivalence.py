@@ -27,8 +27,8 @@ from streamsparql.algebra.window import (
     SlidingTupleWindow,
     TimeWindow,
 )
+from streamsparql.by_hand import Draft, access, graph
 from streamsparql.errors import EngineError
-from streamsparql.look.by_hand import Draft, access, graph
 from streamsparql.look.equivalence import Equivalence, equivalent
 from streamsparql.look.equivalence.difference import Comparison
 from streamsparql.look.equivalence.random_inputs import Draws

@@ -21,13 +21,13 @@ from support.explained import LISTING_1_1, NASTY, NASTY_WORDS
 from support.well_formed_html import check_html
 
 import streamsparql
+from streamsparql import by_hand
+from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
-from streamsparql.look import by_hand
 from streamsparql.look.explain.drawing.highlight import highlighted
 from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.look.jupyter.canvas import Canvas
 from streamsparql.look.jupyter.moving_window import stands
-from streamsparql.look.jupyter.picture import Picture
 from streamsparql.text.instants import Clock
 from streamsparql.text.widths import cells, in_picture
 from streamsparql.translator import lalr
@@ -684,5 +684,5 @@ def test_a_result_says_what_was_left_out() -> None:
     result = query.run([("a", "<p>", "<b>", 3), ("<a>", "<p>", "<b>", 5), ("<a>", "<p>", "<b>", 4)])
     for _ in range(2):  # as a look, and computed
         for shown in (result._repr_html_(), str(result)):
-            assert "2 items were late or not read; result.late says why" in shown
+            assert "2 items were late or rejected (result.late, result.rejected): " in shown
         assert len(list(result)) == 1

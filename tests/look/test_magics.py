@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import streamsparql
-from streamsparql.look.by_hand import draft
+from streamsparql.by_hand import draft
 from streamsparql.query import Query
 from streamsparql.run.result import Result
 
@@ -138,7 +138,7 @@ def test_what_was_left_out_is_told(notebook: Notebook) -> None:
     notebook["wrong"] = [("a", "p", "b", 3)]
     for report in ("", " --report rstream --every 5ms"):
         done = notebook.run(f"%%streamsparql m --streams wrong{report}\n{QUERY}")
-        assert "one item was late or not read; result.late says why" in str(done.shown)
+        assert "one item was late or rejected (result.late, result.rejected)" in str(done.shown)
 
 
 def test_a_source_that_is_read_once_is_read(notebook: Notebook) -> None:
@@ -241,7 +241,7 @@ def test_explain_a_text_in_a_line_and_in_a_cell(notebook: Notebook) -> None:
 
 
 def test_explain_a_plan_and_a_draft(notebook: Notebook) -> None:
-    from streamsparql.look.by_hand import access
+    from streamsparql.by_hand import access
 
     notebook["plan"] = streamsparql.compile(QUERY).logical
     notebook["draft"] = access("s").window("ELEMS 3").match("?x <p> ?y")
@@ -282,7 +282,7 @@ def test_ipython_is_not_imported_before_it_is_there() -> None:
     import sys
 
     code = (
-        "import sys, streamsparql, streamsparql.look.jupyter.magics;"
+        "import sys, streamsparql, streamsparql.cli.magics;"
         "print('IPython' in sys.modules, 'numpy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -33,7 +33,8 @@ from streamsparql.look.traces.lineage import Lineage
 from streamsparql.look.traces.trace import Trace
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.run.execution import Execution, RunInput
+from streamsparql.run.execution import Execution
+from streamsparql.run.input import RunInput
 
 PREFIX = "PREFIX : <http://e/> "
 INTEGER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -233,10 +234,10 @@ def test_a_state_shows_as_many_rows_as_it_holds() -> None:
         text = _random_text(random)
         data = many(k).of(streamsparql.compile(text), False)
         run = Execution(streamsparql.compile(text), RunInput(*data), observer=sizes)
-        for batches, watermark in run.rounds():
+        for batches, watermark in run.input_steps():
             for t in sorted({t for rows in batches.values() for t in rows.start.tolist()}):
-                run.round({n: rows.where(rows.start == t) for n, rows in batches.items()}, t)
-            run.round({}, watermark)
+                run.step({n: rows.where(rows.start == t) for n, rows in batches.items()}, t)
+            run.step({}, watermark)
         if {kind for kind, times in sizes.seen.items() if times} >= STATEFUL:
             return
     raise AssertionError(f"never seen: {STATEFUL - set(sizes.seen)}")

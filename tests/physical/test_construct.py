@@ -23,7 +23,8 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.graph import BLANK_SORT, IRI_SORT, Construct, OfSort
 from streamsparql.physical.operators.shape import Tag
-from streamsparql.run.execution import Execution, RunInput
+from streamsparql.run.execution import Execution
+from streamsparql.run.input import RunInput
 
 TERMS = TermDictionary()
 KINDS: list[Term] = [IRI("http://e/a"), IRI("http://e/b"), BlankNode("n"), Literal("x"), integer(1)]

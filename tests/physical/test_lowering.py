@@ -44,7 +44,8 @@ from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.pipeline import Pipeline
 from streamsparql.physical.state import canonical
-from streamsparql.run.execution import Execution, RunInput
+from streamsparql.run.execution import Execution
+from streamsparql.run.input import RunInput
 from streamsparql.sources import read_graph
 
 # -- Each node has an operator

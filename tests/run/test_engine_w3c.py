@@ -33,8 +33,8 @@ from support.w3c_engine import (
 
 import streamsparql
 from streamsparql.errors import SourceError
-from streamsparql.run.execution import RunInput
-from streamsparql.run.result import Result
+from streamsparql.run.input import RunInput
+from streamsparql.run.result import EmbeddedComputation, Result
 
 
 def test_a_graph_that_the_query_names_must_be_given(data: Path) -> None:
@@ -53,7 +53,7 @@ def test_the_engine_gives_the_answer_over_static_data(case: Case, rules: bool) -
     query = streamsparql.compile(case.text, base=case.query, optimize=rules)
     data = labelled(w3c.inputs(case, query))
     given = RunInput({}, list(data.graph), named_graphs(data), started=NOW)
-    ours = answer_of(query, Result(query, given, True).snapshot(0))
+    ours = answer_of(query, Result(EmbeddedComputation(query, given)).snapshot(0))
     difference = w3c.difference(case, query, ours, w3c.expected(case))
     assert not difference, difference
 
@@ -70,7 +70,7 @@ def test_the_engine_gives_the_answer_over_a_stream(case: Case, rules: bool) -> N
     triples = sorted(data.graph, key=str)
     stream = [(triple, HOUR + k * 1000 // 3) for k, triple in enumerate(triples)]
     given = RunInput({STREAM: stream}, None, named_graphs(data), start=0, started=NOW)
-    result = Result(query, given, True)
+    result = Result(EmbeddedComputation(query, given))
     ours = answer_of(query, result.snapshot(2 * HOUR - 1))
     difference = w3c.difference(case, query, ours, w3c.expected(case))
     assert not difference, difference

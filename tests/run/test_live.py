@@ -16,6 +16,7 @@ import rdflib
 import streamsparql
 from streamsparql.algebra.terms import integer
 from streamsparql.errors import EngineError, SourceError
+from streamsparql.sources import Accounting
 
 PREFIX = "PREFIX : <http://e/>\n"
 S, T = "http://e/s", "http://e/t"
@@ -183,17 +184,39 @@ def test_late_items_are_handed_out_and_change_nothing() -> None:
     assert live.stats().late == 1
 
 
-def test_of_what_was_not_taken_the_last_is_remembered_and_all_is_counted() -> None:
+def test_the_last_rejects_are_kept_and_all_are_counted() -> None:
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
     live = query.open(graph=[("<a>", '"no predicate"', "<b>")])
-    assert len(live.late) == 1
-    assert live.stats().rejected == 0  # that was no item of a stream
+    assert (len(live.late), len(live.rejected)) == (0, 1)
+    stats = live.stats()
+    assert (stats.rejected, stats.graph_rejects, stats.items.rejected) == (1, 1, 0)
     live.push("s", ("<a>", "<p>", "<b>"), 5_000)
     for t in range(3_000):
         live.push("s", ("<a>", "<p>", "<b>" if t % 3 else "b"), t)
     stats = live.stats()
-    assert (stats.items, stats.late, stats.rejected) == (1, 2_000, 1_000)
+    assert (stats.items.accepted, stats.late, stats.items.rejected) == (1, 2_000, 1_000)
     assert (len(live.late), live.late[-1].position) == (1_000, 3_001)
+    assert (len(live.rejected), live.rejected[-1].position) == (1_000, 2_999)
+
+
+def test_stats_analysis_and_trace_count_the_same_items() -> None:
+    """Of five items two match, one is unmatched, one is late, one is malformed."""
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }")
+    items = [
+        ("<a>", "<p>", "<b>", 20),
+        ("<a>", "<q>", "<b>", 21),
+        ("<a>", "<p>", "b", 22),
+        ("<a>", "<p>", "<c>", 5),
+        ("<a>", "<p>", "<d>", 23),
+    ]
+    live = query.open()
+    live.push_many("s", items)
+    live.close()
+    result, trace, stats = query.run(items), query.trace(items), live.stats()
+    expected = Accounting(read=5, accepted=3, late=1, rejected=1, unmatched=1)
+    assert stats.items == query.analyze(items).items == trace.accounting == expected
+    for run in (live, result, trace):
+        assert (len(run.late), len(run.rejected)) == (stats.late, stats.rejected) == (1, 1)
 
 
 def test_within_the_delay_nothing_is_late() -> None:
@@ -207,8 +230,8 @@ def test_within_the_delay_nothing_is_late() -> None:
 def test_what_cannot_be_read_is_handed_out(bad: Any) -> None:
     result = streamsparql.compile(ONE).run({S: [(*item(1), 3), bad, (*item(2), 5)]})
     assert shown(list(result)) == [(1, 3, 10), (2, 5, 10)]
-    (reject,) = result.late
-    assert reject.position == 2
+    (reject,) = result.rejected
+    assert (reject.position, result.late) == (2, [])
 
 
 def test_when_strict_bad_and_late_items_are_errors() -> None:
@@ -235,8 +258,8 @@ def test_one_stamp_from_the_future_makes_nothing_late() -> None:
     result = query.run({S: items})
     for given in (live.rows(), list(result)):
         assert shown(given)[-2:] == [(3, 12, 20), (4, 13, 20)]
-    for late in (live.late, result.late):
-        assert [("4000000000000" in reject.reason) for reject in late] == [True]
+    for rejected in (live.rejected, result.rejected):
+        assert [("4000000000000" in reject.reason) for reject in rejected] == [True]
 
 
 def test_without_the_guard_such_a_stamp_is_believed() -> None:
@@ -259,7 +282,7 @@ def test_streams_and_graphs_must_be_those_that_the_query_reads() -> None:
         query.run({S: [], T: []}, graphs={"http://e/g": []})
     with pytest.raises(SourceError, match="http://e/g"):
         query.open(graphs={"http://e/g": []})
-    with pytest.raises(SourceError, match="name"):
+    with pytest.raises(SourceError, match="by IRI"):
         query.run([])
 
 
@@ -315,7 +338,7 @@ def test_state_goes_with_the_windows() -> None:
         live.push(S, item(k, f"s{k}"), k)
         live.push(T, item(k, f"s{k}"), k)
     held = live.stats()
-    assert held.items == 600
+    assert held.items.accepted == 600
     assert 0 < held.state < 100
     live.advance(1000)
     after = live.stats()
@@ -332,7 +355,7 @@ def test_terms_that_nothing_holds_are_forgotten() -> None:
         live.push_many(S, new)
         most = max(most, live.stats().terms, len(live.rows()))
     assert most < 70_000
-    assert live.stats().items == 80_000
+    assert live.stats().items.accepted == 80_000
 
 
 def test_an_item_with_no_timestamp_happens_when_it_comes() -> None:
@@ -366,4 +389,4 @@ def test_a_reject_is_at_the_place_of_the_item_among_all_that_were_pushed():
             live.push("http://e/s", ("<a>", "<p>", '"1"'), t)
             live.rows()
         live.push("http://e/s", ("<a>", '"p"', '"1"'), 4)
-        assert [(reject.position, reject.unit) for reject in live.late] == [(4, "item")]
+        assert [(reject.position, reject.unit) for reject in live.rejected] == [(4, "item")]

@@ -22,7 +22,7 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.errors import SourceError
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.result import read_once
+from streamsparql.run.input import read_once
 from streamsparql.sources import Accounting, Wanted, mapped, read_graph, read_stream
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import MAX_JUMP, Sorter
@@ -95,7 +95,7 @@ def test_an_item_is_late_where_it_is_late_in_its_own_file(files, size, delay):
     assert [t for t, *_ in found] == sorted(t for t, *_ in found)
     assert {(r.source, r.position) for r in sorter.rejects} == late
     assert all(r.unit == "line" for r in sorter.rejects)
-    assert sorter.accounting.items == sum(map(len, files))
+    assert sorter.accounting.read == sum(map(len, files))
 
 
 @given(
@@ -176,7 +176,7 @@ def test_files_of_several_formats_are_one_stream(tmp_path):
     (tmp_path / "2.csv").write_text('s,p,o,t\n<a>,<p>,"""2""",2\n<a>,<p>,b,2\n')
     result = streamsparql.compile(STREAM).run(str(tmp_path))
     assert [(str(row["o"]), row.start) for row in result] == [("1", 1), ("2", 2), ("3", 3)]
-    assert [(Path(r.source).name, r.unit, r.position) for r in result.late] == [
+    assert [(Path(r.source).name, r.unit, r.position) for r in result.rejected] == [
         ("1.nq", "line", 2),
         ("2.csv", "row", 3),
     ]
@@ -282,12 +282,13 @@ def test_spark_gives_the_same_of_files_side_by_side_and_of_mapped_ones(
         ours = query.run(source, engine="spark", spark=spark, slabs=2)
         theirs = query.run(source)
         assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
-        assert ours.late
-        assert sorted(map(shown, ours.late)) == sorted(map(shown, theirs.late))
+        assert ours.rejected
+        for mine, other in ((ours.late, theirs.late), (ours.rejected, theirs.rejected)):
+            assert sorted(map(shown, mine)) == sorted(map(shown, other))
     made = prepare(spark, tables, tmp_path / "prepared")
     theirs = query.run(tables, max_delay=100)
     assert sorted(map(repr, query.run(made.path))) == sorted(map(repr, theirs))
-    assert sorted(map(shown, made.rejects)) == sorted(map(shown, theirs.late))
+    assert sorted(map(shown, made.rejects)) == sorted(map(shown, [*theirs.late, *theirs.rejected]))
 
 
 def shown(reject: Any) -> tuple[Any, ...]:
@@ -331,7 +332,7 @@ def test_what_is_rejected_is_told_where_it_came(files: list[Any], size: int) -> 
         sorter = Sorter("s", max_delay=INFINITY // 4)
         for chunk in read_stream(folder, "<s>", terms, wanted=wanted, chunk=size):
             sorter.push(chunk)
-            assert 0 <= sorter.accounting.unmatched <= sorter.accounting.used
+            assert 0 <= sorter.accounting.unmatched <= sorter.accounting.accepted
         sorter.advance(INFINITY)
         kinds = [kind for lines in files for kind, _ in lines]
         used = sum(kind.startswith("<") for kind in kinds)

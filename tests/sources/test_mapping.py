@@ -654,7 +654,7 @@ def test_the_queries_of_citybench_give_what_a_store_answers_over_each_window(num
         ours = Counter(tuple(_cell(row[name]) for name in names) for row in result.snapshot(t))
         assert ours == wanted
         answers += sum(wanted.values())
-    assert all(reject.reason.startswith("late by") for reject in result.late)  # the data has some
+    assert not result.rejected  # some are late
     assert answers > 0 or number == "7"
 
 

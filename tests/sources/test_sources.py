@@ -275,7 +275,7 @@ def test_what_is_not_wanted_is_dropped_and_still_tells_the_time(name, tmp_path):
     wanted = Wanted(frozenset([terms.id_of(IRI("http://ex.org/p"))]))
     source = tmp_path / name if name else ITEMS
     (chunk,) = read_stream(source, "in", terms, wanted=wanted)
-    assert (len(chunk), chunk.dropped, chunk.items) == (4, 2, 6)
+    assert (len(chunk), chunk.prefiltered, chunk.items) == (4, 2, 6)
     assert (chunk.seen, chunk.least) == (ITEMS[-1][3], ITEMS[0][3])
     assert chunk.end.tolist() == [t for _, p, _, t in ITEMS if p.endswith("p>")]
     assert f'"7"^^{INTEGER}' not in terms.texts(chunk.o).to_pylist()
@@ -300,7 +300,7 @@ def test_nothing_is_lost_in_silence(items, size, all_wanted):
     rows = dropped = 0
     rejected = []
     for chunk in read_stream(items, "in", terms, wanted=wanted, chunk=size):
-        rows, dropped = rows + len(chunk), dropped + chunk.dropped
+        rows, dropped = rows + len(chunk), dropped + chunk.prefiltered
         rejected += [r.position for r in chunk.rejects]
         assert all(r.item is items[r.position - 1] for r in chunk.rejects)
     assert rows + dropped + len(rejected) == len(items)

@@ -38,9 +38,11 @@ from support.w3c_engine import (
 )
 
 import streamsparql
-from streamsparql.run.execution import RunInput, reporting
+from streamsparql.run.input import RunInput
+from streamsparql.run.reports import reporting
+from streamsparql.run.result import Result
 from streamsparql.spark.engine import SparkRun
-from streamsparql.spark.spark_result import SparkResult
+from streamsparql.spark.spark_result import SparkComputation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -208,14 +210,14 @@ def test_spark_gives_the_answers_of_the_w3c_over_a_stream(
     triples, graphs = sorted(data.graph, key=str), named_graphs(data)
     if plain.translation.dataset.graphs is not None:
         given = RunInput({}, triples, graphs, started=NOW)
-        found = SparkResult(plain, given, spark, None).snapshot(0)
+        found = Result(SparkComputation(plain, given, spark, None)).snapshot(0)
         difference = w3c.difference(case, plain, answer_of(plain, found), w3c.expected(case))
         assert not difference, difference
         return
     query = streamsparql.compile(streamed_text(case, plain, graphs), base=case.query)
     stream = [(triple, HOUR + k * 1000 // 3) for k, triple in enumerate(triples)]
     given = RunInput({STREAM: stream}, None, graphs, start=0, started=NOW)
-    result = SparkResult(query, given, spark, 3)
+    result = Result(SparkComputation(query, given, spark, 3))
     ours = answer_of(query, result.snapshot(2 * HOUR - 1))
     difference = w3c.difference(case, query, ours, w3c.expected(case))
     assert not difference, difference

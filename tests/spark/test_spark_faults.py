@@ -19,7 +19,7 @@ from support.spark_session import ITEMS, item_table, rows_of
 
 import streamsparql
 from streamsparql.errors import EngineError, StreamSparqlError
-from streamsparql.run.execution import RunInput
+from streamsparql.run.input import RunInput
 from streamsparql.spark.engine import SparkRun
 from streamsparql.spark.failures import told
 from streamsparql.spark.file_slices import Group

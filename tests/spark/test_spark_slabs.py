@@ -42,7 +42,8 @@ from streamsparql import Query
 from streamsparql.algebra.partition import keys
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.execution import Reporting, RunInput, reporting
+from streamsparql.run.input import RunInput
+from streamsparql.run.reports import Reporting, reporting
 from streamsparql.spark import stream_inputs
 from streamsparql.spark.cut import BOUND, Cut, CutOptions, TimeHistogram, cut
 from streamsparql.spark.engine import SparkRun

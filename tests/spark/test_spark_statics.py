@@ -18,6 +18,7 @@ from support.spark_session import rows_of
 
 import streamsparql
 from streamsparql.errors import SourceError
+from streamsparql.run.input import input_of
 from streamsparql.spark import file_slices, statics
 from streamsparql.spark.engine import SparkRun
 from streamsparql.spark.statics import Statics, gathered_statics
@@ -86,16 +87,8 @@ def compared(
     query = streamsparql.compile(text)
     stream = {"streams": {"s": STREAM}} if query.streams else {}
     wanted = rows_of(query.run(**stream, **given).to_arrow())
-    given_there = query._given(
-        stream.get("streams"),
-        on_spark.get("graph"),
-        on_spark.get("graphs"),
-        None,
-        None,
-        False,
-        0,
-        1,
-    )
+    streams = stream.get("streams")
+    given_there = input_of(query, streams, on_spark.get("graph"), on_spark.get("graphs"))
     run = SparkRun(spark, query, given_there, **how)
     assert rows_of(run.frame().toArrow()) == wanted
     assert wanted, "the query finds something"
@@ -387,6 +380,6 @@ def test_a_file_that_is_not_there(spark: SparkSession) -> None:
 def test_small_graphs_ask_nothing_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statics, "BROADCAST", 1_000)
     query = streamsparql.compile(EACH)
-    given = query._given(None, TURBINES, None, None, None, False, 0, 1)
+    given = input_of(query, None, TURBINES, None)
     found = gathered_statics(None, query, given)  # type: ignore[arg-type]
     assert found.reasons == ("the default graph has 41 triples: it is sent to the tasks",)

@@ -29,9 +29,9 @@ from streamsparql.algebra.streams import INFINITY, Element, coalesce
 from streamsparql.algebra.terms import Literal, Triple
 from streamsparql.algebra.window import Window
 from streamsparql.rdflib_terms import term
-from streamsparql.run.execution import RunInput
+from streamsparql.run.input import RunInput
 from streamsparql.run.live import Live
-from streamsparql.run.result import Result
+from streamsparql.run.result import EmbeddedComputation, Result
 from streamsparql.sources import read_stream
 
 Item = tuple[tuple[str, str, str], int]
@@ -194,7 +194,7 @@ def run(text: str, data: Data, mode: Mode = WHOLE, **options: Any) -> Answers:
 def result(query: streamsparql.Query, data: Data, mode: Mode = WHOLE, **options: Any) -> Result:
     """The result over a history."""
     given = RunInput(*data, max_delay=mode.max_delay, started=0, **options)
-    return Result(query, given, True)
+    return Result(EmbeddedComputation(query, given))
 
 
 def pushed(

@@ -39,8 +39,8 @@ def read(source: Any, **options: Any) -> tuple[list[Item], list[Reject], list[Ch
     for chunk in chunks:
         texts = (terms.texts(ids).to_pylist() for ids in (chunk.s, chunk.p, chunk.o))
         found += zip(*texts, chunk.end.tolist(), strict=True)
-        assert chunk.items == len(chunk) + len(chunk.rejects) + chunk.dropped
-        assert chunk.dropped == 0 or "wanted" in options
+        assert chunk.items == len(chunk) + len(chunk.rejects) + chunk.prefiltered
+        assert chunk.prefiltered == 0 or "wanted" in options
         assert chunk.kept is None or (np.diff(chunk.kept) > 0).all()
     return found, [reject for chunk in chunks for reject in chunk.rejects], chunks
 

@@ -11,8 +11,9 @@ import pytest
 
 from streamsparql import Query
 from streamsparql.errors import EngineError
-from streamsparql.run.execution import Reporting, RunInput
-from streamsparql.run.result import Result
+from streamsparql.run.input import RunInput
+from streamsparql.run.reports import Reporting
+from streamsparql.run.result import EmbeddedComputation, Result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +80,7 @@ def rows_of(table: pa.Table) -> list[tuple[object, ...]]:
 
 def embedded(query: Query, given: RunInput, report: Reporting | None = None) -> list[Any]:
     """The rows that the embedded engine gives, or those of its reports."""
-    found = Result(query, given, True)
+    found = Result(EmbeddedComputation(query, given))
     if report is None:
         return rows_of(found.to_arrow())
     return rows_of(found.to_arrow(report.kind, report.every))

@@ -39,14 +39,14 @@ from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.window import Window
 from streamsparql.errors import QueryError
-from streamsparql.look import plan_displays as plan_displays  # so that plans show themselves
 from streamsparql.look.by_hand import fragments
 from streamsparql.translator.create_plan import set_left_join_in_hierarchy
 
 if TYPE_CHECKING:
+    from streamsparql import Query
+    from streamsparql.compiled import CompiledQuery
     from streamsparql.look.equivalence import Equivalence
     from streamsparql.look.rewrites import Rewrites
-    from streamsparql.query import Query
 
 __all__ = ["Draft", "access", "draft", "graph", "unit", "values"]
 
@@ -102,7 +102,7 @@ def unit() -> Draft:
     return Draft(shape.UNIT)
 
 
-def draft(plan: Plan | Query, prefixes: Prefixes | None = None) -> Draft:
+def draft(plan: Plan | CompiledQuery, prefixes: Prefixes | None = None) -> Draft:
     """A plan that is there, or a query's logical one, to go on from.
 
     >>> import streamsparql
@@ -390,7 +390,7 @@ class Draft:
         return {read.pop(): streams}
 
     def equivalent(
-        self, other: Draft | Plan | Query, trials: int = 200, seed: int = 0
+        self, other: Draft | Plan | CompiledQuery, trials: int = 200, seed: int = 0
     ) -> Equivalence:
         """Whether another plan, or a query, means the same: see `streamsparql.look.equivalence`."""
         from streamsparql.look.equivalence import equivalent
@@ -421,11 +421,13 @@ class Draft:
           ?x <p> ?y .
         }
         """
-        from streamsparql.query import compile
+        import streamsparql
         from streamsparql.translator.unparse import unparse
 
         origins = {getattr(node, "origin", 0) for node in self.plan.walk()} - {0}
-        return compile(unparse(self.plan, dialect), dialect, origin=max(origins, default=0))
+        return streamsparql.compile(
+            unparse(self.plan, dialect), dialect, origin=max(origins, default=0)
+        )
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Draft | Plan):
@@ -522,11 +524,12 @@ def _gives_triples(plan: Plan) -> bool:
     return isinstance(plan, AccessStream | AccessGraph)
 
 
-def _plan_of(other: Draft | Plan | Query) -> Plan:
-    from streamsparql.query import Query
+def _plan_of(other: Draft | Plan | CompiledQuery) -> Plan:
+    from streamsparql import Query
+    from streamsparql.compiled import CompiledQuery
 
     if isinstance(other, Plan):
         return other
-    if not isinstance(other, Draft | Query):
+    if not isinstance(other, Draft | CompiledQuery):
         raise QueryError(f"a plan or a query is needed here, not a {type(other).__name__}")
     return other.plan if isinstance(other, Draft) else other.logical

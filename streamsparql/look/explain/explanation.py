@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamsparql.look.explain.boxes.box import Box, visible
+from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.explain.boxes.phrases import duration
+from streamsparql.text.visible import visible
 from streamsparql.translator.translate import Report, Translation
 
 

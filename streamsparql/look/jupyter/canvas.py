@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import pairwise
 
+from streamsparql.display.picture import Picture
 from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
 from streamsparql.look.explain.drawing.themes import themed
-from streamsparql.look.jupyter.picture import Picture
 from streamsparql.text.instants import Clock
 from streamsparql.text.widths import cells, in_picture
 

@@ -48,7 +48,9 @@ def facts(stats: Stats, closed: bool) -> str:
     """The whole, in a line.
 
     >>> from streamsparql.run.live import Stats
-    >>> facts(Stats(1200, 1, 2, INFINITY, 40, ()), closed=True)
+    >>> from streamsparql.sources import Accounting
+    >>> items = Accounting(read=1200, accepted=1197, late=1, rejected=2)
+    >>> facts(Stats(items, 0, INFINITY, 40, ()), closed=True)
     'closed; all is known; 1,200 items, 1 late, 2 rejected; state 0; 40 terms'
     """
     known = "nothing came"
@@ -58,7 +60,8 @@ def facts(stats: Stats, closed: bool) -> str:
         known = f"all before {instant(stats.watermark)} is known"
     late = f", {count(stats.late)} late" if stats.late else ""
     rejected = f", {count(stats.rejected)} rejected" if stats.rejected else ""
+    items = f"{count(stats.items.read)} items{late}{rejected}"
     return (
-        f"{'closed' if closed else 'open'}; {known}; {count(stats.items)} items{late}{rejected}; "
+        f"{'closed' if closed else 'open'}; {known}; {items}; "
         f"state {count(stats.state)}; {count(stats.terms)} term{'s' * (stats.terms != 1)}"
     )

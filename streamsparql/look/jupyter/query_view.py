@@ -11,10 +11,10 @@ from streamsparql.look.explain.drawing.highlight import highlighted, rules
 from streamsparql.look.explain.drawing.palette import INK, MONO, PAPER, SANS
 from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.look.explain.formats.html import fragment
+from streamsparql.look.lints import Warning, lint
 
 if TYPE_CHECKING:
-    from streamsparql.look.lints import Warning
-    from streamsparql.query import Query
+    from streamsparql.compiled import CompiledQuery
 
 _STYLE = themed(
     "streamsparql-query",
@@ -32,9 +32,9 @@ pre{{font:12px/1.55 {MONO};tab-size:4;margin:0;background:none;color:inherit;ove
 )
 
 
-def shown(query: Query) -> str:
+def shown(query: CompiledQuery) -> str:
     """The text on the left and the logical plan on the right, below it where there is no room."""
-    doubts = "".join(_doubt(warning) for warning in query.check())
+    doubts = "".join(_doubt(warning) for warning in lint(query.translation))
     listed = f'\n<ul class="doubts">{doubts}</ul>' if doubts else ""
     return (
         f'<div class="streamsparql-query"><style>{_STYLE}</style>\n<div class="written">'
@@ -44,7 +44,7 @@ def shown(query: Query) -> str:
     )
 
 
-def _read(query: Query) -> str:
+def _read(query: CompiledQuery) -> str:
     """What is known of the query before any plan."""
     streams = ", ".join(f"<{name}>" for name in query.streams) or "no stream"
     return f"{query.form.upper()}, read as {query.dialect}, over {streams}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.window import Window
-from streamsparql.look.explain.boxes.box import Box, drawn, visible
+from streamsparql.look.explain.boxes.box import Box, drawn
 from streamsparql.look.explain.boxes.phrases import meaning, used, with_prefixes
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
@@ -26,6 +26,7 @@ from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.look.explain.formats import svg
 from streamsparql.look.explain.formats.plain_text import Ink, tree
 from streamsparql.look.jupyter.equivalence_view import RULES, body
+from streamsparql.text.visible import visible
 from streamsparql.text.widths import cells, wrap
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import Literal
-from streamsparql.look.explain.boxes.box import visible
 from streamsparql.sinks.cells import is_number
+from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
 
 if TYPE_CHECKING:

@@ -18,17 +18,17 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY, Element
 from streamsparql.algebra.terms import IRI, Term, Triple
 from streamsparql.algebra.window import ElementWindow, TimeWindow, Window
+from streamsparql.compiled import CompiledQuery
+from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError, SourceError
-from streamsparql.look.explain.boxes.box import isolated, visible
 from streamsparql.look.explain.boxes.phrases import with_prefixes
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fitted
 from streamsparql.look.jupyter.label_columns import columns, shared
 from streamsparql.look.jupyter.moving_window import positions
-from streamsparql.look.jupyter.picture import Picture
-from streamsparql.query import Query
 from streamsparql.sources.chunk import Reject
 from streamsparql.text.instants import Clock
+from streamsparql.text.visible import isolated, visible
 from streamsparql.text.widths import cells
 from streamsparql.translator.sparql_text import Writer
 
@@ -137,7 +137,7 @@ def show(
     given = [one for one in given if one is not None]
     known = dict(prefixes or {})
     for one in given:
-        if isinstance(one, Query):
+        if isinstance(one, CompiledQuery):
             known = {**one.prefixes, **known}
     write = with_prefixes(known)
     items, rejects = read(source)
@@ -152,7 +152,7 @@ def show(
 def read(source: Any) -> tuple[list[Item], tuple[Reject, ...]]:
     """The items of a source, by time, ties in the order in which they come; and what is none."""
     from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-    from streamsparql.run.result import read_once
+    from streamsparql.run.input import read_once
     from streamsparql.sources import read_stream
 
     if read_once(source):
@@ -187,7 +187,7 @@ def _windows(given: Any, stream: str | None) -> Iterator[Window]:
         from streamsparql.look.by_hand import access
 
         given = access("urn:stream").window(given).plan
-    elif isinstance(given, Query):
+    elif isinstance(given, CompiledQuery):
         if len(given.streams) > 1 and stream is None:
             names = ", ".join(f"<{name}>" for name in given.streams)
             raise EngineError(f"say with stream=... which one it is: the query reads {names}")

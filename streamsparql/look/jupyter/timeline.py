@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError
 from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fitted
 from streamsparql.look.jupyter.label_columns import GAP, columns, shared
-from streamsparql.look.jupyter.picture import Picture
 from streamsparql.look.jupyter.solution_texts import Cell, Solution, Solutions
 from streamsparql.text.instants import Clock
 from streamsparql.text.widths import cells

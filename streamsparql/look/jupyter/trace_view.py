@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from streamsparql.display.picture import Picture
 from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.look.jupyter.canvas import CELL, ROOT, Canvas, classed, fitted, titled
 from streamsparql.look.jupyter.lanes import Bar, Group, draw_group
-from streamsparql.look.jupyter.picture import Picture
 from streamsparql.look.jupyter.stepping import stepping
 from streamsparql.look.jupyter.trace_tables import PAGE_STYLE, steps_table
 from streamsparql.look.traces.lineage import Lineage, Origins

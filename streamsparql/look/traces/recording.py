@@ -19,11 +19,12 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.operator import INFINITY, NEVER, Operator, Part
 from streamsparql.physical.operators.group import Aggregation, Annotate
-from streamsparql.run.execution import Execution, RunInput
+from streamsparql.run.execution import Execution
+from streamsparql.run.input import RunInput
 from streamsparql.sources import Chunk, Wanted
 
 if TYPE_CHECKING:
-    from streamsparql.query import Query
+    from streamsparql.compiled import CompiledQuery
 
 STANDING = "values"
 """The part of a state that tells each group's value, and since when it has it."""
@@ -82,7 +83,7 @@ class Recording(Execution):
     Those are set aside as they are read, so that what is late is what is late in any other run.
     """
 
-    def __init__(self, query: Query, given: RunInput) -> None:
+    def __init__(self, query: CompiledQuery, given: RunInput) -> None:
         self.frames: list[Frame] = []
         self.waiting: Mapping[str, Batch] = {}
         """The items that are read, of which some are still to be taken."""
@@ -120,7 +121,7 @@ class Recording(Execution):
     def take(self, instant: int, watermark: int, offered: Mapping[str, Batch]) -> None:
         """A round, which is noted."""
         given = self._recorder.given = {}
-        self.round(offered, watermark)
+        self.step(offered, watermark)
         before = self.frames[-1].content if self.frames else {}
         content = {
             operator: _content(operator) if operator in given else before.get(operator, ())
@@ -134,8 +135,8 @@ class Recording(Execution):
         self._clip.end = min(self._clip.end, t)
 
     @override
-    def _held(self) -> Iterator[IntArray]:
-        yield from super()._held()
+    def _ids(self) -> Iterator[IntArray]:
+        yield from super()._ids()
         for rows in self.waiting.values():
             yield from rows.columns.values()
         for frame in self.frames:
@@ -144,7 +145,7 @@ class Recording(Execution):
                 yield from rows.columns.values()
 
 
-def record(query: Query, given: RunInput, limit: int, step: int | None) -> Recorded:
+def record(query: CompiledQuery, given: RunInput, limit: int, step: int | None) -> Recorded:
     """Runs a query over at most so many items of the horizon; with `step` time goes on in between.
 
     >>> import streamsparql
@@ -189,7 +190,7 @@ def _read(run: Recording, given: RunInput, limit: int) -> tuple[dict[str, Batch]
     parts: dict[str, list[Batch]] = {name: [] for name in run.streams}
     stamps: list[int] = []
     until = None
-    for batches, watermark in run.rounds():
+    for batches, watermark in run.input_steps():
         came = chain(batches.items(), ((n, b) for n, some in run.unmatched().items() for b in some))
         for name, batch in came:
             parts[name].append(batch)

@@ -19,14 +19,14 @@ from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.join import HEAP
 from streamsparql.physical.operators.window import INSIDE
 from streamsparql.physical.state.queues import READY
-from streamsparql.sources import Reject
+from streamsparql.sources import Accounting, Reject
 from streamsparql.text.instants import Clock
 
 if TYPE_CHECKING:
-    from streamsparql.look.jupyter.picture import Picture
+    from streamsparql.compiled import CompiledQuery
+    from streamsparql.display.picture import Picture
     from streamsparql.look.traces.definitions import Definitions, Disagreement, Logical
-    from streamsparql.query import Query
-    from streamsparql.run.execution import RunInput
+    from streamsparql.run.input import RunInput
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class Trace(Sequence[Step]):
     <a> <p> "1" 1
     """
 
-    def __init__(self, query: Query, given: RunInput, limit: int, step: int | None) -> None:
+    def __init__(self, query: CompiledQuery, given: RunInput, limit: int, step: int | None) -> None:
         for name, value in (("limit", limit), ("step", step)):
             if value is not None and (type(value) is not int or value < 1):
                 raise EngineError(f"{name} is a whole number from 1 on, not {value!r}")
@@ -268,8 +268,18 @@ class Trace(Sequence[Step]):
 
     @property
     def late(self) -> list[Reject]:
-        """What was not taken in, with reasons."""
-        return self._recorded.run.late()
+        """The items that arrived below the watermark, with reasons."""
+        return [reject for reject in self._recorded.run.rejects() if reject.late]
+
+    @property
+    def rejected(self) -> list[Reject]:
+        """The items that could not be read or stamped, with reasons."""
+        return [reject for reject in self._recorded.run.rejects() if not reject.late]
+
+    @property
+    def accounting(self) -> Accounting:
+        """The fate of the items that were read."""
+        return self._recorded.run.accounting
 
     @cached_property
     def items(self) -> tuple[tuple[str, Element[Any]], ...]:
@@ -325,7 +335,7 @@ class Trace(Sequence[Step]):
         from streamsparql.look.traces.definitions import Definitions
 
         recorded = self._recorded
-        return Definitions(self, recorded.run.catalog, recorded.run.given.started)
+        return Definitions(self, recorded.run.catalog, recorded.run.input.started)
 
     def logical(self, t: int) -> Logical:
         """The snapshot of each node of the logical plan at an instant, by its definition."""
@@ -374,9 +384,9 @@ class Trace(Sequence[Step]):
                 else f"There are more than {self.limit} items: this is up to {until}."
                 " limit= traces more, start= later ones."
             )
-        if self.late:
-            more = "item was" if len(self.late) == 1 else "items were"
-            notes.append(f"{len(self.late)} {more} not taken in: trace.late says why.")
+        if rejects := len(self._recorded.run.rejects()):
+            items = "One item was" if rejects == 1 else f"{rejects} items were"
+            notes.append(f"{items} late or rejected: see trace.late, trace.rejected.")
         return " ".join(notes)
 
 

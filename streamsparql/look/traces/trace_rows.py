@@ -10,13 +10,13 @@ from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Element
 from streamsparql.algebra.terms import XSD, Literal, Term, Triple
 from streamsparql.errors import EngineError
-from streamsparql.look.explain.boxes.box import isolated
 from streamsparql.look.explain.boxes.phrases import with_prefixes
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import ANSWER, in_solution
 from streamsparql.physical.operator import INFINITY, NEVER
 from streamsparql.physical.operators.window import INSIDE
+from streamsparql.text.visible import isolated
 
 _BARE = {XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "dateTime")}
 

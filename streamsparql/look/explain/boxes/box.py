@@ -21,8 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from math import prod
-from typing import NamedTuple, TypeVar
-from unicodedata import bidirectional
+from typing import Any, NamedTuple, TypeVar
 
 N = TypeVar("N", bound=Hashable)
 
@@ -52,6 +51,20 @@ class Measures(NamedTuple):
         """Of two inputs: rows out by the pairs of rows that could meet."""
         pairs = prod(self.rows_in) if len(self.rows_in) == 2 else 0
         return self.rows_out / pairs if pairs and self.rows_out is not None else None
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the numbers that there are, by name."""
+        numbers = {
+            "rows_in": list(self.rows_in),
+            "rows_out": self.rows_out,
+            "selectivity": self.selectivity,
+            "of_pairs": self.of_pairs,
+            "state": self.state,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "share": self.share,
+        }
+        return {name: value for name, value in numbers.items() if value is not None}
 
     @property
     def heat(self) -> int:
@@ -184,37 +197,6 @@ def measured(root: Box) -> bool:
     """Whether a run measured any box of a tree."""
     items = (place.item for place in places(root))
     return any(isinstance(item, Box) and item.measures is not None for item in items)
-
-
-def visible(text: str) -> str:
-    r"""The text with what cannot be seen written as SPARQL's escapes, so that it is one line.
-
-    >>> print(visible("a\u2028b\u202e"))
-    a\u2028b\u202E
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _escaped(ord(char)) for char in text)
-
-
-def isolated(text: str) -> str:
-    """A text that is part of a line, visible; one with letters that are written from right to left
-    is kept by itself, for it would turn around what stands beside it.
-
-    >>> isolated("a"), isolated("\u0627") == "\u2066\u0627\u2069"
-    ('a', True)
-    """
-    shown = visible(text)
-    if shown.isascii() or not any(bidirectional(char) in _LEFTWARDS for char in shown):
-        return shown
-    return f"\u2066{shown}\u2069"
-
-
-_LEFTWARDS = ("R", "AL", "AN")
-
-
-def _escaped(code: int) -> str:
-    return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
 
 
 def circled(number: int) -> str:

@@ -19,9 +19,10 @@ from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import PathExpression
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression
-from streamsparql.look.explain.boxes.box import Box, drawn, visible
+from streamsparql.look.explain.boxes.box import Box, drawn
 from streamsparql.look.explain.boxes.phrases import definition, meaning, with_prefixes
 from streamsparql.look.explain.boxes.titles import title
+from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
 
 _EXACT = Writer()

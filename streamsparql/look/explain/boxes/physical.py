@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI
-from streamsparql.look.explain.boxes.box import Box, drawn, visible
+from streamsparql.display import Description
+from streamsparql.look.explain.boxes.box import Box, drawn
 from streamsparql.look.explain.boxes.phrases import meaning, with_prefixes
 from streamsparql.look.explain.boxes.titles import title
+from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
 
 
@@ -71,16 +74,33 @@ def physical_box(root: Operator, prefixes: Mapping[str, str] | None = None) -> B
 
 
 def operator_box(operator: Operator, write: Writer) -> Box:
-    """The box of an operator, with nothing below it."""
+    """Return the box of an operator, with nothing below it."""
+    note = "" if operator.state.startswith("none") else f"holds {operator.state}"
+    return replace(described_box(description_of(operator, write)), note=note)
+
+
+def described_box(description: Description) -> Box:
+    """Return the box of an operator that is known by its description."""
+    return Box(
+        kind=description.kind,
+        title=description.title,
+        facts=description.facts,
+        family=description.family,
+        meaning=description.meaning,
+    )
+
+
+def description_of(operator: Operator, write: Writer) -> Description:
+    """Return an operator in a reader's words."""
     kind = type(operator)
     module = kind.__module__.rpartition(".")[2]
-    return Box(
-        kind=kind.__name__,
-        title=visible(_title(operator, write)),
-        facts=tuple(_facts(operator)),
-        family=_FAMILIES.get(module, module),
-        meaning=meaning(kind),
-        note="" if operator.state.startswith("none") else f"holds {operator.state}",
+    return Description(
+        kind.__name__,
+        visible(_title(operator, write)),
+        computed(operator),
+        _FAMILIES.get(module, module),
+        meaning(kind),
+        tuple(_facts(operator)),
     )
 
 

@@ -14,8 +14,9 @@ from streamsparql.algebra.partition import counted, grid, keys, reaches
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.window import ElementWindow, SteppedTupleWindow
-from streamsparql.look.explain.boxes.box import Box, Measures, visible
+from streamsparql.look.explain.boxes.box import Box, Measures
 from streamsparql.look.explain.boxes.phrases import duration
+from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
     from streamsparql.look.explain import Compiled
@@ -28,19 +29,23 @@ _LOOK = "when the items come, and where to cut"
 
 
 class Described(Protocol):
-    """What a run on Spark says of itself; `streamsparql.spark.SparkRun` does."""
+    """How a run on Spark is cut; `streamsparql.spark.SparkRun.described` returns one."""
 
+    @property
     def sources(self) -> Sequence[tuple[str, str]]:
         """The streams, and how each is read."""
 
+    @property
     def statics(self) -> Sequence[str]:
         """What was done about the static graphs."""
 
+    @property
     def reasons(self) -> Sequence[str]:
         """Why the cut is as it is."""
 
+    @property
     def slabs(self) -> Sequence[tuple[str, str]]:
-        """The parts, and what is known of each."""
+        """The slabs, and what is known of each."""
 
 
 def spark_box(
@@ -60,7 +65,7 @@ def spark_box(
     found = measured or {}
     below = [*_before(found), *_streams(plan, run), *_cut(plan, run, found)]
     if run is not None:
-        below += [Box("Static", title=visible(text), family="graph") for text in run.statics()]
+        below += [Box("Static", title=visible(text), family="graph") for text in run.statics]
     title = "each task runs the physical plan over its part of time"
     slabs = Box(
         "Slabs",
@@ -89,7 +94,7 @@ def _before(measured: Mapping[str, Measures]) -> Iterator[Box]:
 
 
 def _streams(plan: Plan, run: Described | None) -> Iterator[Box]:
-    how = {} if run is None else dict(run.sources())
+    how = {} if run is None else dict(run.sources)
     counts: dict[str, list[str]] = {}
     for window, need in counted(plan).items():
         for stream in reaches(window):
@@ -113,9 +118,9 @@ def _elements(window: ElementWindow, need: int) -> str:
 
 def _cut(plan: Plan, run: Described | None, measured: Mapping[str, Measures]) -> Iterator[Box]:
     if run is not None:
-        for reason in run.reasons():
+        for reason in run.reasons:
             yield Box("Because", title=visible(reason), family="filter")
-        for name, what in _shown(list(run.slabs()), measured):
+        for name, what in _shown(list(run.slabs), measured):
             title = visible(f"{name}  {what}")
             yield Box("Slab", title=title, family="window", measures=measured.get(name))
         return

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from streamsparql.algebra import node as algebra
-from streamsparql.look.explain.boxes.box import Box, visible
+from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.explain.boxes.clauses import written
 from streamsparql.look.explain.boxes.phrases import meaning
+from streamsparql.text.visible import visible
 from streamsparql.translator import syntax as s
 
 _FAMILIES: dict[type[s.Node], str] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamsparql.look.explain.boxes.box import Box
-from streamsparql.text.numbers import count, facts, percent, ratio, seconds
+from streamsparql.look.explain.boxes.box import Box, Measures
+from streamsparql.text.numbers import count, percent, ratio, seconds
 from streamsparql.text.widths import cells, in_picture, wrap
 
 ROOM, MORE_ROOM = 38, 50
@@ -38,14 +38,32 @@ def tooltip(box: Box) -> str:
     parts = [f"{box.kind}: {box.meaning}" if box.meaning else box.kind, box.title]
     parts += (f"{name} = {value}" for name, value in box.facts)
     if box.measures is not None:
-        parts += (f"{name}: {text}" for name, text in facts(box.measures))
+        parts += (f"{name}: {text}" for name, text in exact_measures(box.measures))
     return "\n".join(part for part in parts if part)
+
+
+def exact_measures(measures: Measures) -> list[tuple[str, str]]:
+    """Return all that was measured of a box, exact, by name.
+
+    >>> exact_measures(Measures((12_345, 2), 7, 0.25, steps=3))
+    [('rows in', '12,345 + 2'), ('rows out', '7'), ('steps', '3'), ('took', '250 ms')]
+    """
+    facts = [("rows in", " + ".join(f"{n:,}" for n in measures.rows_in))]
+    if measures.rows_out is not None:
+        facts.append(("rows out", f"{measures.rows_out:,}"))
+    if measures.state is not None:
+        facts.append(("state at most", f"{measures.state:,} rows"))
+    if measures.steps is not None:
+        facts.append(("steps", f"{measures.steps:,}"))
+    facts.append(("took", seconds(measures.seconds)))
+    if measures.share is not None:
+        facts.append(("share of the time", percent(measures.share)))
+    return [(name, text) for name, text in facts if text]
 
 
 def measured(box: Box) -> list[str]:
     """What a picture's box shows of a run; nothing where there was none.
 
-    >>> from streamsparql.look.explain.boxes.box import Measures
     >>> measured(Box("Filter", measures=Measures((1200,), 300, 0.0021, 0.034, state=7)))
     ['1,200 → 300 rows, 25.0 %', '3.4 % of time, 2.10 ms, state 7']
     >>> measured(Box("Always", measures=Measures((), 3, 0.0021)))

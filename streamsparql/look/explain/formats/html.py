@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from html import escape
 
+from streamsparql.display.frame import frame
 from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.explain.boxes.phrases import used
 from streamsparql.look.explain.drawing import highlight
-from streamsparql.look.explain.drawing.frame import frame
 from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
 from streamsparql.look.explain.explanation import Explanation
 from streamsparql.look.explain.formats import svg

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from streamsparql.look.explain.analysis_text import of_node
 from streamsparql.look.explain.boxes.box import Box, Reference, places
 from streamsparql.look.explain.explanation import Explanation
 
@@ -59,6 +58,6 @@ def nodes(root: Box) -> list[dict[str, Any]]:
             "inputs": inputs,
         }
         if item.measures is not None:
-            node["measured"] = of_node(item.measures)
+            node["measured"] = item.measures.numbers()
         made.append(node)
     return made

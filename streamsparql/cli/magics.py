@@ -260,7 +260,7 @@ class Magics:
             self._show(picture.html, str(picture))
             self._show_left_out(result, options)
         else:
-            if not result._replayable:  # a look would use a source up; who says run, wants that
+            if not result.computation.repeatable:  # a preview would use a source up
                 result.to_arrow()
             from streamsparql.look.jupyter.result_view import computed
 
@@ -269,10 +269,10 @@ class Magics:
     def _show_left_out(self, result: Result, options: argparse.Namespace) -> None:
         """Says what was late or could not be read; on Spark that would be another job."""
         from streamsparql.look.jupyter.html_table import note
-        from streamsparql.run.result import left_out
+        from streamsparql.run.result import rejects_note
 
-        rejects = result.late if options.engine == "embedded" else []
-        if text := left_out(len(rejects), next(iter(rejects), None)):
+        rejects = result.computation.rejects() if options.engine == "embedded" else []
+        if text := rejects_note(len(rejects), next(iter(rejects), None)):
             self._show(note(text), text)
 
     def _show_plan(self, plan: Any, options: argparse.Namespace) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from streamsparql.display.frame import frame
 from streamsparql.errors import EngineError
-from streamsparql.look.explain.drawing.frame import frame
 
 
 @dataclass(frozen=True)

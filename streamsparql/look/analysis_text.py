@@ -1,28 +1,24 @@
-"""A run's measurements as an explanation: the physical plan with numbers, and the whole in words.
-
-It knows an analysis (streamsparql/look/analysis.py) by its fields only: no engine is loaded.
-"""
+"""A run's measurements as an explanation: the physical plan with numbers, and a summary."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamsparql.errors import StreamSparqlError
 from streamsparql.look.explain.boxes.box import Box, Measures, drawn
 from streamsparql.look.explain.boxes.phrases import duration
+from streamsparql.look.explain.boxes.physical import described_box
 from streamsparql.look.explain.explanation import Explanation
+from streamsparql.run.measured import ItemsRead, Measurements
 from streamsparql.text.instants import instant
 from streamsparql.text.numbers import count, seconds
 
-if TYPE_CHECKING:
-    from streamsparql.look.analysis import Analysis
-
 
 def explained(
-    analysis: Analysis,
+    analysis: Measurements,
     format: str,  # noqa: A002 -- the public name
     stage: str = "all",
     color: bool = False,
@@ -34,7 +30,7 @@ def explained(
     return FORMATS[known(format, FORMATS, "format")](_explanation(analysis, stage, color, width))
 
 
-def fragment(analysis: Analysis) -> str:
+def fragment(analysis: Measurements) -> str:
     """An analysis as a piece of a page: what it says, and the pictures of its stages."""
     from streamsparql.look.explain.formats import html
 
@@ -44,7 +40,7 @@ def fragment(analysis: Analysis) -> str:
     return f"<p>{notes}</p>\n{pictures}"
 
 
-def _explanation(analysis: Analysis, stage: str, color: bool, width: int) -> Explanation:
+def _explanation(analysis: Measurements, stage: str, color: bool, width: int) -> Explanation:
     stages = {"physical": operators_box(analysis)} if analysis.operators else {}
     if analysis.cut is not None:
         stages["spark"] = _spark(analysis)
@@ -72,16 +68,20 @@ def _measured(stage: str, stages: Mapping[str, Box]) -> str:
     )
 
 
-def operators_box(analysis: Analysis) -> Box:
+def operators_box(analysis: Measurements) -> Box:
     """The physical plan with its numbers; each operator is there once."""
     operators = analysis.operators
     last = len(operators) - 1
 
     def box(k: int) -> Box:
         each = operators[k]
-        named = each.computes if each.box.family != "access" else ""
+        named = each.computes if each.description.family != "access" else ""
         logical = f"{named}: " if named and each.title else named
-        return replace(each.box, title=logical + each.title, measures=each.measures)
+        measures = Measures(
+            each.rows_in, each.rows_out, each.seconds, each.share, each.state, each.steps
+        )
+        box = described_box(each.description)
+        return replace(box, title=logical + each.title, measures=measures)
 
     return drawn(last, lambda k: (("", below) for below in operators[k].inputs), box, False)
 
@@ -89,13 +89,13 @@ def operators_box(analysis: Analysis) -> Box:
 # -- Spark -----------------------------------------------------------------------------------------
 
 
-def _spark(analysis: Analysis) -> Box:
+def _spark(analysis: Measurements) -> Box:
     from streamsparql.look.explain.boxes.spark_run import spark_box
 
     return spark_box(analysis.query, analysis.cut, _of_stages(analysis))
 
 
-def _of_stages(analysis: Analysis) -> dict[str, Measures]:
+def _of_stages(analysis: Measurements) -> dict[str, Measures]:
     """The numbers of stages and slabs, by the names of their boxes."""
     total = analysis.times.total
     states = [slab.state for slab in analysis.slabs]
@@ -114,10 +114,10 @@ def _of_stages(analysis: Analysis) -> dict[str, Measures]:
 # -- what is said above the plan -------------------------------------------------------------------
 
 
-def _notes(analysis: Analysis) -> Iterator[tuple[str, str]]:
+def _notes(analysis: Measurements) -> Iterator[tuple[str, str]]:
     items, times, total = analysis.items, analysis.times, analysis.times.total
     yield "items", _of_items(analysis)
-    yield "rows", f"{count(analysis.rows)} given"
+    yield "rows", f"{count(analysis.rows)} emitted"
     if analysis.cut is None:
         parts = ("preparing", "reading", "computing", "writing")
         shares = [(getattr(times, part) / total if total else 0.0, part) for part in parts]
@@ -132,26 +132,25 @@ def _notes(analysis: Analysis) -> Iterator[tuple[str, str]]:
             yield "skew", f"the slowest slab took {analysis.skew:.1f} times as long as the median"
     if items.read:
         yield "rate", f"{count(round(analysis.rate))} items/s"
-    where = " in the slab that held most" if analysis.cut is not None else ""
+    where = " in the slab with most" if analysis.cut is not None else ""
     yield "state", f"at most {_rows(analysis.state)}{where}; {_terms(analysis.terms)}"
     if analysis.span is not None:
         first, last = analysis.span
         yield "span", f"{instant(first)} to {instant(last)}, {duration(last - first)}"
 
 
-def _of_items(analysis: Analysis) -> str:
+def _of_items(analysis: Measurements) -> str:
     items = analysis.items
-    if items.unmatched is None:
-        return f"{count(items.read)} came to the slabs, those that several look at in each"
-    used = f"{count(items.used)} used"
+    if isinstance(items, ItemsRead):
+        return f"{count(items.read)} read by the slabs; an item that several read counts in each"
+    accepted = f"{count(items.accepted)} accepted"
     if items.unmatched:
-        used += f" ({count(items.unmatched)} match no pattern)"
+        accepted += f" ({count(items.unmatched)} unmatched)"
     rest = [f"{count(n)} {name}" for name in ("late", "rejected") if (n := getattr(items, name))]
-    if analysis.unread:
-        rest.append(
-            f"{count(analysis.unread)} triple{'s' * (analysis.unread != 1)} of graphs rejected"
-        )
-    return f"{count(items.read)} read: {', '.join([used, *rest])}"
+    triples = analysis.graph_rejects
+    if triples:
+        rest.append(f"{count(triples)} triple{'s' * (triples != 1)} of graphs rejected")
+    return f"{count(items.read)} read: {', '.join([accepted, *rest])}"
 
 
 def _rows(n: int) -> str:
@@ -165,12 +164,12 @@ def _terms(n: int) -> str:
 # -- for programs ----------------------------------------------------------------------------------
 
 
-def as_json(analysis: Analysis) -> dict[str, Any]:
+def as_json(analysis: Measurements) -> dict[str, Any]:
     """The numbers of the whole; those of operators are on the nodes."""
     found: dict[str, Any] = {
         "engine": analysis.engine,
         "items": analysis.items._asdict(),
-        "unread": analysis.unread,
+        "graph_rejects": analysis.graph_rejects,
         "rows": analysis.rows,
         "seconds": analysis.times._asdict(),
         "rate": analysis.rate,
@@ -183,18 +182,3 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         found["slabs"] = [slab._asdict() for slab in analysis.slabs]
         found["skew"] = analysis.skew
     return found
-
-
-def of_node(measures: Measures) -> dict[str, Any]:
-    """The numbers of a node."""
-    found = {
-        "rows_in": list(measures.rows_in),
-        "rows_out": measures.rows_out,
-        "selectivity": measures.selectivity,
-        "of_pairs": measures.of_pairs,
-        "state": measures.state,
-        "steps": measures.steps,
-        "seconds": measures.seconds,
-        "share": measures.share,
-    }
-    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,7 @@
+"""Plans by hand: the algebra in Python, operator by operator (`streamsparql.look.by_hand`)."""
+
+from __future__ import annotations
+
+from streamsparql.look.by_hand import Draft, access, draft, graph, unit, values
+
+__all__ = ["Draft", "access", "draft", "graph", "unit", "values"]

@@ -1,0 +1,161 @@
+"""The input of a run: streams, static graphs, the horizon, and how strictly they are read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streamsparql.algebra.access import AccessGraph
+from streamsparql.algebra.graph import Graph
+from streamsparql.algebra.inputs import MAX_JUMP
+from streamsparql.algebra.solutions import Variable
+from streamsparql.compiled import CompiledQuery
+from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
+from streamsparql.sources import Mapped
+from streamsparql.sources.paths import is_endless, path_of
+from streamsparql.sources.stamps import LATEST
+
+
+@dataclass(frozen=True)
+class RunInput:
+    """What a caller passes beside the query: sources, the horizon, how strictly they are read."""
+
+    streams: Mapping[str, Any] = field(default_factory=dict)
+    graph: Any = None
+    graphs: Mapping[str, Any] = field(default_factory=dict)
+    start: int | None = None
+    end: int | None = None
+    strict: bool = False
+    max_delay: int = 0
+    max_jump: int | None = MAX_JUMP
+    started: int = field(default_factory=lambda: int(time.time() * 1000))
+    """The value of NOW(), in milliseconds."""
+
+    def __post_init__(self) -> None:
+        """Check that times are whole milliseconds, and that the horizon is not empty."""
+        for name in ("start", "end", "max_delay", "max_jump"):
+            value = getattr(self, name)
+            if value is None and name != "max_delay":
+                continue
+            if type(value) is not int or not 0 <= value <= LATEST:
+                raise EngineError(f"{name} must be a number of milliseconds, not {value!r}")
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise EngineError(f"end ({self.end}) must be after start ({self.start})")
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether all sources can be read again.
+
+        >>> RunInput({"s": []}).repeatable, RunInput({"s": iter([])}).repeatable
+        (True, False)
+        """
+        sources = [*self.streams.values(), *self.graphs.values(), self.graph]
+        return not any(map(read_once, sources))
+
+
+def input_of(
+    query: CompiledQuery,
+    streams: Any,
+    graph: Any,
+    graphs: Mapping[str, Any] | None,
+    **options: Any,
+) -> RunInput:
+    """Check what a caller of `run` passes; return it as the input of the run."""
+    streams = streams_of(query, streams)
+    check_graphs(query, graphs)
+    return RunInput(streams, graph, _by_iri(graphs), **options)
+
+
+def live_input_of(
+    query: CompiledQuery, graph: Any, graphs: Mapping[str, Any] | None, **options: Any
+) -> RunInput:
+    """Check what a caller of `open` passes; its streams are pushed later."""
+    _check_own_output(query)
+    check_graphs(query, graphs)
+    return RunInput({}, graph, _by_iri(graphs), **options)
+
+
+def _by_iri(graphs: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {str(name): source for name, source in (graphs or {}).items()}
+
+
+def streams_of(query: CompiledQuery, streams: Any) -> dict[str, Any]:
+    """Return the streams by IRI; a missing or an unknown one is an error."""
+    _check_own_output(query)
+    named = _named(query, streams)
+    reads = ", ".join(f"<{name}>" for name in query.streams) or "no stream"
+    for name in named:
+        if name not in query.streams:
+            raise SourceError(f"unknown stream <{name}>; the query reads {reads}")
+    for name in query.streams:
+        if name not in named:
+            passed = ", ".join(f"<{other}>" for other in named) or "none"
+            raise SourceError(f"missing stream <{name}>: the query reads it; passed: {passed}")
+    return named
+
+
+def _named(query: CompiledQuery, streams: Any) -> dict[str, Any]:
+    if streams is None:
+        return {}
+    if isinstance(streams, Mapping):
+        return {str(name): source for name, source in streams.items()}
+    if len(query.streams) != 1:
+        names = ", ".join(f"<{name}>" for name in query.streams) or "no stream"
+        raise SourceError(f"pass streams as a dict by IRI: the query reads {names}")
+    return {query.streams[0]: streams}
+
+
+def _check_own_output(query: CompiledQuery) -> None:
+    if query.report.name in query.streams:
+        raise UnsupportedFeature(
+            f"the query reads the stream <{query.report.name}> that it is registered as",
+            hint="run it, and push its results to a second query",
+        )
+
+
+def check_graphs(query: CompiledQuery, graphs: Mapping[Any, Any] | None) -> None:
+    """Raise an error for a graph that the query does not read."""
+    any_graph = any(
+        isinstance(node, Graph)
+        or (isinstance(node, AccessGraph) and any(isinstance(g, Variable) for g in node.graphs))
+        for node in query.logical.walk()
+    )
+    reads = ", ".join(f"<{name}>" for name in query.graphs) or "no graph by name"
+    for graph in graphs or {}:
+        if str(graph) not in query.graphs and not any_graph:
+            raise SourceError(f"unknown graph <{graph}>; the query reads {reads}")
+
+
+def graph_sources(query: CompiledQuery, graph: Any, graphs: Mapping[str, Any]) -> list[Any]:
+    """Return the sources of a query's graphs: those passed, and files that their IRIs name."""
+    named = (_path_of(name) for name in query.graphs if name not in graphs)
+    return [graph, *graphs.values(), *(path for path in named if path.is_file())]
+
+
+def graph_file(name: str) -> Path:
+    """Return the file that the IRI of a graph names, for a graph that was not passed."""
+    path = _path_of(name)
+    if not path.is_file():
+        raise SourceError(
+            f"missing graph <{name}>: pass it in graphs=, or put a file at the path it names"
+        )
+    return path
+
+
+def _path_of(name: str) -> Path:
+    return Path(path_of(name))
+
+
+def read_once(source: Any) -> bool:
+    """Return whether reading uses a source up: an iterator, an open file, a pipe."""
+    source = source.source if isinstance(source, Mapped) else source
+    if isinstance(source, list | tuple):
+        paths = bool(source) and isinstance(source[0], str | os.PathLike)
+        return paths and any(map(read_once, source))
+    if isinstance(source, str | os.PathLike):
+        return is_endless(path_of(source))
+    return isinstance(source, Iterator) or hasattr(source, "read")

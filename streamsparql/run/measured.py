@@ -1,0 +1,356 @@
+"""What a run measures, operator by operator: the numbers of `Query.analyze`.
+
+A run is observed through the pipeline's one hook. After each step of an operator a `Watch` adds up
+the rows in and out and the time, and reads the size of the state. Steps are not nested, so times
+are exclusive: they add up to what all operators took together. A step processes thousands of items,
+so observing costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from streamsparql.compiled import CompiledQuery
+from streamsparql.display import Description, describe
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch
+from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operators.access import StreamAccess
+from streamsparql.run.execution import Execution
+from streamsparql.run.input import RunInput
+from streamsparql.run.replay import Replay
+from streamsparql.run.reports import Reporting
+from streamsparql.sources import Accounting
+from streamsparql.sources.clock import InputStep
+
+
+class OperatorMeasures(NamedTuple):
+    """An operator of the physical plan, and what a run measured of it.
+
+    On Spark rows, steps and seconds are sums over all slabs, `state` is that of the slab that
+    retained most.
+    """
+
+    description: Description
+    inputs: tuple[int, ...]
+    """The operators that it reads, by their places among all operators."""
+    rows_in: tuple[int, ...]
+    """Per input."""
+    rows_out: int
+    steps: int
+    state: int
+    """The most rows that it retained after a step."""
+    seconds: float
+    """The time of its own steps."""
+    share: float
+    """Its part of the time of all operators."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the operator."""
+        return self.description.kind
+
+    @property
+    def title(self) -> str:
+        """Its parameters, in the query's words."""
+        return self.description.title
+
+    @property
+    def computes(self) -> str:
+        """The logical operator that it computes, where that has another name."""
+        return self.description.computes
+
+    @property
+    def selectivity(self) -> float | None:
+        """Rows out by rows in, of all inputs together; None where none came in."""
+        return selectivity(self.rows_in, self.rows_out)
+
+    @property
+    def of_pairs(self) -> float | None:
+        """Rows out by pairs of rows of two inputs; None for one input."""
+        return pair_selectivity(self.rows_in, self.rows_out)
+
+
+def selectivity(rows_in: Sequence[int], rows_out: int | None) -> float | None:
+    """Return rows out by rows in; None where there are no rows in."""
+    return rows_out / sum(rows_in) if sum(rows_in) and rows_out is not None else None
+
+
+def pair_selectivity(rows_in: Sequence[int], rows_out: int | None) -> float | None:
+    """Return rows out by pairs of rows of two inputs.
+
+    >>> pair_selectivity((4, 5), 10), pair_selectivity((4,), 10)
+    (0.5, None)
+    """
+    pairs = rows_in[0] * rows_in[1] if len(rows_in) == 2 else 0
+    return rows_out / pairs if pairs and rows_out is not None else None
+
+
+class ItemsRead(NamedTuple):
+    """The items that the slabs of a run on Spark read; one that several read counts in each."""
+
+    read: int
+
+
+class Times(NamedTuple):
+    """Where the time went, in seconds.
+
+    On Spark `preparing` is the look at the sources; the next three are sums over all tasks, which
+    ran side by side, so that they may be more than `total`.
+    """
+
+    total: float
+    preparing: float
+    """Reading the static graphs, and lowering the plan over them."""
+    reading: float
+    """Reading and parsing the streams, and sorting their items."""
+    computing: float
+    """In the operators, and between them."""
+    writing: float
+    """Decoding the rows as Arrow tables."""
+
+
+class Stage(NamedTuple):
+    """A stage of a run on Spark; they follow each other: look, exchange, slabs, merge."""
+
+    name: str
+    seconds: float
+    rows_in: int | None = None
+    rows_out: int | None = None
+
+
+class Slab(NamedTuple):
+    """A slab of a run on Spark, which is one task."""
+
+    number: int
+    items: int
+    """Its items; one that several slabs read counts in each."""
+    rows: int
+    """Its rows; a row that goes on after a border was cut there."""
+    seconds: float
+    state: int
+    """The most rows that its operators retained together."""
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How a run on Spark was cut into tasks, and why."""
+
+    sources: tuple[tuple[str, str], ...]
+    """The streams, and how each is read."""
+    statics: tuple[str, ...]
+    """What was done about the static graphs."""
+    reasons: tuple[str, ...]
+    """Why the cut is as it is."""
+    slabs: tuple[tuple[str, str], ...]
+    """The parts, and about how many items are in each."""
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The numbers of a run of a query: a value that refers to nothing of the run."""
+
+    query: CompiledQuery
+    engine: str
+    operators: tuple[OperatorMeasures, ...]
+    """Those that read streams first, the one that emits the result last."""
+    items: Accounting | ItemsRead
+    """The fate of the items; on Spark, how many the slabs read."""
+    rows: int
+    """Rows that were emitted; for reports, those of all reports together."""
+    times: Times
+    terms: int
+    """Terms in the dictionary at the end; on Spark, in the slab that had most."""
+    state: int
+    """The most rows that all operators retained together; on Spark in one slab."""
+    span: tuple[int, int] | None
+    """From the first item's instant to the last one's; None where there was none."""
+    stages: tuple[Stage, ...] = ()
+    slabs: tuple[Slab, ...] = ()
+    cut: Cutting | None = None
+    graph_rejects: int = 0
+    """Triples of static graphs that were rejected; on Spark, of those that are sent to tasks."""
+
+    @property
+    def rate(self) -> float:
+        """Items read per second of the whole run."""
+        return self.items.read / self.times.total if self.times.total else 0.0
+
+    @property
+    def skew(self) -> float | None:
+        """The time of the slowest slab by that of the median one; None without slabs."""
+        times = sorted(slab.seconds for slab in self.slabs)
+        if not times or not times[len(times) // 2]:
+            return None
+        return times[-1] / times[len(times) // 2]
+
+
+# -- observing -------------------------------------------------------------------------------------
+
+
+class _Observed:
+    """What an operator has done so far."""
+
+    __slots__ = ("peak", "rows_in", "rows_out", "seconds", "state", "steps")
+
+    def __init__(self, inputs: int) -> None:
+        self.rows_in = [0] * inputs
+        self.rows_out = self.steps = self.state = self.peak = 0
+        self.seconds = 0.0
+
+
+class Watch:
+    """An observer of a pipeline that adds up rows, time and state per operator.
+
+    >>> from streamsparql.physical.operators.access import Always
+    >>> import numpy as np
+    >>> watch, one = Watch(), Always.of({"x": np.array([5, 6])}, 2)
+    >>> watch.observe(one, [], one.rows, 0.5)
+    >>> watch.measures([one], {})[0].rows_out
+    2
+    """
+
+    def __init__(self) -> None:
+        self.reading = self.computing = 0.0
+        """Seconds of reading and sorting items, and of the pipeline."""
+        self.peak = 0
+        """The most rows that all operators retained together."""
+        self._state = 0
+        self._observed: dict[Operator, _Observed] = {}
+
+    def observe(
+        self, operator: Operator, inputs: Sequence[Batch], output: Batch, seconds: float
+    ) -> None:
+        """Add up a step of an operator."""
+        seen = self._observed.get(operator)
+        if seen is None:
+            seen = self._observed[operator] = _Observed(len(inputs))
+        for k, batch in enumerate(inputs):
+            seen.rows_in[k] += len(batch)
+        seen.rows_out += len(output)
+        seen.steps += 1
+        seen.seconds += seconds
+        size = operator.size()
+        self._state += size - seen.state
+        seen.state = size
+        seen.peak = max(seen.peak, size)
+        self.peak = max(self.peak, self._state)
+
+    def measures(
+        self, operators: Sequence[Operator], prefixes: Mapping[str, str]
+    ) -> tuple[OperatorMeasures, ...]:
+        """Return the measures of the operators of a pipeline, described with a query's prefixes."""
+        places = {operator: k for k, operator in enumerate(operators)}
+        total = sum(seen.seconds for seen in self._observed.values())
+        measures = []
+        for operator in operators:
+            seen = self._observed.get(operator) or _Observed(len(operator.inputs))
+            measures.append(
+                OperatorMeasures(
+                    describe(operator, prefixes),
+                    tuple(places[below] for below in operator.inputs),
+                    tuple(seen.rows_in),
+                    seen.rows_out,
+                    seen.steps,
+                    seen.peak,
+                    seen.seconds,
+                    seen.seconds / total if total else 0.0,
+                )
+            )
+        return tuple(measures)
+
+
+class WatchedExecution(Execution):
+    """An execution that measures the time of reading and of computing."""
+
+    def __init__(
+        self, query: CompiledQuery, run_input: RunInput, *, watch: Watch, **options: Any
+    ) -> None:
+        super().__init__(query, run_input, observer=watch, **options)
+        self._watch = watch
+
+    @override
+    def input_steps(self) -> Iterator[InputStep]:
+        steps = super().input_steps()
+        while True:
+            before = perf_counter()
+            step = next(steps, None)
+            self._watch.reading += perf_counter() - before
+            if step is None:
+                return
+            yield step
+
+    @override
+    def step(self, batches: Mapping[str, Batch], watermark: int) -> Batch:
+        before = perf_counter()
+        try:
+            return super().step(batches, watermark)
+        finally:
+            self._watch.computing += perf_counter() - before
+
+
+class MeasuredRun:
+    """A run of a query in this process that is measured; `stop` ends it early.
+
+    An `endless` one ends where the horizon does.
+
+    >>> import streamsparql
+    >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
+    >>> MeasuredRun(query, RunInput({"s": [("<a>", "<p>", '"1"', 3)]})).run().rows
+    1
+    """
+
+    def __init__(
+        self,
+        query: CompiledQuery,
+        run_input: RunInput,
+        report: Reporting | None = None,
+        endless: bool = False,
+    ) -> None:
+        self._query = query
+        self._watch = Watch()
+        self._began = perf_counter()
+        execution = partial(WatchedExecution, watch=self._watch)
+        self.replay = Replay(query, run_input, report=report, endless=endless, execution=execution)
+        self._prepared = perf_counter()
+
+    def stop(self) -> None:
+        """End the run after its present step."""
+        self.replay.stop()
+
+    def run(self, after_step: Callable[[Replay], object] = lambda replay: None) -> Measurements:
+        """Run to the end; call `after_step` after each step."""
+        for _ in self.replay.tables():
+            self.replay.drain()
+            after_step(self.replay)
+        ended = perf_counter()
+        execution, watch = self.replay.execution, self._watch
+        total, preparing = ended - self._began, self._prepared - self._began
+        writing = total - preparing - watch.reading - watch.computing
+        first = execution.first_stamp
+        return Measurements(
+            self._query,
+            "embedded",
+            watch.measures(execution.pipeline.operators, self._query.prefixes),
+            self.replay.accounting,
+            self.replay.rows,
+            Times(total, preparing, watch.reading, watch.computing, max(writing, 0.0)),
+            len(execution.terms),
+            watch.peak,
+            None if first == INFINITY else (first, execution.last_stamp),
+            graph_rejects=self.replay.graph_rejects,
+        )
+
+
+def items_offered(operators: Sequence[Operator], measures: Sequence[OperatorMeasures]) -> int:
+    """Return the number of items that the accesses to streams emitted, each stream's once."""
+    offered = {
+        operator.stream: each.rows_out
+        for operator, each in zip(operators, measures, strict=True)
+        if isinstance(operator, StreamAccess)
+    }
+    return sum(offered.values())

@@ -1,0 +1,131 @@
+"""The options of a run, typed once: what `run`, `analyze`, `trace`, `on_spark` and `open` share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, ParamSpec, TypedDict, TypeVar
+
+from streamsparql.algebra.inputs import MAX_JUMP
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class InputOptions(TypedDict, total=False):
+    """How the input is read, and the horizon: the part of time that has results.
+
+    Times are whole milliseconds. Items may arrive out of order by up to `max_delay`; later ones are
+    late. An item that jumps ahead of its stream by more than `max_jump` is quarantined until a
+    second one confirms it; None switches that off. With `strict`, a late or rejected item is an
+    error.
+    """
+
+    start: int | None
+    end: int | None
+    strict: bool
+    max_delay: int
+    max_jump: int | None
+
+
+class ReportOptions(TypedDict, total=False):
+    """Reports in place of rows: `report` is rstream, istream or dstream, `every` the period."""
+
+    report: str | None
+    every: int | None
+
+
+class LiveOptions(InputOptions, ReportOptions, total=False):
+    """The options of an open query.
+
+    `emit` is final, for rows that have ended, or eager, for all rows, cut at each call of `rows`. A
+    stream that is silent for `idle` milliseconds of the others' time no longer holds them back.
+    `on_row` is called with each row, or report, once it is final.
+    """
+
+    idle: int | None
+    emit: str
+    on_row: Callable[[Any], object] | None
+
+
+DEFAULTS: dict[str, Any] = {
+    "start": None,
+    "end": None,
+    "strict": False,
+    "max_delay": 0,
+    "max_jump": MAX_JUMP,
+    "report": None,
+    "every": None,
+    "idle": None,
+    "emit": "final",
+    "on_row": None,
+    "engine": "embedded",
+    "spark": None,
+    "slabs": None,
+    "step": None,
+    "limit": 1_000,
+}
+"""The value of each option that a caller leaves out."""
+
+
+def with_options(options: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check the keyword arguments of the decorated method against a TypedDict, and fill them in.
+
+    `help` and notebooks show each option with its default, as though the method had written it out.
+
+    >>> class Size(TypedDict, total=False):
+    ...     limit: int
+    >>> @with_options(Size)
+    ... def head(rows: list[int], **options: Any) -> list[int]:
+    ...     return rows[: options["limit"]]
+    >>> inspect.signature(head)
+    <Signature (rows: 'list[int]', *, limit: 'int' = 1000) -> 'list[int]'>
+    >>> head([1, 2, 3], limti=2)
+    Traceback (most recent call last):
+    TypeError: head() has no option 'limti'; did you mean 'limit'?
+    """
+    names = tuple(options.__annotations__)
+    defaults = {name: DEFAULTS[name] for name in names}
+
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(method)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        added = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults[name],
+                annotation=_written(options.__annotations__[name]),
+            )
+            for name in names
+        ]
+        known = {p.name for p in own} | set(names)
+
+        @wraps(method)
+        def checked(*args: P.args, **named: P.kwargs) -> R:
+            for name in named:
+                if name not in known:
+                    raise TypeError(
+                        f"{method.__name__}() has no option {name!r}{_hint(name, known)}"
+                    )
+            filled: Any = {**defaults, **named}
+            return method(*args, **filled)
+
+        checked.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+        return checked
+
+    return decorate
+
+
+def _written(annotation: Any) -> str:
+    """Return an annotation as it was written."""
+    return str(getattr(annotation, "__forward_arg__", annotation))
+
+
+def _hint(name: str, known: set[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; it has {', '.join(sorted(known - {'self'}))}"

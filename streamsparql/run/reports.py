@@ -1,0 +1,52 @@
+"""Which reports a run emits: the caller's choice, or else what the query says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from streamsparql.algebra.align import closing
+from streamsparql.compiled import CompiledQuery
+from streamsparql.errors import EngineError
+from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operators.report import Clip, Kind, Reports
+from streamsparql.sources.stamps import LATEST
+
+
+class Reporting(NamedTuple):
+    """A kind of report, its period, and whether it shows the snapshot before its instant (R15)."""
+
+    kind: Kind
+    every: int | None
+    origin: int
+    closing: bool
+
+
+def requested_reports(
+    query: CompiledQuery, kind: str | None, every: int | None
+) -> Reporting | None:
+    """Return the reports that a caller asks for; None, for rows, where neither argument is set."""
+    return None if kind is None and every is None else reporting(query, kind, every)
+
+
+def reporting(query: CompiledQuery, kind: str | None, every: int | None) -> Reporting:
+    """Return what a query reports, where an argument is None as the query says."""
+    chosen = kind or query.report.kind or "rstream"
+    if chosen not in ("rstream", "istream", "dstream"):
+        raise EngineError(f"report must be rstream, istream or dstream, not {chosen!r}")
+    if every is not None and (type(every) is not int or not 0 < every <= LATEST):
+        raise EngineError(f"every must be a positive number of milliseconds, not {every!r}")
+    period = query.report.every if every is None else every
+    origin = query.report.origin if every is None else query.report.origin % every
+    closes = period is not None and bool(closing(query.logical))
+    return Reporting(chosen, period, origin, closes)  # type: ignore[arg-type]
+
+
+def reports_of(
+    reporting: Reporting, rows: Operator, columns: tuple[str, ...], end: int = INFINITY
+) -> Reports:
+    """Return the operator that emits reports of rows, of which a reader sees these columns."""
+    reports = Reports(
+        rows, reporting.kind, reporting.every, reporting.origin, reporting.closing, columns
+    )
+    reports.end = rows.end if isinstance(rows, Clip) else end
+    return reports
