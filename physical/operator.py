@@ -25,6 +25,7 @@ from typing import ClassVar
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.display import Displayed
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 
@@ -40,8 +41,8 @@ NEVER = -INFINITY
 __all__ = ["INFINITY", "NEVER", "Operator", "Part", "Step"]
 
 
-class Operator(ABC):
-    """The base of all physical operators; `names` are the columns of what it gives."""
+class Operator(Displayed, ABC):
+    """The base of all physical operators; `names` are the columns of its output."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = ()
     """The logical nodes that it computes."""

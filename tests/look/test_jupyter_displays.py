@@ -253,7 +253,8 @@ def test_what_is_shown_is_printed_too() -> None:
     lines = str(live).splitlines()
     assert lines[0].split() == ["operator", "rows", "in", "rows", "out", "state"]
     assert lines[-2].split() == ["StreamAccess", "<s>", "0", "3", "0"]
-    assert repr(live) == f"<Live: {lines[-1]}>"
+    assert lines[-1].startswith("closed; all is known; 3 items; ")
+    assert repr(live) == "<Live: closed, watermark all>"
 
 
 def test_looking_does_not_use_up_a_source() -> None:

@@ -379,7 +379,7 @@ def test_mistakes() -> None:
             _of(WINDOW, **options)  # type: ignore[arg-type]
     with pytest.raises(EngineError, match="an instant"):
         _of(WINDOW).at(-1)
-    with pytest.raises(SourceError, match="given are: none"):
+    with pytest.raises(SourceError, match="missing stream"):
         streamsparql.compile(PREFIX + WINDOW).trace()
 
 

@@ -525,7 +525,6 @@ def _gives_triples(plan: Plan) -> bool:
 
 
 def _plan_of(other: Draft | Plan | CompiledQuery) -> Plan:
-    from streamsparql import Query
     from streamsparql.compiled import CompiledQuery
 
     if isinstance(other, Plan):
