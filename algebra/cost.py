@@ -20,7 +20,6 @@ from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts
-from streamsparql.algebra.rules.properties import inputs_of
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI
@@ -63,18 +62,9 @@ class Costs:
         >>> costs.rows(triples("?x p ?y")), costs.rows(streamed("?x p ?y"))
         (50.0, 40.0)
         """
-        pending = [(plan, False)]
-        while pending:
-            node, ready = pending.pop()
-            if id(node) in self._rows:
-                continue
-            inputs = inputs_of(node)
-            if ready or not inputs:
-                below = [self._rows[id(one)][1] for one in inputs]
-                self._rows[id(node)] = (node, self._estimate(node, below))
-            else:
-                pending.append((node, True))
-                pending.extend((one, False) for one in inputs)
+        for node in plan.bottom_up(self._rows):
+            below = [self._rows[id(one)][1] for one in node.inputs]
+            self._rows[id(node)] = (node, self._estimate(node, below))
         return self._rows[id(plan)][1]
 
     def values(self, plan: Plan, variable: Variable) -> float:
@@ -86,8 +76,8 @@ class Costs:
         True
         """
         rows = max(self.rows(plan), 1.0)
-        while type(plan) is not match.TriplePatternMatching and len(inputs_of(plan)) == 1:
-            plan = inputs_of(plan)[0]
+        while type(plan) is not match.TriplePatternMatching and len(plan.inputs) == 1:
+            plan = plan.inputs[0]
         if not isinstance(plan, match.TriplePatternMatching):
             return rows
         subject, predicate, _ = plan.pattern

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from streamsparql.algebra.expressions import And
 from streamsparql.algebra.filter import Filter
-from streamsparql.algebra.node import Node
+from streamsparql.algebra.node import Node, flatten
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 
@@ -31,14 +31,8 @@ def _read(node: Node, parts: list[Variables]) -> Variables:
 
 
 def conjuncts(condition: Expression) -> Iterator[Expression]:
-    """The conditions that must all be true for this one to be: what `&&` joins, at any depth."""
-    pending = [condition]
-    while pending:
-        found = pending.pop()
-        if isinstance(found, And):
-            pending.extend(reversed(found.args))
-        else:
-            yield found
+    """Yield the conditions that must all be true for this one to be: the operands of `&&`."""
+    return flatten(condition, lambda one: one.args if isinstance(one, And) else None)
 
 
 def conjunction(conditions: Iterable[Expression]) -> Expression | None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamsparql.algebra import event, filter, group, join, shape
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.expressions import (
     And,
@@ -41,6 +42,7 @@ from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import read
 from streamsparql.algebra.rules.properties import reads_clock
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import boolean
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
@@ -152,3 +154,17 @@ def _that_count(args: tuple[Expression, ...]) -> Iterator[Expression]:
             yield arg
         if isinstance(arg, Constant):
             return
+
+
+_WITH_EXPRESSIONS = (
+    filter.Filter,
+    join.LeftJoin,
+    shape.Extend,
+    shape.OrderBy,
+    group.Aggregation,
+    group.Annotate,
+    event.EqLeftJoin,
+    event.SeqRightJoin,
+)
+
+RULE = Rule(fold_constants, at=_WITH_EXPRESSIONS, over_events=True)

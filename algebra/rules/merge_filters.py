@@ -17,6 +17,7 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts, filtered
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.solutions import Expression
 
 
@@ -30,3 +31,6 @@ def merge_filters(plan: Plan) -> Plan | None:
         chain.append(below.condition)
         below = below.input
     return filtered((one for each in reversed(chain) for one in conjuncts(each)), below)
+
+
+RULE = Rule(merge_filters, at=(Filter,), over_events=True)

@@ -29,7 +29,8 @@ from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import Variables, read
-from streamsparql.algebra.rules.properties import inputs_of, is_ordered, mentions
+from streamsparql.algebra.rules.properties import is_ordered, mentions
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope, visible
 from streamsparql.algebra.shape import Extend, OrderBy, Projection, Slice
 from streamsparql.algebra.solutions import Variable
@@ -42,7 +43,7 @@ def prune_columns(plan: Plan) -> Plan | None:
     """The operator over what it reads of its input."""
     if isinstance(plan, Projection):
         below = _below(plan.input, frozenset(plan.variables))
-        same = all(x is y for x, y in zip(inputs_of(below), inputs_of(plan.input), strict=False))
+        same = all(x is y for x, y in zip(below.inputs, plan.input.inputs, strict=False))
         return None if same else Projection(plan.variables, below)
     if isinstance(plan, Minus):
         right = narrowed(plan.right, frozenset(scope(plan.left).possible))
@@ -50,7 +51,7 @@ def prune_columns(plan: Plan) -> Plan | None:
     wanted = _wanted(plan)
     if wanted is None:
         return None
-    rows, *others = inputs_of(plan)
+    rows, *others = plan.inputs
     fewer = narrowed(rows, wanted)
     return None if fewer is rows else plan.with_inputs(fewer, *others)
 
@@ -117,7 +118,7 @@ def _below(plan: Plan, kept: Variables) -> Plan:
     also = _reads(plan, kept)
     if also is None:
         return plan
-    rows, *others = inputs_of(plan)
+    rows, *others = plan.inputs
     fewer = narrowed(rows, kept | also)
     return plan if fewer is rows else plan.with_inputs(fewer, *others)
 
@@ -173,3 +174,8 @@ def _chain(matchings: tuple[Plan, ...], kept: Variables, plan: Plan) -> Plan:
     if len(joined) == len(sides) and all(x is y for x, y in zip(joined, matchings, strict=True)):
         return plan
     return BasicGraphPattern(tuple(joined))
+
+
+RULE = Rule(
+    prune_columns, at=(Projection, Minus, Aggregation, Construct, Describe, Ask), below_exists=False
+)

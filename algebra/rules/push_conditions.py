@@ -19,6 +19,7 @@ from __future__ import annotations
 from streamsparql.algebra.join import LeftJoin
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjunction, conjuncts, filtered, read
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression
 
@@ -39,3 +40,6 @@ def push_conditions(plan: Plan) -> Plan | None:
     condition = conjunction(staying)
     marks = plan.marks if condition is not None else ()
     return LeftJoin(plan.left, filtered(going, plan.right), condition, marks)
+
+
+RULE = Rule(push_conditions, at=(LeftJoin,))

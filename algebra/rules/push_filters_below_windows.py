@@ -22,6 +22,7 @@ from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import filtered, parted
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.window import TimeWindow
 
@@ -37,3 +38,6 @@ def push_filters_below_windows(plan: Plan) -> Plan | None:
     if not going:
         return None
     return filtered(staying, plan.input.with_inputs(filtered(going, rows)))
+
+
+RULE = Rule(push_filters_below_windows, at=(Filter,))

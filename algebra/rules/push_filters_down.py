@@ -29,6 +29,7 @@ from streamsparql.algebra.filter import Filter, Mark
 from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import filtered, parted
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Distinct, Extend, OrderBy, Projection, Reduced
 from streamsparql.algebra.solutions import Expression
@@ -58,3 +59,6 @@ def _parted(plan: Filter) -> tuple[list[Expression], list[Expression]]:
         case Aggregation(keys) | Annotate(_, _, keys) if keys:
             return parted(plan, frozenset(keys))
     return [], []
+
+
+RULE = Rule(push_filters_down, at=(Filter,))

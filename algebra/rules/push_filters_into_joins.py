@@ -22,6 +22,7 @@ from streamsparql.algebra.join import Join
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts, filtered, read
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 
@@ -61,3 +62,6 @@ def _takers(
             able = sides if len(sides) == 1 else certain.get(variable, set())
             takers = able if takers is None else takers & able
     return {0} if takers is None else takers
+
+
+RULE = Rule(push_filters_into_joins, at=(Filter,))

@@ -20,6 +20,7 @@ from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts, filtered, read
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 
@@ -58,3 +59,6 @@ def _between(matchings: tuple[Plan, ...], places: dict[int, list[Expression]]) -
         if k in places:
             joined = [filtered(places[k], BasicGraphPattern(tuple(joined)))]
     return joined[0] if len(joined) == 1 else BasicGraphPattern(tuple(joined))
+
+
+RULE = Rule(push_filters_into_prefixes, at=(Filter,))

@@ -21,6 +21,7 @@ from streamsparql.algebra.filter import AntiJoin, Filter, SemiJoin
 from streamsparql.algebra.join import LeftJoin, Minus
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import filtered, parted
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 
 
@@ -40,3 +41,6 @@ def push_filters_left(plan: Plan) -> Plan | None:
         return None
     _, *others = below.inputs
     return filtered(staying, below.with_inputs(filtered(going, below.left), *others))
+
+
+RULE = Rule(push_filters_left, at=(Filter,))

@@ -18,6 +18,7 @@ from support.rule_queries import QUERIES, WINDOW
 from streamsparql.algebra.cost import Costs, Statistics
 from streamsparql.algebra.expressions import And, Bound, Call, Constant, Expression, If, Not, Or
 from streamsparql.algebra.filter import Filter
+from streamsparql.algebra.fixpoint import Phase, Rewriting
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import Join, LeftJoin
 from streamsparql.algebra.match import (
@@ -27,7 +28,7 @@ from streamsparql.algebra.match import (
     TriplePatternMatching,
 )
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rewrite import Phase, Rewriting, phases, rewrite
+from streamsparql.algebra.rewrite import phases, rewrite
 from streamsparql.algebra.rules.fold_constants import folded_expression
 from streamsparql.algebra.rules.order_joins import order_joins
 from streamsparql.algebra.rules.push_filters_below_windows import push_filters_below_windows
