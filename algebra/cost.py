@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from math import prod
 
 from streamsparql.algebra import filter, graph, group, join, match, path, shape
-from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.plan import Plan
@@ -23,6 +22,7 @@ from streamsparql.algebra.rules.conditions import conjuncts
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI
+from streamsparql.algebra.window import Window
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Statistics:
     size: int = 10_000
 
 
-_FOR_EVER = 86_400_000
-"""The milliseconds that a window without an end is taken to have seen: a day."""
+_HISTORY = 86_400_000
+"""The milliseconds that a window without an end is assumed to have seen: a day."""
 _SUBJECT, _PREDICATE, _OBJECT = 0.01, 0.1, 0.1
 _PER_SUBJECT, _PER_OBJECT, _PREDICATES = 3.0, 4.0, 10.0
 _EQUAL, _OTHER = 0.1, 0.33
@@ -93,10 +93,8 @@ class Costs:
                 return self.statistics.rates.get(stream, self.statistics.rate)
             case AccessGraph(graphs, background):
                 return float(sum(map(self._size, _names(graphs, background))))
-            case w.ElementWindow(count=count):
-                return min(float(count), below[0] * _FOR_EVER)
-            case w.TimeWindow():
-                return below[0] * _length(plan)
+            case Window():
+                return plan.expected_size(below[0], _HISTORY)
             case match.TriplePatternMatching(pattern):
                 return below[0] * self._share(pattern)
             case path.Path(subject, _, value):
@@ -143,15 +141,6 @@ def _names(graphs: tuple[IRI | Variable, ...], background: bool) -> Iterator[IRI
     yield from (name if isinstance(name, IRI) else None for name in graphs)
     if background:
         yield None
-
-
-def _length(window: w.TimeWindow) -> int:
-    match window:
-        case w.SlidingDeltaWindow(width=width) | w.FixedWindow(width=width):
-            return width
-        case w.SteppedWindow(width=width):
-            return width
-    return 1 if isinstance(window, w.NowWindow) else _FOR_EVER
 
 
 def _passing(condition: Expression) -> float:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd
 from typing import Literal
 
-from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.event import Detect
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.inputs import DEFAULT_STREAM
+from streamsparql.algebra.partition import all_jumps
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import visible
 from streamsparql.algebra.shape import UNIT
@@ -196,7 +195,8 @@ def _form_name(form: s.Form) -> FormName:
 def _report(query: s.Query, plan: Plan, context: Context) -> Report:
     kind = _OPERATORS[query.operator] if query.operator else context.dialect.report
     register = query.register
-    every, origin = (None, 0) if context.dialect.name == "cqels" else moves(plan)
+    grid = None if context.dialect.name == "cqels" else all_jumps(plan)
+    every, origin = grid or (None, 0)
     if register is None:
         return Report(kind, every, origin=origin)
     if register.every is not None:
@@ -208,24 +208,6 @@ def _report(query: s.Query, plan: Plan, context: Context) -> Report:
     return Report(
         kind, every, context.names.iri(name).value if isinstance(name, s.Iri) else name, origin
     )
-
-
-def moves(plan: Plan) -> tuple[int | None, int]:
-    """The coarsest grid that has all instants at which time windows move: its step and origin."""
-    grids: list[tuple[int, int]] = []
-    for node in plan.walk():
-        match node:
-            case w.SlidingDeltaWindow(slide=step) | w.SteppedWindow(step=step, closed="right"):
-                grids.append((step, node.origin))
-            case w.SteppedWindow(step=step):  # [o, o + width) closes at its end (R4)
-                grids.append((step, node.origin + node.width))
-            case w.FixedWindow(width=step):
-                grids.append((step, node.origin))
-    if not grids:
-        return None, 0
-    first = grids[0][1]
-    every = gcd(*(step for step, _ in grids), *(origin - first for _, origin in grids))
-    return every, first % every
 
 
 def _stranger(stranger: Foreign, dialect: Dialect) -> QueryError:
