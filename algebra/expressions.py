@@ -17,16 +17,17 @@ from typing import ClassVar
 
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, Run, cast_function
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal, Term, boolean
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value, equal
 
 Row = Mapping[Variable, Term]
 
-OCCURRENCE = {
-    "GETSTARTTIME": Variable(".start"),
-    "GETENDTIME": Variable(".end"),
-    "GETDURATION": Variable(".duration"),
+OCCURRENCE: dict[str, Variable] = {
+    "GETSTARTTIME": Hidden(PlanKind.START),
+    "GETENDTIME": Hidden(PlanKind.END),
+    "GETDURATION": Hidden(PlanKind.DURATION),
 }
 """EP-SPARQL's functions, as the hidden variables that hold an event row's occurrence."""
 

@@ -1,8 +1,8 @@
 """Solution mappings: partial functions from variables to terms, and what joins them.
 
-Beside the variables that a query's writer can name there are hidden ones; their names start with a
-dot, which no written variable can. `.t` names are *stamps*: the time of the stream element that
-bound something (SEMANTICS.md section 8). They tell nothing about compatibility, and merge by `max`.
+Beside the variables that a query names there are hidden ones (hidden.py). Among these are *stamps*,
+the time of the stream element that bound something (SEMANTICS.md section 8): they do not count for
+compatibility, and merge by `max`.
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ class Expression(Node):
 class Variable(Expression):
     """A variable: a place in a pattern, a column of a solution, an expression that reads it.
 
-    >>> print(Variable("x"), Variable(".b0").hidden)
-    ?x True
+    >>> Variable("x"), Variable("x").hidden
+    (?x, False)
     """
 
     name: str
 
+    def __post_init__(self) -> None:
+        assert not self.name.startswith("."), "such names are those of Hidden variables"
+
     @property
     def hidden(self) -> bool:
-        """Whether the translator made it up: a blank node of a pattern, an aggregate, a mark."""
-        return self.name.startswith(".")
+        """Whether no query can name it: see `Hidden`."""
+        return False
 
     @property
     def stamp(self) -> bool:
         """Whether it holds the time of a stream element."""
-        return self.name.startswith(".t")
+        return False
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Variable and self.name == other.name
+        return isinstance(other, Variable) and self.name == other.name
 
     def __repr__(self) -> str:
         return f"?{self.name}"

@@ -16,6 +16,7 @@ from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.join import Join
 from streamsparql.algebra.plan import Plan, columns
 from streamsparql.algebra.scope import visible
@@ -152,7 +153,7 @@ def with_keys(
             variables.append(Variable(key.expression.name))
             continue
         prepared = yield prepare(key.expression, context, exists)
-        variable = Variable(key.variable.name) if key.variable else context.fresh("k")
+        variable = Variable(key.variable.name) if key.variable else context.fresh(PlanKind.KEY)
         plan = extended(plan, variable, prepared, context)
         variables.append(variable)
     return plan, tuple(dict.fromkeys(variables))
@@ -235,7 +236,7 @@ def provided(plan: Plan, prepared: Prepared, context: Context) -> tuple[Plan, Ex
 def _provided(plan: Plan, needs: Needs, context: Context) -> tuple[Plan, tuple[Variable, ...]]:
     fixed: tuple[Variable, ...] = ()
     if needs.sites:
-        plan, fixed = number_rows(plan, Variable(f".n{needs.sites[0]}"), context)
+        plan, fixed = number_rows(plan, Hidden(PlanKind.ROW, needs.sites[0]), context)
     for variable, pattern in needs.marks:
         plan = Mark(variable, plan, pattern)
     return plan, fixed

@@ -19,6 +19,7 @@ from streamsparql.algebra.cost import Costs, Statistics
 from streamsparql.algebra.expressions import And, Bound, Call, Constant, Expression, If, Not, Or
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.fixpoint import Phase, Rewriting
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import Join, LeftJoin
 from streamsparql.algebra.match import (
@@ -151,7 +152,7 @@ def test_a_filter_stays_above_a_slice_and_another_variable_above_a_projection() 
 
 
 def test_a_stamp_that_two_sides_bind_is_read_above_their_join() -> None:
-    at = Variable(".t ?x")
+    at = Hidden(PlanKind.STAMP, of=(X,))
     one = TriplePatternMatching(TriplePattern(X, IRI("p"), Y), stream(), (Stamp(at),))
     two = TriplePatternMatching(TriplePattern(X, IRI("q"), Z), stream(), (Stamp(at),))
     condition = Call("<", (at, Constant(integer(5))))

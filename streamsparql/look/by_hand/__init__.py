@@ -32,6 +32,7 @@ from streamsparql.algebra import event, join, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.filter import AntiJoin, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
+from streamsparql.algebra.hidden import PlanKind
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Elementwise, Plan, columns
 from streamsparql.algebra.scope import visible
@@ -509,7 +510,7 @@ def _apart(other: Draft, *left: Plan) -> Plan:
         raise QueryError(
             f"a draft is needed here, not a {type(other).__name__}", hint="draft(plan)"
         )
-    counts: dict[str, int] = {}
+    counts: dict[PlanKind, int] = {}
     for plan in left:
         counts |= {kind: max(n, counts.get(kind, 0)) for kind, n in fragments.used(plan).items()}
     return fragments.apart(other._rows, counts)

@@ -20,6 +20,7 @@ from streamsparql.algebra.expressions import Aggregate, Call, Constant, In
 from streamsparql.algebra.graph import Construct, Describe, Graph
 from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.hidden import Hidden, HiddenKind
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import Path
@@ -97,7 +98,14 @@ class Vocabulary:
 
 # -- triples ---------------------------------------------------------------------------------------
 
-_ANY = tuple(Variable(f".any{k}") for k in range(3))
+
+class _PatternKind(HiddenKind):
+    """The kind of the variables that stand for any term in the patterns here."""
+
+    ANY = ".any{number}"
+
+
+_ANY = tuple(Hidden(_PatternKind.ANY, k) for k in range(3))
 
 
 def _patterns(nodes: list[Node]) -> Iterator[tuple[TriplePattern, tuple[Source, ...]]]:
