@@ -10,7 +10,7 @@ variables, though they are none.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from streamsparql.algebra.hidden import Hidden, HiddenKind, Place, PlanKind
 from streamsparql.algebra.ntriples import parse_term
@@ -76,6 +76,7 @@ _FIELDS = {
 }
 
 
+@cache
 def _pattern(kind: HiddenKind) -> re.Pattern[str]:
     """Return the pattern of the names of a kind."""
     parts = re.split(r"\{(\w+)\}", str(kind.value))
@@ -83,9 +84,6 @@ def _pattern(kind: HiddenKind) -> re.Pattern[str]:
         f"(?P<{part}>{_FIELDS[part]})" if k % 2 else re.escape(part) for k, part in enumerate(parts)
     )
     return re.compile("".join(written), re.DOTALL)
-
-
-_PATTERNS = [(kind, _pattern(kind)) for kind in (*PlanKind, *ColumnKind)]
 
 
 @lru_cache(maxsize=4096)
@@ -99,8 +97,8 @@ def variable_of(column: str) -> Variable:
         return Variable(column)
     return next(
         Hidden(kind, int(found.groupdict().get("number", 0)), _places(found))
-        for kind, pattern in _PATTERNS
-        if (found := pattern.fullmatch(column))
+        for kind in (*PlanKind, *ColumnKind)
+        if (found := _pattern(kind).fullmatch(column))
     )
 
 
