@@ -14,13 +14,13 @@ from typing import Any
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.algebra.xsd.durations import DURATIONS, by_length
 from streamsparql.algebra.xsd.moments import MOMENTS
-from streamsparql.algebra.xsd.numeric import NUMBERS
+from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES
 from streamsparql.algebra.xsd.values import value_of
 
 Key = tuple[int | float | str | Decimal, ...]
 
 _FAMILIES: list[tuple[Iterable[type], Callable[[Any], Any]]] = [
-    (NUMBERS, lambda value: value),
+    (NUMERIC_TYPES, lambda value: value),
     ((str,), lambda value: value),
     ((bool,), int),
     *(((kind,), lambda value: value.instant) for kind in MOMENTS),
