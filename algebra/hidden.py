@@ -1,9 +1,8 @@
 """Hidden variables: what plans bind and read beside the variables that a query names.
 
 A hidden variable stands for something: a blank node of a pattern, an aggregate, a timestamp. Its
-fields say for what; nobody reads that out of its name. The name is derived from the fields, and is
-what plans print and order columns by, and the name of its column in batches. It starts with a dot,
-which no written variable can.
+fields state what. Its name is derived from the fields: plans print it and order columns by it, and
+batches have it as the name of the column. It starts with a dot, which no written variable can.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.overriding import override
 
-Place = Variable | Term
+VarOrTerm = Variable | Term
+"""What stands at a place of a triple pattern (SPARQL 1.1, rule VarOrTerm)."""
 
 
 class HiddenKind(Enum):
@@ -32,7 +32,7 @@ class HiddenKind(Enum):
         """Whether it is the time of a stream element, which is no part of a solution."""
         return False
 
-    def column(self, number: int, of: tuple[Place, ...]) -> str:
+    def column(self, number: int, of: tuple[VarOrTerm, ...]) -> str:
         """Return the name of a variable of this kind."""
         first = of[0] if of else None
         return str(self.value).format(
@@ -86,7 +86,7 @@ class Hidden(Variable):
     name: str = field(default="", init=False)
     kind: HiddenKind
     number: int = 0
-    of: tuple[Place, ...] = ()
+    of: tuple[VarOrTerm, ...] = ()
 
     @override
     def __post_init__(self) -> None:

@@ -103,11 +103,11 @@ def all_jumps(plan: Plan) -> Grid | None:
     return Grid(step, first % step)
 
 
-def reads(plan: Node, stream: str) -> bool:
+def reads_stream(plan: Node, stream: str) -> bool:
     """Whether a stream is read somewhere in a plan.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> reads(streamed("?x p ?y"), "s"), reads(streamed("?x p ?y"), "t")
+    >>> reads_stream(streamed("?x p ?y"), "s"), reads_stream(streamed("?x p ?y"), "t")
     (True, False)
     """
     return stream in _streams(plan)
@@ -117,13 +117,13 @@ def _streams(plan: Node) -> list[str]:
     return [node.stream.value for node in plan.walk() if isinstance(node, AccessStream)]
 
 
-def places(plan: Plan, stream: str) -> frozenset[str]:
+def positions_read(plan: Plan, stream: str) -> frozenset[str]:
     """Which of the places `s`, `p` and `o` of a stream's triples a plan looks at.
 
     A place that only ever binds a variable that is projected away at once is not looked at.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> sorted(places(shape.Projection((Variable("x"),), streamed("?x p ?y")), "s"))
+    >>> sorted(positions_read(shape.Projection((Variable("x"),), streamed("?x p ?y")), "s"))
     ['p', 's']
     """
     kept: dict[Plan, set[Variable] | None] = {}
@@ -134,7 +134,7 @@ def places(plan: Plan, stream: str) -> frozenset[str]:
             before = kept.get(child, set())
             kept[child] = None if variables is None or before is None else before | variables
     for node in plan.walk():
-        if not reads(node, stream):
+        if not reads_stream(node, stream):
             continue
         if isinstance(node, match.TriplePatternMatching):
             if not all(isinstance(below, _WHOLE) for below in node.input.walk()):

@@ -177,10 +177,10 @@ def _bottom_up(root: Operator, t: int, inputs: Inputs, apply: str, otherwise: st
             results.append(getattr(operand, otherwise)(t, inside))
 
 
-def columns(*variables: Variable) -> tuple[Variable, ...]:
+def tie_breakers(*variables: Variable) -> tuple[Variable, ...]:
     """Variables in the order in which columns break ties: by name.
 
-    >>> columns(Variable("b"), Variable("a"))
+    >>> tie_breakers(Variable("b"), Variable("a"))
     (?a, ?b)
     """
     return tuple(sorted(set(variables), key=lambda variable: variable.name))

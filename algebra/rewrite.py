@@ -55,7 +55,7 @@ SIMPLIFY = _phase(
 )
 """Makes a plan smaller, and its filters early."""
 
-ORDER = _phase("order_joins")
+ORDER_JOINS = _phase("order_joins")
 """Orders the joins of whole chains."""
 
 SETTLE = _phase(*_PUSHING, "push_filters_into_prefixes")
@@ -74,7 +74,7 @@ PRUNE = _phase(
 def phases(statistics: Statistics | None = None) -> tuple[Phase, ...]:
     """Return the phases, in which rules that choose by cost know these statistics."""
     costs = Costs(statistics)
-    return tuple(phase.with_costs(costs) for phase in (SIMPLIFY, ORDER, SETTLE, PRUNE))
+    return tuple(phase.with_costs(costs) for phase in (SIMPLIFY, ORDER_JOINS, SETTLE, PRUNE))
 
 
 def rewrite(
@@ -85,7 +85,7 @@ def rewrite(
     """Run the rules on a plan; the result has the plan's snapshots, at every instant.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Filter(equal("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
+    >>> plan = Filter(equals("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
     >>> found = rewrite(plan)
     >>> print(sketch(found.plan))
     BasicGraphPattern(Filter(?y = 1, ?x p ?y), ?x q ?z)

@@ -39,7 +39,7 @@ def scope(plan: Plan) -> Scope:
     return plan.fold(_scope, keep="_scope")
 
 
-def visible(plan: Plan) -> tuple[Variable, ...]:
+def visible_variables(plan: Plan) -> tuple[Variable, ...]:
     """The possible variables that a query's writer has named."""
     return tuple(variable for variable in scope(plan).possible if not variable.hidden)
 

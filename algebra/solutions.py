@@ -56,7 +56,7 @@ class Solution(Mapping[Variable, Term]):
 
     >>> from streamsparql.algebra.terms import IRI
     >>> x, y = Variable("x"), Variable("y")
-    >>> merge(Solution({x: IRI("a")}), Solution({y: IRI("b")}))
+    >>> merge_solutions(Solution({x: IRI("a")}), Solution({y: IRI("b")}))
     {?x: <a>, ?y: <b>}
     """
 
@@ -112,30 +112,30 @@ def compatible(one: Solution, other: Solution) -> bool:
     )
 
 
-def merge(one: Solution, other: Solution) -> Solution:
-    """The union of two compatible mappings; of two stamps the later."""
+def merge_solutions(one: Solution, other: Solution) -> Solution:
+    """Return `merge(mu1, mu2)`: the union of two compatible mappings; of two stamps the later."""
     bindings = {**one, **other}
     for variable in bindings:
         if variable.stamp and variable in one and variable in other:
-            bindings[variable] = latest(one[variable], other[variable])
+            bindings[variable] = later_stamp(one[variable], other[variable])
     return Solution(bindings)
 
 
-def latest(one: Term, other: Term) -> Term:
+def later_stamp(one: Term, other: Term) -> Term:
     """The greater of two stamps, which are xsd:integer literals."""
     assert isinstance(one, Literal)
     assert isinstance(other, Literal)
     return max(one, other, key=lambda stamp: int(stamp.lexical))
 
 
-def numbered(rows: Iterable[tuple[Solution, int]]) -> Iterator[tuple[Solution, int]]:
+def number_equal_rows(rows: Iterable[tuple[Solution, int]]) -> Iterator[tuple[Solution, int]]:
     """Each row as often as it comes, with its number among those that are the same but for stamps.
 
     It is what tells equal rows apart (R16). Stamps do not count: where a stream repeats itself, a
     row goes on with another stamp, and is the first of its kind as before.
 
     >>> x = Solution({Variable("x"): Literal("a")})
-    >>> [number for _, number in numbered([(x, 2)])]
+    >>> [number for _, number in number_equal_rows([(x, 2)])]
     [1, 2]
     """
     seen: dict[Solution, int] = {}

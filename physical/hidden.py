@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from streamsparql.algebra.hidden import Hidden, HiddenKind, Place, PlanKind
+from streamsparql.algebra.hidden import Hidden, HiddenKind, PlanKind, VarOrTerm
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
@@ -102,7 +102,7 @@ def variable_of(column: str) -> Variable:
     )
 
 
-def _places(found: re.Match[str]) -> tuple[Place, ...]:
+def _places(found: re.Match[str]) -> tuple[VarOrTerm, ...]:
     match found.groupdict():
         case {"of": str(places)}:
             return tuple(map(_place, _PLACE.findall(places)))
@@ -113,7 +113,7 @@ def _places(found: re.Match[str]) -> tuple[Place, ...]:
     return ()
 
 
-def _place(text: str) -> Place:
+def _place(text: str) -> VarOrTerm:
     place = Variable(text[1:]) if text.startswith("?") else parse_term(text)
     assert place is not None, f"not a term: {text}"
     return place

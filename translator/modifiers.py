@@ -18,8 +18,8 @@ from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.join import Join
-from streamsparql.algebra.plan import Plan, columns
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.plan import Plan, tie_breakers
+from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.translator import syntax as s
@@ -48,7 +48,7 @@ def select(
     items = [item for item in clause.items if isinstance(item, s.SelectItem)]
     plan = yield rows(plan, items, modifiers, values, context, exists)
     shown = dict.fromkeys(Variable(item.variable.name) for item in items)
-    variables = visible(plan) if clause.star else tuple(shown)
+    variables = visible_variables(plan) if clause.star else tuple(shown)
     plan = shape.Projection(variables, plan)
     if clause.modifier == "DISTINCT":
         plan = shape.Distinct(plan)
@@ -187,14 +187,16 @@ def _ordered(plan: Plan, order: list[tuple[Prepared, bool]], context: Context) -
     for prepared, descending in order:
         plan, expression = provided(plan, prepared, context)
         keys.append((expression, descending))
-    return shape.OrderBy(tuple(keys), columns(*visible(plan)), plan)
+    return shape.OrderBy(tuple(keys), tie_breakers(*visible_variables(plan)), plan)
 
 
 def sliced(plan: Plan, modifiers: s.Modifiers) -> Plan:
     """OFFSET and LIMIT. Ties break by all variables that the rows show (R8)."""
     if modifiers.limit is None and not modifiers.offset:
         return plan
-    return shape.Slice(modifiers.offset or 0, modifiers.limit, columns(*visible(plan)), plan)
+    return shape.Slice(
+        modifiers.offset or 0, modifiers.limit, tie_breakers(*visible_variables(plan)), plan
+    )
 
 
 def table(data: s.InlineData, context: Context) -> shape.Table:

@@ -12,7 +12,7 @@ from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.partition import all_jumps
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
@@ -82,7 +82,7 @@ class Translation:
         """The names of the columns of a SELECT, in order; none for the other forms."""
         if self.form != "select":
             return ()
-        return tuple(variable.name for variable in visible(self.plan))
+        return tuple(variable.name for variable in visible_variables(self.plan))
 
     @property
     def streams(self) -> tuple[IRI, ...]:
@@ -177,7 +177,7 @@ def _create_query_plan(query: s.Query, scope: ReadScope, context: Context) -> St
                 Variable(x.name) if isinstance(x, s.Var) else context.names.iri(x) for x in targets
             )
             data = access(scope, None, context)
-            return Describe(resources or visible(plan), plan, data)
+            return Describe(resources or visible_variables(plan), plan, data)
     return Ask(plan)
 
 

@@ -14,11 +14,11 @@ Variables = frozenset[Variable]
 _NONE: Variables = frozenset()
 
 
-def read(expression: Expression) -> Variables:
+def variables_in(expression: Expression) -> Variables:
     """The variables that an expression reads; those that make up a row's identity are among them.
 
     >>> from streamsparql.algebra.expressions import Bound, Call
-    >>> sorted(map(str, read(Call("=", (Variable("x"), Bound(Variable("y")))))))
+    >>> sorted(map(str, variables_in(Call("=", (Variable("x"), Bound(Variable("y")))))))
     ['?x', '?y']
     """
     return expression.fold(_read, keep="_variables")
@@ -41,7 +41,7 @@ def conjunction(conditions: Iterable[Expression]) -> Expression | None:
     return And(distinct) if len(distinct) > 1 else next(iter(distinct), None)
 
 
-def filtered(conditions: Iterable[Expression], plan: Plan) -> Plan:
+def filter_by(conditions: Iterable[Expression], plan: Plan) -> Plan:
     """The rows of a plan for which all conditions are true."""
     condition = conjunction(conditions)
     return plan if condition is None else Filter(condition, plan)
@@ -57,7 +57,7 @@ def parted(
     going: list[Expression] = []
     staying: list[Expression] = []
     for one in conjuncts(plan.condition):
-        variables = read(one)
+        variables = variables_in(one)
         goes = (can_go is None or variables <= can_go) and not variables & stays
         (going if goes else staying).append(one)
     return going, staying

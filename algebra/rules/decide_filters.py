@@ -9,7 +9,7 @@ conjunct that is always an error is never true, whatever the others are. It hold
 an EXISTS, since no row is looked at.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Filter(equal("1", "2"), triples("?x p ?y"))
+    >>> plan = Filter(equals("1", "2"), triples("?x p ?y"))
     >>> print(sketch(plan), "->", sketch(decide_filters(plan)))
     Filter(1 = 2, ?x p ?y) -> Table(?x ?y: no rows)
 """

@@ -11,7 +11,7 @@ row.
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Extend, Projection
     >>> x, v = expression("?x"), expression("?v")
-    >>> plan = Projection((x,), Extend(v, equal("?x", "?y"), triples("?x p ?y")))
+    >>> plan = Projection((x,), Extend(v, equals("?x", "?y"), triples("?x p ?y")))
     >>> print(sketch(drop_unread(plan)))
     Projection(?x, ?x p ?y)
 """

@@ -40,7 +40,7 @@ from streamsparql.algebra.expressions import (
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import read
+from streamsparql.algebra.rules.conditions import variables_in
 from streamsparql.algebra.rules.properties import reads_clock
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.solutions import Expression, Variable
@@ -106,7 +106,7 @@ def _worked_out(node: Expression) -> Expression:
 def is_constant(expression: Expression) -> bool:
     """Whether its value, or that it has none, is the same for all rows and runs."""
     return (
-        not read(expression)
+        not variables_in(expression)
         and not reads_clock(expression)
         and not any(isinstance(node, Volatile) for node in expression.walk())
     )

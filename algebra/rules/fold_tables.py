@@ -8,7 +8,7 @@ ORDER BY, no slice), and it is small: a product of tables can be larger than any
 made of. Not in the pattern of an EXISTS, where expressions can read the outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Filter(equal("?y", "2"), values("?y", 1, 2, 3))
+    >>> plan = Filter(equals("?y", "2"), inline_data("?y", 1, 2, 3))
     >>> print(sketch(plan), "->", sketch(fold_tables(plan)))
     Filter(?y = 2, Table(?y: (1) (2) (3))) -> Table(?y: (2))
 """

@@ -11,7 +11,7 @@ Source: SPARQL 1.1, section 18.5; SEMANTICS.md section 4.
 Side condition: none. It holds in the pattern of an EXISTS, where 0 is empty under any outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Join(triples("?x p ?y"), values("?y"))
+    >>> plan = Join(triples("?x p ?y"), inline_data("?y"))
     >>> print(sketch(plan), "->", sketch(propagate_empty(plan)))
     Join(?x p ?y, Table(?y: no rows)) -> Table(?x ?y: no rows)
 """

@@ -7,7 +7,7 @@ Side condition: none. It holds in the pattern of an EXISTS.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.join import Union
-    >>> plan = Filter(equal("?y", "1"), Union((triples("?x p ?y"), triples("?x q ?z"))))
+    >>> plan = Filter(equals("?y", "1"), Union((triples("?x p ?y"), triples("?x q ?z"))))
     >>> print(sketch(push_filters_into_unions(plan)))
     Union(Filter(?y = 1, ?x p ?y), Filter(?y = 1, ?x q ?z))
 """

@@ -19,7 +19,7 @@ from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import below, readable, scope, visible
+from streamsparql.algebra.scope import below, readable, scope, visible_variables
 from streamsparql.algebra.solutions import EMPTY, Expression, Solution, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Literal
@@ -227,7 +227,7 @@ def _first_place(variable: Variable, visit: Visit) -> Span | None:
 def _did_you_mean(variable: Variable, visit: Visit) -> str:
     from difflib import get_close_matches
 
-    known = [v.name for child in visit.plan.inputs for v in visible(child)]
+    known = [v.name for child in visit.plan.inputs for v in visible_variables(child)]
     close = get_close_matches(variable.name, known, 1, 0.6)
     return f"did you mean ?{close[0]}?" if close else ""
 

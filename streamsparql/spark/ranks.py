@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.algebra.functions import Run
-from streamsparql.algebra.partition import element_windows, reads
+from streamsparql.algebra.partition import element_windows, reads_stream
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
@@ -76,7 +76,7 @@ class Counting:
 def windows_over(plan: Plan, stream: str) -> list[tuple[int, ElementWindow]]:
     """The windows that count elements of a stream, by their number in the plan."""
     found = enumerate(element_windows(plan))
-    return [(number, window) for number, window in found if reads(window, stream)]
+    return [(number, window) for number, window in found if reads_stream(window, stream)]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from streamsparql.algebra.shape import (
     Slice,
     Table,
 )
-from streamsparql.algebra.solutions import Solution, Variable, compatible, merge
+from streamsparql.algebra.solutions import Solution, Variable, compatible, merge_solutions
 from streamsparql.algebra.terms import FALSE, IRI, TRUE, BlankNode, integer
 from streamsparql.algebra.window import SlidingDeltaWindow
 from streamsparql.errors import EngineError
@@ -243,14 +243,14 @@ def test_graph_ranges_over_the_graphs_that_there_are():
 def test_solutions_that_disagree_are_not_compatible():
     assert compatible(row(x="a"), row(y="b"))
     assert not compatible(row(x="a"), row(x="b"))
-    assert merge(row(x="a"), row(y="b")) == row(x="a", y="b")
+    assert merge_solutions(row(x="a"), row(y="b")) == row(x="a", y="b")
 
 
 def test_stamps_say_nothing_about_compatibility_and_merge_to_the_later():
     stamp = Hidden(PlanKind.STAMP, of=(X,))
     early, late = Solution({X: IRI("a"), stamp: integer(9)}), Solution({stamp: integer(10)})
     assert compatible(early, late)
-    assert merge(early, late)[stamp] == integer(10)
+    assert merge_solutions(early, late)[stamp] == integer(10)
     assert early.domain == {X}
 
 

@@ -16,7 +16,7 @@ from streamsparql.algebra.join import Join, LeftJoin
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rewrite import phases, rewrite
 from streamsparql.algebra.rules.rule import Rule
-from streamsparql.algebra.rules.sketch import equal
+from streamsparql.algebra.rules.sketch import equals
 from streamsparql.algebra.shape import Projection
 from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.jupyter.rewriting_view import MOST, compared
@@ -24,7 +24,7 @@ from streamsparql.look.rewrites import Rewrites, law, rewrites
 
 RULES = sorted({rule.name for phase in phases() for rule in phase.rules})
 P, Q, R = matching("?x p ?y"), matching("?x q ?z"), matching("?z r ?w")
-C = equal("?y", "1")
+C = equals("?y", "1")
 TEXT = """PREFIX : <http://e/> SELECT ?x FROM STREAM :s WINDOW RANGE 10 MS SLIDE 5 MS {
     ?x :p ?y . ?x :q ?z OPTIONAL { ?x :r ?w FILTER(?w > 3) } FILTER(?y = 1 + 1 && BOUND(?w)) }"""
 

@@ -29,7 +29,7 @@ from streamsparql.algebra.expressions import (
     Not,
     Or,
     Volatile,
-    holds,
+    passes,
     value_or_none,
 )
 from streamsparql.algebra.functions import FUNCTIONS, Run
@@ -105,7 +105,7 @@ def check(expression: Expression, *batches: Sequence[Row], forget: bool = False)
     fast = compiled(expression, terms, RUN)
     for made in batches:
         batch = batch_of(terms, made)
-        assert fast.holds(batch).tolist() == [holds(expression, row, RUN) for row in made]
+        assert fast.holds(batch).tolist() == [passes(expression, row, RUN) for row in made]
         wanted = [value_or_none(expression, row, RUN) for row in made]
         found = fast.values(batch)
         assert found.dtype == np.int64

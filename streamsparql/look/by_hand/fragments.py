@@ -19,7 +19,7 @@ from streamsparql.algebra.expressions import Volatile
 from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.trampoline import run
@@ -267,7 +267,7 @@ def _context(query: s.Query, place: Place) -> Context:
 
 def _known(place: Place) -> str:
     """A clause that binds what the place's plan binds, so that checks know it."""
-    return f"VALUES ({' '.join(map(str, visible(place.plan)))}) {{}}"
+    return f"VALUES ({' '.join(map(str, visible_variables(place.plan)))}) {{}}"
 
 
 @contextmanager

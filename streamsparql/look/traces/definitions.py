@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streamsparql.algebra import access, match
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.graph import Graph
-from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.inputs import Item as StreamItem
+from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.plan import Operator, Plan
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
