@@ -1,13 +1,13 @@
 """What lets a plan be computed in parts: by time, and by the value of a variable.
 
-**By time.** Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so what a plan gives
-for a part of time depends on nothing but the elements that hold there. How long elements hold the
-windows tell: `reach` is the most that an element's validity can go beyond its stamp. Windows that
-count elements have no such bound; they look back by a number of elements, `counted`.
+**By time.** Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so the result for a
+part of time depends on nothing but the elements that hold there. Windows state how long elements
+hold: `reach` is the most that an element's validity can go beyond its stamp. Windows that count
+elements have no such bound; they look back by a number of elements, `look_back`.
 
 **By value.** Where a variable is bound in all rows that meet in joins, groups and duplicates, rows
 with different values of it never meet: `keys`. Then the streams can be divided by that value, each
-part beside all of the static data, and the parts together give what the whole gives.
+part beside all of the static data, and the union of the results is the result.
 """
 
 from __future__ import annotations
