@@ -95,7 +95,7 @@ def all_jumps(plan: Plan) -> Grid | None:
     >>> all_jumps(w.FixedWindow(w.SlidingDeltaWindow(UNIT, 10, 4), 6))
     Grid(step=2, origin=0)
     """
-    grids = [node.grid for node in plan.walk() if isinstance(node, w.Window) and node.grid]
+    grids = [one.grid for one in plan.operators() if isinstance(one, w.Window) and one.grid]
     if not grids:
         return None
     first = grids[0].origin
