@@ -83,7 +83,7 @@ class Operator(Displayed, ABC):
         """The term ids that the state refers to: they must not be recycled."""
         return iter(())
 
-    def forget(self) -> None:  # noqa: B027 -- most remember nothing
+    def forget(self) -> None:
         """Drops what is remembered about terms by id alone: ids that nothing holds get reused."""
 
     def nothing(self) -> Batch:

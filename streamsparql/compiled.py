@@ -14,7 +14,7 @@ from streamsparql.display import with_prefixes
 from streamsparql.translator.translate import Report, Translation, translate
 
 if TYPE_CHECKING:
-    from streamsparql.algebra.rewrite import Rewriting
+    from streamsparql.algebra.fixpoint import Rewriting
     from streamsparql.physical.lowering.lower import Lowered
     from streamsparql.physical.operator import Operator
     from streamsparql.physical.operators.order import Ranking
@@ -113,7 +113,8 @@ class CompiledQuery:
     @cached_property
     def rewriting(self) -> Rewriting:
         """The optimized plan with the trace of the rules, computed at first use."""
-        from streamsparql.algebra.rewrite import Rewriting, rewrite
+        from streamsparql.algebra.fixpoint import Rewriting
+        from streamsparql.algebra.rewrite import rewrite
 
         return rewrite(self.logical) if self.recipe.optimize else Rewriting(self.logical)
 

@@ -14,6 +14,7 @@ from streamsparql.algebra import shape
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import is_stamp
 from streamsparql.physical.operator import Operator, Part, Step
 from streamsparql.physical.operators.group import Aggregation, Call
 from streamsparql.physical.state.canonical import LEVEL, ByStamps, Canonical
@@ -126,7 +127,7 @@ class Number(Operator):
         super().__init__((*input.names, variable), input)
         self.variable = variable
         self._terms = terms
-        stamps = [name for name in input.names if name.startswith(".t")]
+        stamps = [name for name in input.names if is_stamp(name)]
         self._rows: Canonical | ByStamps
         if stamps:
             self._rows = ByStamps(input.names, stamps, terms)

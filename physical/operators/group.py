@@ -26,6 +26,7 @@ from streamsparql.physical.aggregation.aggregates import SLOT, VALUES, Call, Flo
 from streamsparql.physical.aggregation.small_steps import FEW, Handful, turns
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import is_hidden
 from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.kernels.intervals import blocks, firsts
 from streamsparql.physical.operator import INFINITY, Operator, Part, Step
@@ -84,7 +85,7 @@ class Aggregation(Operator):
         """The place of the lane that a call reads."""
         if not _apart(call):
             return 0
-        visible = (name for name in self.inputs[0].names if not name.startswith("."))
+        visible = (name for name in self.inputs[0].names if not is_hidden(name))
         columns = tuple(visible) if call.argument is None else (call.argument,)
         for place, lane in enumerate(self._lanes[1:], 1):
             if lane.columns == (SLOT, *columns):

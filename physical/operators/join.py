@@ -80,7 +80,7 @@ class Join(Binary):
 
     def __init__(self, left: Operator, right: Operator, terms: Stamps | None = None) -> None:
         super().__init__(tuple(dict.fromkeys((*left.names, *right.names))), left, right)
-        self._merge = Merge(self.names, terms)
+        self._merge = RowMerger(self.names, terms)
         self._meeting = Meeting(left.names, right.names, shared_names(left.names, right.names))
         self._results = Heap(self.names)
 
@@ -117,7 +117,7 @@ class Join(Binary):
 def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
     """The variables that decide whether rows are compatible: those of both, stamps left out.
 
-    >>> shared_names(["x", "y", ".t1"], [".t1", "z", "x"])
+    >>> shared_names(["x", "y", ".t ?x"], [".t ?x", "z", "x"])
     ['x']
     """
     return [name for name in left if name in right and not is_stamp(name)]
@@ -147,7 +147,7 @@ Pair = tuple[Batch, IntArray, Batch, IntArray]
 """Row `i[k]` of the first batch with row `j[k]` of the second, for each k."""
 
 
-class Merge:
+class RowMerger:
     """Makes the row `merge(mu1, mu2)` of each pair; counts multiply."""
 
     def __init__(self, names: Sequence[str], terms: Stamps | None) -> None:

@@ -64,7 +64,7 @@ from streamsparql.physical.operators.join import (
     HEAP,
     Binary,
     Meeting,
-    Merge,
+    RowMerger,
     Stamps,
     release,
     shared_names,
@@ -98,7 +98,7 @@ class LeftJoin(Binary):
     ) -> None:
         super().__init__(tuple(dict.fromkeys((*left.names, *right.names))), left, right)
         self._condition = condition
-        self._merge = Merge(self.names, terms)
+        self._merge = RowMerger(self.names, terms)
         shared = shared_names(left.names, right.names)
         self._meeting = Meeting((*left.names, ROW), right.names, shared)
         self._coverage = Coverage(left.names)

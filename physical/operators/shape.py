@@ -10,6 +10,7 @@ from streamsparql.algebra import shape
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import is_hidden
 from streamsparql.physical.operator import Operator, Stateless
 
 
@@ -34,7 +35,7 @@ class Projection(Stateless):
 
     @override
     def facts(self) -> str:
-        return " ".join(f"?{name}" for name in self.names if not name.startswith("."))
+        return " ".join(f"?{name}" for name in self.names if not is_hidden(name))
 
 
 def narrowed(rows: Operator, names: Sequence[str]) -> Operator:

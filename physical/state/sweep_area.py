@@ -29,7 +29,7 @@ import numpy as np
 from sortedcontainers import SortedKeyList
 
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
-from streamsparql.physical.hidden import CARRIED
+from streamsparql.physical.hidden import is_carried
 from streamsparql.physical.kernels.intervals import Clock, blocks
 from streamsparql.physical.kernels.keys import row_keys
 
@@ -130,7 +130,7 @@ class SweepArea:
             for mine, runs in self._parts.items():
                 both = mine & bound
                 key = tuple(n for k, n in enumerate(self.shared) if both >> k & 1)
-                if sharing and all(name.startswith(CARRIED) for name in key):
+                if sharing and all(map(is_carried, key)):
                     continue
                 columns = [probes.column(name) for name in key]
                 keys = row_keys(columns, len(probes))
