@@ -11,7 +11,9 @@ from streamsparql.look.lints import Warning, lint
 from streamsparql.run.options import (
     InputOptions,
     LiveOptions,
+    OutputOptions,
     ReportOptions,
+    pop_options,
     with_options,
 )
 
@@ -296,9 +298,11 @@ class Query(CompiledQuery):
         [(10, 1)]
         >>> live.close()
         """
+        from streamsparql.run.input import live_input_of
         from streamsparql.run.live import Live
 
-        return Live(self, graph, graphs, **options)
+        output = pop_options(options, OutputOptions)
+        return Live(self, live_input_of(self, graph, graphs, **options), **output)
 
     # -- looking
 

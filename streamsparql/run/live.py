@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from time import time_ns
 from types import TracebackType
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -15,8 +16,7 @@ from streamsparql.errors import EngineError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.execution import Execution
-from streamsparql.run.input import live_input_of
-from streamsparql.run.options import LiveOptions
+from streamsparql.run.input import RunInput
 from streamsparql.run.reports import requested_reports
 from streamsparql.sources import Accounting, Chunk, Reject
 from streamsparql.sources.clock import Clock
@@ -81,16 +81,20 @@ class Live(Displayed):
     """
 
     def __init__(
-        self, query: CompiledQuery, graph: Any, graphs: Any, **options: Unpack[LiveOptions]
+        self,
+        query: CompiledQuery,
+        run_input: RunInput,
+        *,
+        idle: int | None = None,
+        emit: str = "final",
+        report: str | None = None,
+        every: int | None = None,
+        on_row: Callable[[Any], object] | None = None,
     ) -> None:
-        idle, emit = options.pop("idle"), options.pop("emit")
-        report, every = options.pop("report"), options.pop("every")
-        self._on_row = options.pop("on_row")
         if emit not in ("final", "eager"):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
         if idle is not None and (type(idle) is not int or idle <= 0):
             raise EngineError(f"idle must be a positive number of milliseconds, not {idle!r}")
-        run_input = live_input_of(query, graph, graphs, **options)
         wanted = requested_reports(query, report, every)
         reported = wanted is not None
         self._execution = Execution(
@@ -106,6 +110,7 @@ class Live(Displayed):
         self._late: deque[Reject] = deque(maxlen=KEPT)
         self._rejected: deque[Reject] = deque(maxlen=KEPT)
         self._graph_rejects = len(self._execution.graph_rejects)
+        self._on_row = on_row
         self._instants: list[int] = []
         """The reports whose rows were not returned yet; the execution retains the rows."""
         self._closed = False

@@ -37,8 +37,8 @@ class ReportOptions(TypedDict, total=False):
     every: int | None
 
 
-class LiveOptions(InputOptions, ReportOptions, total=False):
-    """The options of an open query.
+class OutputOptions(ReportOptions, total=False):
+    """How the rows of an open query are emitted.
 
     `emit` is final, for rows that have ended, or eager, for all rows, cut at each call of `rows`. A
     stream that is silent for `idle` milliseconds of the others' time no longer holds them back.
@@ -48,6 +48,10 @@ class LiveOptions(InputOptions, ReportOptions, total=False):
     idle: int | None
     emit: str
     on_row: Callable[[Any], object] | None
+
+
+class LiveOptions(InputOptions, OutputOptions, total=False):
+    """The options of an open query: how its input is read, how its rows are emitted."""
 
 
 DEFAULTS: dict[str, Any] = {
@@ -117,6 +121,16 @@ def with_options(options: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return checked
 
     return decorate
+
+
+def pop_options(options: Any, kind: type) -> dict[str, Any]:
+    """Remove the options of a kind from the others; return them.
+
+    >>> options = {"start": 0, "report": "rstream", "every": 5}
+    >>> pop_options(options, ReportOptions), options
+    ({'report': 'rstream', 'every': 5}, {'start': 0})
+    """
+    return {name: options.pop(name) for name in kind.__annotations__}
 
 
 def _written(annotation: Any) -> str:

@@ -133,7 +133,7 @@ def test_reports_are_measured_where_they_are_asked_for() -> None:
     assert of(found, "Reports").rows_out == found.rows
     shown = QUERY.run(ITEMS).report("rstream", every=2)
     assert found.rows == sum(len(rows) for _, rows in shown)
-    with pytest.raises(EngineError, match="a report is rstream"):
+    with pytest.raises(EngineError, match="report must be rstream"):
         measured(report="sometimes")
 
 

@@ -244,7 +244,7 @@ def test_what_cannot_be_written_says_what_can(tmp_path):
         result.write(io.StringIO(), "parquet")
     with pytest.raises(EngineError, match="a path or an open file, not None"):
         result.write(None)
-    with pytest.raises(EngineError, match="a report comes every"):
+    with pytest.raises(EngineError, match="every must be a positive number"):
         result.write(tmp_path / "rows.csv", every=1.5)
     assert not list(tmp_path.iterdir())
 
