@@ -85,7 +85,7 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
 def _expect(kind: type, **options: object) -> None:
     for name, value in options.items():
         if type(value) is not kind and (kind is not str or not isinstance(value, str)):
-            raise TypeError(f"{name} must be a {kind.__name__}, not {value!r:.40}")
+            raise TypeError(f"{name} must be of type {kind.__name__}, not {value!r:.40}")
 
 
 def check_engine(engine: str, spark: object, slabs: int | None) -> None:
