@@ -176,9 +176,9 @@ class Query(CompiledQuery):
         check_engine(engine, spark, slabs)
         run_input = input_of(self, streams, graph, graphs, **options)
         if engine == "spark":
-            from streamsparql.spark.spark_result import SparkComputation
+            from streamsparql.spark.spark_result import SparkComputation, SparkResult
 
-            return Result(SparkComputation(self, run_input, spark, slabs))
+            return SparkResult(SparkComputation(self, run_input, spark, slabs))
         return Result(EmbeddedComputation(self, run_input))
 
     @with_options(AnalyzeOptions)

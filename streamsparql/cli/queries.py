@@ -187,11 +187,11 @@ def _on_spark(query: Query, kwargs: dict[str, Any], options: argparse.Namespace)
         _show(partial(_analysis, analysis, options), options)
         return
     from streamsparql.look.explain import explain
-    from streamsparql.spark.spark_result import SparkComputation
+    from streamsparql.spark.spark_result import SparkResult
 
-    computation = query.run(**kwargs).computation
-    assert isinstance(computation, SparkComputation)
-    run = computation.run.described()
+    result = query.run(**kwargs)
+    assert isinstance(result, SparkResult)
+    run = result.run.described()
     _show(partial(explain, query, options.stage, options.format, run=run), options)
 
 

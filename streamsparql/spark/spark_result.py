@@ -14,7 +14,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.run.decoder import Decoder
 from streamsparql.run.execution import result_columns
 from streamsparql.run.input import RunInput
-from streamsparql.run.result import Computation
+from streamsparql.run.result import Computation, Result
 from streamsparql.sources.chunk import Reject
 from streamsparql.spark.engine import SparkRun
 from streamsparql.spark.failures import told
@@ -83,3 +83,14 @@ class SparkComputation(Computation):
         if pa.types.is_boolean(column.type):
             return self.decoder.terms.of_booleans(column.to_numpy())
         return self.decoder.terms.encode(column)
+
+
+class SparkResult(Result):
+    """A result whose rows Spark computes; `run` is how."""
+
+    computation: SparkComputation
+
+    @property
+    def run(self) -> SparkRun:
+        """The run on Spark, which `Query.explain` shows: the cut, and the reasons for it."""
+        return self.computation.run
