@@ -14,7 +14,7 @@ from streamsparql.algebra.terms import RDF
 from streamsparql.errors import QueryError, Span
 from streamsparql.translator import syntax as s
 from streamsparql.translator.build_terms import Terms, all_of
-from streamsparql.translator.lalr import Token
+from streamsparql.translator.lexer import Token
 
 _MILLISECONDS = {
     "ms": 1,

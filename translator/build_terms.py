@@ -9,7 +9,7 @@ from typing import Any
 from streamsparql.algebra.terms import XSD
 from streamsparql.errors import Span
 from streamsparql.translator import syntax as s
-from streamsparql.translator.lalr import Token
+from streamsparql.translator.lexer import Token
 
 _ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S)

@@ -11,9 +11,10 @@ import difflib
 import re
 
 from streamsparql.errors import QueryError, QuerySyntaxError, position
-from streamsparql.translator import lalr, syntax
+from streamsparql.translator import syntax
 from streamsparql.translator.build import CALLBACKS
-from streamsparql.translator.lalr import END, ParseFailure, Table, Token
+from streamsparql.translator.lalr_parser import ParseFailure, ParseTable, load_table, parse_text
+from streamsparql.translator.lexer import END, Token
 
 
 def parse(text: str) -> syntax.Query:
@@ -22,11 +23,11 @@ def parse(text: str) -> syntax.Query:
     >>> parse("SELECT * { ?s ?p ?o }").form.select.star
     True
     """
-    table = lalr.load()
+    table = load_table()
     start = 1 if text.startswith("\ufeff") else 0
     text = " " * start + text[start:]
     try:
-        query: syntax.Query = lalr.run(table, text, CALLBACKS)
+        query: syntax.Query = parse_text(table, text, CALLBACKS)
     except ParseFailure as failure:
         raise _syntax_error(table, text, failure) from None
     except QueryError as error:
@@ -47,8 +48,10 @@ _CALLS = frozenset(
     AGGREGATE_FUNCTION GROUP_CONCAT EXISTS NOT TIMESTAMP OCCURRENCE""".split()
 )
 _SIGNED = frozenset(name for name in _LITERALS if name.endswith(("_POSITIVE", "_NEGATIVE")))
-_SUM = frozenset(("PLUS", "__ANON_5"))
-_COMPARISONS = frozenset(("EQUAL", "LESSTHAN", "MORETHAN", "__ANON_2", "__ANON_3", "__ANON_4"))
+_SUM = frozenset(("PLUS", "HYPHEN"))
+_COMPARISONS = frozenset(
+    ("EQUAL", "LESSTHAN", "MORETHAN", "NOT_EQUAL", "LESS_OR_EQUAL", "MORE_OR_EQUAL")
+)
 _NODES = _LITERALS | _IRIS | {"VAR", "BLANK_NODE_LABEL", "ANON", "_NIL", "LPAR", "LSQB"}
 
 # (label, the terminals that must all be possible, the terminals that the label then stands for)
@@ -56,7 +59,7 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "an expression",
         _IRIS | {"VAR", "INTEGER", "FUNCTION_1", "LPAR"},
-        _LITERALS | _IRIS | _CALLS | {"VAR", "LPAR", "BANG", "PLUS", "__ANON_5"},
+        _LITERALS | _IRIS | _CALLS | {"VAR", "LPAR", "BANG", "PLUS", "HYPHEN"},
     ),
     ("a triple pattern", _IRIS | {"VAR", "ANON", "LSQB", "OPTIONAL"}, _NODES),
     ("a term", _IRIS | {"VAR", "ANON", "LSQB"}, _NODES),
@@ -91,7 +94,7 @@ _LABELS = {
 _SHOWN = 9
 
 
-def _describe(table: Table, terminals: frozenset[str]) -> tuple[str, ...]:
+def _describe(table: ParseTable, terminals: frozenset[str]) -> tuple[str, ...]:
     left, labels = set(terminals), []
     for label, needed, covered in _GROUPS:
         if needed <= left:
@@ -109,7 +112,7 @@ def _describe(table: Table, terminals: frozenset[str]) -> tuple[str, ...]:
     return (*labels, *words, *marks)
 
 
-def _syntax_error(table: Table, text: str, failure: ParseFailure) -> QuerySyntaxError:
+def _syntax_error(table: ParseTable, text: str, failure: ParseFailure) -> QuerySyntaxError:
     token = failure.token
     if token.type == END:
         token = token._replace(start=len(text.rstrip()), end=len(text.rstrip()))
@@ -154,7 +157,7 @@ _UPDATE = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE COPY MOVE ADD".split()
 
 
 def _hint(
-    table: Table, text: str, token: Token, terminals: frozenset[str], expected: tuple[str, ...]
+    table: ParseTable, text: str, token: Token, terminals: frozenset[str], expected: tuple[str, ...]
 ) -> str:
     word = token.text.upper()
     if token.type == END:
@@ -194,10 +197,10 @@ def _hint(
     return ""
 
 
-def _unclosed(table: Table, text: str) -> str:
+def _unclosed(table: ParseTable, text: str) -> str:
     """Where the innermost brace stands that is never closed."""
-    scanner, at, opened = table.scanner(text), 0, []
-    while (token := scanner.token(text, at, {})).type != END:
+    lexer, at, opened = table.lexer(ascii_only=text.isascii()), 0, []
+    while (token := lexer.token(text, at, {})).type != END:
         if token.type == "LBRACE":
             opened.append(token.start)
         elif token.type == "RBRACE" and opened:

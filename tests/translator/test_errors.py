@@ -283,12 +283,12 @@ def test_what_was_expected_is_said_in_words():
 
 
 def test_no_expectation_is_a_terminal_of_the_grammar():
-    from streamsparql.translator import lalr
+    from streamsparql.translator.lalr_parser import load_table
     from streamsparql.translator.parse import _describe
 
-    table = lalr.load()
-    for row in table.actions:
-        for label in _describe(table, frozenset(row)):
+    table = load_table()
+    for state in range(len(table)):
+        for label in _describe(table, frozenset(table.actions[state])):
             assert "__" not in label
             assert not re.fullmatch(r"[A-Z]+_[A-Z0-9_]+", label) or label in (
                 "GROUP_CONCAT",
