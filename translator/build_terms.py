@@ -38,52 +38,58 @@ class Terms:
 
     # -- property paths
 
-    def path_alternative(self, span: Span, *paths: s.Path) -> s.PathOperation:
+    def path_alternative(self, span: Span, *paths: s.PropertyPath) -> s.PathOperation:
         return s.PathOperation("|", paths, span=span)
 
-    def path_sequence(self, span: Span, *paths: s.Path) -> s.PathOperation:
+    def path_sequence(self, span: Span, *paths: s.PropertyPath) -> s.PathOperation:
         return s.PathOperation("/", paths, span=span)
 
-    def path_modified(self, span: Span, path: s.Path, modifier: str) -> s.PathOperation:
+    def path_modified(self, span: Span, path: s.PropertyPath, modifier: str) -> s.PathOperation:
         return s.PathOperation(modifier, (path,), span=span)
 
-    def path_inverse(self, span: Span, path: s.Path) -> s.PathOperation:
+    def path_inverse(self, span: Span, path: s.PropertyPath) -> s.PathOperation:
         return s.PathOperation("^", (path,), span=span)
 
-    def path_negated(self, span: Span, paths: tuple[s.Path, ...]) -> s.PathOperation:
+    def path_negated(self, span: Span, paths: tuple[s.PropertyPath, ...]) -> s.PathOperation:
         return s.PathOperation("!", paths, span=span)
 
-    def path_negated_property_set(self, span: Span, *paths: s.Path) -> tuple[s.Path, ...]:
+    def path_negated_property_set(
+        self, span: Span, *paths: s.PropertyPath
+    ) -> tuple[s.PropertyPath, ...]:
         return paths
 
     # -- expressions
 
-    def conditional_or_expression(self, span: Span, *args: s.Expression) -> s.Operation:
-        return s.Operation("||", args, span=span)
+    def conditional_or_expression(self, span: Span, *args: s.SyntaxExpression) -> s.OperatorCall:
+        return s.OperatorCall("||", args, span=span)
 
-    def conditional_and_expression(self, span: Span, *args: s.Expression) -> s.Operation:
-        return s.Operation("&&", args, span=span)
+    def conditional_and_expression(self, span: Span, *args: s.SyntaxExpression) -> s.OperatorCall:
+        return s.OperatorCall("&&", args, span=span)
 
-    def binary(self, span: Span, left: s.Expression, op: str, right: s.Expression) -> s.Operation:
-        return s.Operation(op, (left, right), span=span)
+    def binary(
+        self, span: Span, left: s.SyntaxExpression, op: str, right: s.SyntaxExpression
+    ) -> s.OperatorCall:
+        return s.OperatorCall(op, (left, right), span=span)
 
-    def add_signed(self, span: Span, left: s.Expression, product: s.Expression) -> s.Operation:
+    def add_signed(
+        self, span: Span, left: s.SyntaxExpression, product: s.SyntaxExpression
+    ) -> s.OperatorCall:
         """`?x -1` and `?x -1 * 2` are subtractions, although the lexer reads a negative number."""
         sign, unsigned = _unsigned(product)
-        return s.Operation(sign, (left, unsigned), span=span)
+        return s.OperatorCall(sign, (left, unsigned), span=span)
 
-    def unary(self, span: Span, sign: str, operand: s.Expression) -> s.Operation:
-        return s.Operation("!" if sign == "!" else "u" + sign, (operand,), span=span)
+    def unary(self, span: Span, sign: str, operand: s.SyntaxExpression) -> s.OperatorCall:
+        return s.OperatorCall("!" if sign == "!" else "u" + sign, (operand,), span=span)
 
     def is_in(
-        self, span: Span, value: s.Expression, options: tuple[s.Expression, ...]
-    ) -> s.Operation:
-        return s.Operation("IN", (value, *options), span=span)
+        self, span: Span, value: s.SyntaxExpression, options: tuple[s.SyntaxExpression, ...]
+    ) -> s.OperatorCall:
+        return s.OperatorCall("IN", (value, *options), span=span)
 
     def is_not_in(
-        self, span: Span, value: s.Expression, options: tuple[s.Expression, ...]
-    ) -> s.Operation:
-        return s.Operation("NOT IN", (value, *options), span=span)
+        self, span: Span, value: s.SyntaxExpression, options: tuple[s.SyntaxExpression, ...]
+    ) -> s.OperatorCall:
+        return s.OperatorCall("NOT IN", (value, *options), span=span)
 
     def args(self, span: Span, *children: Any) -> tuple[Any, ...]:
         return children
@@ -92,20 +98,20 @@ class Terms:
         distinct = bool(args) and args[0] == "DISTINCT"
         return s.FunctionCall(function, args[1:] if distinct else args, distinct, span=span)
 
-    def builtin(self, span: Span, name: Token, *args: Any) -> s.Operation:
-        return s.Operation(name.text.upper(), args, span=span)
+    def builtin(self, span: Span, name: Token, *args: Any) -> s.OperatorCall:
+        return s.OperatorCall(name.text.upper(), args, span=span)
 
-    def builtin_n(self, span: Span, name: Token, args: tuple[Any, ...]) -> s.Operation:
-        return s.Operation(name.text.upper(), args, span=span)
+    def builtin_n(self, span: Span, name: Token, args: tuple[Any, ...]) -> s.OperatorCall:
+        return s.OperatorCall(name.text.upper(), args, span=span)
 
-    def exists(self, span: Span, group: s.Group) -> s.Exists:
-        return s.Exists(group, span=span)
+    def exists(self, span: Span, group: s.GroupPattern) -> s.ExistsCall:
+        return s.ExistsCall(group, span=span)
 
-    def not_exists(self, span: Span, group: s.Group) -> s.Operation:
-        return s.Operation("!", (s.Exists(group, span=span),), span=span)
+    def not_exists(self, span: Span, group: s.GroupPattern) -> s.OperatorCall:
+        return s.OperatorCall("!", (s.ExistsCall(group, span=span),), span=span)
 
     def aggregate(self, span: Span, name: Token, *rest: Any) -> s.AggregateCall:
-        nodes = all_of(rest, s.Node)
+        nodes = all_of(rest, s.SyntaxNode)
         return s.AggregateCall(
             name.text.upper(),
             nodes[0] if nodes else None,
@@ -149,10 +155,10 @@ class Terms:
         return s.Lit(token.text.lower(), s.Iri(XSD + "boolean", span=span), span=span)
 
 
-def _unsigned(product: s.Expression) -> tuple[str, s.Expression]:
+def _unsigned(product: s.SyntaxExpression) -> tuple[str, s.SyntaxExpression]:
     """The sign of a product's first literal, and the product without it."""
     match product:
-        case s.Operation(_, (left, right)):
+        case s.OperatorCall(_, (left, right)):
             sign, unsigned = _unsigned(left)
             return sign, replace(product, args=(unsigned, right))
         case s.Lit(lexical):

@@ -24,13 +24,13 @@ Names = dict[str, None]
 """An ordered set of variable names."""
 
 
-def check(query: s.Query) -> None:
+def check(query: s.QueryUnit) -> None:
     """Raises a `QueryError` for the first rule that a query breaks."""
     run(_Checker(query).query(query))
 
 
 class _Checker:
-    def __init__(self, query: s.Query) -> None:
+    def __init__(self, query: s.QueryUnit) -> None:
         self.pattern = 0  # counts basic graph patterns
         self.labels: dict[str, int] = {}
         self.slots = {
@@ -39,7 +39,7 @@ class _Checker:
 
     # -- queries
 
-    def query(self, query: s.Query) -> Steps[None]:
+    def query(self, query: s.QueryUnit) -> Steps[None]:
         scope: Names = (yield self.group(query.where)) if query.where else {}
         match query.form:
             case s.SelectForm(select):
@@ -53,7 +53,11 @@ class _Checker:
         return names
 
     def select(
-        self, select: s.Select, modifiers: s.Modifiers, values: s.InlineData | None, scope: Names
+        self,
+        select: s.SelectClause,
+        modifiers: s.Modifiers,
+        values: s.InlineData | None,
+        scope: Names,
     ) -> Steps[Names]:
         """The names that a SELECT shows, after its rules are checked."""
         keys = yield self.modifiers(modifiers, scope)
@@ -161,7 +165,7 @@ class _Checker:
 
     # -- patterns
 
-    def group(self, group: s.Group) -> Steps[Names]:
+    def group(self, group: s.GroupPattern) -> Steps[Names]:
         """The names in scope at the end of a group."""
         self.pattern += 1
         scope: Names = {}
@@ -170,7 +174,7 @@ class _Checker:
                 case s.TriplesBlock(triples):
                     scope |= self.triples(triples)
                     continue
-                case s.Filter(condition):
+                case s.FilterClause(condition):
                     yield self.expression(condition)
                     continue
             self.pattern += 1
@@ -179,9 +183,9 @@ class _Checker:
         self.pattern += 1
         return scope
 
-    def element(self, element: s.Element, scope: Names) -> Steps[Names]:
+    def element(self, element: s.GroupElement, scope: Names) -> Steps[Names]:
         match element:
-            case s.Group():
+            case s.GroupPattern():
                 names: Names = yield self.group(element)
                 return names
             case s.OptionalPattern(group):
@@ -189,7 +193,7 @@ class _Checker:
             case s.MinusPattern(group):
                 yield self.group(group)
                 return {}
-            case s.GroupOrUnion(left, right) | s.Event(_, left, right):
+            case s.UnionPattern(left, right) | s.EventPattern(_, left, right):
                 first = yield self.element(left, {})
                 second = yield self.element(right, {})
                 return first | second
@@ -210,7 +214,7 @@ class _Checker:
                     element.span,
                     hint="load the data and give it as graphs={iri: source}; ask for it with GRAPH",
                 )
-            case s.Bind(expression, variable):
+            case s.BindClause(expression, variable):
                 self.no_slot(variable)
                 yield self.expression(expression)
                 if variable.name in scope:
@@ -226,7 +230,7 @@ class _Checker:
                 return (yield self.sub_select(element))
         raise AssertionError(element)
 
-    def triples(self, triples: tuple[s.TriplePattern, ...]) -> Names:
+    def triples(self, triples: tuple[s.TriplePath, ...]) -> Names:
         found: Names = {}
         for triple in triples:
             for node in (triple.subject, triple.predicate, triple.object):
@@ -264,15 +268,15 @@ class _Checker:
 
     # -- expressions
 
-    def expression(self, expression: s.Expression, aggregates: bool = False) -> Steps[None]:
+    def expression(self, expression: s.SyntaxExpression, aggregates: bool = False) -> Steps[None]:
         """Checks the aggregates and the EXISTS patterns in an expression."""
-        pending: list[tuple[s.Expression, bool]] = [(expression, aggregates)]
+        pending: list[tuple[s.SyntaxExpression, bool]] = [(expression, aggregates)]
         while pending:
             node, allowed = pending.pop()
             match node:
                 case s.Var():
                     self.no_slot(node)
-                case s.Operation(_, args):
+                case s.OperatorCall(_, args):
                     pending.extend((arg, allowed) for arg in reversed(args))
                 case s.FunctionCall(_, args, distinct):
                     if distinct:
@@ -286,7 +290,7 @@ class _Checker:
                         raise _misplaced(name, node, aggregates)
                     if argument is not None:
                         pending.append((argument, False))
-                case s.Exists(group):
+                case s.ExistsCall(group):
                     yield self.group(group)
 
 
@@ -324,13 +328,15 @@ def _ungrouped(variable: s.Var) -> QueryError:
     )
 
 
-def _nodes(expression: s.Expression, *, into_aggregates: bool) -> Iterator[s.Var | s.AggregateCall]:
+def _nodes(
+    expression: s.SyntaxExpression, *, into_aggregates: bool
+) -> Iterator[s.Var | s.AggregateCall]:
     """The variables and aggregates in an expression, EXISTS patterns left out."""
-    pending: list[s.Expression] = [expression]
+    pending: list[s.SyntaxExpression] = [expression]
     while pending:
         node = pending.pop()
         match node:
-            case s.Operation(_, args) | s.FunctionCall(_, args):
+            case s.OperatorCall(_, args) | s.FunctionCall(_, args):
                 pending.extend(reversed(args))
             case s.AggregateCall(_, argument):
                 yield node
@@ -340,16 +346,16 @@ def _nodes(expression: s.Expression, *, into_aggregates: bool) -> Iterator[s.Var
                 yield node
 
 
-def _aggregates(expression: s.Expression) -> list[s.AggregateCall]:
+def _aggregates(expression: s.SyntaxExpression) -> list[s.AggregateCall]:
     found = _nodes(expression, into_aggregates=False)
     return [node for node in found if isinstance(node, s.AggregateCall)]
 
 
-def _outside_aggregates(expression: s.Expression) -> Iterable[s.Var]:
+def _outside_aggregates(expression: s.SyntaxExpression) -> Iterable[s.Var]:
     found = _nodes(expression, into_aggregates=False)
     return (node for node in found if isinstance(node, s.Var))
 
 
-def _variables(expression: s.Expression) -> Iterable[s.Var]:
+def _variables(expression: s.SyntaxExpression) -> Iterable[s.Var]:
     found = _nodes(expression, into_aggregates=True)
     return (node for node in found if isinstance(node, s.Var))

@@ -49,7 +49,7 @@ class Context:
         self._made["site"] += 1
         return self._made["site"]
 
-    def came_from(self, plan: Plan, node: s.Node) -> Plan:
+    def came_from(self, plan: Plan, node: s.SyntaxNode) -> Plan:
         """Remembers which part of the text a plan node came from; messages point there."""
         self.spans.setdefault(id(plan), (plan, node.span))
         return plan
@@ -83,7 +83,7 @@ class Context:
         """An IRI or a literal."""
         return self.names.iri(node) if isinstance(node, s.Iri) else self.names.literal(node)
 
-    def template(self, triples: Iterable[s.TriplePattern]) -> tuple[TriplePattern, ...]:
+    def template(self, triples: Iterable[s.TriplePath]) -> tuple[TriplePattern, ...]:
         """A CONSTRUCT template, where a blank node is made anew for each row."""
         labels: dict[str, BlankNode] = {}
 

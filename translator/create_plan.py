@@ -57,27 +57,27 @@ class Act(NamedTuple):
     """
 
     apply: Callable[[Plan], Plan]
-    clause: s.Node
+    clause: s.SyntaxNode
     condition: Prepared | None = None
 
 
-def create_plan(clause: s.Node, scope: ReadScope, context: Context) -> Steps[Any]:
+def create_plan(clause: s.SyntaxNode, scope: ReadScope, context: Context) -> Steps[Any]:
     """The plan of a clause, or the act that it is on the plan before it."""
     subplans: list[Plan | Act] = []
     made: Plan | Act
     match clause:
-        case s.Group():
+        case s.GroupPattern():
             subplans = yield create_sub_plans(clause, scope, context)
             made = create_join_hierarchy_over_all(subplans, context)
         case s.TriplesBlock(triples):
             for triple in triples:
                 subplans += create_triple_plans(triple, scope, context)
             made = create_join_hierarchy_over_all(_basic_graph_patterns(subplans), context)
-        case s.GroupOrUnion():
+        case s.UnionPattern():
             for sub_clause in _branches(clause):
                 subplans.append((yield create_plan(sub_clause, scope, context)))
             made = create_union_hierarchy_over_all(subplans)
-        case s.Filter(condition):
+        case s.FilterClause(condition):
             prepared = yield prepare(condition, context, exists(scope, context))
             made = Act(lambda plan: modifiers.filtered(plan, prepared, context), clause, prepared)
         case s.GraphPattern(s.Iri() as name, group):
@@ -92,7 +92,7 @@ def create_plan(clause: s.Node, scope: ReadScope, context: Context) -> Steps[Any
     return context.came_from(made, clause) if isinstance(made, Plan) else made
 
 
-def create_triple_plans(triple: s.TriplePattern, scope: ReadScope, context: Context) -> list[Plan]:
+def create_triple_plans(triple: s.TriplePath, scope: ReadScope, context: Context) -> list[Plan]:
     """The paper's branch for a triple; a path may stand for several triple patterns."""
     plans: list[Plan] = []
     for pattern in patterns(triple, context):
@@ -104,7 +104,9 @@ def create_triple_plans(triple: s.TriplePattern, scope: ReadScope, context: Cont
     return plans
 
 
-def create_sub_plans(group: s.Group, scope: ReadScope, context: Context) -> Steps[list[Plan | Act]]:
+def create_sub_plans(
+    group: s.GroupPattern, scope: ReadScope, context: Context
+) -> Steps[list[Plan | Act]]:
     """The plans and acts of a group's clauses. Its window, if it has one, goes to them all."""
     if group.window is not None:
         scope = replace(scope, window=context.windowing(group.window))
@@ -160,7 +162,7 @@ def create_union_hierarchy_over_all(subplans: Iterable[Any]) -> Plan:
 
 
 def _create_plan_beyond_the_paper(
-    clause: s.Node, scope: ReadScope, context: Context
+    clause: s.SyntaxNode, scope: ReadScope, context: Context
 ) -> Steps[Plan | Act]:
     """What SPARQL 1.1 and the other dialects add."""
     match clause:
@@ -171,7 +173,7 @@ def _create_plan_beyond_the_paper(
             events.refuse_over_events("MINUS", events.NEGATION, clause, context)
             right = yield create_plan(group, scope, context)
             return Act(lambda left: Minus(left, right), clause)
-        case s.Bind(expression, variable):
+        case s.BindClause(expression, variable):
             prepared = yield prepare(expression, context, exists(scope, context))
             new = Variable(variable.name)
             return Act(lambda plan: modifiers.extended(plan, new, prepared, context), clause)
@@ -191,18 +193,18 @@ def _create_plan_beyond_the_paper(
             for inner, wrap in scope.in_all_windows(variable):
                 branches.append(wrap((yield create_plan(group, inner, context))))
             return create_union_hierarchy_over_all(branches)
-        case s.Event():
+        case s.EventPattern():
             return (yield _create_event_plan(clause, scope, context))
     raise AssertionError(clause)
 
 
-def _create_event_plan(clause: s.Event, scope: ReadScope, context: Context) -> Steps[Plan]:
+def _create_event_plan(clause: s.EventPattern, scope: ReadScope, context: Context) -> Steps[Plan]:
     """EP-SPARQL's operators; the filters of an optional side are part of the operator."""
     events.check_event_operator(clause, context)
     conditions: list[Prepared] = []
     sides: list[Plan] = []
     for side, optional in ((clause.left, "OPTIONALSEQ"), (clause.right, "EQUALSOPTIONAL")):
-        if clause.op == optional and isinstance(side, s.Group):
+        if clause.op == optional and isinstance(side, s.GroupPattern):
             plan, conditions = yield _optional_side(side, scope, context)
         else:
             plan = yield create_plan(side, scope, context)
@@ -212,7 +214,7 @@ def _create_event_plan(clause: s.Event, scope: ReadScope, context: Context) -> S
 
 
 def _create_path_plan(
-    pattern: PathPattern, triple: s.TriplePattern, scope: ReadScope, context: Context
+    pattern: PathPattern, triple: s.TriplePath, scope: ReadScope, context: Context
 ) -> Plan:
     """A path; its window stands below it, on the stream."""
     events.refuse_over_events("a property path", "write it as triple patterns", triple, context)
@@ -229,7 +231,7 @@ def _create_path_plan(
 def exists(scope: ReadScope, context: Context) -> Exists:
     """How an EXISTS in this scope is translated."""
 
-    def translate(group: s.Group) -> Steps[Plan]:
+    def translate(group: s.GroupPattern) -> Steps[Plan]:
         events.refuse_over_events("EXISTS", events.NEGATION, group, context)
         plan: Plan = yield create_plan(group, scope, context)
         return plan
@@ -238,7 +240,7 @@ def exists(scope: ReadScope, context: Context) -> Exists:
 
 
 def _optional_side(
-    group: s.Group, scope: ReadScope, context: Context
+    group: s.GroupPattern, scope: ReadScope, context: Context
 ) -> Steps[tuple[Plan, list[Prepared]]]:
     """A group without its filters, and their conditions."""
     subplans: list[Plan | Act] = yield create_sub_plans(group, scope, context)
@@ -247,11 +249,11 @@ def _optional_side(
     return create_join_hierarchy_over_all(others, context), conditions
 
 
-def _sub_clauses(group: s.Group) -> list[s.Node]:
+def _sub_clauses(group: s.GroupPattern) -> list[s.SyntaxNode]:
     """The group's clauses, filters last; triples that only a filter parts are one block."""
-    clauses: list[s.Node] = []
+    clauses: list[s.SyntaxNode] = []
     for element in group.elements:
-        if isinstance(element, s.Filter):
+        if isinstance(element, s.FilterClause):
             continue
         if isinstance(element, s.TriplesBlock) and clauses:
             before = clauses[-1]
@@ -260,14 +262,14 @@ def _sub_clauses(group: s.Group) -> list[s.Node]:
                 clauses[-1] = s.TriplesBlock(before.triples + element.triples, span=span)
                 continue
         clauses.append(element)
-    return clauses + [element for element in group.elements if isinstance(element, s.Filter)]
+    return clauses + [element for element in group.elements if isinstance(element, s.FilterClause)]
 
 
-def _branches(clause: s.GroupOrUnion) -> list[s.Operand]:
+def _branches(clause: s.UnionPattern) -> list[s.GroupOperand]:
     """The operands of a chain of UNIONs, left to right."""
-    branches: list[s.Operand] = []
-    left: s.Operand = clause
-    while isinstance(left, s.GroupOrUnion):
+    branches: list[s.GroupOperand] = []
+    left: s.GroupOperand = clause
+    while isinstance(left, s.UnionPattern):
         branches.append(left.right)
         left = left.left
     return [left, *reversed(branches)]

@@ -36,7 +36,7 @@ class Stream:
 
     name: IRI
     window: Windowing | None = None
-    clause: s.Node | None = None
+    clause: s.SyntaxNode | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class ReadScope:
         elif not self.dataset.graphs and not self.dataset.named:
             yield self.on_graph(variable), lambda plan: _empty(_binding(variable, None)(plan))
 
-    def _no_block(self, node: s.Node) -> None:
+    def _no_block(self, node: s.SyntaxNode) -> None:
         if self.block:
             raise UnsupportedFeature(
                 f"GRAPH inside {self.block}: a stream here is one of triples, it has no graphs",
@@ -298,7 +298,7 @@ def _access_graph(scope: ReadScope, context: Context) -> Plan:
 # -- FROM ------------------------------------------------------------------------------------------
 
 
-def dataset(sources: tuple[s.Source, ...], context: Context) -> Dataset:
+def dataset(sources: tuple[s.FromClause, ...], context: Context) -> Dataset:
     """What the FROM clauses of a query offer."""
     default: dict[IRI, Stream] = {}
     named: dict[IRI, Stream] = {}
@@ -338,7 +338,7 @@ def dataset(sources: tuple[s.Source, ...], context: Context) -> Dataset:
     )
 
 
-def _slot(source: s.Source, context: Context) -> Variable | IRI | None:
+def _slot(source: s.FromClause, context: Context) -> Variable | IRI | None:
     match source.slot:
         case s.Var(name):
             return Variable(name)
@@ -351,7 +351,7 @@ def _add(
     streams: dict[Variable | IRI, Stream] | dict[IRI, Stream],
     key: Variable | IRI,
     stream: Stream,
-    source: s.Source,
+    source: s.FromClause,
 ) -> None:
     if key in streams:
         raise QueryError(

@@ -20,7 +20,7 @@ from streamsparql.translator.context import Context
 NEGATION = "say it as the paper does: OPTIONAL { .. ?v .. } FILTER(!BOUND(?v))"
 
 
-def check_event_operator(clause: s.Event, context: Context) -> None:
+def check_event_operator(clause: s.EventPattern, context: Context) -> None:
     """Event operators need events."""
     if context.dialect.content != "events":
         raise UnsupportedFeature(
@@ -30,7 +30,9 @@ def check_event_operator(clause: s.Event, context: Context) -> None:
         )
 
 
-def event_operator(clause: s.Event, left: Plan, right: Plan, condition: Expression | None) -> Plan:
+def event_operator(
+    clause: s.EventPattern, left: Plan, right: Plan, condition: Expression | None
+) -> Plan:
     """The operator of an event pattern. `condition` comes from the filters of its optional side."""
     for operand, plan in ((clause.left, left), (clause.right, right)):
         if not occurs(plan):
@@ -60,7 +62,7 @@ def _occurs(node: Node, parts: list[bool]) -> bool:
     return isinstance(node, AccessStream) or any(parts)
 
 
-def refuse_over_events(what: str, hint: str, node: s.Node, context: Context) -> None:
+def refuse_over_events(what: str, hint: str, node: s.SyntaxNode, context: Context) -> None:
     """Refuses what is not timewise monotone, or has no definition over events."""
     if context.dialect.content == "events":
         raise UnsupportedFeature(f"{what} is not defined over events", node.span, hint=hint)
@@ -80,7 +82,11 @@ def _has_aggregate(clause: s.SubSelect) -> bool:
 
 
 def closed_under_rule(
-    where: Plan, template: tuple[TriplePattern, ...], stream: IRI, query: s.Query, context: Context
+    where: Plan,
+    template: tuple[TriplePattern, ...],
+    stream: IRI,
+    query: s.QueryUnit,
+    context: Context,
 ) -> Plan:
     """WHERE over the stream with all that the query, as a rule, makes of it.
 

@@ -37,7 +37,7 @@ from streamsparql.translator.translate_expressions import (
 
 def select(
     plan: Plan,
-    clause: s.Select,
+    clause: s.SelectClause,
     modifiers: s.Modifiers,
     values: s.InlineData | None,
     context: Context,

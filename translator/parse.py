@@ -17,7 +17,7 @@ from streamsparql.translator.lalr_parser import ParseFailure, ParseTable, load_t
 from streamsparql.translator.lexer import END, Token
 
 
-def parse(text: str) -> syntax.Query:
+def parse(text: str) -> syntax.QueryUnit:
     """The syntax tree of a query in any of the five dialects, or a `QuerySyntaxError`.
 
     >>> parse("SELECT * { ?s ?p ?o }").form.select.star
@@ -27,7 +27,7 @@ def parse(text: str) -> syntax.Query:
     start = 1 if text.startswith("\ufeff") else 0
     text = " " * start + text[start:]
     try:
-        query: syntax.Query = parse_text(table, text, CALLBACKS)
+        query: syntax.QueryUnit = parse_text(table, text, CALLBACKS)
     except ParseFailure as failure:
         raise _syntax_error(table, text, failure) from None
     except QueryError as error:

@@ -18,7 +18,7 @@ from streamsparql.overriding import override
 NOWHERE = Span(0, 0)
 
 
-class Node(node.Node):
+class SyntaxNode(node.Node):
     """The base of all syntax nodes."""
 
     span: Span = field(default=NOWHERE, kw_only=True)
@@ -28,29 +28,29 @@ class Node(node.Node):
         return super().members()[1:]
 
     @override
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[SyntaxNode]:
         for part in super().walk():
-            assert isinstance(part, Node)
+            assert isinstance(part, SyntaxNode)
             yield part
 
 
 # -- terms and expressions -------------------------------------------------------------------------
 
 
-class Var(Node):
+class Var(SyntaxNode):
     """`?name` or `$name`."""
 
     name: str
 
 
-class Iri(Node):
+class Iri(SyntaxNode):
     """`<value>`, or `prefix:value` where a prefix is given."""
 
     value: str
     prefix: str | None = None
 
 
-class Lit(Node):
+class Lit(SyntaxNode):
     """A literal; `datatype` is None for a plain string."""
 
     lexical: str
@@ -58,81 +58,81 @@ class Lit(Node):
     language: str | None = None
 
 
-class Blank(Node):
+class Blank(SyntaxNode):
     """`_:label`; `[]`, `[ .. ]` and the cells of `( .. )` have labels no text can have."""
 
     label: str
 
 
-class Operation(Node):
+class OperatorCall(SyntaxNode):
     """An operator or built-in call: `op` is `+`, `&&`, `u-`, `IN`, `STRLEN`, `GETDURATION`, .."""
 
     op: str
-    args: tuple[Expression, ...]
+    args: tuple[SyntaxExpression, ...]
 
 
-class FunctionCall(Node):
+class FunctionCall(SyntaxNode):
     """A call of a function by its IRI."""
 
     function: Iri
-    args: tuple[Expression, ...]
+    args: tuple[SyntaxExpression, ...]
     distinct: bool = False
 
 
-class AggregateCall(Node):
+class AggregateCall(SyntaxNode):
     """`COUNT(DISTINCT ?x)`; `argument` is None for `COUNT(*)`."""
 
     name: str
-    argument: Expression | None
+    argument: SyntaxExpression | None
     distinct: bool = False
     separator: str | None = None
 
 
-class Exists(Node):
+class ExistsCall(SyntaxNode):
     """`EXISTS { .. }`; `NOT EXISTS` is its negation."""
 
-    group: Group
+    group: GroupPattern
 
 
-Expression = Var | Iri | Lit | Operation | FunctionCall | AggregateCall | Exists
+SyntaxExpression = Var | Iri | Lit | OperatorCall | FunctionCall | AggregateCall | ExistsCall
 
 
-class PathOperation(Node):
+class PathOperation(SyntaxNode):
     """A property path that is more than an IRI: op is one of ``^ / | * + ? !``."""
 
     op: str
-    args: tuple[Path, ...]
+    args: tuple[PropertyPath, ...]
 
 
-Path = Iri | PathOperation
+PropertyPath = Iri | PathOperation
 GraphTerm = Var | Iri | Lit | Blank
 
 
 # -- windows ---------------------------------------------------------------------------------------
 
 
-class Duration(Node):
+class DurationLiteral(SyntaxNode):
     """A length of time in milliseconds; `unit` is the last one written, None for a bare number."""
 
     milliseconds: int
     unit: int | None = None
 
 
-class WindowClause(Node):
+class WindowClause(SyntaxNode):
     """The base of window clauses. What they mean is up to the dialect."""
 
 
 class WindowSlide(WindowClause):
     """Streaming SPARQL: `WINDOW RANGE width SLIDE slide`; `slide` may be left out."""
 
-    width: Duration
-    slide: Duration | None = None
+    width: DurationLiteral
+    slide: DurationLiteral | None = None
 
 
 class WindowFixed(WindowClause):
     """Streaming SPARQL: `WINDOW RANGE width FIXED`."""
 
-    width: Duration
+    width: DurationLiteral
 
 
 class WindowElems(WindowClause):
@@ -144,8 +144,8 @@ class WindowElems(WindowClause):
 class WindowRange(WindowClause):
     """`[RANGE width STEP step]`, or `SLIDE` for `STEP`."""
 
-    width: Duration
-    step: Duration | None = None
+    width: DurationLiteral
+    step: DurationLiteral | None = None
     tumbling: bool = False
 
 
@@ -171,128 +171,128 @@ class WindowInThePast(WindowClause):
 # -- patterns --------------------------------------------------------------------------------------
 
 
-class TriplePattern(Node):
+class TriplePath(SyntaxNode):
     """One triple pattern; the predicate may be a property path."""
 
     subject: GraphTerm
-    predicate: Var | Path
+    predicate: Var | PropertyPath
     object: GraphTerm
 
 
-class TriplesBlock(Node):
+class TriplesBlock(SyntaxNode):
     """Triple patterns in a row."""
 
-    triples: tuple[TriplePattern, ...]
+    triples: tuple[TriplePath, ...]
 
 
-class Group(Node):
+class GroupPattern(SyntaxNode):
     """`{ elements WINDOW .. }`."""
 
-    elements: tuple[Element, ...]
+    elements: tuple[GroupElement, ...]
     window: WindowClause | None = None
 
 
-class GroupOrUnion(Node):
+class UnionPattern(SyntaxNode):
     """`{..} UNION {..}`: two groups, or chains of them."""
 
-    left: Operand
-    right: Operand
+    left: GroupOperand
+    right: GroupOperand
 
 
-class Event(Node):
+class EventPattern(SyntaxNode):
     """EP-SPARQL: `{..} SEQ {..}`; op is SEQ, EQUALS, OPTIONALSEQ or EQUALSOPTIONAL."""
 
     op: str
-    left: Operand
-    right: Operand
+    left: GroupOperand
+    right: GroupOperand
 
 
-Operand = Group | GroupOrUnion | Event
+GroupOperand = GroupPattern | UnionPattern | EventPattern
 
 
-class OptionalPattern(Node):
+class OptionalPattern(SyntaxNode):
     """`OPTIONAL { .. }`."""
 
-    group: Group
+    group: GroupPattern
 
 
-class MinusPattern(Node):
+class MinusPattern(SyntaxNode):
     """`MINUS { .. }`."""
 
-    group: Group
+    group: GroupPattern
 
 
-class GraphPattern(Node):
+class GraphPattern(SyntaxNode):
     """`GRAPH name { .. }`."""
 
     name: Var | Iri
-    group: Group
+    group: GroupPattern
 
 
-class ServicePattern(Node):
+class ServicePattern(SyntaxNode):
     """`SERVICE name { .. }`."""
 
     name: Var | Iri
-    group: Group
+    group: GroupPattern
 
 
-class StreamPattern(Node):
+class StreamPattern(SyntaxNode):
     """CQELS: `STREAM name [window] { .. }`."""
 
     name: Var | Iri
     window: WindowClause | None
-    group: Group
+    group: GroupPattern
 
 
-class WindowPattern(Node):
+class WindowPattern(SyntaxNode):
     """RSP-QL: `WINDOW name { .. }`."""
 
     name: Var | Iri
-    group: Group
+    group: GroupPattern
 
 
-class Filter(Node):
+class FilterClause(SyntaxNode):
     """`FILTER condition`."""
 
-    condition: Expression
+    condition: SyntaxExpression
 
 
-class Bind(Node):
+class BindClause(SyntaxNode):
     """`BIND(expression AS variable)`."""
 
-    expression: Expression
+    expression: SyntaxExpression
     variable: Var
 
 
-class InlineData(Node):
+class InlineData(SyntaxNode):
     """`VALUES (variables) { rows }`; None stands for UNDEF."""
 
     variables: tuple[Var, ...]
     rows: tuple[tuple[Iri | Lit | None, ...], ...]
 
 
-class SubSelect(Node):
+class SubSelect(SyntaxNode):
     """`SELECT ..` inside a group."""
 
-    select: Select
-    where: Group
+    select: SelectClause
+    where: GroupPattern
     modifiers: Modifiers
     values: InlineData | None
 
 
-Element = (
+GroupElement = (
     TriplesBlock
-    | Group
-    | GroupOrUnion
-    | Event
+    | GroupPattern
+    | UnionPattern
+    | EventPattern
     | OptionalPattern
     | MinusPattern
     | GraphPattern
     | ServicePattern
     | StreamPattern
     | WindowPattern
-    | Filter
-    | Bind
+    | FilterClause
+    | BindClause
     | InlineData
     | SubSelect
 )
@@ -301,22 +301,22 @@ Element = (
 # -- the query -------------------------------------------------------------------------------------
 
 
-class Declaration(Node):
+class Declaration(SyntaxNode):
     """`BASE <iri>` (prefix None) or `PREFIX prefix: <iri>`."""
 
     prefix: str | None
     iri: Iri
 
 
-class Register(Node):
+class RegisterClause(SyntaxNode):
     """`REGISTER kind name COMPUTED EVERY every AS`."""
 
     kind: str
     name: str | Iri | None
-    every: Duration | None
+    every: DurationLiteral | None
 
 
-class Source(Node):
+class FromClause(SyntaxNode):
     """A `FROM` clause: a graph or a stream, default or named, with its window.
 
     `kind` is how a stream is written: `FROM STREAM <s> ..`, CQELS' `FROM <s> [..]`, RSP-QL's
@@ -331,22 +331,22 @@ class Source(Node):
     slot: Var | Iri | None = None
 
 
-class SelectItem(Node):
+class SelectItem(SyntaxNode):
     """A variable, or `(expression AS variable)`; `loose`: as only EP-SPARQL writes it (R13)."""
 
     variable: Var
-    expression: Expression | None = None
+    expression: SyntaxExpression | None = None
     loose: bool = False
 
 
-class BareAggregate(Node):
+class BareAggregate(SyntaxNode):
     """`max(?x)` in a SELECT list with no `AS` and brackets: seen in papers, never well formed."""
 
     aggregate: AggregateCall
     variable: Var | None
 
 
-class Select(Node):
+class SelectClause(SyntaxNode):
     """`SELECT modifier items`; no items stands for `*`."""
 
     items: tuple[SelectItem | BareAggregate, ...]
@@ -358,73 +358,73 @@ class Select(Node):
         return not self.items
 
 
-class AggregationPattern(Node):
+class AggregationPattern(SyntaxNode):
     """C-SPARQL: `(?variable, FUNCTION(argument), {keys}) FILTER(..)`."""
 
     variable: Var
     function: AggregateCall
     keys: tuple[Var, ...]
-    filters: tuple[Filter, ...]
+    filters: tuple[FilterClause, ...]
 
 
-class GroupKey(Node):
+class GroupKey(SyntaxNode):
     """A `GROUP BY` condition: an expression, with a variable where `AS` gives one."""
 
-    expression: Expression
+    expression: SyntaxExpression
     variable: Var | None = None
 
 
-class OrderKey(Node):
+class OrderKey(SyntaxNode):
     """An `ORDER BY` condition."""
 
-    expression: Expression
+    expression: SyntaxExpression
     descending: bool = False
 
 
-class Modifiers(Node):
+class Modifiers(SyntaxNode):
     """Everything after WHERE, in the order it is written."""
 
     aggregates: tuple[AggregationPattern, ...] = ()
     group: tuple[GroupKey, ...] = ()
-    having: tuple[Expression, ...] = ()
+    having: tuple[SyntaxExpression, ...] = ()
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int | None = None
 
 
-class SelectForm(Node):
+class SelectForm(SyntaxNode):
     """What a SELECT query asks for."""
 
-    select: Select
+    select: SelectClause
 
 
-class ConstructForm(Node):
+class ConstructForm(SyntaxNode):
     """What a CONSTRUCT query makes."""
 
-    template: tuple[TriplePattern, ...]
+    template: tuple[TriplePath, ...]
 
 
-class DescribeForm(Node):
+class DescribeForm(SyntaxNode):
     """What a DESCRIBE query describes; no targets stands for `*`."""
 
     targets: tuple[Var | Iri, ...]
 
 
-class AskForm(Node):
+class AskForm(SyntaxNode):
     """ASK."""
 
 
 Form = SelectForm | ConstructForm | DescribeForm | AskForm
 
 
-class Query(Node):
+class QueryUnit(SyntaxNode):
     """A whole query."""
 
     declarations: tuple[Declaration, ...]
-    register: Register | None
+    register: RegisterClause | None
     operator: str | None  # RSTREAM, ISTREAM or DSTREAM after SELECT, CONSTRUCT or REGISTER
     form: Form
-    sources: tuple[Source, ...]
-    where: Group | None
+    sources: tuple[FromClause, ...]
+    where: GroupPattern | None
     modifiers: Modifiers
     values: InlineData | None

@@ -25,23 +25,23 @@ from streamsparql.translator.events import occurs
 _OCCURRENCES = frozenset(OCCURRENCE.values())
 
 
-def is_timestamp(node: s.Operation | s.FunctionCall, context: Context) -> bool:
+def is_timestamp(node: s.OperatorCall | s.FunctionCall, context: Context) -> bool:
     """Whether a call is one of `timestamp`, by its name or by its IRI."""
     if isinstance(node, s.FunctionCall):
         return context.names.knows(node.function, TIMESTAMP)
     return node.op == "TIMESTAMP"
 
 
-def find_stamps(query: s.Query, context: Context) -> list[tuple[Variable, s.Node]]:
+def find_stamps(query: s.QueryUnit, context: Context) -> list[tuple[Variable, s.SyntaxNode]]:
     """Registers all stamps that a query asks for: the patterns will have to bind them."""
     return [
         (stamp(node, context), node)
         for node in query.walk()
-        if isinstance(node, s.Operation | s.FunctionCall) and is_timestamp(node, context)
+        if isinstance(node, s.OperatorCall | s.FunctionCall) and is_timestamp(node, context)
     ]
 
 
-def stamp(node: s.Operation | s.FunctionCall, context: Context) -> Variable:
+def stamp(node: s.OperatorCall | s.FunctionCall, context: Context) -> Variable:
     """The hidden variable of `timestamp(?x)`, `timestamp(?x, <stream>)`, `f:timestamp(s, p, o)`."""
     if context.dialect.content == "events":
         raise UnsupportedFeature(
@@ -69,13 +69,15 @@ def stamp(node: s.Operation | s.FunctionCall, context: Context) -> Variable:
 
 
 def check_stamps(
-    plan: Plan, query: s.Query, asked: list[tuple[Variable, s.Node]], context: Context
+    plan: Plan, query: s.QueryUnit, asked: list[tuple[Variable, s.SyntaxNode]], context: Context
 ) -> None:
     """Every stamp that is asked for is bound by a pattern, and known where it is read."""
     streams = {node.stream for node in plan.walk() if isinstance(node, AccessStream)}
     for variable, node in asked:
         match node:
-            case s.Operation(args=(_, s.Iri() as iri)) | s.FunctionCall(args=(_, s.Iri() as iri)):
+            case (
+                s.OperatorCall(args=(_, s.Iri() as iri)) | s.FunctionCall(args=(_, s.Iri() as iri))
+            ):
                 if context.names.iri(iri) not in streams:
                     raise QueryError(f"no stream {context.names.iri(iri)} is read here", iri.span)
         if variable not in context.stamps.bound:
@@ -97,9 +99,9 @@ def check_stamps(
         )
 
 
-def _occurrences(query: s.Query) -> Iterator[tuple[Variable, s.Node]]:
+def _occurrences(query: s.QueryUnit) -> Iterator[tuple[Variable, s.SyntaxNode]]:
     for node in query.walk():
-        if isinstance(node, s.Operation) and node.op in OCCURRENCE:
+        if isinstance(node, s.OperatorCall) and node.op in OCCURRENCE:
             yield OCCURRENCE[node.op], node
 
 

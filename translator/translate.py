@@ -67,7 +67,7 @@ class Translation:
     """All that the translator knows about a query."""
 
     text: str
-    syntax: s.Query
+    syntax: s.QueryUnit
     dialect: Dialect
     form: FormName
     plan: Plan
@@ -151,7 +151,7 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
     )
 
 
-def _create_query_plan(query: s.Query, scope: ReadScope, context: Context) -> Steps[Plan]:
+def _create_query_plan(query: s.QueryUnit, scope: ReadScope, context: Context) -> Steps[Plan]:
     """The plan of a whole query: its WHERE, its modifiers, its form."""
     where: Plan = UNIT
     if query.where is not None:
@@ -193,7 +193,7 @@ def _form_name(form: s.Form) -> FormName:
     return "ask"
 
 
-def _report(query: s.Query, plan: Plan, context: Context) -> Report:
+def _report(query: s.QueryUnit, plan: Plan, context: Context) -> Report:
     kind = _OPERATORS[query.operator] if query.operator else context.dialect.report
     register = query.register
     every, origin = (None, 0) if context.dialect.name == "cqels" else moves(plan)

@@ -30,7 +30,7 @@ from streamsparql.translator.timestamps import is_timestamp, stamp
 DEEPEST = 150
 """How deep an expression may nest: evaluation recurses, and Python's stack is what it is."""
 
-Exists = Callable[[s.Group], Steps[Plan]]
+Exists = Callable[[s.GroupPattern], Steps[Plan]]
 """How the pattern of an EXISTS is translated where the expression stands."""
 
 _SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
@@ -62,7 +62,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    node: s.Expression, context: Context, exists: Exists, groups: Groups | None = None
+    node: s.SyntaxExpression, context: Context, exists: Exists, groups: Groups | None = None
 ) -> Steps[Prepared]:
     """The algebra's form of an expression. Without `groups` it has no aggregates."""
     needs = Needs(exists, groups)
@@ -82,7 +82,7 @@ def prepare_aggregate(
     return e.Aggregate(node.name, argument, node.distinct, node.separator)
 
 
-def _translate(node: s.Expression, needs: Needs, context: Context) -> Steps[Expression]:
+def _translate(node: s.SyntaxExpression, needs: Needs, context: Context) -> Steps[Expression]:
     match node:
         case s.Var(name):
             return Variable(name)
@@ -90,7 +90,7 @@ def _translate(node: s.Expression, needs: Needs, context: Context) -> Steps[Expr
             return e.Constant(context.names.iri(node))
         case s.Lit():
             return e.Constant(context.names.literal(node))
-        case s.Exists(group):
+        case s.ExistsCall(group):
             variable = context.fresh("e")
             needs.marks.append((variable, (yield needs.exists(group))))
             return variable
@@ -100,7 +100,7 @@ def _translate(node: s.Expression, needs: Needs, context: Context) -> Steps[Expr
             if call not in needs.groups.calls:
                 needs.groups.calls[call] = context.fresh("a")
             return needs.groups.calls[call]
-        case s.Operation("TIMESTAMP") | s.FunctionCall() if is_timestamp(node, context):
+        case s.OperatorCall("TIMESTAMP") | s.FunctionCall() if is_timestamp(node, context):
             return stamp(node, context)
     args = []
     for arg in node.args:
@@ -111,7 +111,7 @@ def _translate(node: s.Expression, needs: Needs, context: Context) -> Steps[Expr
 
 
 def _operation(
-    node: s.Operation, args: tuple[Expression, ...], needs: Needs, context: Context
+    node: s.OperatorCall, args: tuple[Expression, ...], needs: Needs, context: Context
 ) -> Expression:
     match node.op, args:
         case "||", _:

@@ -26,9 +26,9 @@ class PathPattern(NamedTuple):
     object: Term | Variable
 
 
-def patterns(triple: s.TriplePattern, context: Context) -> Iterator[TriplePattern | PathPattern]:
+def patterns(triple: s.TriplePath, context: Context) -> Iterator[TriplePattern | PathPattern]:
     """What a written triple pattern stands for, in order."""
-    pending: list[s.TriplePattern] = [triple]
+    pending: list[s.TriplePath] = [triple]
     while pending:
         subject, predicate, value = pending.pop().members()
         match predicate:
@@ -37,7 +37,7 @@ def patterns(triple: s.TriplePattern, context: Context) -> Iterator[TriplePatter
                     context.term(subject), context.term(predicate), context.term(value)
                 )
             case s.PathOperation("^", (inner,)):
-                pending.append(s.TriplePattern(value, inner, subject))
+                pending.append(s.TriplePath(value, inner, subject))
             case s.PathOperation("/", steps):
                 pending.extend(reversed(_sequence(subject, predicate, steps, value, triple)))
             case _:
@@ -49,18 +49,18 @@ def patterns(triple: s.TriplePattern, context: Context) -> Iterator[TriplePatter
 def _sequence(
     subject: s.GraphTerm,
     node: s.PathOperation,
-    steps: tuple[s.Path, ...],
+    steps: tuple[s.PropertyPath, ...],
     value: s.GraphTerm,
-    triple: s.TriplePattern,
-) -> list[s.TriplePattern]:
+    triple: s.TriplePath,
+) -> list[s.TriplePath]:
     """One triple pattern per step, meeting in blank nodes that are this triple's own."""
     place = f"/{triple.span.end}.{node.span.start}."
     middle: list[s.GraphTerm] = [s.Blank(f"{place}{i}") for i in range(len(steps) - 1)]
     ends = zip([subject, *middle], steps, [*middle, value], strict=True)
-    return [s.TriplePattern(a, step, b) for a, step, b in ends]
+    return [s.TriplePath(a, step, b) for a, step, b in ends]
 
 
-def _expression(node: s.Path, context: Context) -> Steps[path.PathExpression]:
+def _expression(node: s.PropertyPath, context: Context) -> Steps[path.PathExpression]:
     if isinstance(node, s.Iri):
         return path.Link(context.names.iri(node))
     if node.op == "!":

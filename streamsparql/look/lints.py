@@ -434,7 +434,7 @@ def _of_query(translation: Translation) -> Iterator[Warning]:
             )
     if translation.streams:
         for node in query.walk():
-            if isinstance(node, s.Operation) and node.op == "NOW":
+            if isinstance(node, s.OperatorCall) and node.op == "NOW":
                 yield Warning(
                     "now", "NOW() is the start of the run, the same in all results", node.span, text
                 )

@@ -95,7 +95,7 @@ def test_line_ends_and_comments_change_nothing(text):
 OUTSIDE_STRINGS = r""" (?=(?:[^'"]|'[^']*'|"[^"]*")*$)"""
 
 
-def shape(query: s.Query) -> list[object]:
+def shape(query: s.QueryUnit) -> list[object]:
     """A query without the positions that tell its unnamed blank nodes apart."""
     return [None if isinstance(n, s.Blank) else type(n) if n.parts() else n for n in query.walk()]
 
@@ -117,9 +117,9 @@ def shape(query: s.Query) -> list[object]:
     ],
 )
 def test_a_hyphen_joins_a_name_or_subtracts(text, same_as):
-    def expression(text: str) -> s.Node:
+    def expression(text: str) -> s.SyntaxNode:
         query = parse(f"PREFIX e: <e> SELECT * {{ FILTER({text}) }}")
-        return next(node for node in query.walk() if isinstance(node, s.Filter)).condition
+        return next(node for node in query.walk() if isinstance(node, s.FilterClause)).condition
 
     if same_as == "VAR":
         assert expression(text) == s.Var(text[1:])
@@ -142,10 +142,10 @@ def test_units_are_names_elsewhere():
 def test_nodes_know_where_they_stand():
     text = "SELECT ?x { ?x <p> 5 . FILTER(?x > 1) }"
     spans = {type(node).__name__: node.span.of(text) for node in parse(text).walk()}
-    assert spans["TriplePattern"] == "?x <p> 5"
-    assert spans["Filter"] == "FILTER(?x > 1)"
-    assert spans["Operation"] == "?x > 1"
-    assert spans["Group"] == "{ ?x <p> 5 . FILTER(?x > 1) }"
+    assert spans["TriplePath"] == "?x <p> 5"
+    assert spans["FilterClause"] == "FILTER(?x > 1)"
+    assert spans["OperatorCall"] == "?x > 1"
+    assert spans["GroupPattern"] == "{ ?x <p> 5 . FILTER(?x > 1) }"
 
 
 def test_escapes_are_resolved():

@@ -56,7 +56,7 @@ class Dialect:
         return self.bracketed(clause, slot)
 
 
-def sliding(width: s.Duration, slide: s.Duration, slot: Slot) -> Windowing:
+def sliding(width: s.DurationLiteral, slide: s.DurationLiteral, slot: Slot) -> Windowing:
     """A live-edge window. It cannot slide by more than it holds: elements would be missed (R1)."""
     range_, step = length(width), length(slide)
     if step > range_:
@@ -68,21 +68,21 @@ def sliding(width: s.Duration, slide: s.Duration, slot: Slot) -> Windowing:
     return lambda plan: w.SlidingDeltaWindow(plan, range_, step, name=slot.name, origin=slot.origin)
 
 
-def fixed(width: s.Duration, slot: Slot) -> Windowing:
+def fixed(width: s.DurationLiteral, slot: Slot) -> Windowing:
     """A tumbling live-edge window."""
     range_ = length(width)
     return lambda plan: w.FixedWindow(plan, range_, name=slot.name, origin=slot.origin)
 
 
 def stepped(
-    width: s.Duration, step: s.Duration, closed: Literal["left", "right"], slot: Slot
+    width: s.DurationLiteral, step: s.DurationLiteral, closed: Literal["left", "right"], slot: Slot
 ) -> Windowing:
     """A window whose content is frozen between steps."""
     range_, d = length(width), length(step)
     return lambda plan: w.SteppedWindow(plan, range_, d, closed, name=slot.name, origin=slot.origin)
 
 
-def rows(count: int, step: int | None, clause: s.Node, slot: Slot) -> Windowing:
+def rows(count: int, step: int | None, clause: s.SyntaxNode, slot: Slot) -> Windowing:
     """A window of the last `count` elements, refreshed by each one or by every `step`-th."""
     if count <= 0 or step == 0:
         raise QueryError("a window of no elements holds nothing", clause.span)
@@ -91,7 +91,7 @@ def rows(count: int, step: int | None, clause: s.Node, slot: Slot) -> Windowing:
     return lambda plan: w.SteppedTupleWindow(plan, count, step, name=slot.name)
 
 
-def length(duration: s.Duration) -> int:
+def length(duration: s.DurationLiteral) -> int:
     """A length of time that a window can have, in milliseconds."""
     if not 0 < duration.milliseconds <= LONGEST:
         few = duration.milliseconds == 0
@@ -99,6 +99,6 @@ def length(duration: s.Duration) -> int:
     return duration.milliseconds
 
 
-def _one_unit(width: s.Duration) -> s.Duration:
+def _one_unit(width: s.DurationLiteral) -> s.DurationLiteral:
     """SLIDE with no value: one unit of the RANGE's own unit, with none a millisecond (R10, R11)."""
-    return s.Duration(width.unit or 1, span=width.span)
+    return s.DurationLiteral(width.unit or 1, span=width.span)

@@ -54,8 +54,8 @@ def _cqels(clause: s.WindowClause, slot: Slot) -> Windowing:
         case s.WindowRange(width, _, True):
             return fixed(_with_unit(width), slot)
         case s.WindowRange(width, None):
-            return sliding(_with_unit(width), s.Duration(1, span=width.span), slot)
-        case s.WindowRange(width, s.Duration() as slide):
+            return sliding(_with_unit(width), s.DurationLiteral(1, span=width.span), slot)
+        case s.WindowRange(width, s.DurationLiteral() as slide):
             return sliding(_with_unit(width), _with_unit(slide), slot)
     return _common(clause, slot)
 
@@ -67,7 +67,7 @@ def _rspql(clause: s.WindowClause, slot: Slot) -> Windowing:
     return _common(clause, slot)
 
 
-def _misses(node: s.Node) -> QueryError:
+def _misses(node: s.SyntaxNode) -> QueryError:
     return QueryError(
         "a STEP longer than the RANGE would miss triples",
         node.span,
@@ -75,7 +75,7 @@ def _misses(node: s.Node) -> QueryError:
     )
 
 
-def _step(step: s.Duration | None, clause: s.WindowClause) -> s.Duration:
+def _step(step: s.DurationLiteral | None, clause: s.WindowClause) -> s.DurationLiteral:
     if step is None:
         raise QueryError(
             "this window does not say when it moves",
@@ -85,7 +85,7 @@ def _step(step: s.Duration | None, clause: s.WindowClause) -> s.Duration:
     return step
 
 
-def _with_unit(duration: s.Duration) -> s.Duration:
+def _with_unit(duration: s.DurationLiteral) -> s.DurationLiteral:
     if duration.unit is None:
         raise QueryError(
             f"{duration.milliseconds} of what?",

@@ -25,7 +25,7 @@ class Foreign(NamedTuple):
     span: Span
 
 
-def detect(query: s.Query, names: Names) -> str:
+def detect(query: s.QueryUnit, names: Names) -> str:
     """The name of the dialect that a query is written in.
 
     >>> from streamsparql.translator.parse import parse
@@ -40,13 +40,13 @@ def detect(query: s.Query, names: Names) -> str:
     return "csparql" if query.register is not None else "streaming"  # REGISTER STREAM
 
 
-def foreign(query: s.Query, names: Names, dialect: Dialect) -> list[Foreign]:
+def foreign(query: s.QueryUnit, names: Names, dialect: Dialect) -> list[Foreign]:
     """The constructs of other dialects in a query."""
     marks = (*_of_report(query), *_of_body(query, names), *_of_style(query))
     return [mark for mark in marks if dialect.name not in mark.dialects]
 
 
-def _of_report(query: s.Query) -> Iterator[Foreign]:
+def _of_report(query: s.QueryUnit) -> Iterator[Foreign]:
     """How results are reported: it tells the dialect only where no window or pattern does."""
     if query.register is not None:
         kind = query.register.kind
@@ -56,13 +56,13 @@ def _of_report(query: s.Query) -> Iterator[Foreign]:
         yield Foreign(query.operator, ("rspql",), query.span)
 
 
-def _of_body(query: s.Query, names: Names) -> Iterator[Foreign]:
+def _of_body(query: s.QueryUnit, names: Names) -> Iterator[Foreign]:
     for node in query.walk():
         for construct, owners in _mark(node, names):
             yield Foreign(construct, owners, node.span)
 
 
-def _of_style(query: s.Query) -> Iterator[Foreign]:
+def _of_style(query: s.QueryUnit) -> Iterator[Foreign]:
     """Ways of writing that do not tell the dialect: old queries of all have them."""
     for node in query.walk():
         if isinstance(node, s.SelectItem) and node.loose:
@@ -71,30 +71,30 @@ def _of_style(query: s.Query) -> Iterator[Foreign]:
             )
 
 
-def _mark(node: s.Node, names: Names) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _mark(node: s.SyntaxNode, names: Names) -> Iterator[tuple[str, tuple[str, ...]]]:
     match node:
-        case s.Source(kind="stream", window=window):
+        case s.FromClause(kind="stream", window=window):
             if isinstance(window, s.WindowSlide | s.WindowFixed | s.WindowElems):
                 yield "FROM STREAM with a WINDOW clause", ("streaming",)
             elif window is not None:
                 yield "FROM STREAM with a window in brackets", ("csparql",)
             else:
                 yield "FROM STREAM", ("streaming", "epsparql")
-        case s.Source(kind="bracket"):
+        case s.FromClause(kind="bracket"):
             yield "FROM with a window in brackets", ("cqels",)
-        case s.Source(kind="window"):
+        case s.FromClause(kind="window"):
             yield "FROM NAMED WINDOW", ("rspql",)
-        case s.Group(window=window) if window is not None:
+        case s.GroupPattern(window=window) if window is not None:
             yield "a WINDOW clause in a group", ("streaming",)
         case s.StreamPattern():
             yield "STREAM", ("cqels",)
         case s.WindowPattern():
             yield "WINDOW <w> { .. }", ("rspql",)
-        case s.Event(op):
+        case s.EventPattern(op):
             yield op, ("epsparql",)
-        case s.Operation("GETDURATION" | "GETSTARTTIME" | "GETENDTIME" as op):
+        case s.OperatorCall("GETDURATION" | "GETSTARTTIME" | "GETENDTIME" as op):
             yield f"{op}()", ("epsparql",)
-        case s.Operation("TIMESTAMP"):
+        case s.OperatorCall("TIMESTAMP"):
             yield "timestamp()", ("csparql",)
         case s.FunctionCall(function) if names.knows(function, TIMESTAMP):
             yield "f:timestamp()", ("csparql",)

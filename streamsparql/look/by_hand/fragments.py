@@ -77,13 +77,13 @@ def conditions(text: str | None, place: Place) -> tuple[list[Prepared], Context]
     """The condition of an OPTIONAL, if there is one."""
     if text is None:
         return [], _context(
-            s.Query((), None, None, s.AskForm(), (), None, s.Modifiers(), None), place
+            s.QueryUnit((), None, None, s.AskForm(), (), None, s.Modifiers(), None), place
         )
     with _read(f"SELECT * {{ FILTER(\x00{text}\n) }}", text, place) as (query, context):
         assert query.where is not None
         _alone(text, query, elements=1)
         (clause,) = query.where.elements
-        assert isinstance(clause, s.Filter)
+        assert isinstance(clause, s.FilterClause)
         asked = exists(_scope(query, place, context), context)
         found: Prepared = run(prepare(clause.condition, context, asked))
         if context.stamps.asked:
@@ -210,7 +210,7 @@ def name_of(name: str | IRI, prefixes: Prefixes) -> IRI | Variable:
 
 
 @contextmanager
-def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.Query, Context]]:
+def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.QueryUnit, Context]]:
     """The query around a piece, which stands behind its zero character, and a context for it."""
     _text(text)
     declared = "".join(f"PREFIX {name}: <{value}> " for name, value in place.prefixes.items())
@@ -223,7 +223,7 @@ def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.Query, Contex
 
 def _alone(
     text: str,
-    query: s.Query,
+    query: s.QueryUnit,
     elements: int | None = None,
     items: int = 0,
     counts: Mapping[str, int | None] = MappingProxyType({}),
@@ -248,7 +248,7 @@ def _alone(
             hint="what comes after it is a method of its own",
         )
     for node in query.where.walk():
-        if isinstance(node, s.Group) and node.window is not None:
+        if isinstance(node, s.GroupPattern) and node.window is not None:
             raise QueryError(
                 "a plan by hand has its windows where they stand",
                 node.window.span,
@@ -256,7 +256,7 @@ def _alone(
             )
 
 
-def _context(query: s.Query, place: Place) -> Context:
+def _context(query: s.QueryUnit, place: Place) -> Context:
     context = Context(_dialect(place.plan), Names(query.declarations, ""), 0)
     for kind, count in used(place.plan).items():
         for _ in range(count):
@@ -290,7 +290,7 @@ def _about(text: str, offset: int) -> Iterator[None]:
         raise error.about(text) from None
 
 
-def _scope(query: s.Query, place: Place, context: Context) -> ReadScope:
+def _scope(query: s.QueryUnit, place: Place, context: Context) -> ReadScope:
     """A scope whose one source is that of the place."""
     scope = ReadScope.of(Dataset())
     if place.source is not None:
@@ -298,7 +298,7 @@ def _scope(query: s.Query, place: Place, context: Context) -> ReadScope:
         assert access(scope, None, context) is place.source
         return scope
     for node in query.walk():
-        if isinstance(node, s.TriplePattern):
+        if isinstance(node, s.TriplePath):
             raise QueryError(
                 "there is no source that this pattern could read",
                 node.span,
