@@ -11,7 +11,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.errors import EngineError
 from streamsparql.look import plan_displays
 from streamsparql.look.lints import Warning, lint
-from streamsparql.translator.translate import Report, Translation, translate
+from streamsparql.translator.translate import ReportPolicy, Translation, translate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,7 +140,7 @@ class Query:
         return tuple(iri.value for iri in self.translation.graphs)
 
     @property
-    def report(self) -> Report:
+    def report(self) -> ReportPolicy:
         """How the query says that its results are reported."""
         return self.translation.report
 

@@ -1,7 +1,7 @@
-"""From reductions of the grammar to the syntax tree: one method per rule, named like the rule.
+"""The syntax tree from reductions of the grammar: one method per rule, named like the rule.
 
-A method gets the span of what the rule covers and the values of its parts. Methods hold no state,
-so one `CALLBACKS` table serves all parses.
+The arguments of a method are the span that the rule covers and the values of its parts. Methods are
+stateless, so one `CALLBACKS` table serves all parses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from streamsparql.algebra.terms import RDF
 from streamsparql.errors import QueryError, Span
 from streamsparql.translator import syntax as s
-from streamsparql.translator.build_terms import Terms, all_of
+from streamsparql.translator.build_terms import TermBuilder, all_of
 from streamsparql.translator.lexer import Token
 
 _MILLISECONDS = {
@@ -78,7 +78,7 @@ def _first(children: tuple[Any, ...], kind: Any) -> Any:
     return next((child for child in children if isinstance(child, kind)), None)
 
 
-class _Builder(Terms):
+class _Builder(TermBuilder):
     # -- the query
 
     def start(self, span: Span, query: s.QueryUnit) -> s.QueryUnit:
@@ -90,9 +90,9 @@ class _Builder(Terms):
         for register, operator in all_of(children, _Registration):
             if operator and query.operator and operator != query.operator:
                 raise QueryError(
-                    f"this is registered as {operator}, and gives {query.operator}",
+                    f"conflicting operators {operator} and {query.operator}",
                     register.span,
-                    hint="say it once",
+                    hint="write one of them only",
                 )
             query = replace(query, register=register, operator=operator or query.operator)
         return replace(query, declarations=declarations, span=span)
@@ -164,7 +164,7 @@ class _Builder(Terms):
         variable, expression = (right, left) if isinstance(right, s.Var) else (left, right)
         if not isinstance(variable, s.Var):
             raise QueryError(
-                "AS names no variable", right.span, hint="write (expression AS ?variable)"
+                "missing variable after AS", right.span, hint="write (expression AS ?variable)"
             )
         return s.SelectItem(variable, expression, variable is left, span=span)
 
@@ -180,7 +180,7 @@ class _Builder(Terms):
 
     def sub_select(self, span: Span, select: _Selection, *children: Any) -> s.SubSelect:
         if select.operator:
-            raise QueryError(f"{select.operator} stands at the query's own SELECT only", span)
+            raise QueryError(f"{select.operator} is not allowed in a subquery", span)
         where, modifiers, values = children
         return s.SubSelect(select.select, where, modifiers, values.data, span=span)
 
@@ -217,21 +217,29 @@ class _Builder(Terms):
         return replace(self.default_stream(span, name, *rest), named=True)
 
     def default_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.FromClause:
-        window, slot = _first(rest, s.WindowClause), _first(rest, s.Var)
-        return s.FromClause(name, named=False, kind="bracket", window=window, slot=slot, span=span)
+        return s.FromClause(
+            name,
+            named=False,
+            kind="bracket",
+            window=_first(rest, s.WindowClause),
+            window_name=_first(rest, s.Var),
+            span=span,
+        )
 
     def named_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.FromClause:
         return replace(self.default_bracket(span, name, *rest), named=True)
 
     def named_window(
-        self, span: Span, slot: s.Iri, name: s.Iri, window: s.WindowClause
+        self, span: Span, window_name: s.Iri, name: s.Iri, window: s.WindowClause
     ) -> s.FromClause:
-        return s.FromClause(name, named=True, kind="window", window=window, slot=slot, span=span)
+        return s.FromClause(
+            name, named=True, kind="window", window=window, window_name=window_name, span=span
+        )
 
     def named_window_as(
-        self, span: Span, name: s.Iri, window: s.WindowClause, slot: s.Iri
+        self, span: Span, name: s.Iri, window: s.WindowClause, window_name: s.Iri
     ) -> s.FromClause:
-        return self.named_window(span, slot, name, window)
+        return self.named_window(span, window_name, name, window)
 
     def window_slide(
         self, span: Span, width: s.DurationLiteral, slide: s.DurationLiteral | None = None
@@ -281,7 +289,9 @@ class _Builder(Terms):
             )
             if found is None:
                 raise QueryError(
-                    f"{name.text} is too short a unit", name.span, hint="time runs in milliseconds"
+                    f"unsupported time unit {name.text}",
+                    name.span,
+                    hint="the smallest unit is the millisecond",
                 )
             total, unit = total + int(amount.text) * found, found
         return s.DurationLiteral(total, unit, span=span)
@@ -290,7 +300,7 @@ class _Builder(Terms):
         for kind in kinds:
             if not kind.value.lower().endswith("duration"):
                 raise QueryError(
-                    "a length of time is an xsd:duration", kind.span, hint="write PT10S"
+                    "expected a duration of type xsd:duration", kind.span, hint="write PT10S"
                 )
         text = value.text if isinstance(value, Token) else value.lexical
         found = re.fullmatch(
@@ -301,9 +311,9 @@ class _Builder(Terms):
         )
         if not amounts:
             raise QueryError(
-                f"{text} is not a length of time in days, hours, minutes and seconds",
+                f"not a valid duration in days, hours, minutes and seconds: {text}",
                 span,
-                hint="write for instance PT10S, PT1H30M or P1D; a month has no one length",
+                hint="write for instance PT10S, PT1H30M or P1D; months differ in length",
             )
         parts = [round(float(g) * 1000) if u == "S" else int(g) * _XSD_UNITS[u] for g, u in amounts]
         unit = 1 if "." in text else _XSD_UNITS[amounts[-1][1]]
@@ -344,9 +354,9 @@ class _Builder(Terms):
     def aggregation(self, span: Span, name: Token, *rest: Any) -> s.AggregateCall:
         if not all_of(rest, s.SyntaxNode) and name.type != "COUNT":
             raise QueryError(
-                f"{name.text} has nothing to work on",
+                f"missing argument of {name.text}",
                 span,
-                hint=f"only COUNT may stand alone; write {name.text}(?variable)",
+                hint=f"write {name.text}(?variable); only COUNT needs no argument",
             )
         return self.aggregate(span, name, *rest)
 
@@ -436,7 +446,7 @@ class _Builder(Terms):
         for row in rows:
             if len(row.values) != len(names):
                 raise QueryError(
-                    f"this row has {len(row.values)} values for {len(names)} variables",
+                    f"expected {len(names)} values in this row, not {len(row.values)}",
                     row.span,
                     hint="write UNDEF where a row has no value",
                 )

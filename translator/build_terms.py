@@ -1,4 +1,4 @@
-"""From reductions of the grammar to terms, paths and expressions: the lower half of `build`."""
+"""Terms, paths and expressions from reductions of the grammar: a part of `build`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S)
 
 
-def unescape(text: str) -> str:
-    r"""Resolves the escapes of strings, IRIs and local names: ``\n``, ``\u0041``, ``\-``.
+def resolve_escapes(text: str) -> str:
+    r"""Resolve the escapes of strings, IRIs and local names: ``\n``, ``\u0041``, ``\-``.
 
-    >>> unescape(r"a\u0041\n\-") == "aA" + chr(10) + "-"
+    >>> resolve_escapes(r"a\u0041\n\-") == "aA" + chr(10) + "-"
     True
     """
     if "\\" not in text:
@@ -29,12 +29,12 @@ def unescape(text: str) -> str:
 
 
 def all_of(children: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
-    """The children of a kind, in order."""
+    """Return the children of a kind, in order."""
     return tuple(child for child in children if isinstance(child, kind))
 
 
-class Terms:
-    """One method per rule, named like it."""
+class TermBuilder:
+    """One method per rule, named like the rule."""
 
     # -- property paths
 
@@ -74,7 +74,7 @@ class Terms:
     def add_signed(
         self, span: Span, left: s.SyntaxExpression, product: s.SyntaxExpression
     ) -> s.OperatorCall:
-        """`?x -1` and `?x -1 * 2` are subtractions, although the lexer reads a negative number."""
+        """Build the subtraction of `?x -1 * 2`, although the lexer reads a negative number."""
         sign, unsigned = _unsigned(product)
         return s.OperatorCall(sign, (left, unsigned), span=span)
 
@@ -127,9 +127,9 @@ class Terms:
 
     def iri(self, span: Span, token: Token) -> s.Iri:
         if token.type == "IRIREF":
-            return s.Iri(unescape(token.text[1:-1]), span=span)
+            return s.Iri(resolve_escapes(token.text[1:-1]), span=span)
         prefix, _, local = token.text.partition(":")
-        return s.Iri(unescape(local), prefix, span=span)
+        return s.Iri(resolve_escapes(local), prefix, span=span)
 
     def blank_node(self, span: Span, token: Token) -> s.Blank:
         label = f"[{span.start}" if token.type == "ANON" else token.text[2:]
@@ -137,7 +137,7 @@ class Terms:
 
     def string(self, span: Span, token: Token) -> s.Lit:
         quotes = 3 if token.type.startswith("STRING_LITERAL_LONG") else 1
-        return s.Lit(unescape(token.text[quotes:-quotes]), span=span)
+        return s.Lit(resolve_escapes(token.text[quotes:-quotes]), span=span)
 
     def lang_literal(self, span: Span, string: s.Lit, tag: Token) -> s.Lit:
         return s.Lit(string.lexical, language=tag.text[1:], span=span)
@@ -156,11 +156,12 @@ class Terms:
 
 
 def _unsigned(product: s.SyntaxExpression) -> tuple[str, s.SyntaxExpression]:
-    """The sign of a product's first literal, and the product without it."""
-    match product:
-        case s.OperatorCall(_, (left, right)):
-            sign, unsigned = _unsigned(left)
-            return sign, replace(product, args=(unsigned, right))
-        case s.Lit(lexical):
-            return lexical[0], replace(product, lexical=lexical[1:])
-    raise AssertionError(product)  # the grammar puts a signed literal first
+    """Return the sign of a product's first literal, and the product without it."""
+    first, links = product, list[s.OperatorCall]()
+    if isinstance(product, s.OperatorCall):
+        first, links = s.operator_chain(product)
+    assert isinstance(first, s.Lit), "the grammar puts a signed literal first"
+    unsigned: s.SyntaxExpression = replace(first, lexical=first.lexical[1:])
+    for link in links:
+        unsigned = replace(link, args=(unsigned, link.args[1]))
+    return first.lexical[0], unsigned

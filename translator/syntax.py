@@ -1,5 +1,9 @@
 """The syntax tree: what a query's text says, before it means anything.
 
+The classes are named by what is written, in the words of the SPARQL grammar: a `FilterClause` is
+text, the algebra's `Filter` is what it means. Patterns of a group end in Pattern, calls in
+expressions in Call, other parts of the text in Clause, Form, Key or Item.
+
 Nodes are frozen and know where they stand (`span`, which does not count in comparisons). The tree
 keeps the writer's structure, with three exceptions that the grammar calls abbreviations: `;` and
 `,` lists, `[ .. ]` and `( .. )` become plain triple patterns with blank nodes.
@@ -29,9 +33,17 @@ class SyntaxNode(node.Node):
 
     @override
     def walk(self) -> Iterator[SyntaxNode]:
-        for part in super().walk():
-            assert isinstance(part, SyntaxNode)
-            yield part
+        return self.walk_outside()
+
+    def walk_outside(self, *kinds: type[SyntaxNode]) -> Iterator[SyntaxNode]:
+        """Yield this node and those below it, but not those below nodes of these kinds."""
+        pending: list[node.Node] = [self]
+        while pending:
+            found = pending.pop()
+            assert isinstance(found, SyntaxNode)
+            yield found
+            if not isinstance(found, kinds):
+                pending.extend(reversed(found.parts()))
 
 
 # -- terms and expressions -------------------------------------------------------------------------
@@ -44,7 +56,7 @@ class Var(SyntaxNode):
 
 
 class Iri(SyntaxNode):
-    """`<value>`, or `prefix:value` where a prefix is given."""
+    """`<value>`, or `prefix:value` if `prefix` is not None."""
 
     value: str
     prefix: str | None = None
@@ -59,13 +71,13 @@ class Lit(SyntaxNode):
 
 
 class Blank(SyntaxNode):
-    """`_:label`; `[]`, `[ .. ]` and the cells of `( .. )` have labels no text can have."""
+    """`_:label`; `[]`, `[ .. ]` and the cells of `( .. )` have labels that no text can have."""
 
     label: str
 
 
 class OperatorCall(SyntaxNode):
-    """An operator or built-in call: `op` is `+`, `&&`, `u-`, `IN`, `STRLEN`, `GETDURATION`, .."""
+    """An operator or a built-in call: `op` is `+`, `&&`, `u-`, `IN`, `STRLEN`, `GETDURATION`, .."""
 
     op: str
     args: tuple[SyntaxExpression, ...]
@@ -112,14 +124,14 @@ GraphTerm = Var | Iri | Lit | Blank
 
 
 class DurationLiteral(SyntaxNode):
-    """A length of time in milliseconds; `unit` is the last one written, None for a bare number."""
+    """A duration in milliseconds; `unit` is the last one written, None for a bare number."""
 
     milliseconds: int
     unit: int | None = None
 
 
 class WindowClause(SyntaxNode):
-    """The base of window clauses. What they mean is up to the dialect."""
+    """The base of window clauses. What they mean depends on the dialect."""
 
 
 class WindowSlide(WindowClause):
@@ -180,7 +192,7 @@ class TriplePath(SyntaxNode):
 
 
 class TriplesBlock(SyntaxNode):
-    """Triple patterns in a row."""
+    """Consecutive triple patterns."""
 
     triples: tuple[TriplePath, ...]
 
@@ -193,10 +205,10 @@ class GroupPattern(SyntaxNode):
 
 
 class UnionPattern(SyntaxNode):
-    """`{..} UNION {..}`: two groups, or chains of them."""
+    """`{..} UNION {..}`. A chain leans to the left: `operand_chain` goes through it."""
 
     left: GroupOperand
-    right: GroupOperand
+    right: GroupPattern
 
 
 class EventPattern(SyntaxNode):
@@ -204,7 +216,7 @@ class EventPattern(SyntaxNode):
 
     op: str
     left: GroupOperand
-    right: GroupOperand
+    right: GroupPattern
 
 
 GroupOperand = GroupPattern | UnionPattern | EventPattern
@@ -317,18 +329,17 @@ class RegisterClause(SyntaxNode):
 
 
 class FromClause(SyntaxNode):
-    """A `FROM` clause: a graph or a stream, default or named, with its window.
+    """`FROM ..`: a graph or a stream, default or named, with its window.
 
     `kind` is how a stream is written: `FROM STREAM <s> ..`, CQELS' `FROM <s> [..]`, RSP-QL's
-    `FROM NAMED WINDOW <w> ON <s> [..]`. `slot` is the name that a window has of its own: `<w>`, or
-    CQELS' `?w`.
+    `FROM NAMED WINDOW <w> ON <s> [..]`. `window_name` is `<w>` there, or CQELS' `?w`.
     """
 
     name: Iri
     named: bool
     kind: Literal["graph", "stream", "bracket", "window"] = "graph"
     window: WindowClause | None = None
-    slot: Var | Iri | None = None
+    window_name: Var | Iri | None = None
 
 
 class SelectItem(SyntaxNode):
@@ -340,7 +351,7 @@ class SelectItem(SyntaxNode):
 
 
 class BareAggregate(SyntaxNode):
-    """`max(?x)` in a SELECT list with no `AS` and brackets: seen in papers, never well formed."""
+    """`max(?x)` in a SELECT list without `AS` and brackets: seen in papers, never well formed."""
 
     aggregate: AggregateCall
     variable: Var | None
@@ -368,7 +379,7 @@ class AggregationPattern(SyntaxNode):
 
 
 class GroupKey(SyntaxNode):
-    """A `GROUP BY` condition: an expression, with a variable where `AS` gives one."""
+    """A `GROUP BY` condition: an expression, with a variable if it has an `AS`."""
 
     expression: SyntaxExpression
     variable: Var | None = None
@@ -393,25 +404,25 @@ class Modifiers(SyntaxNode):
 
 
 class SelectForm(SyntaxNode):
-    """What a SELECT query asks for."""
+    """The form of a SELECT query: what it shows."""
 
     select: SelectClause
 
 
 class ConstructForm(SyntaxNode):
-    """What a CONSTRUCT query makes."""
+    """The form of a CONSTRUCT query: the triples that it makes of each row."""
 
     template: tuple[TriplePath, ...]
 
 
 class DescribeForm(SyntaxNode):
-    """What a DESCRIBE query describes; no targets stands for `*`."""
+    """The form of a DESCRIBE query; no targets stands for `*`."""
 
     targets: tuple[Var | Iri, ...]
 
 
 class AskForm(SyntaxNode):
-    """ASK."""
+    """The form of an ASK query."""
 
 
 Form = SelectForm | ConstructForm | DescribeForm | AskForm
@@ -428,3 +439,36 @@ class QueryUnit(SyntaxNode):
     where: GroupPattern | None
     modifiers: Modifiers
     values: InlineData | None
+
+
+# -- chains ----------------------------------------------------------------------------------------
+
+
+def operand_chain(
+    operand: GroupOperand,
+) -> tuple[GroupPattern, list[UnionPattern | EventPattern]]:
+    """Return the first group of a chain of UNION, SEQ .., and the links that follow it, in order.
+
+    A chain may have thousands of links, and leans to the left: passes loop over it.
+    """
+    links: list[UnionPattern | EventPattern] = []
+    while not isinstance(operand, GroupPattern):
+        links.append(operand)
+        operand = operand.left
+    return operand, links[::-1]
+
+
+ARITHMETIC = ("+", "-", "*", "/")
+
+
+def operator_chain(call: OperatorCall) -> tuple[SyntaxExpression, list[OperatorCall]]:
+    """Return the first operand of a chain such as `?a + ?b - ?c`, and the operators that follow it.
+
+    The first operand of each of these operators is what stands before it.
+    """
+    links: list[OperatorCall] = []
+    first: SyntaxExpression = call
+    while isinstance(first, OperatorCall) and first.op in ARITHMETIC:
+        links.append(first)
+        first = first.args[0]
+    return first, links[::-1]

@@ -25,7 +25,6 @@ from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
 from streamsparql.algebra.xsd.values import date_time_literal, duration_literal
 from streamsparql.errors import Span, position, snippet
 from streamsparql.translator import syntax as s
-from streamsparql.translator.dialects import DIALECTS
 from streamsparql.translator.translate import Translation
 
 
@@ -406,10 +405,10 @@ LINTS: tuple[Callable[[Visit], Iterator[Warning]], ...] = (
 def _of_query(translation: Translation) -> Iterator[Warning]:
     text = translation.text
     for construct, owners, span in translation.foreign:
-        titles = " and ".join(DIALECTS[name].title for name in owners)
+        titles = " and ".join(owner.title for owner in owners)
         title = translation.dialect.title
         yield Warning("foreign", f"{construct} belongs to {titles}; this is {title}", span, text)
-    for clause in translation.idle:
+    for clause in translation.unused_windows:
         yield Warning(
             "unused-window",
             "no pattern reads a stream through this window",
@@ -424,7 +423,7 @@ def _of_query(translation: Translation) -> Iterator[Warning]:
             yield Warning("unused-stream", message, stream.clause.span, text)
     query = translation.syntax
     if query.register is not None and query.register.kind == "STREAM":
-        if translation.dialect.name == "csparql" and translation.form in ("select", "ask"):
+        if translation.dialect.streams_carry_triples and translation.form in ("select", "ask"):
             yield Warning(
                 "no-stream",
                 "a stream is made of triples, which only CONSTRUCT and DESCRIBE give",

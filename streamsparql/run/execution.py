@@ -26,7 +26,7 @@ from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import ANSWER
-from streamsparql.physical.lowering.lower import Catalog, Share, lower
+from streamsparql.physical.lowering.lower import Catalog, TimeSlab, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.distinct import Coalesce
@@ -123,7 +123,7 @@ class Execution:
         eager: bool = False,
         shares_terms_with: Execution | None = None,
         observer: Observer | None = None,
-        share: Share | None = None,
+        share: TimeSlab | None = None,
     ) -> None:
         self.query, self.given, self.eager = query, given, eager
         self._large = {} if share is None else {"chunk": LARGE}

@@ -37,7 +37,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering import lower_operators
 from streamsparql.physical.lowering.lower import EVENTS, Catalog, lower
 from streamsparql.physical.lowering.lower_exists import stands_alone
-from streamsparql.physical.lowering.lower_operators import OPERATORS
+from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators import coverage, report
 from streamsparql.physical.operators.access import Always, StreamAccess
@@ -67,8 +67,9 @@ REFUSED = {*EVENTS, event.Detect}
 
 
 def test_each_node_is_lowered_or_refused() -> None:
-    assert set(OPERATORS) | (LEAVES - BASES) | REFUSED == NODES
-    assert not set(OPERATORS) & (LEAVES | REFUSED)
+    assert set(LOWER) | set(LOWER_ABOVE) | (LEAVES - BASES) | REFUSED == NODES
+    assert not (set(LOWER) | set(LOWER_ABOVE)) & (LEAVES | REFUSED)
+    assert not set(LOWER) & set(LOWER_ABOVE)
 
 
 def test_each_node_has_an_operator_that_says_so() -> None:

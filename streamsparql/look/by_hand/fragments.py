@@ -21,19 +21,24 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import visible
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
-from streamsparql.algebra.trampoline import run
+from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import QueryError, Span, TextError, UnsupportedFeature
 from streamsparql.translator import modifiers
 from streamsparql.translator import syntax as s
 from streamsparql.translator.checks import check
 from streamsparql.translator.context import Context
-from streamsparql.translator.create_plan import Act, create_plan, exists
-from streamsparql.translator.dataset import Dataset, ReadScope, access
-from streamsparql.translator.dialects import DIALECTS, Dialect, dialect_named
-from streamsparql.translator.dialects.base import Slot, Windowing
+from streamsparql.translator.create_plan import (
+    Act,
+    create_group_plan,
+    create_plan,
+    exists_translator,
+)
+from streamsparql.translator.dataset import Dataset, ReadScope, merge_active_sources
+from streamsparql.translator.dialects import EPSPARQL, STREAMING, Dialect, dialect_named
+from streamsparql.translator.dialects.base import Windowing, WindowSetting
 from streamsparql.translator.names import Names
 from streamsparql.translator.parse import parse
-from streamsparql.translator.translate_expressions import Prepared, prepare
+from streamsparql.translator.translate_expressions import PreparedExpression, prepare_expression
 
 Prefixes = Mapping[str, str]
 
@@ -54,7 +59,7 @@ def pattern(text: str, place: Place) -> Plan:
     with _read(f"SELECT * {{\x00{text}\n}}", text, place) as (query, context):
         assert query.where is not None
         _alone(text, query)
-        plan: Plan = run(create_plan(query.where, _scope(query, place, context), context))
+        plan = create_group_plan(query.where, _scope(query, place, context), context)
         _no_stamps(plan, context)
         return plan
 
@@ -66,14 +71,14 @@ def act(text: str, before: str, after: str, place: Place) -> Plan:
         assert query.where is not None
         _alone(text, query, elements=2)
         clause = query.where.elements[-1]
-        made = run(create_plan(clause, _scope(query, place, context), context))
+        made = create_plan(clause, _scope(query, place, context), context)
         assert isinstance(made, Act)
         plan = made.apply(place.plan)
         _no_stamps(plan, context)
         return plan
 
 
-def conditions(text: str | None, place: Place) -> tuple[list[Prepared], Context]:
+def conditions(text: str | None, place: Place) -> tuple[list[PreparedExpression], Context]:
     """The condition of an OPTIONAL, if there is one."""
     if text is None:
         return [], _context(
@@ -84,9 +89,9 @@ def conditions(text: str | None, place: Place) -> tuple[list[Prepared], Context]
         _alone(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.FilterClause)
-        asked = exists(_scope(query, place, context), context)
-        found: Prepared = run(prepare(clause.condition, context, asked))
-        if context.stamps.asked:
+        asked = exists_translator(_scope(query, place, context), context)
+        found = prepare_expression(clause.condition, context, asked)
+        if context.stamps.any:
             raise _stamped()
         return [found], context
 
@@ -107,12 +112,13 @@ def rows(
 
     before, after = (part.replace("{}", f"{{ {_known(place)} }}") for part in (before, after))
     with _read(f"{before}\x00{text}\n{after}", text, place) as (query, context):
-        asked = exists(_scope(query, place, context), context)
+        asked = exists_translator(_scope(query, place, context), context)
         assert isinstance(query.form, s.SelectForm)
         shown = [x for x in query.form.select.items if isinstance(x, s.SelectItem)]
         _alone(text, query, 1, items, counts)
-        made = modifiers.rows(place.plan, shown, query.modifiers, query.values, context, asked)
-        plan: Plan = run(made)
+        plan = modifiers.create_rows_plan(
+            place.plan, shown, query.modifiers, query.values, context, asked
+        )
         _no_stamps(plan, context)
         return plan
 
@@ -127,7 +133,7 @@ def table(text: str, prefixes: Prefixes) -> Plan:
         _alone(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.InlineData)
-        return modifiers.table(clause, context)
+        return modifiers.create_table(clause, context)
 
 
 def template(text: str, place: Place) -> tuple[Any, ...]:
@@ -155,7 +161,7 @@ def windowing(text: str, dialect: str | None, origin: int, name: str | None) -> 
         _alone(text, query, elements=0, sources=1)
         clause = query.sources[0].window
         assert clause is not None
-        return chosen.windowing(clause, Slot(name, origin))
+        return chosen.windowing(clause, WindowSetting(name, origin))
 
 
 def variables(text: str) -> tuple[Variable, ...]:
@@ -215,7 +221,7 @@ def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.QueryUnit, Co
     _text(text)
     declared = "".join(f"PREFIX {name}: <{value}> " for name, value in place.prefixes.items())
     whole = declared + whole
-    with _about(text, whole.index("\x00") + 1):
+    with _about(text, whole.index("\x00") + 1), recursion_headroom():
         query = parse(whole.replace("\x00", "\n"))
         check(query)
         yield query, _context(query, place)
@@ -295,7 +301,7 @@ def _scope(query: s.QueryUnit, place: Place, context: Context) -> ReadScope:
     scope = ReadScope.of(Dataset())
     if place.source is not None:
         context.shared[scope.streams, scope.graphs, scope.background, None] = place.source
-        assert access(scope, None, context) is place.source
+        assert merge_active_sources(scope, None, context) is place.source
         return scope
     for node in query.walk():
         if isinstance(node, s.TriplePath):
@@ -309,11 +315,11 @@ def _scope(query: s.QueryUnit, place: Place, context: Context) -> ReadScope:
 
 def _dialect(plan: Plan) -> Dialect:
     events = any(isinstance(node, EventPair | Detect | Closure) for node in plan.walk())
-    return DIALECTS["epsparql" if events else "streaming"]
+    return EPSPARQL if events else STREAMING
 
 
 def _no_stamps(plan: Plan, context: Context) -> None:
-    if context.stamps.asked:
+    if context.stamps.any:
         raise _stamped()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from streamsparql.look.explain.boxes.box import Box, visible
 from streamsparql.look.explain.boxes.phrases import duration
-from streamsparql.translator.translate import Report, Translation
+from streamsparql.translator.translate import ReportPolicy, Translation
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Explanation:
         return [(name, visible(text)) for name, text in lines if text]
 
 
-def _report(report: Report) -> str:
+def _report(report: ReportPolicy) -> str:
     name = f", as {report.name}" if report.name else ""
     if report.kind is None:
         return f"rows with their validity{name}"

@@ -167,9 +167,9 @@ def _head(node: s.SyntaxNode, f: Fields) -> str:
             return f"{node.kind}{_then(' ', f['name'])}{_then(' COMPUTED EVERY ', f['every'])}"
         case s.FromClause():
             kind = {"graph": "", "bracket": "", "stream": "STREAM ", "window": "WINDOW "}[node.kind]
-            name = f"{f['slot']} ON {f['name']}" if node.kind == "window" else f["name"]
-            slot = _then(" AS ", f["slot"]) if node.kind != "window" else ""
-            return f"FROM {'NAMED ' * node.named}{kind}{name}{_then(' ', f['window'])}{slot}"
+            name = f"{f['window_name']} ON {f['name']}" if node.kind == "window" else f["name"]
+            alias = _then(" AS ", f["window_name"]) if node.kind != "window" else ""
+            return f"FROM {'NAMED ' * node.named}{kind}{name}{_then(' ', f['window'])}{alias}"
     raise AssertionError(node)
 
 
