@@ -29,7 +29,7 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, XSD
-from streamsparql.errors import UnsupportedFeature
+from streamsparql.errors import EngineError, UnsupportedFeature
 from streamsparql.physical import hidden
 from streamsparql.physical.aggregation import aggregates
 from streamsparql.physical.batch import TRIPLE, Batch
@@ -374,13 +374,33 @@ DEEPER = {
 }
 
 
-@pytest.mark.parametrize("depth", [1_200, pytest.param(5_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", DEEPER)
-def test_a_deep_plan_is_lowered_and_runs(name: str, depth: int) -> None:
+NESTS = ("joins to the right", "unions to the right", "optionals in optionals", "minus")
+NESTS += ("exists in exists",)
+
+
+def deep_plan(name: str, depth: int) -> Plan:
     deep: Plan = LEAF
     for _ in range(depth):
         deep = DEEPER[name](deep)
-    runs(deep)
+    return deep
+
+
+@pytest.mark.parametrize("depth", [1_200, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", sorted(DEEPER.keys() - NESTS))
+def test_a_chain_is_lowered_and_runs(name: str, depth: int) -> None:
+    runs(deep_plan(name, depth))
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_a_nested_plan_is_lowered_and_runs(name: str) -> None:
+    """More deeply nested than a query's text can be."""
+    runs(deep_plan(name, 1_200))
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_a_plan_that_nests_too_deep_is_refused(name: str) -> None:
+    with pytest.raises(EngineError, match="nests too deep"):
+        lower(deep_plan(name, 6_000), TermDictionary(), Run(), Catalog())
 
 
 def test_five_hundred_patterns_are_lowered_and_run() -> None:
