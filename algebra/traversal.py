@@ -19,23 +19,22 @@ from typing import TypeVar
 
 from streamsparql.errors import EngineError
 
-N = TypeVar("N")
-S = TypeVar("S")
+NodeT = TypeVar("NodeT")
+StateT = TypeVar("StateT")
 
 HEADROOM = 10_000
 """Python frames for a recursive pass: twenty for each of the 500 levels that a query may nest."""
 
 
 def descend(
-    root: N, state: S, below: Callable[[N, S], Sequence[tuple[N, S]]]
-) -> Iterator[tuple[N, S]]:
+    root: NodeT, state: StateT, below: Callable[[NodeT, StateT], Sequence[tuple[NodeT, StateT]]]
+) -> Iterator[tuple[NodeT, StateT]]:
     """Yield nodes with what holds at their place, parents first, in the order they are written.
 
     `below` returns the nodes to visit below a node, each with what holds there.
 
     >>> tree = {"a": ["b", "c"], "b": ["d"]}
-    >>> found = descend("a", 0, lambda node, depth: [(n, depth + 1) for n in tree.get(node, [])])
-    >>> list(found)
+    >>> list(descend("a", 0, lambda node, depth: [(n, depth + 1) for n in tree.get(node, [])]))
     [('a', 0), ('b', 1), ('d', 2), ('c', 1)]
     """
     pending = [(root, state)]
@@ -67,9 +66,9 @@ class _Limit:
         _use_frames(3)  # a caller right at the limit could raise it, but not restore it
         with self._lock:
             if self._users == 0:
-                found = sys.getrecursionlimit()
-                if found != self._raised:  # else the last user could not restore it
-                    self._before = found
+                limit = sys.getrecursionlimit()
+                if limit != self._raised:  # else the last user could not restore it
+                    self._before = limit
                 self._raised = self._before + HEADROOM
                 sys.setrecursionlimit(self._raised)
             self._users += 1

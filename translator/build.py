@@ -284,16 +284,15 @@ class _Builder(TermBuilder):
     def duration(self, span: Span, *tokens: Token) -> s.DurationLiteral:
         total, unit = 0, 1
         for amount, name in zip(tokens[::2], tokens[1::2], strict=True):
-            found = _MILLISECONDS.get(name.text.lower()) or _MILLISECONDS.get(
-                name.text.lower().removesuffix("s")
-            )
-            if found is None:
+            word = name.text.lower()
+            length = _MILLISECONDS.get(word) or _MILLISECONDS.get(word.removesuffix("s"))
+            if length is None:
                 raise QueryError(
                     f"unsupported time unit {name.text}",
                     name.span,
                     hint="the smallest unit is the millisecond",
                 )
-            total, unit = total + int(amount.text) * found, found
+            total, unit = total + int(amount.text) * length, length
         return s.DurationLiteral(total, unit, span=span)
 
     def xsd_duration(self, span: Span, value: Token | s.Lit, *kinds: s.Iri) -> s.DurationLiteral:
@@ -303,11 +302,11 @@ class _Builder(TermBuilder):
                     "expected a duration of type xsd:duration", kind.span, hint="write PT10S"
                 )
         text = value.text if isinstance(value, Token) else value.lexical
-        found = re.fullmatch(
+        match = re.fullmatch(
             r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,3})?)S)?)?", text
         )
         amounts = (
-            [(g, u) for g, u in zip(found.groups(), "DHMS", strict=True) if g] if found else []
+            [(g, u) for g, u in zip(match.groups(), "DHMS", strict=True) if g] if match else []
         )
         if not amounts:
             raise QueryError(
@@ -319,7 +318,7 @@ class _Builder(TermBuilder):
         unit = 1 if "." in text else _XSD_UNITS[amounts[-1][1]]
         return s.DurationLiteral(sum(parts), unit, span=span)
 
-    # -- WHERE and what follows
+    # -- WHERE and the modifiers
 
     def where_clause(self, span: Span, group: s.GroupPattern) -> s.GroupPattern:
         return group
@@ -330,13 +329,13 @@ class _Builder(TermBuilder):
         return s.GroupPattern((event, *filters), span=span)
 
     def solution_modifier(self, span: Span, *children: Any) -> s.Modifiers:
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for child in children:
             if isinstance(child, _Aggregates):
-                found["aggregates"] = found.get("aggregates", ()) + child.patterns
+                fields["aggregates"] = fields.get("aggregates", ()) + child.patterns
             else:
-                found.update(child)
-        return s.Modifiers(**found, span=span)
+                fields.update(child)
+        return s.Modifiers(**fields, span=span)
 
     def aggregate_clause(self, span: Span, *patterns: s.AggregationPattern) -> _Aggregates:
         return _Aggregates(patterns)

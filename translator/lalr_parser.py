@@ -58,7 +58,7 @@ class ParseTable:
 
     def __init__(self) -> None:
         self.end = parse_table.END_STATE
-        self.rules = [_grammar_rule(row) for row in _rows(parse_table.RULES)]
+        self.rules = [_grammar_rule(row) for row in _rows(parse_table.GRAMMAR_RULES)]
         self.words = parse_table.WORDS
         self.written = parse_table.WRITTEN
         self.actions: Mapping[int, Mapping[str, int]] = _Decoded(self._decoded_actions)
@@ -90,7 +90,7 @@ class ParseTable:
     @cache  # noqa: B019 -- a table lives as long as the process
     def lexer(self, *, ascii_only: bool) -> Lexer:
         """Return the lexer for ASCII texts, or for all texts."""
-        order = tuple(parse_table.ORDER.split())
+        order = tuple(parse_table.TERMINAL_ORDER.split())
         return Lexer(self.words, parse_table.PATTERNS, order, ascii_only=ascii_only)
 
     def acceptable(self, states: list[int]) -> frozenset[str]:

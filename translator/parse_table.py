@@ -423,7 +423,7 @@ LOOKAHEADS = """\
 32 33 41 57 58 59 60 84 85 90 94 108 109 110 111 115 117; 0 2 6 8 10 19 25 43 44 52 54 57 63 66 78
 82 86 90 95 97 104 106 114 116 119 122; 95 104 106 114; 11 17 27 42 51 63 69 80 90 95 98 101 107
 119 123; 17 27 90 95 98; 95; 17 94; 94 121; 17; 17 90"""
-RULES = """\
+GRAMMAR_RULES = """\
 0 ox; 0 x; 0 xox; 0 xx; 1 x; 1 xx; 2 ox; 2 xox; 3 ox; 3 xox; 4 x; 4 xx; 5 x; 5 xx; 6 ox; 6 xox; 7
 ox; 7 xox; 8 x; 8 xx; 9 x; 9 xx; 10 x; 10 xx; 11 xx; 11 xxx; 12 x; 12 xx; 13 x; 13 xx; 14 x; 14
 xx; 15 ox; 15 xox; 16 ox; 16 xox; 17 x; 17 xx; 18 ox; 18 xox; 19 ox; 19 xox; 20 ox; 20 xox; 21 x;
@@ -498,7 +498,7 @@ var_list; 156 x >var_or_iri; 157 x >var_or_term; 158 x >verb; 159 o verb_a; 160 
 160 ox where_events; 160 oxx where_events; 160 x where_clause; 160 x where_events; 160 xx
 where_events; 161 oox window_elems; 161 oox window_slide; 161 ooxo window_fixed; 161 ooxo
 window_slide; 161 ooxox window_slide"""
-ORDER = """\
+TERMINAL_ORDER = """\
 PNAME_LN BLANK_NODE_LABEL PNAME_NS DOUBLE_NEGATIVE DOUBLE_POSITIVE DOUBLE VAR STRING_LITERAL_LONG1
 STRING_LITERAL_LONG2 IRIREF DECIMAL_NEGATIVE DECIMAL_POSITIVE DECIMAL STRING_LITERAL1
 STRING_LITERAL2 INTEGER_NEGATIVE INTEGER_POSITIVE ANON _NIL INTEGER LANGTAG DOUBLE_AMPERSAND

@@ -39,11 +39,11 @@ class SyntaxNode(node.Node):
         """Yield this node and those below it, but not those below nodes of these kinds."""
         pending: list[node.Node] = [self]
         while pending:
-            found = pending.pop()
-            assert isinstance(found, SyntaxNode)
-            yield found
-            if not isinstance(found, kinds):
-                pending.extend(reversed(found.parts()))
+            part = pending.pop()
+            assert isinstance(part, SyntaxNode)
+            yield part
+            if not isinstance(part, kinds):
+                pending.extend(reversed(part.parts()))
 
 
 # -- terms and expressions -------------------------------------------------------------------------

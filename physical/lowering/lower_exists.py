@@ -102,10 +102,10 @@ def at_leaf(leaf: Operator, outer: Outer, terms: TermDictionary) -> Operator:
     The rows keep their own bindings: the outer row only decides which rows there are.
     """
     seen = outer.seen(leaf.names)
-    asked = {asked_column(name): name for name in seen}
-    left = Columns(leaf, {**{name: name for name in leaf.names}, **asked})
-    theirs = {column: seen[name] for column, name in asked.items()}
-    right = Columns(outer.rows, {**{name: name for name in outer.carried}, **theirs})
+    compared = {asked_column(name): name for name in seen}
+    left = Columns(leaf, {**{name: name for name in leaf.names}, **compared})
+    carried = {column: seen[name] for column, name in compared.items()}
+    right = Columns(outer.rows, {**{name: name for name in outer.carried}, **carried})
     kept = (*leaf.names, *outer.carried)
     return Columns(Join(left, right, terms), {name: name for name in kept})
 

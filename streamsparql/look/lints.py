@@ -21,6 +21,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import below, readable, scope, visible
 from streamsparql.algebra.solutions import EMPTY, Expression, Solution, Variable
 from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.algebra.traversal import descend
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
 from streamsparql.algebra.xsd.values import date_time_literal, duration_literal
 from streamsparql.errors import Span, position, snippet
@@ -131,15 +132,13 @@ def cartesian_product(visit: Visit) -> Iterator[Warning]:
 
 
 def _joined(plan: Plan) -> list[Plan]:
-    """The parts of a tree of joins, from left to right."""
-    parts, pending = [], [plan]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, BasicGraphPattern | join.Join):
-            pending.extend(reversed(node.inputs))
-        else:
-            parts.append(node)
-    return parts
+    """Return the parts of a tree of joins, from left to right."""
+    joins = BasicGraphPattern | join.Join
+
+    def below(node: Plan, _: None) -> list[tuple[Plan, None]]:
+        return [(part, None) for part in node.inputs] if isinstance(node, joins) else []
+
+    return [node for node, _ in descend(plan, None, below) if not isinstance(node, joins)]
 
 
 def _many(part: Plan) -> bool:

@@ -13,7 +13,7 @@ from streamsparql.translator.dialects.epsparql import EPSPARQL
 from streamsparql.translator.dialects.streaming import STREAMING
 from streamsparql.translator.names import Names
 
-ORDER = (EPSPARQL, RSPQL, CQELS, CSPARQL, STREAMING)
+DETECTION_ORDER = (EPSPARQL, RSPQL, CQELS, CSPARQL, STREAMING)
 """Where a text has marks of several dialects, it is taken to be in the first of these."""
 
 TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"
@@ -41,7 +41,7 @@ def detect(query: s.QueryUnit, names: Names) -> Dialect:
     for marks in (_marks_of_body(query, names), _marks_of_report(query)):
         own = [mark.dialects[0] for mark in marks if len(mark.dialects) == 1]
         if own:
-            return next(dialect for dialect in ORDER if dialect in own)
+            return next(dialect for dialect in DETECTION_ORDER if dialect in own)
     return CSPARQL if query.register is not None else STREAMING  # REGISTER STREAM
 
 

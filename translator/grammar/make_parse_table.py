@@ -158,7 +158,7 @@ def module_text() -> str:
         "SHIFTS": _wrapped(shifts),
         "GOTOS": _wrapped(gotos),
         "LOOKAHEADS": _wrapped(lookaheads),
-        "RULES": _wrapped(
+        "GRAMMAR_RULES": _wrapped(
             f"{number_of_nonterminal[origin]} {parts} {callback}".rstrip()
             for origin, parts, callback in ordered_rules
         ),
@@ -193,7 +193,7 @@ def _lexer_lines(terminals: dict[str, dict[str, Any]]) -> list[str]:
     tried = [name for name in patterns if name not in ("WS", *CONTEXTUAL)]
     tried.sort(key=lambda name: (-terminals[name]["priority"], -len(patterns[name]), name))
     return [
-        'ORDER = """\\\n' + "\n".join(wrap(" ".join(tried), 98)) + '"""',
+        'TERMINAL_ORDER = """\\\n' + "\n".join(wrap(" ".join(tried), 98)) + '"""',
         *_dictionary("WORDS: dict[str, tuple[str, ...]]", words),
         *_dictionary("PATTERNS", patterns),
         *_dictionary("WRITTEN", written),
