@@ -177,7 +177,8 @@ def work():
 
 done = []
 streamsparql.compile("SELECT * {{ ?s ?p 'é' }}").physical  # modules and patterns are ready
-threading.stack_size(256 * 1024)
+# CPython 3.13 frees deep structures, lists in lists too, with up to 1.5 MB of stack
+threading.stack_size(2**21 if sys.version_info >= (3, 13) else 2**18)
 thread = threading.Thread(target=work)
 thread.start(); thread.join()
 assert done and sys.getrecursionlimit() == 1000
