@@ -480,13 +480,13 @@ class _Builder(TermBuilder):
         return [*triples, *self._triples(node, properties)]
 
     def _triples(self, subject: s.GraphTerm, properties: Any) -> list[s.TriplePath]:
-        made: list[s.TriplePath] = []
+        triples: list[s.TriplePath] = []
         for verb, objects in properties:
             for value in objects:
-                node, triples = _parts(value)
+                node, about = _parts(value)
                 span = Span(subject.span.start, node.span.end)
-                made += [s.TriplePath(subject, verb, node, span=span), *triples]
-        return made
+                triples += [s.TriplePath(subject, verb, node, span=span), *about]
+        return triples
 
     def property_list_not_empty(self, span: Span, *children: Any) -> list[tuple[Any, Any]]:
         return list(zip(children[::2], children[1::2], strict=True))

@@ -61,7 +61,10 @@ class Act(NamedTuple):
 
 
 def create_plan(clause: s.SyntaxNode, scope: ReadScope, context: Context) -> Plan | Act:
-    """Return the plan of a clause, or how it acts on the plan before it: Algorithm 1."""
+    """Return the plan of a clause, or how it acts on the plan before it.
+
+    This is createPlan: ESWC 2008, Algorithm 1.
+    """
     subplans: list[Plan | Act] = []
     result: Plan | Act
     match clause:

@@ -240,9 +240,10 @@ class _Unparser:
     def where(self, plan: Plan) -> Lines:
         """Return WHERE, followed by C-SPARQL's AGGREGATE clauses."""
         filters: list[Plan] = []
-        while isinstance(plan, _FILTERING) and _is_annotated(plan):
-            filters.append(plan)
-            plan = plan.inputs[0]
+        if _is_annotated(plan):
+            while isinstance(plan, _FILTERING):
+                filters.append(plan)
+                plan = plan.inputs[0]
         annotations: list[Annotate] = []
         while isinstance(plan, Annotate):
             annotations.append(plan)
@@ -278,12 +279,12 @@ class _Unparser:
         while isinstance(plan, Filter | SemiJoin | AntiJoin) or _marks_a_filter(plan, filters):
             filters.append(plan)
             plan = plan.inputs[0]
-        lines = self.clauses(plan, filters)
+        lines = self.clauses(plan)
         for node in reversed(filters):
             lines += self.filter(node)
         return lines
 
-    def clauses(self, plan: Plan, filters: list[Plan]) -> Lines:
+    def clauses(self, plan: Plan) -> Lines:
         """Return the clauses that a plan joins and applies, from left to right."""
         steps: list[Plan] = []
         while not is_block(plan) and isinstance(
@@ -569,9 +570,9 @@ def _one_line(lines: Lines) -> str:
 
 def _indented(lines: Lines) -> str:
     """Indent lines by their braces, up to 20 levels."""
-    depth, made = 0, []
+    depth, indented = 0, []
     for line in lines:
         depth -= line.startswith("}")
-        made.append("  " * min(depth, 20) + line)
+        indented.append("  " * min(depth, 20) + line)
         depth += line.endswith("{")
-    return "\n".join(made)
+    return "\n".join(indented)
