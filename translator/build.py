@@ -33,6 +33,7 @@ _MILLISECONDS = {
     "w": 604_800_000,
     "week": 604_800_000,
 }
+_MAX_DIGITS = 4_000  # Python converts no more
 _XSD_UNITS = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
 
 
@@ -76,6 +77,12 @@ def _parts(value: Any) -> tuple[s.GraphTerm, list[s.TriplePath]]:
 
 def _first(children: tuple[Any, ...], kind: Any) -> Any:
     return next((child for child in children if isinstance(child, kind)), None)
+
+
+def _integer(token: Token) -> int:
+    if len(token.text) > _MAX_DIGITS:
+        raise QueryError(f"a number of {len(token.text)} digits is too large", token.span)
+    return int(token.text)
 
 
 class _Builder(TermBuilder):
@@ -250,7 +257,7 @@ class _Builder(TermBuilder):
         return s.WindowFixed(width, span=span)
 
     def window_elems(self, span: Span, count: Token) -> s.WindowElems:
-        return s.WindowElems(int(count.text), span=span)
+        return s.WindowElems(_integer(count), span=span)
 
     def window_range(
         self, span: Span, width: s.DurationLiteral, step: s.DurationLiteral | None = None
@@ -261,7 +268,7 @@ class _Builder(TermBuilder):
         return s.WindowRange(width, tumbling=True, span=span)
 
     def window_rows(self, span: Span, count: Token, step: Token | None = None) -> s.WindowRows:
-        return s.WindowRows(int(count.text), int(step.text) if step else None, span=span)
+        return s.WindowRows(_integer(count), _integer(step) if step else None, span=span)
 
     def window_rows_tumbling(self, span: Span, count: Token) -> s.WindowRows:
         return self.window_rows(span, count, count)
@@ -279,7 +286,7 @@ class _Builder(TermBuilder):
         return None
 
     def val_spec(self, span: Span, value: Token | s.DurationLiteral) -> s.DurationLiteral:
-        return s.DurationLiteral(int(value.text), span=span) if isinstance(value, Token) else value
+        return s.DurationLiteral(_integer(value), span=span) if isinstance(value, Token) else value
 
     def duration(self, span: Span, *tokens: Token) -> s.DurationLiteral:
         total, unit = 0, 1
@@ -292,7 +299,7 @@ class _Builder(TermBuilder):
                     name.span,
                     hint="the smallest unit is the millisecond",
                 )
-            total, unit = total + int(amount.text) * length, length
+            total, unit = total + _integer(amount) * length, length
         return s.DurationLiteral(total, unit, span=span)
 
     def xsd_duration(self, span: Span, value: Token | s.Lit, *kinds: s.Iri) -> s.DurationLiteral:
@@ -308,9 +315,9 @@ class _Builder(TermBuilder):
         amounts = (
             [(g, u) for g, u in zip(match.groups(), "DHMS", strict=True) if g] if match else []
         )
-        if not amounts:
+        if not amounts or len(text) > 100:
             raise QueryError(
-                f"not a valid duration in days, hours, minutes and seconds: {text}",
+                f"not a valid duration in days, hours, minutes and seconds: {text:.40}",
                 span,
                 hint="write for instance PT10S, PT1H30M or P1D; months differ in length",
             )
@@ -385,10 +392,10 @@ class _Builder(TermBuilder):
         return {key: value for clause in clauses for key, value in clause.items()}
 
     def limit_clause(self, span: Span, count: Token) -> dict[str, Any]:
-        return {"limit": int(count.text)}
+        return {"limit": _integer(count)}
 
     def offset_clause(self, span: Span, count: Token) -> dict[str, Any]:
-        return {"offset": int(count.text)}
+        return {"offset": _integer(count)}
 
     def values_clause(self, span: Span, data: s.InlineData | None = None) -> _Values:
         return _Values(data)

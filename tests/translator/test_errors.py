@@ -194,6 +194,16 @@ MISTAKES = [
         "move the GRAPH",
     ),
     ("SELECT ?x { ?x ?y ?z } LIMIT ten", QuerySyntaxError, 1, 30, "ten", ""),
+    (f"SELECT * FROM <s> [RANGE PT{'9' * 400}S] {{}}", QueryError, 1, 26, "valid duration", ""),
+    ("SELECT ?x { ?x ?y ?z } LIMIT " + "9" * 5000, QueryError, 1, 30, "5000 digits", ""),
+    (
+        "SELECT * FROM STREAM <s> WINDOW RANGE " + "9" * 5000 + " {?x ?y ?z}",
+        QueryError,
+        1,
+        39,
+        "5000 digits",
+        "",
+    ),
     (
         "SELECT * FROM STREAM <s> [RANGE 5s STEP 1s] { ?x <p>* ?y FILTER(timestamp(?x) > 3) }",
         UnsupportedFeature,
