@@ -1,7 +1,7 @@
 # What a contributor needs. `make install` first.
 BIN := .venv/bin
 
-.PHONY: install test long lint golden docs pictures notebooks bench clean
+.PHONY: install test long lint golden parse-table docs pictures notebooks bench clean
 
 install:
 	python3 -m venv .venv
@@ -25,6 +25,10 @@ lint: .venv/bin/ruff
 golden:
 	$(BIN)/python tests/project/test_golden.py
 	git diff --stat tests/golden
+
+parse-table:
+	$(BIN)/python translator/grammar/make_parse_table.py
+	git diff --stat translator/parse_table.py
 
 docs: pictures
 	$(BIN)/python tests/support/pages.py README.md docs/*.md

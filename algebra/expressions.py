@@ -18,6 +18,7 @@ from typing import ClassVar
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, Run, cast_function
 from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.node import Node
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal, Term, boolean
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value, equal
@@ -32,8 +33,12 @@ OCCURRENCE: dict[str, Variable] = {
 """EP-SPARQL's functions, as the hidden variables that hold an event row's occurrence."""
 
 
+MAX_RECURSION = 100
+"""How many levels of an expression are evaluated by recursion, at up to four frames each."""
+
+
 def evaluate(expression: Expression, row: Bindings, run: Run) -> Term:
-    """The value of an expression on a row, or `ExpressionError`.
+    """Return the value of an expression on a row, or raise `ExpressionError`.
 
     >>> sum_ = Call("+", (Constant(Literal("1")), Variable("x")))
     >>> evaluate(sum_, {}, Run())
@@ -41,6 +46,45 @@ def evaluate(expression: Expression, row: Bindings, run: Run) -> Term:
         ...
     streamsparql.algebra.expression_error.ExpressionError: ?x is unbound
     """
+    if expression.fold(_depth, keep="_depth") > MAX_RECURSION:
+        return _evaluate_bottom_up(expression, row, run)
+    return _evaluate(expression, row, run)
+
+
+def _depth(node: Node, depths: list[int]) -> int:
+    """Return how deep an expression nests; a chain such as `?a + ?b + ..` is one level."""
+    if isinstance(node, Call) and node.args and isinstance(node.args[0], Call):
+        depths[0] -= 1
+    return 1 + max(depths, default=0)
+
+
+def _evaluate_bottom_up(expression: Expression, row: Bindings, run: Run) -> Term:
+    """Evaluate a deep expression without recursion.
+
+    Each part is replaced by its value, and a part that is an error by a variable that is unbound.
+    So the parts that `||` or IF would skip are evaluated too, which changes no value.
+    """
+
+    def replaced(node: Node, parts: list[Node]) -> Node:
+        if not parts:
+            return node
+        shallow = node.with_parts(tuple(parts))
+        assert isinstance(shallow, Expression)
+        try:
+            return Constant(_evaluate(shallow, row, run))
+        except ExpressionError:
+            return _FAILED
+
+    value = expression.fold(replaced)
+    if not isinstance(value, Constant):
+        raise ExpressionError("a part of the expression is an error")
+    return value.term
+
+
+_FAILED = Variable(".failed")
+
+
+def _evaluate(expression: Expression, row: Bindings, run: Run) -> Term:
     match expression:
         case Variable():
             if expression not in row:
@@ -55,16 +99,16 @@ def evaluate(expression: Expression, row: Bindings, run: Run) -> Term:
         case And(args):
             return _decide(args, row, run, until=False)
         case Not(arg):
-            return boolean(not effective_boolean_value(evaluate(arg, row, run)))
+            return boolean(not effective_boolean_value(_evaluate(arg, row, run)))
         case Bound(variable):
             return boolean(variable in row)
         case If(condition, then, otherwise):
-            chosen = effective_boolean_value(evaluate(condition, row, run))
-            return evaluate(then if chosen else otherwise, row, run)
+            chosen = effective_boolean_value(_evaluate(condition, row, run))
+            return _evaluate(then if chosen else otherwise, row, run)
         case Coalesce(args):
             return _first_value(args, row, run)
         case In(arg, options):
-            return _is_in(evaluate(arg, row, run), options, row, run)
+            return _is_in(_evaluate(arg, row, run), options, row, run)
         case Volatile():
             return expression.value(row, run)
     raise ExpressionError(f"{type(expression).__name__} has no value on a row")
@@ -119,10 +163,10 @@ class Call(Expression):
         while chain[-1].args and isinstance(first := chain[-1].args[0], Call):
             chain.append(first)
         call = chain.pop()
-        result = call._apply(run, *(evaluate(arg, row, run) for arg in call.args))
+        result = call._apply(run, *(_evaluate(arg, row, run) for arg in call.args))
         while chain:
             call = chain.pop()
-            rest = (evaluate(arg, row, run) for arg in call.args[1:])
+            rest = (_evaluate(arg, row, run) for arg in call.args[1:])
             result = call._apply(run, result, *rest)
         return result
 
@@ -145,7 +189,7 @@ class Volatile(Expression):
         cells = (f"{v}={row[v]}" for v in self.columns if v in row)
         text = "\n".join([str(site), *cells])
         seed = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-        values = (evaluate(arg, row, run) for arg in self.args)
+        values = (_evaluate(arg, row, run) for arg in self.args)
         return VOLATILE[self.function].apply(run, seed, *values)
 
 
@@ -213,7 +257,7 @@ def _decide(args: tuple[Expression, ...], row: Bindings, run: Run, *, until: boo
     error: ExpressionError | None = None
     for arg in args:
         try:
-            if effective_boolean_value(evaluate(arg, row, run)) is until:
+            if effective_boolean_value(_evaluate(arg, row, run)) is until:
                 return boolean(until)
         except ExpressionError as found:
             error = found
@@ -224,9 +268,10 @@ def _decide(args: tuple[Expression, ...], row: Bindings, run: Run, *, until: boo
 
 def _first_value(args: tuple[Expression, ...], row: Bindings, run: Run) -> Term:
     for arg in args:
-        value = value_or_none(arg, row, run)
-        if value is not None:
-            return value
+        try:
+            return _evaluate(arg, row, run)
+        except ExpressionError:
+            continue
     raise ExpressionError("COALESCE has no argument with a value")
 
 
@@ -234,7 +279,7 @@ def _is_in(value: Term, options: tuple[Expression, ...], row: Bindings, run: Run
     error: ExpressionError | None = None
     for option in options:
         try:
-            if equal(value, evaluate(option, row, run)):
+            if equal(value, _evaluate(option, row, run)):
                 return boolean(True)
         except ExpressionError as found:
             error = found

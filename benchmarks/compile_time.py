@@ -37,7 +37,9 @@ QUERIES = {
     "500 triple patterns": _of(500, lambda i: f". ?x <http://e/p{i}> ?z{i}"),
     "100 optionals": _of(100, lambda i: f"OPTIONAL {{ ?x <http://e/p{i}> ?z{i} }}"),
     "200 filters": _of(200, lambda i: f"FILTER(?y > {i} || ?x = <http://e/{i}>)"),
-    "5,000 nested groups": "SELECT * " + "{" * 5000 + "?s ?p ?o" + "}" * 5000,
+    "500 nested groups": "SELECT * " + "{" * 500 + "?s ?p ?o" + "}" * 500,
+    "5,000 optionals": _of(5_000, lambda i: f"OPTIONAL {{ ?x <http://e/p{i}> ?z }}"),
+    "5,000 unions": "SELECT * { " + " UNION ".join(["{ ?s ?p ?o }"] * 5_000) + " }",
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.display import with_prefixes
-from streamsparql.translator.translate import Report, Translation, translate
+from streamsparql.translator.translate import ReportPolicy, Translation, translate
 
 if TYPE_CHECKING:
     from streamsparql.algebra.fixpoint import Rewriting
@@ -91,7 +91,7 @@ class CompiledQuery:
         return self.translation.names.prefixes
 
     @property
-    def report(self) -> Report:
+    def report(self) -> ReportPolicy:
         """The kind, the period and the name under which the query reports its results."""
         return self.translation.report
 

@@ -1,7 +1,7 @@
-"""From reductions of the grammar to the syntax tree: one method per rule, named like the rule.
+"""The syntax tree from reductions of the grammar: one method per rule, named like the rule.
 
-A method gets the span of what the rule covers and the values of its parts. Methods hold no state,
-so one `CALLBACKS` table serves all parses.
+The arguments of a method are the span that the rule covers and the values of its parts. Methods are
+stateless, so one `CALLBACKS` table serves all parses.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from streamsparql.algebra.terms import RDF
 from streamsparql.errors import QueryError, Span
 from streamsparql.translator import syntax as s
-from streamsparql.translator.build_terms import Terms, all_of
-from streamsparql.translator.lalr import Token
+from streamsparql.translator.build_terms import TermBuilder, all_of
+from streamsparql.translator.lexer import Token
 
 _MILLISECONDS = {
     "ms": 1,
@@ -33,6 +33,7 @@ _MILLISECONDS = {
     "w": 604_800_000,
     "week": 604_800_000,
 }
+_MAX_DIGITS = 4_000  # Python converts no more
 _XSD_UNITS = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
 
 
@@ -40,16 +41,16 @@ class _Described(NamedTuple):
     """A node written together with triples about it: `[ :p ?o ]`, `( 1 2 )`."""
 
     node: s.GraphTerm
-    triples: list[s.TriplePattern]
+    triples: list[s.TriplePath]
 
 
 class _Selection(NamedTuple):
-    select: s.Select
+    select: s.SelectClause
     operator: str | None
 
 
 class _Registration(NamedTuple):
-    register: s.Register
+    register: s.RegisterClause
     operator: str | None
 
 
@@ -70,7 +71,7 @@ class _Row(NamedTuple):
     span: Span
 
 
-def _parts(value: Any) -> tuple[s.GraphTerm, list[s.TriplePattern]]:
+def _parts(value: Any) -> tuple[s.GraphTerm, list[s.TriplePath]]:
     return (value.node, value.triples) if isinstance(value, _Described) else (value, [])
 
 
@@ -78,28 +79,34 @@ def _first(children: tuple[Any, ...], kind: Any) -> Any:
     return next((child for child in children if isinstance(child, kind)), None)
 
 
-class _Builder(Terms):
+def _integer(token: Token) -> int:
+    if len(token.text) > _MAX_DIGITS:
+        raise QueryError(f"a number of {len(token.text)} digits is too large", token.span)
+    return int(token.text)
+
+
+class _Builder(TermBuilder):
     # -- the query
 
-    def start(self, span: Span, query: s.Query) -> s.Query:
+    def start(self, span: Span, query: s.QueryUnit) -> s.QueryUnit:
         return query
 
-    def query_unit(self, span: Span, *children: Any) -> s.Query:
-        query: s.Query = children[-1]
+    def query_unit(self, span: Span, *children: Any) -> s.QueryUnit:
+        query: s.QueryUnit = children[-1]
         declarations = sum((c for c in children[:-1] if type(c) is tuple), ())
         for register, operator in all_of(children, _Registration):
             if operator and query.operator and operator != query.operator:
                 raise QueryError(
-                    f"this is registered as {operator}, and gives {query.operator}",
+                    f"conflicting operators {operator} and {query.operator}",
                     register.span,
-                    hint="say it once",
+                    hint="write one of them only",
                 )
             query = replace(query, register=register, operator=operator or query.operator)
         return replace(query, declarations=declarations, span=span)
 
-    def query(self, span: Span, *children: Any) -> s.Query:
-        query: s.Query = _first(children, s.Query)
-        sources = (*all_of(children, s.Source), *query.sources)
+    def query(self, span: Span, *children: Any) -> s.QueryUnit:
+        query: s.QueryUnit = _first(children, s.QueryUnit)
+        sources = (*all_of(children, s.FromClause), *query.sources)
         return replace(query, sources=sources, values=_first(children[1:], _Values).data)
 
     def prologue(self, span: Span, *declarations: s.Declaration) -> tuple[s.Declaration, ...]:
@@ -112,8 +119,8 @@ class _Builder(Terms):
         return s.Declaration(prefix.text[:-1], self.iri(iri.span, iri), span=span)
 
     def register(self, span: Span, kind: str, *children: Any) -> _Registration:
-        name, every = _first(children, _Name), _first(children, s.Duration)
-        register = s.Register(kind, name.name if name else None, every, span=span)
+        name, every = _first(children, _Name), _first(children, s.DurationLiteral)
+        register = s.RegisterClause(kind, name.name if name else None, every, span=span)
         return _Registration(register, kind if kind in ("RSTREAM", "ISTREAM", "DSTREAM") else None)
 
     def registered_name(self, span: Span, name: Token | s.Iri | s.Lit) -> _Name:
@@ -130,20 +137,20 @@ class _Builder(Terms):
     register_kind = stream_operator = select_modifier = star = distinct = silent = _word
     relation = plus_minus = times = sign = path_mod = event_operator = _word
 
-    def _form(self, span: Span, form: s.Form, children: tuple[Any, ...]) -> s.Query:
-        return s.Query(
+    def _form(self, span: Span, form: s.Form, children: tuple[Any, ...]) -> s.QueryUnit:
+        return s.QueryUnit(
             declarations=(),
             register=None,
             operator=_first(children, str),
             form=form,
-            sources=all_of(children, s.Source),
-            where=_first(children, s.Group),
+            sources=all_of(children, s.FromClause),
+            where=_first(children, s.GroupPattern),
             modifiers=_first(children, s.Modifiers),
             values=None,
             span=span,
         )
 
-    def select_query(self, span: Span, select: _Selection, *children: Any) -> s.Query:
+    def select_query(self, span: Span, select: _Selection, *children: Any) -> s.QueryUnit:
         form = s.SelectForm(select.select, span=select.select.span)
         return replace(self._form(span, form, children), operator=select.operator)
 
@@ -153,21 +160,23 @@ class _Builder(Terms):
         modifier = next((word for word in words if not word.endswith("STREAM")), None)
         items = tuple(
             s.SelectItem(child, span=child.span) if isinstance(child, s.Var) else child
-            for child in all_of(children, s.Node)
+            for child in all_of(children, s.SyntaxNode)
         )
-        return _Selection(s.Select(items, modifier, span=span), operator)
+        return _Selection(s.SelectClause(items, modifier, span=span), operator)
 
-    def select_as(self, span: Span, left: s.Expression, right: s.Expression) -> s.SelectItem:
+    def select_as(
+        self, span: Span, left: s.SyntaxExpression, right: s.SyntaxExpression
+    ) -> s.SelectItem:
         # EP-SPARQL also writes the variable first (SEMANTICS.md R13).
         variable, expression = (right, left) if isinstance(right, s.Var) else (left, right)
         if not isinstance(variable, s.Var):
             raise QueryError(
-                "AS names no variable", right.span, hint="write (expression AS ?variable)"
+                "missing variable after AS", right.span, hint="write (expression AS ?variable)"
             )
         return s.SelectItem(variable, expression, variable is left, span=span)
 
     def select_without_brackets(
-        self, span: Span, left: s.Expression, right: s.Expression
+        self, span: Span, left: s.SyntaxExpression, right: s.SyntaxExpression
     ) -> s.SelectItem:
         return replace(self.select_as(span, left, right), loose=True)
 
@@ -178,80 +187,88 @@ class _Builder(Terms):
 
     def sub_select(self, span: Span, select: _Selection, *children: Any) -> s.SubSelect:
         if select.operator:
-            raise QueryError(f"{select.operator} stands at the query's own SELECT only", span)
+            raise QueryError(f"{select.operator} is not allowed in a subquery", span)
         where, modifiers, values = children
         return s.SubSelect(select.select, where, modifiers, values.data, span=span)
 
-    def construct_query(self, span: Span, *children: Any) -> s.Query:
+    def construct_query(self, span: Span, *children: Any) -> s.QueryUnit:
         template = _first(children, tuple)
         return self._form(span, s.ConstructForm(template, span=span), children)
 
-    def construct_where(self, span: Span, *children: Any) -> s.Query:
+    def construct_where(self, span: Span, *children: Any) -> s.QueryUnit:
         template = _first(children, tuple) or ()
         block = (s.TriplesBlock(template, span=span),) if template else ()
         form = s.ConstructForm(template, span=span)
-        return self._form(span, form, (*children, s.Group(block, span=span)))
+        return self._form(span, form, (*children, s.GroupPattern(block, span=span)))
 
-    def describe_query(self, span: Span, *children: Any) -> s.Query:
+    def describe_query(self, span: Span, *children: Any) -> s.QueryUnit:
         form = s.DescribeForm(all_of(children, s.Var | s.Iri), span=span)
         return replace(self._form(span, form, children), operator=None)
 
-    def ask_query(self, span: Span, *children: Any) -> s.Query:
+    def ask_query(self, span: Span, *children: Any) -> s.QueryUnit:
         return self._form(span, s.AskForm(span=span), children)
 
     # -- sources and windows
 
-    def default_graph(self, span: Span, name: s.Iri) -> s.Source:
-        return s.Source(name, named=False, span=span)
+    def default_graph(self, span: Span, name: s.Iri) -> s.FromClause:
+        return s.FromClause(name, named=False, span=span)
 
-    def named_graph(self, span: Span, name: s.Iri) -> s.Source:
-        return s.Source(name, named=True, span=span)
+    def named_graph(self, span: Span, name: s.Iri) -> s.FromClause:
+        return s.FromClause(name, named=True, span=span)
 
-    def default_stream(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
+    def default_stream(self, span: Span, name: s.Iri, *rest: Any) -> s.FromClause:
         window = _first(rest, s.WindowClause)
-        return s.Source(name, named=False, kind="stream", window=window, span=span)
+        return s.FromClause(name, named=False, kind="stream", window=window, span=span)
 
-    def named_stream(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
+    def named_stream(self, span: Span, name: s.Iri, *rest: Any) -> s.FromClause:
         return replace(self.default_stream(span, name, *rest), named=True)
 
-    def default_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
-        window, slot = _first(rest, s.WindowClause), _first(rest, s.Var)
-        return s.Source(name, named=False, kind="bracket", window=window, slot=slot, span=span)
+    def default_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.FromClause:
+        return s.FromClause(
+            name,
+            named=False,
+            kind="bracket",
+            window=_first(rest, s.WindowClause),
+            window_name=_first(rest, s.Var),
+            span=span,
+        )
 
-    def named_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.Source:
+    def named_bracket(self, span: Span, name: s.Iri, *rest: Any) -> s.FromClause:
         return replace(self.default_bracket(span, name, *rest), named=True)
 
     def named_window(
-        self, span: Span, slot: s.Iri, name: s.Iri, window: s.WindowClause
-    ) -> s.Source:
-        return s.Source(name, named=True, kind="window", window=window, slot=slot, span=span)
+        self, span: Span, window_name: s.Iri, name: s.Iri, window: s.WindowClause
+    ) -> s.FromClause:
+        return s.FromClause(
+            name, named=True, kind="window", window=window, window_name=window_name, span=span
+        )
 
     def named_window_as(
-        self, span: Span, name: s.Iri, window: s.WindowClause, slot: s.Iri
-    ) -> s.Source:
-        return self.named_window(span, slot, name, window)
+        self, span: Span, name: s.Iri, window: s.WindowClause, window_name: s.Iri
+    ) -> s.FromClause:
+        return self.named_window(span, window_name, name, window)
 
     def window_slide(
-        self, span: Span, width: s.Duration, slide: s.Duration | None = None
+        self, span: Span, width: s.DurationLiteral, slide: s.DurationLiteral | None = None
     ) -> s.WindowSlide:
         return s.WindowSlide(width, slide, span=span)
 
-    def window_fixed(self, span: Span, width: s.Duration) -> s.WindowFixed:
+    def window_fixed(self, span: Span, width: s.DurationLiteral) -> s.WindowFixed:
         return s.WindowFixed(width, span=span)
 
     def window_elems(self, span: Span, count: Token) -> s.WindowElems:
-        return s.WindowElems(int(count.text), span=span)
+        return s.WindowElems(_integer(count), span=span)
 
     def window_range(
-        self, span: Span, width: s.Duration, step: s.Duration | None = None
+        self, span: Span, width: s.DurationLiteral, step: s.DurationLiteral | None = None
     ) -> s.WindowRange:
         return s.WindowRange(width, step, span=span)
 
-    def window_tumbling(self, span: Span, width: s.Duration) -> s.WindowRange:
+    def window_tumbling(self, span: Span, width: s.DurationLiteral) -> s.WindowRange:
         return s.WindowRange(width, tumbling=True, span=span)
 
     def window_rows(self, span: Span, count: Token, step: Token | None = None) -> s.WindowRows:
-        return s.WindowRows(int(count.text), int(step.text) if step else None, span=span)
+        return s.WindowRows(_integer(count), _integer(step) if step else None, span=span)
 
     def window_rows_tumbling(self, span: Span, count: Token) -> s.WindowRows:
         return self.window_rows(span, count, count)
@@ -268,61 +285,64 @@ class _Builder(Terms):
     def before(self, span: Span, *_: Any) -> None:
         return None
 
-    def val_spec(self, span: Span, value: Token | s.Duration) -> s.Duration:
-        return s.Duration(int(value.text), span=span) if isinstance(value, Token) else value
+    def val_spec(self, span: Span, value: Token | s.DurationLiteral) -> s.DurationLiteral:
+        return s.DurationLiteral(_integer(value), span=span) if isinstance(value, Token) else value
 
-    def duration(self, span: Span, *tokens: Token) -> s.Duration:
+    def duration(self, span: Span, *tokens: Token) -> s.DurationLiteral:
         total, unit = 0, 1
         for amount, name in zip(tokens[::2], tokens[1::2], strict=True):
-            found = _MILLISECONDS.get(name.text.lower()) or _MILLISECONDS.get(
-                name.text.lower().removesuffix("s")
-            )
-            if found is None:
+            word = name.text.lower()
+            length = _MILLISECONDS.get(word) or _MILLISECONDS.get(word.removesuffix("s"))
+            if length is None:
                 raise QueryError(
-                    f"{name.text} is too short a unit", name.span, hint="time runs in milliseconds"
+                    f"unsupported time unit {name.text}",
+                    name.span,
+                    hint="the smallest unit is the millisecond",
                 )
-            total, unit = total + int(amount.text) * found, found
-        return s.Duration(total, unit, span=span)
+            total, unit = total + _integer(amount) * length, length
+        return s.DurationLiteral(total, unit, span=span)
 
-    def xsd_duration(self, span: Span, value: Token | s.Lit, *kinds: s.Iri) -> s.Duration:
+    def xsd_duration(self, span: Span, value: Token | s.Lit, *kinds: s.Iri) -> s.DurationLiteral:
         for kind in kinds:
             if not kind.value.lower().endswith("duration"):
                 raise QueryError(
-                    "a length of time is an xsd:duration", kind.span, hint="write PT10S"
+                    "expected a duration of type xsd:duration", kind.span, hint="write PT10S"
                 )
         text = value.text if isinstance(value, Token) else value.lexical
-        found = re.fullmatch(
+        match = re.fullmatch(
             r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,3})?)S)?)?", text
         )
         amounts = (
-            [(g, u) for g, u in zip(found.groups(), "DHMS", strict=True) if g] if found else []
+            [(g, u) for g, u in zip(match.groups(), "DHMS", strict=True) if g] if match else []
         )
-        if not amounts:
+        if not amounts or len(text) > 100:
             raise QueryError(
-                f"{text} is not a length of time in days, hours, minutes and seconds",
+                f"not a valid duration in days, hours, minutes and seconds: {text:.40}",
                 span,
-                hint="write for instance PT10S, PT1H30M or P1D; a month has no one length",
+                hint="write for instance PT10S, PT1H30M or P1D; months differ in length",
             )
         parts = [round(float(g) * 1000) if u == "S" else int(g) * _XSD_UNITS[u] for g, u in amounts]
         unit = 1 if "." in text else _XSD_UNITS[amounts[-1][1]]
-        return s.Duration(sum(parts), unit, span=span)
+        return s.DurationLiteral(sum(parts), unit, span=span)
 
-    # -- WHERE and what follows
+    # -- WHERE and the modifiers
 
-    def where_clause(self, span: Span, group: s.Group) -> s.Group:
+    def where_clause(self, span: Span, group: s.GroupPattern) -> s.GroupPattern:
         return group
 
-    def where_events(self, span: Span, event: s.Operand, *filters: s.Filter) -> s.Group:
-        return s.Group((event, *filters), span=span)
+    def where_events(
+        self, span: Span, event: s.GroupOperand, *filters: s.FilterClause
+    ) -> s.GroupPattern:
+        return s.GroupPattern((event, *filters), span=span)
 
     def solution_modifier(self, span: Span, *children: Any) -> s.Modifiers:
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for child in children:
             if isinstance(child, _Aggregates):
-                found["aggregates"] = found.get("aggregates", ()) + child.patterns
+                fields["aggregates"] = fields.get("aggregates", ()) + child.patterns
             else:
-                found.update(child)
-        return s.Modifiers(**found, span=span)
+                fields.update(child)
+        return s.Modifiers(**fields, span=span)
 
     def aggregate_clause(self, span: Span, *patterns: s.AggregationPattern) -> _Aggregates:
         return _Aggregates(patterns)
@@ -333,16 +353,16 @@ class _Builder(Terms):
         variable: s.Var,
         function: s.AggregateCall,
         keys: tuple[s.Var, ...],
-        *filters: s.Filter,
+        *filters: s.FilterClause,
     ) -> s.AggregationPattern:
         return s.AggregationPattern(variable, function, keys, filters, span=span)
 
     def aggregation(self, span: Span, name: Token, *rest: Any) -> s.AggregateCall:
-        if not all_of(rest, s.Node) and name.type != "COUNT":
+        if not all_of(rest, s.SyntaxNode) and name.type != "COUNT":
             raise QueryError(
-                f"{name.text} has nothing to work on",
+                f"missing argument of {name.text}",
                 span,
-                hint=f"only COUNT may stand alone; write {name.text}(?variable)",
+                hint=f"write {name.text}(?variable); only COUNT needs no argument",
             )
         return self.aggregate(span, name, *rest)
 
@@ -353,54 +373,56 @@ class _Builder(Terms):
         keys = (c if isinstance(c, s.GroupKey) else s.GroupKey(c, span=c.span) for c in conditions)
         return {"group": tuple(keys)}
 
-    def group_as(self, span: Span, expression: s.Expression, variable: s.Var) -> s.GroupKey:
+    def group_as(self, span: Span, expression: s.SyntaxExpression, variable: s.Var) -> s.GroupKey:
         return s.GroupKey(expression, variable, span=span)
 
-    def having_clause(self, span: Span, *conditions: s.Expression) -> dict[str, Any]:
+    def having_clause(self, span: Span, *conditions: s.SyntaxExpression) -> dict[str, Any]:
         return {"having": conditions}
 
     def order_clause(self, span: Span, *conditions: s.OrderKey) -> dict[str, Any]:
         return {"order": conditions}
 
-    def ascending(self, span: Span, expression: s.Expression) -> s.OrderKey:
+    def ascending(self, span: Span, expression: s.SyntaxExpression) -> s.OrderKey:
         return s.OrderKey(expression, span=span)
 
-    def descending(self, span: Span, expression: s.Expression) -> s.OrderKey:
+    def descending(self, span: Span, expression: s.SyntaxExpression) -> s.OrderKey:
         return s.OrderKey(expression, descending=True, span=span)
 
     def limit_offset(self, span: Span, *clauses: dict[str, Any]) -> dict[str, Any]:
         return {key: value for clause in clauses for key, value in clause.items()}
 
     def limit_clause(self, span: Span, count: Token) -> dict[str, Any]:
-        return {"limit": int(count.text)}
+        return {"limit": _integer(count)}
 
     def offset_clause(self, span: Span, count: Token) -> dict[str, Any]:
-        return {"offset": int(count.text)}
+        return {"offset": _integer(count)}
 
     def values_clause(self, span: Span, data: s.InlineData | None = None) -> _Values:
         return _Values(data)
 
     # -- patterns
 
-    def group_graph_pattern(self, span: Span, *children: Any) -> s.Group:
+    def group_graph_pattern(self, span: Span, *children: Any) -> s.GroupPattern:
         window = _first(children, s.WindowClause)
         elements = tuple(child for child in children if not isinstance(child, s.WindowClause))
-        return s.Group(elements, window, span=span)
+        return s.GroupPattern(elements, window, span=span)
 
-    def union(self, span: Span, left: s.Operand, right: s.Group) -> s.GroupOrUnion:
-        return s.GroupOrUnion(left, right, span=span)
+    def union(self, span: Span, left: s.GroupOperand, right: s.GroupPattern) -> s.UnionPattern:
+        return s.UnionPattern(left, right, span=span)
 
-    def event(self, span: Span, left: s.Operand, op: str, right: s.Group) -> s.Event:
-        return s.Event(op, left, right, span=span)
+    def event(
+        self, span: Span, left: s.GroupOperand, op: str, right: s.GroupPattern
+    ) -> s.EventPattern:
+        return s.EventPattern(op, left, right, span=span)
 
-    def optional_graph_pattern(self, span: Span, group: s.Group) -> s.OptionalPattern:
+    def optional_graph_pattern(self, span: Span, group: s.GroupPattern) -> s.OptionalPattern:
         return s.OptionalPattern(group, span=span)
 
-    def minus_graph_pattern(self, span: Span, group: s.Group) -> s.MinusPattern:
+    def minus_graph_pattern(self, span: Span, group: s.GroupPattern) -> s.MinusPattern:
         return s.MinusPattern(group, span=span)
 
     def graph_graph_pattern(
-        self, span: Span, name: s.Var | s.Iri, group: s.Group
+        self, span: Span, name: s.Var | s.Iri, group: s.GroupPattern
     ) -> s.GraphPattern:
         return s.GraphPattern(name, group, span=span)
 
@@ -411,15 +433,15 @@ class _Builder(Terms):
         return s.StreamPattern(name, _first(rest, s.WindowClause), rest[-1], span=span)
 
     def window_graph_pattern(
-        self, span: Span, name: s.Var | s.Iri, group: s.Group
+        self, span: Span, name: s.Var | s.Iri, group: s.GroupPattern
     ) -> s.WindowPattern:
         return s.WindowPattern(name, group, span=span)
 
-    def filter(self, span: Span, condition: s.Expression) -> s.Filter:
-        return s.Filter(condition, span=span)
+    def filter(self, span: Span, condition: s.SyntaxExpression) -> s.FilterClause:
+        return s.FilterClause(condition, span=span)
 
-    def bind(self, span: Span, expression: s.Expression, variable: s.Var) -> s.Bind:
-        return s.Bind(expression, variable, span=span)
+    def bind(self, span: Span, expression: s.SyntaxExpression, variable: s.Var) -> s.BindClause:
+        return s.BindClause(expression, variable, span=span)
 
     def inline_data_one_var(self, span: Span, variable: s.Var, *values: Any) -> s.InlineData:
         return s.InlineData((variable,), tuple((value,) for value in values), span=span)
@@ -430,7 +452,7 @@ class _Builder(Terms):
         for row in rows:
             if len(row.values) != len(names):
                 raise QueryError(
-                    f"this row has {len(row.values)} values for {len(names)} variables",
+                    f"expected {len(names)} values in this row, not {len(row.values)}",
                     row.span,
                     hint="write UNDEF where a row has no value",
                 )
@@ -445,33 +467,33 @@ class _Builder(Terms):
     def undef(self, span: Span) -> None:
         return None
 
-    def triples_block(self, span: Span, *subjects: list[s.TriplePattern]) -> s.TriplesBlock:
+    def triples_block(self, span: Span, *subjects: list[s.TriplePath]) -> s.TriplesBlock:
         return s.TriplesBlock(tuple(t for triples in subjects for t in triples), span=span)
 
     def triples_template(
-        self, span: Span, *subjects: list[s.TriplePattern]
-    ) -> tuple[s.TriplePattern, ...]:
+        self, span: Span, *subjects: list[s.TriplePath]
+    ) -> tuple[s.TriplePath, ...]:
         return tuple(t for triples in subjects for t in triples)
 
     def construct_template(
-        self, span: Span, triples: tuple[s.TriplePattern, ...] = ()
-    ) -> tuple[s.TriplePattern, ...]:
+        self, span: Span, triples: tuple[s.TriplePath, ...] = ()
+    ) -> tuple[s.TriplePath, ...]:
         return triples
 
     def triples_same_subject(
         self, span: Span, subject: Any, properties: Any = ()
-    ) -> list[s.TriplePattern]:
+    ) -> list[s.TriplePath]:
         node, triples = _parts(subject)
         return [*triples, *self._triples(node, properties)]
 
-    def _triples(self, subject: s.GraphTerm, properties: Any) -> list[s.TriplePattern]:
-        made: list[s.TriplePattern] = []
+    def _triples(self, subject: s.GraphTerm, properties: Any) -> list[s.TriplePath]:
+        triples: list[s.TriplePath] = []
         for verb, objects in properties:
             for value in objects:
-                node, triples = _parts(value)
+                node, about = _parts(value)
                 span = Span(subject.span.start, node.span.end)
-                made += [s.TriplePattern(subject, verb, node, span=span), *triples]
-        return made
+                triples += [s.TriplePath(subject, verb, node, span=span), *about]
+        return triples
 
     def property_list_not_empty(self, span: Span, *children: Any) -> list[tuple[Any, Any]]:
         return list(zip(children[::2], children[1::2], strict=True))
@@ -488,11 +510,11 @@ class _Builder(Terms):
         cells: list[s.GraphTerm] = [
             s.Blank(f"({span.start}.{i}", span=span) for i in range(len(items))
         ]
-        triples: list[s.TriplePattern] = []
+        triples: list[s.TriplePath] = []
         for cell, item, after in zip(cells, items, [*cells[1:], self.nil(span)], strict=True):
             node, about = _parts(item)
-            triples += [s.TriplePattern(cell, first, node, span=span), *about]
-            triples.append(s.TriplePattern(cell, rest, after, span=span))
+            triples += [s.TriplePath(cell, first, node, span=span), *about]
+            triples.append(s.TriplePath(cell, rest, after, span=span))
         return _Described(cells[0], triples)
 
     def nil(self, span: Span) -> s.Iri:

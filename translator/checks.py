@@ -14,49 +14,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from streamsparql.algebra.trampoline import Steps, run
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 
-Names = dict[str, None]
+InScope = dict[str, None]
 """An ordered set of variable names."""
 
 
-def check(query: s.Query) -> None:
-    """Raises a `QueryError` for the first rule that a query breaks."""
-    run(_Checker(query).query(query))
+def check(query: s.QueryUnit) -> None:
+    """Raise a `QueryError` for the first rule that a query breaks."""
+    _Checker(query).query(query)
 
 
 class _Checker:
-    def __init__(self, query: s.Query) -> None:
+    def __init__(self, query: s.QueryUnit) -> None:
         self.pattern = 0  # counts basic graph patterns
         self.labels: dict[str, int] = {}
-        self.slots = {
-            source.slot.name for source in query.sources if isinstance(source.slot, s.Var)
+        self.window_names = {
+            source.window_name.name
+            for source in query.sources
+            if isinstance(source.window_name, s.Var)
         }
 
     # -- queries
 
-    def query(self, query: s.Query) -> Steps[None]:
-        scope: Names = (yield self.group(query.where)) if query.where else {}
+    def query(self, query: s.QueryUnit) -> None:
+        scope: InScope = self.group(query.where) if query.where else {}
         match query.form:
             case s.SelectForm(select):
-                yield self.select(select, query.modifiers, query.values, scope)
+                self.select(select, query.modifiers, query.values, scope)
             case _:
-                yield self.modifiers(query.modifiers, scope)
+                self.modifiers(query.modifiers, scope)
 
-    def sub_select(self, query: s.SubSelect) -> Steps[Names]:
-        scope = yield self.group(query.where)
-        names: Names = yield self.select(query.select, query.modifiers, query.values, scope)
-        return names
+    def sub_select(self, query: s.SubSelect) -> InScope:
+        scope = self.group(query.where)
+        return self.select(query.select, query.modifiers, query.values, scope)
 
     def select(
-        self, select: s.Select, modifiers: s.Modifiers, values: s.InlineData | None, scope: Names
-    ) -> Steps[Names]:
-        """The names that a SELECT shows, after its rules are checked."""
-        keys = yield self.modifiers(modifiers, scope)
+        self,
+        select: s.SelectClause,
+        modifiers: s.Modifiers,
+        values: s.InlineData | None,
+        scope: InScope,
+    ) -> InScope:
+        """Check a SELECT; return the names that it shows."""
+        keys = self.modifiers(modifiers, scope)
         if values is not None:
             scope = scope | self.inline_data(values)
         scope = scope | {p.variable.name: None for p in modifiers.aggregates}
@@ -77,162 +81,144 @@ class _Checker:
                     hint="list the keys, and aggregates such as (COUNT(?x) AS ?n)",
                 )
             return scope
-        shown: Names = {}
+        shown: InScope = {}
         for item in select.items:
-            yield self.select_item(item, scope, keys if grouped else None, shown)
+            self.select_item(item, scope, keys if grouped else None, shown)
         return shown
 
     def select_item(
         self,
         item: s.SelectItem | s.BareAggregate,
-        scope: Names,
-        keys: Names | None,
-        shown: Names,
-    ) -> Steps[None]:
+        scope: InScope,
+        keys: InScope | None,
+        shown: InScope,
+    ) -> None:
         if isinstance(item, s.BareAggregate):
             raise _bare(item)
         name = item.variable.name
+        self.no_window_name(item.variable)
         if item.expression is None:
-            self.no_slot(item.variable)
             if keys is not None and name not in keys:
                 raise _ungrouped(item.variable)
         else:
-            self.no_slot(item.variable)
             if name in scope or name in shown or (keys is not None and name in keys):
-                raise QueryError(
-                    f"?{name} has a value already",
-                    item.variable.span,
-                    hint="AS needs a variable that is new",
-                )
+                raise _already_bound(item.variable, "AS needs a new variable")
             if keys is not None:
                 for variable in _outside_aggregates(item.expression):
                     if variable.name not in keys and variable.name not in shown:
                         raise _ungrouped(variable)
-            yield self.expression(item.expression, aggregates=True)
+            self.expression(item.expression, aggregates=True)
         shown[name] = None
 
-    def modifiers(self, modifiers: s.Modifiers, scope: Names) -> Steps[Names]:
-        """Checks everything after WHERE; the names of the grouping keys."""
-        yield self.aggregation_patterns(modifiers.aggregates, scope)
-        keys: Names = {}
+    def modifiers(self, modifiers: s.Modifiers, scope: InScope) -> InScope:
+        """Check everything after WHERE; return the names of the grouping keys."""
+        self.aggregation_patterns(modifiers.aggregates, scope)
+        keys: InScope = {}
         for key in modifiers.group:
-            yield self.expression(key.expression)
+            self.expression(key.expression)
             if key.variable is not None:
-                self.no_slot(key.variable)
+                self.no_window_name(key.variable)
                 if key.variable.name in scope or key.variable.name in keys:
-                    raise QueryError(
-                        f"?{key.variable.name} has a value already",
-                        key.variable.span,
-                        hint="AS needs a variable that is new",
-                    )
+                    raise _already_bound(key.variable, "AS needs a new variable")
                 keys[key.variable.name] = None
             elif isinstance(key.expression, s.Var):
                 keys[key.expression.name] = None
         for condition in modifiers.having:
-            yield self.expression(condition, aggregates=True)
+            self.expression(condition, aggregates=True)
         for order in modifiers.order:
-            yield self.expression(order.expression, aggregates=True)
+            self.expression(order.expression, aggregates=True)
         return keys
 
     def aggregation_patterns(
-        self, patterns: tuple[s.AggregationPattern, ...], scope: Names
-    ) -> Steps[None]:
-        made: Names = {}
+        self, patterns: tuple[s.AggregationPattern, ...], scope: InScope
+    ) -> None:
+        bound: InScope = {}
         for pattern in patterns:
             name = pattern.variable.name
-            if name in scope or name in made:
-                raise QueryError(
-                    f"?{name} has a value already",
-                    pattern.variable.span,
-                    hint="AGGREGATE needs a variable that is new",
-                )
-            made[name] = None
+            if name in scope or name in bound:
+                raise _already_bound(pattern.variable, "AGGREGATE needs a new variable")
+            bound[name] = None
             for variable in (*pattern.keys, *_variables(pattern.function)):
                 if variable.name not in scope:
                     raise QueryError(
                         f"?{variable.name} is not bound in WHERE",
                         variable.span,
-                        hint="an AGGREGATE groups and sums what WHERE binds",
+                        hint="an AGGREGATE groups and sums variables of WHERE",
                     )
             if pattern.function.argument is not None:
-                yield self.expression(pattern.function.argument)
+                self.expression(pattern.function.argument)
             for filter_ in pattern.filters:
-                yield self.expression(filter_.condition)
+                self.expression(filter_.condition)
 
     # -- patterns
 
-    def group(self, group: s.Group) -> Steps[Names]:
-        """The names in scope at the end of a group."""
+    def group(self, group: s.GroupPattern) -> InScope:
+        """Check a group; return the names in scope at its end."""
         self.pattern += 1
-        scope: Names = {}
+        scope: InScope = {}
         for element in group.elements:
             match element:
                 case s.TriplesBlock(triples):
                     scope |= self.triples(triples)
-                    continue
-                case s.Filter(condition):
-                    yield self.expression(condition)
-                    continue
-            self.pattern += 1
-            scope |= yield self.element(element, scope)
-            self.pattern += 1
+                case s.FilterClause(condition):
+                    self.expression(condition)
+                case _:
+                    self.pattern += 1
+                    scope |= self.element(element, scope)
+                    self.pattern += 1
         self.pattern += 1
         return scope
 
-    def element(self, element: s.Element, scope: Names) -> Steps[Names]:
+    def element(self, element: s.GroupElement, scope: InScope) -> InScope:
         match element:
-            case s.Group():
-                names: Names = yield self.group(element)
-                return names
+            case s.GroupPattern():
+                return self.group(element)
             case s.OptionalPattern(group):
-                return (yield self.group(group))
+                return self.group(group)
             case s.MinusPattern(group):
-                yield self.group(group)
+                self.group(group)
                 return {}
-            case s.GroupOrUnion(left, right) | s.Event(_, left, right):
-                first = yield self.element(left, {})
-                second = yield self.element(right, {})
-                return first | second
+            case s.UnionPattern() | s.EventPattern():
+                first, links = s.operand_chain(element)
+                bound = self.group(first)
+                for link in links:
+                    bound |= self.group(link.right)
+                return bound
             case s.GraphPattern(name, group) | s.WindowPattern(name, group):
-                inner = yield self.group(group)
-                return inner | self.graph_name(name)
+                return self.group(group) | self.graph_name(name)
             case s.StreamPattern(name, _, group):
                 if isinstance(name, s.Var):
                     raise UnsupportedFeature(
-                        f"STREAM ?{name.name} ranges over streams that nothing names",
+                        f"STREAM ?{name.name}: a variable cannot name the stream of a STREAM block",
                         name.span,
                         hint="write STREAM <iri> [RANGE ..] { .. }",
                     )
-                return (yield self.group(group))
+                return self.group(group)
             case s.ServicePattern():
                 raise UnsupportedFeature(
-                    "SERVICE asks another endpoint, which is not done here",
+                    "SERVICE is not supported: other endpoints are not queried",
                     element.span,
-                    hint="load the data and give it as graphs={iri: source}; ask for it with GRAPH",
+                    hint="load the data, pass it as graphs={iri: source}, and read it with GRAPH",
                 )
-            case s.Bind(expression, variable):
-                self.no_slot(variable)
-                yield self.expression(expression)
+            case s.BindClause(expression, variable):
+                self.no_window_name(variable)
+                self.expression(expression)
                 if variable.name in scope:
-                    raise QueryError(
-                        f"?{variable.name} has a value already",
-                        variable.span,
-                        hint="BIND needs a variable that is new in its group",
-                    )
+                    raise _already_bound(variable, "BIND needs a variable that is new in its group")
                 return {variable.name: None}
             case s.InlineData():
                 return self.inline_data(element)
             case s.SubSelect():
-                return (yield self.sub_select(element))
+                return self.sub_select(element)
         raise AssertionError(element)
 
-    def triples(self, triples: tuple[s.TriplePattern, ...]) -> Names:
-        found: Names = {}
+    def triples(self, triples: tuple[s.TriplePath, ...]) -> InScope:
+        names: InScope = {}
         for triple in triples:
             for node in (triple.subject, triple.predicate, triple.object):
                 if isinstance(node, s.Var):
-                    self.no_slot(node)
-                    found[node.name] = None
+                    self.no_window_name(node)
+                    names[node.name] = None
                 elif isinstance(node, s.Blank):
                     if self.labels.setdefault(node.label, self.pattern) != self.pattern:
                         raise QueryError(
@@ -240,54 +226,59 @@ class _Checker:
                             node.span,
                             hint="a blank node belongs to one pattern; use a variable to join two",
                         )
-        return found
+        return names
 
-    def graph_name(self, name: s.Var | s.Iri) -> Names:
-        return {name.name: None} if isinstance(name, s.Var) and name.name not in self.slots else {}
+    def graph_name(self, name: s.Var | s.Iri) -> InScope:
+        if isinstance(name, s.Var) and name.name not in self.window_names:
+            return {name.name: None}
+        return {}
 
-    def no_slot(self, variable: s.Var) -> None:
-        if variable.name in self.slots:
+    def no_window_name(self, variable: s.Var) -> None:
+        if variable.name in self.window_names:
             raise QueryError(
-                f"?{variable.name} names a window of a FROM clause, it has no value",
+                f"?{variable.name} names a window of a FROM clause, so it has no value",
                 variable.span,
                 hint=f"read the window with GRAPH ?{variable.name} {{ .. }}",
             )
 
-    def inline_data(self, data: s.InlineData) -> Names:
-        names: Names = {}
+    def inline_data(self, data: s.InlineData) -> InScope:
+        names: InScope = {}
         for variable in data.variables:
-            self.no_slot(variable)
+            self.no_window_name(variable)
             if variable.name in names:
-                raise QueryError(f"?{variable.name} is listed twice", variable.span)
+                raise QueryError(f"duplicate variable ?{variable.name} in VALUES", variable.span)
             names[variable.name] = None
         return names
 
     # -- expressions
 
-    def expression(self, expression: s.Expression, aggregates: bool = False) -> Steps[None]:
-        """Checks the aggregates and the EXISTS patterns in an expression."""
-        pending: list[tuple[s.Expression, bool]] = [(expression, aggregates)]
-        while pending:
-            node, allowed = pending.pop()
+    def expression(
+        self, expression: s.SyntaxExpression, aggregates: bool = False, inside: bool = False
+    ) -> None:
+        """Check the aggregates and the EXISTS patterns in an expression.
+
+        `aggregates` says that it may have aggregates, `inside` that it is an aggregate's argument.
+        """
+        for node in expression.walk_outside(s.AggregateCall, s.ExistsCall):
             match node:
                 case s.Var():
-                    self.no_slot(node)
-                case s.Operation(_, args):
-                    pending.extend((arg, allowed) for arg in reversed(args))
-                case s.FunctionCall(_, args, distinct):
-                    if distinct:
-                        raise UnsupportedFeature(
-                            "DISTINCT belongs to aggregates, and none is named by an IRI",
-                            node.span,
-                        )
-                    pending.extend((arg, allowed) for arg in reversed(args))
+                    self.no_window_name(node)
+                case s.FunctionCall(distinct=True):
+                    raise UnsupportedFeature(
+                        "DISTINCT belongs to aggregates, and functions by IRI are not aggregates",
+                        node.span,
+                    )
                 case s.AggregateCall(name, argument):
-                    if not allowed:
-                        raise _misplaced(name, node, aggregates)
+                    if not aggregates:
+                        raise _misplaced(name, node, inside)
                     if argument is not None:
-                        pending.append((argument, False))
-                case s.Exists(group):
-                    yield self.group(group)
+                        self.expression(argument, inside=True)
+                case s.ExistsCall(group):
+                    self.group(group)
+
+
+def _already_bound(variable: s.Var, hint: str) -> QueryError:
+    return QueryError(f"?{variable.name} is already bound", variable.span, hint=hint)
 
 
 def _misplaced(name: str, node: s.AggregateCall, inside: bool) -> QueryError:
@@ -306,8 +297,8 @@ def _misplaced(name: str, node: s.AggregateCall, inside: bool) -> QueryError:
 
 def _bare(item: s.BareAggregate) -> QueryError:
     call = item.aggregate
-    if call.argument is not None and any(_aggregates(call.argument)):
-        return _misplaced(_aggregates(call.argument)[0].name, _aggregates(call.argument)[0], True)
+    if call.argument is not None and (inner := _aggregates(call.argument)):
+        return _misplaced(inner[0].name, inner[0], True)
     variable = item.variable.name if item.variable else call.name.lower()
     return QueryError(
         "an aggregate in SELECT needs brackets and a name",
@@ -318,38 +309,23 @@ def _bare(item: s.BareAggregate) -> QueryError:
 
 def _ungrouped(variable: s.Var) -> QueryError:
     return QueryError(
-        f"?{variable.name} is not the same throughout a group",
+        f"?{variable.name} is not a grouping key, so a group has no single value for it",
         variable.span,
-        hint=f"group by it too, or take an aggregate such as (SAMPLE(?{variable.name}) AS ?one)",
+        hint=f"add it to GROUP BY, or use an aggregate such as (SAMPLE(?{variable.name}) AS ?one)",
     )
 
 
-def _nodes(expression: s.Expression, *, into_aggregates: bool) -> Iterator[s.Var | s.AggregateCall]:
-    """The variables and aggregates in an expression, EXISTS patterns left out."""
-    pending: list[s.Expression] = [expression]
-    while pending:
-        node = pending.pop()
-        match node:
-            case s.Operation(_, args) | s.FunctionCall(_, args):
-                pending.extend(reversed(args))
-            case s.AggregateCall(_, argument):
-                yield node
-                if into_aggregates and argument is not None:
-                    pending.append(argument)
-            case s.Var():
-                yield node
+def _aggregates(expression: s.SyntaxExpression) -> list[s.AggregateCall]:
+    """Return the outermost aggregates of an expression; an EXISTS pattern has its own."""
+    nodes = expression.walk_outside(s.AggregateCall, s.ExistsCall)
+    return [node for node in nodes if isinstance(node, s.AggregateCall)]
 
 
-def _aggregates(expression: s.Expression) -> list[s.AggregateCall]:
-    found = _nodes(expression, into_aggregates=False)
-    return [node for node in found if isinstance(node, s.AggregateCall)]
+def _outside_aggregates(expression: s.SyntaxExpression) -> Iterator[s.Var]:
+    nodes = expression.walk_outside(s.AggregateCall, s.ExistsCall)
+    return (node for node in nodes if isinstance(node, s.Var))
 
 
-def _outside_aggregates(expression: s.Expression) -> Iterable[s.Var]:
-    found = _nodes(expression, into_aggregates=False)
-    return (node for node in found if isinstance(node, s.Var))
-
-
-def _variables(expression: s.Expression) -> Iterable[s.Var]:
-    found = _nodes(expression, into_aggregates=True)
-    return (node for node in found if isinstance(node, s.Var))
+def _variables(expression: s.SyntaxExpression) -> Iterator[s.Var]:
+    nodes = expression.walk_outside(s.ExistsCall)
+    return (node for node in nodes if isinstance(node, s.Var))

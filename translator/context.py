@@ -1,4 +1,4 @@
-"""What the translation of one query shares: its dialect, names, and hidden variables.
+"""What the steps of one translation share: the dialect, names, and hidden variables.
 
 Hidden variables of each kind are numbered in the order of the text, so that the same text gives the
 same plan.
@@ -20,20 +20,20 @@ from streamsparql.algebra.window import Window
 from streamsparql.errors import Span
 from streamsparql.translator import syntax as s
 from streamsparql.translator.dialects import Dialect
-from streamsparql.translator.dialects.base import Slot, Windowing
+from streamsparql.translator.dialects.base import Windowing, WindowSetting
 from streamsparql.translator.names import Names
 
 
 @dataclass
 class Context:
-    """Shared by all steps of one translation."""
+    """The state of one translation."""
 
     dialect: Dialect
     names: Names
     origin: int
-    stamps: Stamps = field(default_factory=lambda: Stamps())
+    stamps: RequestedStamps = field(default_factory=lambda: RequestedStamps())
     spans: dict[int, tuple[Plan, Span]] = field(default_factory=dict)
-    idle: dict[int, s.WindowClause] = field(default_factory=dict)
+    unused_windows: dict[int, s.WindowClause] = field(default_factory=dict)
     shared: dict[Any, Plan] = field(default_factory=dict)
     _made: Counter[PlanKind] = field(default_factory=Counter)
     _blanks: dict[str, Variable] = field(default_factory=dict)
@@ -44,28 +44,29 @@ class Context:
         return Hidden(kind, self._made[kind] - 1)
 
     def site(self) -> int:
-        """Return the number of a call of RAND, UUID, STRUUID or BNODE, and of its row numbers."""
+        """Return the number of a new call of RAND, UUID, STRUUID or BNODE, and of its rows."""
         self._made[PlanKind.ROW] += 1
         return self._made[PlanKind.ROW]
 
-    def came_from(self, plan: Plan, node: s.Node) -> Plan:
-        """Remembers which part of the text a plan node came from; messages point there."""
+    def locate(self, plan: Plan, node: s.SyntaxNode) -> Plan:
+        """Remember which part of the text a plan node is from, so that messages can point there."""
         self.spans.setdefault(id(plan), (plan, node.span))
         return plan
 
     def windowing(self, clause: s.WindowClause, name: IRI | Variable | None = None) -> Windowing:
-        """What a window clause means in this query's dialect; it is idle until a stream gets it."""
-        window = self.dialect.windowing(clause, Slot(str(name) if name else None, self.origin))
-        self.idle[id(clause)] = clause
+        """Return what a window clause means in this dialect; it is unused until it is applied."""
+        setting = WindowSetting(str(name) if name else None, self.origin)
+        window = self.dialect.windowing(clause, setting)
+        self.unused_windows[id(clause)] = clause
 
         def apply(plan: Plan) -> Window:
-            self.idle.pop(id(clause), None)
+            self.unused_windows.pop(id(clause), None)
             return window(plan)
 
         return apply
 
     def term(self, node: s.GraphTerm) -> Term | Variable:
-        """A place of a query's triple pattern. A blank node there is a variable of its own."""
+        """Return a term of a triple pattern, where a blank node is a variable of its own."""
         match node:
             case s.Var(name):
                 return Variable(name)
@@ -79,11 +80,11 @@ class Context:
                 return self._blanks[label]
 
     def value(self, node: s.Iri | s.Lit) -> IRI | Literal:
-        """An IRI or a literal."""
+        """Return an IRI or a literal."""
         return self.names.iri(node) if isinstance(node, s.Iri) else self.names.literal(node)
 
-    def template(self, triples: Iterable[s.TriplePattern]) -> tuple[TriplePattern, ...]:
-        """A CONSTRUCT template, where a blank node is made anew for each row."""
+    def template(self, triples: Iterable[s.TriplePath]) -> tuple[TriplePattern, ...]:
+        """Return a CONSTRUCT template, whose blank nodes are new ones for each row."""
         labels: dict[str, BlankNode] = {}
 
         def place(node: s.GraphTerm) -> Term | Variable:
@@ -91,17 +92,20 @@ class Context:
                 return labels.setdefault(node.label, BlankNode(f"b{len(labels)}"))
             return self.term(node)
 
-        made: list[TriplePattern] = []
+        patterns: list[TriplePattern] = []
         for triple in triples:
             assert isinstance(triple.predicate, s.Var | s.Iri)
-            made.append(
+            patterns.append(
                 TriplePattern(place(triple.subject), place(triple.predicate), place(triple.object))
             )
-        return tuple(made)
+        return tuple(patterns)
 
 
-class Stamps:
-    """Which stamps a query asks for, found before the patterns that bind them are translated."""
+class RequestedStamps:
+    """The stamps that a query reads, collected before the patterns that bind them are translated.
+
+    `bound` are those that a pattern binds.
+    """
 
     def __init__(self) -> None:
         self.variables: dict[Variable, set[IRI | None]] = {}
@@ -118,18 +122,18 @@ class Stamps:
         return self.triples.setdefault(pattern, Hidden(PlanKind.STAMP, of=tuple(pattern)))
 
     @property
-    def asked(self) -> bool:
-        """Whether the query asks for any."""
+    def any(self) -> bool:
+        """Whether the query reads a stamp."""
         return bool(self.variables or self.triples)
 
     def on(self, pattern: TriplePattern) -> tuple[Stamp, ...]:
-        """The stamps that a matching of this pattern has to bind."""
-        made = [
+        """Return the stamps that a matching of this pattern has to bind."""
+        stamps = [
             Stamp(self.of_variable(variable, stream), stream)
             for variable in pattern.variables()
             for stream in sorted(self.variables.get(variable, ()), key=str)
         ]
         if pattern in self.triples:
-            made.append(Stamp(self.triples[pattern]))
-        self.bound.update(stamp.variable for stamp in made)
-        return tuple(made)
+            stamps.append(Stamp(self.triples[pattern]))
+        self.bound.update(stamp.variable for stamp in stamps)
+        return tuple(stamps)

@@ -1,8 +1,7 @@
-"""Where a pattern reads: the sources that are active at a place of the query, and their windows.
+"""What a pattern reads: the sources that are active at a place of the query, and their windows.
 
-The paper's createPlan has four parameters for this (`actStream`, `namedStreams`, `win` and
-`graphVar`); here they are one frozen `ReadScope`, which knows how GRAPH, STREAM and WINDOW
-change it.
+createPlan (ESWC 2008, Algorithm 1) has four parameters for this: `actStream`, `namedStreams`, `win`
+and `graphVar`. Here they are one frozen `ReadScope`, and GRAPH, STREAM and WINDOW return another.
 """
 
 from __future__ import annotations
@@ -27,52 +26,52 @@ from streamsparql.translator.context import Context
 from streamsparql.translator.dialects.base import Windowing
 
 Wrap = Callable[[Plan], Plan]
-"""What a GRAPH puts around the plan of its group."""
+"""Puts what a GRAPH adds around the plan of its group."""
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A stream, with the window of the FROM clause that names it."""
+class DeclaredStream:
+    """A stream, with the window of the FROM clause that declares it."""
 
     name: IRI
     window: Windowing | None = None
-    clause: s.Node | None = None
+    clause: s.SyntaxNode | None = None
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a query's FROM clauses offer.
+    """The sources that a query's FROM clauses declare.
 
-    `named` streams are read with GRAPH <name>, `slots` are windows with names of their own.
-    `graphs` are the named static graphs; None where the query lists none, so that the caller's are
-    meant. `static` are the graphs of the default graph; `shares_static` says that GRAPH <stream>
-    reads them too (C-SPARQL, R19).
+    `named` streams are read with GRAPH <name>, `windows` are those with names of their own.
+    `graphs` are the named static graphs; None if the query lists none, which means the caller's.
+    `static` are the graphs of the default graph; `shares_static` says that GRAPH <stream> reads
+    them too (C-SPARQL, R19).
     """
 
-    default: tuple[Stream, ...] = ()
-    named: Mapping[IRI, Stream] = field(default_factory=dict)
-    slots: Mapping[Variable | IRI, Stream] = field(default_factory=dict)
+    default: tuple[DeclaredStream, ...] = ()
+    named: Mapping[IRI, DeclaredStream] = field(default_factory=dict)
+    windows: Mapping[Variable | IRI, DeclaredStream] = field(default_factory=dict)
     graphs: tuple[IRI, ...] | None = None
     static: tuple[IRI, ...] = ()
     shares_static: bool = False
 
     @property
-    def streams(self) -> dict[IRI, Stream]:
-        """All streams of FROM clauses, by name."""
-        return {x.name: x for x in (*self.slots.values(), *self.named.values(), *self.default)}
+    def streams(self) -> dict[IRI, DeclaredStream]:
+        """The streams of all FROM clauses, by name."""
+        return {x.name: x for x in (*self.windows.values(), *self.named.values(), *self.default)}
 
 
 @dataclass(frozen=True)
 class ReadScope:
-    """What is read at one place of the query.
+    """The sources that are active at one place of the query.
 
-    Active are `streams` and, unless `graphs` is None, the static graphs of these names;
-    `background` adds the default graph that the caller gives. `window` is that of the innermost
-    group with one.
+    These are `streams` and, unless `graphs` is None, the static graphs of these names; `background`
+    adds the default graph that the caller passes. `window` is that of the innermost group with one.
+    `block` is STREAM or WINDOW inside such a block.
     """
 
     dataset: Dataset
-    streams: tuple[Stream, ...]
+    streams: tuple[DeclaredStream, ...]
     graphs: tuple[IRI | Variable, ...] | None
     background: bool = False
     window: Windowing | None = None
@@ -80,53 +79,53 @@ class ReadScope:
 
     @classmethod
     def of(cls, dataset: Dataset) -> ReadScope:
-        """The scope of a query's WHERE."""
+        """Return the scope of a query's WHERE."""
         return cls(dataset, dataset.default, dataset.static, background=True)
 
-    def on_stream(self, stream: Stream) -> ReadScope:
-        """Inside GRAPH with a stream."""
+    def on_stream(self, stream: DeclaredStream) -> ReadScope:
+        """Return the scope inside GRAPH with a stream."""
         if self.dataset.shares_static:
             return replace(self, streams=(stream,), graphs=self.dataset.static, background=True)
         return replace(self, streams=(stream,), graphs=None, background=False)
 
-    def on_slot(self, stream: Stream, block: str = "") -> ReadScope:
-        """Inside a block that asks for a window itself, by its name or by its clause: that wins."""
+    def on_window(self, stream: DeclaredStream, block: str = "") -> ReadScope:
+        """Return the scope inside a block that names a window or has its clause: that one wins."""
         return replace(
             self, streams=(stream,), graphs=None, background=False, window=None, block=block
         )
 
     def on_graph(self, name: IRI | Variable) -> ReadScope:
-        """Inside GRAPH with a static graph."""
+        """Return the scope inside GRAPH with a static graph."""
         return replace(self, streams=(), graphs=(name,), background=False)
 
     # -- GRAPH
 
     def in_graph(self, node: s.Iri, context: Context) -> tuple[ReadScope, Wrap]:
-        """GRAPH <name>: the scope inside, and what it puts around the plan of its group."""
+        """Return the scope inside GRAPH <name>, and what goes around the plan of its group."""
         self._no_block(node)
         name, dataset = context.names.iri(node), self.dataset
         if name in dataset.named:
-            return self.on_stream(dataset.named[name]), _nothing
-        if name in dataset.slots:
+            return self.on_stream(dataset.named[name]), _unchanged
+        if name in dataset.windows:
             raise QueryError(
-                f"{name} is a window, and GRAPH reads graphs",
+                f"{name} is a window, but GRAPH reads graphs",
                 node.span,
                 hint=f"write WINDOW {name} {{ .. }}",
             )
         if dataset.graphs is None and name not in dataset.streams:
             return self.on_graph(name), lambda plan: Graph(name, plan)
         if dataset.graphs is not None and name in dataset.graphs:
-            return self.on_graph(name), _nothing
+            return self.on_graph(name), _unchanged
         if dataset.streams:
             raise _not_named(name, node, dataset)
         return self.on_graph(name), _empty  # SPARQL 1.1: no such graph in the dataset
 
     def in_all_graphs(self, node: s.Var) -> Iterator[tuple[ReadScope, Wrap]]:
-        """GRAPH ?variable: for each named source the scope inside, and what binds the variable."""
+        """Yield the scopes inside GRAPH ?variable, one by source, and what binds the variable."""
         self._no_block(node)
         variable = Variable(node.name)
-        if variable in self.dataset.slots:
-            yield self.on_slot(self.dataset.slots[variable]), _nothing
+        if variable in self.dataset.windows:
+            yield self.on_window(self.dataset.windows[variable]), _unchanged
             return
         for stream in self.dataset.named.values():
             yield self.on_stream(stream), _binding(variable, stream.name)
@@ -137,64 +136,64 @@ class ReadScope:
         elif not self.dataset.graphs and not self.dataset.named:
             yield self.on_graph(variable), lambda plan: _empty(_binding(variable, None)(plan))
 
-    def _no_block(self, node: s.Node) -> None:
+    def _no_block(self, node: s.SyntaxNode) -> None:
         if self.block:
             raise UnsupportedFeature(
-                f"GRAPH inside {self.block}: a stream here is one of triples, it has no graphs",
+                f"GRAPH inside {self.block}: a stream consists of triples and has no graphs",
                 node.span,
-                hint=f"put the GRAPH pattern beside the {self.block} block",
+                hint=f"move the GRAPH pattern out of the {self.block} block",
             )
 
     # -- WINDOW <w> and STREAM <s>
 
     def in_window(self, node: s.Iri, context: Context) -> ReadScope:
-        """RSP-QL: WINDOW <w>."""
+        """Return the scope inside RSP-QL's WINDOW <w>."""
         name = context.names.iri(node)
-        if name not in self.dataset.slots:
+        if name not in self.dataset.windows:
             raise QueryError(
-                f"there is no window {name}",
+                f"unknown window {name}",
                 node.span,
-                hint=_known(name, [w for w in self.dataset.slots if isinstance(w, IRI)])
+                hint=_suggestion(name, [w for w in self.dataset.windows if isinstance(w, IRI)])
                 or f"declare it: FROM NAMED WINDOW {name} ON <stream> [RANGE .. STEP ..]",
             )
-        return self.on_slot(self.dataset.slots[name], "WINDOW")
+        return self.on_window(self.dataset.windows[name], "WINDOW")
 
     def in_all_windows(self, node: s.Var) -> Iterator[tuple[ReadScope, Wrap]]:
-        """RSP-QL: WINDOW ?w, over all windows that have a name."""
-        slots = {name: x for name, x in self.dataset.slots.items() if isinstance(name, IRI)}
-        if not slots:
+        """Yield the scopes inside RSP-QL's WINDOW ?w, one by window with an IRI as its name."""
+        windows = {name: x for name, x in self.dataset.windows.items() if isinstance(name, IRI)}
+        if not windows:
             raise QueryError(
-                "there are no windows for this variable to range over",
+                f"WINDOW ?{node.name} ranges over the windows of the query, which declares none",
                 node.span,
                 hint="declare one: FROM NAMED WINDOW <w> ON <stream> [RANGE .. STEP ..]",
             )
-        for name, stream in slots.items():
-            yield self.on_slot(stream, "WINDOW"), _binding(Variable(node.name), name)
+        for name, stream in windows.items():
+            yield self.on_window(stream, "WINDOW"), _binding(Variable(node.name), name)
 
     def in_stream(self, node: s.Iri, clause: s.StreamPattern, context: Context) -> ReadScope:
-        """CQELS: STREAM <s> [window]; the window may also be that of a FROM clause."""
+        """Return the scope inside CQELS' STREAM <s> [window], or with the window of FROM."""
         name = context.names.iri(node)
         if clause.window is not None:
-            stream = Stream(name, context.windowing(clause.window), clause)
+            stream = DeclaredStream(name, context.windowing(clause.window), clause)
         elif name in self.dataset.streams:
             stream = self.dataset.streams[name]
-            slots = [str(slot) for slot, x in self.dataset.slots.items() if x.name == name]
-            if len(slots) > 1:
+            windows = [str(w) for w, x in self.dataset.windows.items() if x.name == name]
+            if len(windows) > 1:
                 raise QueryError(
-                    f"{name} has several windows: {', '.join(slots)}",
+                    f"ambiguous: {name} has several windows: {', '.join(windows)}",
                     clause.name.span,
-                    hint=f"read one of them: GRAPH {slots[0]} {{ .. }}",
+                    hint=f"read one of them: GRAPH {windows[0]} {{ .. }}",
                 )
         else:
             raise QueryError(
-                f"STREAM {name} has no window",
+                f"missing window of STREAM {name}",
                 clause.name.span,
                 hint=f"write STREAM {name} [RANGE 10s] {{ .. }}, or [NOW], [ALL], [TRIPLES n]",
             )
-        return self.on_slot(stream, "STREAM")
+        return self.on_window(stream, "STREAM")
 
 
-def _nothing(plan: Plan) -> Plan:
+def _unchanged(plan: Plan) -> Plan:
     return plan
 
 
@@ -206,30 +205,30 @@ def _binding(variable: Variable, name: IRI | None) -> Wrap:
     return lambda plan: Join(Table((variable,), ((name,),)), plan)
 
 
-def _known(name: IRI, known: list[IRI]) -> str:
+def _suggestion(name: IRI, known: list[IRI]) -> str:
     close = difflib.get_close_matches(name.value, [iri.value for iri in known], 1, 0.6)
     return f"did you mean <{close[0]}>?" if close else ""
 
 
 def _not_named(name: IRI, node: s.Iri, dataset: Dataset) -> QueryError:
-    slots = [slot for slot, stream in dataset.slots.items() if stream.name == name]
-    if slots:
-        word = "WINDOW" if isinstance(slots[0], IRI) else "GRAPH"
+    windows = [window for window, stream in dataset.windows.items() if stream.name == name]
+    if windows:
+        word = "WINDOW" if isinstance(windows[0], IRI) else "GRAPH"
         return QueryError(
-            f"{name} is read through its windows here",
+            f"{name} is declared with named windows, but GRAPH reads whole streams",
             node.span,
-            hint=f"write {word} {slots[0]} {{ .. }}",
+            hint=f"write {word} {windows[0]} {{ .. }}",
         )
     if name in dataset.streams:
         return QueryError(
-            f"{name} is a default stream, and GRAPH reads named ones",
+            f"{name} is a default stream, but GRAPH reads named ones",
             node.span,
-            hint=f"declare it FROM NAMED STREAM {name}, or leave the GRAPH out",
+            hint=f"declare it FROM NAMED STREAM {name}, or remove the GRAPH",
         )
     return QueryError(
-        f"{name} is not among the sources of this query",
+        f"unknown graph or stream {name}: no FROM clause declares it",
         node.span,
-        hint=_known(name, [*dataset.named, *(dataset.graphs or ())])
+        hint=_suggestion(name, [*dataset.named, *(dataset.graphs or ())])
         or f"declare it: FROM NAMED {name}",
     )
 
@@ -237,11 +236,11 @@ def _not_named(name: IRI, node: s.Iri, dataset: Dataset) -> QueryError:
 # -- access and matching ---------------------------------------------------------------------------
 
 
-def matching(pattern: TriplePattern, scope: ReadScope, context: Context) -> Plan:
-    """Algorithm 1's branch for a triple: `win`, if any, above the matching, FROM's window below."""
+def create_matching(pattern: TriplePattern, scope: ReadScope, context: Context) -> Plan:
+    """Return the matching of a triple: `win`, if any, stands above it, FROM's window below."""
     stamps = context.stamps.on(pattern)
-    if scope.window is None or not scope.streams or context.dialect.content == "events":
-        return TriplePatternMatching(pattern, access(scope, None, context), stamps)
+    if scope.window is None or not scope.streams or context.dialect.has_events:
+        return TriplePatternMatching(pattern, merge_active_sources(scope, None, context), stamps)
     branches: list[Plan] = [
         scope.window(TriplePatternMatching(pattern, create_access_op(stream, context), stamps))
         for stream in scope.streams
@@ -249,60 +248,60 @@ def matching(pattern: TriplePattern, scope: ReadScope, context: Context) -> Plan
     if scope.graphs is not None:
         branches.append(TriplePatternMatching(pattern, _access_graph(scope, context), stamps))
     union = Union(tuple(branches)) if len(branches) > 1 else branches[0]
-    return Distinct(union) if context.dialect.content == "set" else union
+    return Distinct(union) if context.dialect.windows_hold_sets else union
 
 
-def access(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
-    """All active sources, merged, each stream through `window` or else through its own.
+def merge_active_sources(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
+    """Return all active sources, merged, each stream through `window` or else through its own.
 
-    Where windows hold sets, the merged content is one. The plan is shared by all who read the same.
+    Where windows hold sets, the merged content is a set. Equal scopes share one plan.
     """
     key = (scope.streams, scope.graphs, scope.background, window)
     if key not in context.shared:
-        context.shared[key] = _access(scope, window, context)
+        context.shared[key] = _merged(scope, window, context)
     return context.shared[key]
 
 
-def _access(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
+def _merged(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
     sources = [_windowed(stream, window, context) for stream in scope.streams]
     if scope.graphs is not None:
         sources.append(_access_graph(scope, context))
     merged = Merge(tuple(sources)) if len(sources) > 1 else sources[0]
-    return Distinct(merged) if scope.streams and context.dialect.content == "set" else merged
+    return Distinct(merged) if scope.streams and context.dialect.windows_hold_sets else merged
 
 
-def _windowed(stream: Stream, window: Windowing | None, context: Context) -> Plan:
+def _windowed(stream: DeclaredStream, window: Windowing | None, context: Context) -> Plan:
     source = create_access_op(stream, context)
-    if context.dialect.content == "events":
+    if context.dialect.has_events:
         return source
     window = window or stream.window
     if window is None:
         raise QueryError(
-            f"the stream {stream.name} is read without a window, so all of it for ever",
+            f"missing window: the stream {stream.name} would be retained for ever",
             stream.clause.span if stream.clause else None,
-            hint="write for instance WINDOW RANGE 10 MINUTE SLIDE 1 MINUTE behind it",
+            hint="add a window behind it, such as WINDOW RANGE 10 MINUTE SLIDE 1 MINUTE",
         )
     windowed = window(source)
-    return context.came_from(windowed, stream.clause) if stream.clause else windowed
+    return context.locate(windowed, stream.clause) if stream.clause else windowed
 
 
-def create_access_op(stream: Stream, context: Context) -> Plan:
-    """The paper's createAccessOp."""
-    return AccessStream(stream.name, stamped=context.stamps.asked)
+def create_access_op(stream: DeclaredStream, context: Context) -> Plan:
+    """Return the access to a stream: the paper's createAccessOp."""
+    return AccessStream(stream.name, stamped=context.stamps.any)
 
 
 def _access_graph(scope: ReadScope, context: Context) -> Plan:
-    return AccessGraph(scope.graphs or (), scope.background, stamped=context.stamps.asked)
+    return AccessGraph(scope.graphs or (), scope.background, stamped=context.stamps.any)
 
 
 # -- FROM ------------------------------------------------------------------------------------------
 
 
-def dataset(sources: tuple[s.Source, ...], context: Context) -> Dataset:
-    """What the FROM clauses of a query offer."""
-    default: dict[IRI, Stream] = {}
-    named: dict[IRI, Stream] = {}
-    slots: dict[Variable | IRI, Stream] = {}
+def create_dataset(sources: tuple[s.FromClause, ...], context: Context) -> Dataset:
+    """Return the sources that the FROM clauses of a query declare."""
+    default: dict[IRI, DeclaredStream] = {}
+    named: dict[IRI, DeclaredStream] = {}
+    windows: dict[Variable | IRI, DeclaredStream] = {}
     static: list[IRI] = []
     graphs: list[IRI] = []
     for source in sources:
@@ -310,36 +309,36 @@ def dataset(sources: tuple[s.Source, ...], context: Context) -> Dataset:
         if source.kind == "graph":
             (graphs if source.named else static).append(name)
             continue
-        slot = _slot(source, context)
-        window = context.windowing(source.window, slot) if source.window else None
-        stream = Stream(name, window, source)
-        if slot is not None and not source.named:
+        window_name = _window_name(source, context)
+        window = context.windowing(source.window, window_name) if source.window else None
+        stream = DeclaredStream(name, window, source)
+        if window_name is not None and not source.named:
             raise QueryError(
-                f"{slot} names a window that is part of the default graph already",
+                f"{window_name} names a window of the default graph, which needs no name",
                 source.span,
-                hint=f"write FROM NAMED {name} [..] AS {slot}, or leave the AS out",
+                hint=f"write FROM NAMED {name} [..] AS {window_name}, or remove the AS",
             )
-        if slot is not None:
-            _add(slots, slot, stream, source)
+        if window_name is not None:
+            _add(windows, window_name, stream, source)
         elif source.named:
             _add(named, name, stream, source)
         else:
             _add(default, name, stream, source)
-    if context.dialect.content == "events" and not default:
-        default[DEFAULT_STREAM] = Stream(DEFAULT_STREAM)
-    shares_static = context.dialect.name == "csparql"
+    if context.dialect.has_events and not default:
+        default[DEFAULT_STREAM] = DeclaredStream(DEFAULT_STREAM)
+    shares = context.dialect.graph_reads_default_streams
     return Dataset(
         default=tuple(default.values()),
-        named={**default, **named} if shares_static else named,
-        slots=slots,
+        named={**default, **named} if shares else named,
+        windows=windows,
         graphs=tuple(dict.fromkeys(graphs)) if static or graphs else None,
         static=tuple(dict.fromkeys(static)),
-        shares_static=shares_static,
+        shares_static=shares,
     )
 
 
-def _slot(source: s.Source, context: Context) -> Variable | IRI | None:
-    match source.slot:
+def _window_name(source: s.FromClause, context: Context) -> Variable | IRI | None:
+    match source.window_name:
         case s.Var(name):
             return Variable(name)
         case s.Iri() as iri:
@@ -348,14 +347,14 @@ def _slot(source: s.Source, context: Context) -> Variable | IRI | None:
 
 
 def _add(
-    streams: dict[Variable | IRI, Stream] | dict[IRI, Stream],
+    streams: dict[Variable | IRI, DeclaredStream] | dict[IRI, DeclaredStream],
     key: Variable | IRI,
-    stream: Stream,
-    source: s.Source,
+    stream: DeclaredStream,
+    source: s.FromClause,
 ) -> None:
     if key in streams:
         raise QueryError(
-            f"{key} is declared twice",
+            f"duplicate declaration of {key}",
             source.span,
             hint="two windows on one stream need names: FROM NAMED WINDOW <w> ON <s> [..]",
         )

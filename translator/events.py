@@ -1,4 +1,4 @@
-"""What is different over events: EP-SPARQL's operators, and what has no meaning there."""
+"""The translation of event queries: EP-SPARQL's operators, and what is not defined over events."""
 
 from __future__ import annotations
 
@@ -13,31 +13,37 @@ from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Term
+from streamsparql.algebra.traversal import descend
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
 
-NEGATION = "say it as the paper does: OPTIONAL { .. ?v .. } FILTER(!BOUND(?v))"
+NEGATION = "write negation as the paper does: OPTIONAL { .. ?v .. } FILTER(!BOUND(?v))"
 
 
-def check_event_operator(clause: s.Event, context: Context) -> None:
-    """Event operators need events."""
-    if context.dialect.content != "events":
+def check_event_operator(clause: s.EventPattern, context: Context) -> None:
+    """Refuse an event operator in a dialect without events."""
+    if not context.dialect.has_events:
         raise UnsupportedFeature(
-            f"{clause.op} orders events in time, and {context.dialect.title} has none",
+            f"{clause.op} orders events in time, but {context.dialect.title} has no events",
             clause.span,
             hint='compile with dialect="epsparql", and without windows',
         )
 
 
-def event_operator(clause: s.Event, left: Plan, right: Plan, condition: Expression | None) -> Plan:
-    """The operator of an event pattern. `condition` comes from the filters of its optional side."""
+def create_event_operator(
+    clause: s.EventPattern, left: Plan, right: Plan, condition: Expression | None
+) -> Plan:
+    """Return the operator of an event pattern.
+
+    `condition` is the conjunction of the filters of its optional side.
+    """
     for operand, plan in ((clause.left, left), (clause.right, right)):
         if not occurs(plan):
             raise QueryError(
-                f"{clause.op} relates occurrences, and what is static never occurs",
+                f"{clause.op} relates events, but this side is static and never occurs",
                 operand.span,
-                hint="join it with an event pattern instead: { .. } inside the other braces",
+                hint="join it with an event pattern: put it inside the braces of the other side",
             )
     match clause.op:
         case "SEQ":
@@ -52,7 +58,7 @@ def event_operator(clause: s.Event, left: Plan, right: Plan, condition: Expressi
 
 
 def occurs(plan: Plan) -> bool:
-    """Whether a stream is read somewhere below, so that solutions have occurrences."""
+    """Return whether a stream is read below, so that solutions have occurrences."""
     return plan.fold(_occurs, keep="_occurs")
 
 
@@ -60,14 +66,14 @@ def _occurs(node: Node, parts: list[bool]) -> bool:
     return isinstance(node, AccessStream) or any(parts)
 
 
-def refuse_over_events(what: str, hint: str, node: s.Node, context: Context) -> None:
-    """Refuses what is not timewise monotone, or has no definition over events."""
-    if context.dialect.content == "events":
+def refuse_over_events(what: str, hint: str, node: s.SyntaxNode, context: Context) -> None:
+    """Refuse what is not timewise monotone, or has no definition over events."""
+    if context.dialect.has_events:
         raise UnsupportedFeature(f"{what} is not defined over events", node.span, hint=hint)
 
 
 def check_sub_select(clause: s.SubSelect, context: Context) -> None:
-    """A subquery over events may shape its rows; it cannot count or sort what is still to come."""
+    """Refuse a subquery over events that groups or sorts: later events would change its rows."""
     modifiers = clause.modifiers
     if modifiers.group or modifiers.having or modifiers.aggregates or _has_aggregate(clause):
         refuse_over_events("grouping in a subquery", "group in the query itself", clause, context)
@@ -79,33 +85,44 @@ def _has_aggregate(clause: s.SubSelect) -> bool:
     return any(isinstance(node, s.AggregateCall) for node in clause.select.walk())
 
 
-def closed_under_rule(
-    where: Plan, template: tuple[TriplePattern, ...], stream: IRI, query: s.Query, context: Context
+def create_closure(
+    where: Plan,
+    template: tuple[TriplePattern, ...],
+    stream: IRI,
+    query: s.QueryUnit,
+    context: Context,
 ) -> Plan:
-    """WHERE over the stream with all that the query, as a rule, makes of it.
+    """Return WHERE over the stream and all triples that the query, as a rule, derives from it.
 
-    It joins the first default stream; a WHERE that does not read that one needs no closure.
+    Derived triples join the first default stream; a WHERE that does not read it needs no closure.
     """
     if not _reads(where, stream):
         return where
     after = query.modifiers
-    dropped = (after.group, after.having, after.aggregates, after.limit, after.offset, query.values)
-    if any(part not in ((), None) for part in dropped):
+    unsupported = (
+        after.group,
+        after.having,
+        after.aggregates,
+        after.limit,
+        after.offset,
+        query.values,
+    )
+    if any(part not in ((), None) for part in unsupported):
         raise UnsupportedFeature(
-            "what a rule makes becomes part of the stream, so nothing can be changed after WHERE",
+            "a rule's triples become part of the stream, so its rows cannot be changed after WHERE",
             (after if query.values is None else query.values).span,
-            hint="put the condition into WHERE, as a FILTER or VALUES",
+            hint="move the condition into WHERE, as a FILTER or VALUES",
         )
     for optional in _optional_now(where):
         if not _reads(optional, stream):
             continue
-        if any(_may_make(made, optional.pattern) for made in template):
+        if any(_can_match(derived, optional.pattern) for derived in template):
             _, span = context.spans.get(id(optional), (optional, query.form.span))
             raise UnsupportedFeature(
-                "this is optional in a rule that makes such triples: whether it is there would"
+                "this pattern is optional in a rule that derives such triples: its absence would"
                 " depend on itself",
                 span,
-                hint="ask for what came before, with SEQ, or make triples with another predicate",
+                hint="match earlier events only, with SEQ, or derive another predicate",
             )
     return Closure(stream, (Construct(template, where),), where)
 
@@ -115,31 +132,31 @@ def _reads(plan: Plan, stream: IRI) -> bool:
 
 
 def _optional_now(rule: Plan) -> Iterator[TriplePatternMatching]:
-    """The patterns that a rule may find absent at its own instant, when it is about to fire.
+    """Yield the patterns that may lack a match at the instant at which a rule fires.
 
-    What stands left of a SEQ has ended before, and is settled by then.
+    The left side of a SEQ has ended before, so it is final by then.
     """
-    pending = [(rule, False)]
-    while pending:
-        node, optional = pending.pop()
-        match node:
-            case TriplePatternMatching() if optional:
-                yield node
-            case SeqJoin(_, right) | SeqRightJoin(_, right):
-                pending.append((right, optional))
-            case LeftJoin(left, right) | EqLeftJoin(left, right):
-                pending += [(left, optional), (right, True)]
-            case _:
-                pending += [(below, optional) for below in node.inputs]
+    for node, optional in descend(rule, False, _below):
+        if optional and isinstance(node, TriplePatternMatching):
+            yield node
 
 
-def _may_make(made: TriplePattern, asked: TriplePattern) -> bool:
-    """Whether a template's triple can match a pattern, for some values of its variables."""
+def _below(node: Plan, optional: bool) -> list[tuple[Plan, bool]]:
+    match node:
+        case SeqJoin(_, right) | SeqRightJoin(_, right):
+            return [(right, optional)]
+        case LeftJoin(left, right) | EqLeftJoin(left, right):
+            return [(left, optional), (right, True)]
+    return [(below, optional) for below in node.inputs]
+
+
+def _can_match(derived: TriplePattern, pattern: TriplePattern) -> bool:
+    """Return whether a template's triple can match a pattern, for some values of its variables."""
     bound: dict[Variable, Term] = {}
-    for term, place in zip(made, asked, strict=True):
+    for term, place in zip(derived, pattern, strict=True):
         if isinstance(term, Variable | BlankNode):
             continue
-        wanted = bound.setdefault(place, term) if isinstance(place, Variable) else place
-        if wanted != term:
+        required = bound.setdefault(place, term) if isinstance(place, Variable) else place
+        if required != term:
             return False
     return True

@@ -1,4 +1,4 @@
-"""FROM and window clauses, written: the way back from sources to text."""
+"""The FROM and window clauses of a plan's sources, as text: a part of `unparse`."""
 
 from __future__ import annotations
 
@@ -6,67 +6,39 @@ from streamsparql.algebra import window as w
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.errors import UnsupportedFeature
 from streamsparql.translator.dialects import Dialect
-from streamsparql.translator.pattern_sources import Sources
-
-_NAMES_OF_WINDOWS = {"cqels": "?", "rspql": "<"}
+from streamsparql.translator.pattern_sources import PlanSources
 
 
-def from_clauses(sources: Sources, dialect: Dialect) -> list[str]:
-    """The FROM clauses that offer these sources, a line each."""
+def from_clauses(sources: PlanSources, dialect: Dialect) -> list[str]:
+    """Return the FROM clauses that declare these sources, one by line."""
     lines = [f"FROM {name}" for name in sources.static]
     lines += [f"FROM NAMED {name}" for name in sources.named]
     for name, window in sources.default.items():
         if name != DEFAULT_STREAM:
             lines.append(f"FROM STREAM {name}{window_clause(window, dialect)}")
     for name, window in sources.streams.items():
-        if not (dialect.name == "csparql" and name in sources.default):
+        if not (dialect.graph_reads_default_streams and name in sources.default):
             lines.append(f"FROM NAMED STREAM {name}{window_clause(window, dialect)}")
-    for slot, (name, window) in sources.slots.items():
-        if _NAMES_OF_WINDOWS.get(dialect.name) != slot[:1]:
-            raise UnsupportedFeature(f"{dialect.title} has no windows with names such as {slot}")
-        if dialect.name == "cqels":
-            lines.append(f"FROM NAMED {name}{window_clause(window, dialect)} AS {slot}")
-        else:
-            lines.append(f"FROM NAMED WINDOW {slot} ON {name}{window_clause(window, dialect)}")
+    for window_name, (name, window) in sources.windows.items():
+        lines.append(_named_window(window_name, name.value, window, dialect))
     return lines
 
 
+def _named_window(window_name: str, stream: str, window: w.Window, dialect: Dialect) -> str:
+    clause = window_clause(window, dialect)
+    match dialect.window_names, window_name[:1]:
+        case "variable", "?":
+            return f"FROM NAMED <{stream}>{clause} AS {window_name}"
+        case "iri", "<":
+            return f"FROM NAMED WINDOW {window_name} ON <{stream}>{clause}"
+    raise UnsupportedFeature(f"{dialect.title} has no windows with names such as {window_name}")
+
+
 def window_clause(window: w.Window | None, dialect: Dialect) -> str:
-    """A window clause behind a stream's name, with a space before it."""
+    """Return the window clause that follows a stream's name, with a space before it."""
     if window is None:
         return ""
-    text = native(window) if dialect.name == "streaming" else _bracketed(window)
+    text = dialect.window_text(window)
     if text is None:
         raise UnsupportedFeature(f"{dialect.title} has no clause for a {type(window).__name__}")
     return f" {text}"
-
-
-def native(window: w.Window) -> str | None:
-    """A window as Streaming SPARQL writes it, None where it has no words for it."""
-    match window:
-        case w.SlidingDeltaWindow():
-            return f"WINDOW RANGE {window.width} MS SLIDE {window.slide} MS"
-        case w.FixedWindow():
-            return f"WINDOW RANGE {window.width} MS FIXED"
-        case w.SlidingTupleWindow():
-            return f"WINDOW ELEMS {window.count}"
-    return None
-
-
-def _bracketed(window: w.Window) -> str | None:
-    match window:
-        case w.SlidingDeltaWindow():
-            return f"[RANGE {window.width}ms SLIDE {window.slide}ms]"
-        case w.SteppedWindow():
-            return f"[RANGE {window.width}ms STEP {window.step}ms]"
-        case w.FixedWindow():
-            return f"[RANGE {window.width}ms TUMBLING]"
-        case w.SlidingTupleWindow():
-            return f"[RANGE TRIPLES {window.count}]"
-        case w.SteppedTupleWindow():
-            return f"[RANGE TRIPLES {window.count} STEP {window.step}]"
-        case w.NowWindow():
-            return "[NOW]"
-        case w.UnboundedWindow():
-            return "[ALL]"
-    return None

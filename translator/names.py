@@ -24,7 +24,7 @@ WELL_KNOWN = {
 
 
 class Names:
-    """The prefixes and the base of one query. Declarations count from where they stand."""
+    """The prefixes and the base of one query. A declaration holds from where it stands."""
 
     def __init__(self, declarations: tuple[s.Declaration, ...], base: str) -> None:
         self.base = base
@@ -37,25 +37,25 @@ class Names:
                 self.prefixes[declaration.prefix] = iri
 
     def iri(self, node: s.Iri) -> IRI:
-        """The IRI that is written; an undeclared prefix is an error."""
+        """Return the IRI that is written; an undeclared prefix is an error."""
         if node.prefix is None:
             return IRI(resolve_iri(self.base, node.value))
         if node.prefix not in self.prefixes:
             known = WELL_KNOWN.get(node.prefix, "http://example.org/")
             raise QueryError(
-                f"the prefix {node.prefix}: is not declared",
+                f"undeclared prefix {node.prefix}:",
                 node.span,
                 hint=f"put PREFIX {node.prefix}: <{known}> first",
             )
         return IRI(self.prefixes[node.prefix] + node.value)
 
     def knows(self, node: s.Iri, iri: str) -> bool:
-        """Whether the node stands for this IRI; False, and no error, for an undeclared prefix."""
+        """Return whether the node stands for this IRI; False if its prefix is not declared."""
         declared = node.prefix is None or node.prefix in self.prefixes
         return declared and self.iri(node).value == iri
 
     def literal(self, node: s.Lit) -> Literal:
-        """The literal that is written."""
+        """Return the literal that is written."""
         if node.language is not None:
             return Literal(node.lexical, language=node.language)
         return (

@@ -1,8 +1,8 @@
-"""Text to syntax tree, and what to say when a text is not a query.
+"""From a query's text to its syntax tree, or to a syntax error that helps.
 
-A failure of the parser names a token and the terminals that could have stood there. `_describe`
-turns terminals into words of the reader ("an expression", "a variable", FILTER), and `_hint` knows
-the mistakes that people make.
+A failure of the parser has a token and the terminals that were expected in its place. `_describe`
+turns terminals into words of the reader ("an expression", "a variable", FILTER), and `_hint`
+recognises common mistakes.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import difflib
 import re
 
 from streamsparql.errors import QueryError, QuerySyntaxError, position
-from streamsparql.translator import lalr, syntax
+from streamsparql.translator import syntax
 from streamsparql.translator.build import CALLBACKS
-from streamsparql.translator.lalr import END, ParseFailure, Table, Token
+from streamsparql.translator.lalr_parser import ParseFailure, ParseTable, load_table, parse_text
+from streamsparql.translator.lexer import END, Token
 
 
-def parse(text: str) -> syntax.Query:
-    """The syntax tree of a query in any of the five dialects, or a `QuerySyntaxError`.
+def parse(text: str) -> syntax.QueryUnit:
+    """Return the syntax tree of a query in any of the five dialects; raise `QuerySyntaxError`.
 
     >>> parse("SELECT * { ?s ?p ?o }").form.select.star
     True
     """
-    table = lalr.load()
+    table = load_table()
     start = 1 if text.startswith("\ufeff") else 0
     text = " " * start + text[start:]
     try:
-        query: syntax.Query = lalr.run(table, text, CALLBACKS)
+        query: syntax.QueryUnit = parse_text(table, text, CALLBACKS)
     except ParseFailure as failure:
         raise _syntax_error(table, text, failure) from None
     except QueryError as error:
@@ -34,7 +35,7 @@ def parse(text: str) -> syntax.Query:
     return query
 
 
-# -- what could have stood there -------------------------------------------------------------------
+# -- what was expected -----------------------------------------------------------------------------
 
 _LITERALS = frozenset(
     """STRING_LITERAL1 STRING_LITERAL2 STRING_LITERAL_LONG1 STRING_LITERAL_LONG2 TRUE FALSE INTEGER
@@ -47,8 +48,10 @@ _CALLS = frozenset(
     AGGREGATE_FUNCTION GROUP_CONCAT EXISTS NOT TIMESTAMP OCCURRENCE""".split()
 )
 _SIGNED = frozenset(name for name in _LITERALS if name.endswith(("_POSITIVE", "_NEGATIVE")))
-_SUM = frozenset(("PLUS", "__ANON_5"))
-_COMPARISONS = frozenset(("EQUAL", "LESSTHAN", "MORETHAN", "__ANON_2", "__ANON_3", "__ANON_4"))
+_SUM = frozenset(("PLUS", "HYPHEN"))
+_COMPARISONS = frozenset(
+    ("EQUAL", "LESSTHAN", "MORETHAN", "NOT_EQUAL", "LESS_OR_EQUAL", "MORE_OR_EQUAL")
+)
 _NODES = _LITERALS | _IRIS | {"VAR", "BLANK_NODE_LABEL", "ANON", "_NIL", "LPAR", "LSQB"}
 
 # (label, the terminals that must all be possible, the terminals that the label then stands for)
@@ -56,14 +59,14 @@ _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "an expression",
         _IRIS | {"VAR", "INTEGER", "FUNCTION_1", "LPAR"},
-        _LITERALS | _IRIS | _CALLS | {"VAR", "LPAR", "BANG", "PLUS", "__ANON_5"},
+        _LITERALS | _IRIS | _CALLS | {"VAR", "LPAR", "BANG", "PLUS", "HYPHEN"},
     ),
     ("a triple pattern", _IRIS | {"VAR", "ANON", "LSQB", "OPTIONAL"}, _NODES),
     ("a term", _IRIS | {"VAR", "ANON", "LSQB"}, _NODES),
     ("a property or a path", _IRIS | {"A", "BANG"}, _IRIS | {"A", "BANG", "CIRCUMFLEX", "LPAR"}),
     ("a comparison", _COMPARISONS, _COMPARISONS | {"IN", "NOT"}),
     ("a sum", _SUM | {"SLASH", "STAR"}, _SUM | _SIGNED | {"SLASH", "STAR"}),
-    ("a length of time", frozenset(("INTEGER", "XSD_DURATION")), _LITERALS | {"XSD_DURATION"}),
+    ("a duration", frozenset(("INTEGER", "XSD_DURATION")), _LITERALS | {"XSD_DURATION"}),
     ("a function call", frozenset(("FUNCTION_1", "FUNCTION_2")), _CALLS),
     ("an IRI", _IRIS, _IRIS),
     ("a literal", frozenset(("STRING_LITERAL1", "INTEGER")), _LITERALS),
@@ -91,7 +94,7 @@ _LABELS = {
 _SHOWN = 9
 
 
-def _describe(table: Table, terminals: frozenset[str]) -> tuple[str, ...]:
+def _describe(table: ParseTable, terminals: frozenset[str]) -> tuple[str, ...]:
     left, labels = set(terminals), []
     for label, needed, covered in _GROUPS:
         if needed <= left:
@@ -109,11 +112,11 @@ def _describe(table: Table, terminals: frozenset[str]) -> tuple[str, ...]:
     return (*labels, *words, *marks)
 
 
-def _syntax_error(table: Table, text: str, failure: ParseFailure) -> QuerySyntaxError:
+def _syntax_error(table: ParseTable, text: str, failure: ParseFailure) -> QuerySyntaxError:
     token = failure.token
     if token.type == END:
         token = token._replace(start=len(text.rstrip()), end=len(text.rstrip()))
-        message = "the query ends too early"
+        message = "unexpected end of the query"
     else:
         word = re.compile(r"\w+").match(text, token.start)
         if not token.type or (word and word.end() > token.end):
@@ -123,7 +126,7 @@ def _syntax_error(table: Table, text: str, failure: ParseFailure) -> QuerySyntax
     expected = _describe(table, failure.expected)
     shown = expected[:_SHOWN]
     if len(expected) > _SHOWN:
-        shown += (f"or {len(expected) - _SHOWN} other things",)
+        shown += (f"or {len(expected) - _SHOWN} others",)
     hint = _hint(table, text, token, failure.expected, expected)
     return QuerySyntaxError(message, token.span, text, expected=shown, hint=hint)
 
@@ -133,7 +136,7 @@ def _quoted(text: str) -> str:
     return repr(line if len(line) <= 40 else line[:37] + "...")
 
 
-# -- the mistakes that people make -----------------------------------------------------------------
+# -- common mistakes -------------------------------------------------------------------------------
 
 _ELSEWHERE = {  # a word of another language, what is expected in its place, what to write
     "AND": ("&&", "write &&"),
@@ -146,7 +149,7 @@ _ELSEWHERE = {  # a word of another language, what is expected in its place, wha
     "TRIPLES": ("ELEMS", "write ELEMS; TRIPLES stands in brackets: [RANGE TRIPLES ..]"),
     **dict.fromkeys(
         ("SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL"),
-        ("OPTIONAL", "what an event operator relates stands in braces: { .. } SEQ { .. }"),
+        ("OPTIONAL", "write the operands of an event operator in braces: { .. } SEQ { .. }"),
     ),
 }
 _CLOSED_STRING = re.compile(r"""(["'])(?:(?!\1)[^\n\r\\]|\\.)*\1""")
@@ -154,50 +157,50 @@ _UPDATE = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE COPY MOVE ADD".split()
 
 
 def _hint(
-    table: Table, text: str, token: Token, terminals: frozenset[str], expected: tuple[str, ...]
+    table: ParseTable, text: str, token: Token, terminals: frozenset[str], expected: tuple[str, ...]
 ) -> str:
     word = token.text.upper()
     if token.type == END:
         return _unclosed(table, text) if "RBRACE" in terminals else ""
     if token.text[0] in "\"'" and not token.type:
         if _CLOSED_STRING.match(text, token.start):
-            return 'an escape in this string is none; \\t, \\n, \\" and \\u0041 are some'
-        return "this string has no end on its line; a long string stands in three quotes"
+            return 'invalid escape in this string; \\t, \\n, \\" and \\u0041 are valid ones'
+        return "this string does not end on its line; write a long string in three quotes"
     if token.text[0] == "<" and token.type != "IRIREF" and terminals & _IRIS:
-        return "an IRI in < > has no spaces, quotes or braces in it, and must end with >"
+        return "an IRI in < > must end with >, and cannot contain spaces, quotes or braces"
     instead, how = _ELSEWHERE.get(word, ("", ""))
     if word == "=" and text[token.start - 1 : token.start] != "=":
         instead = ""
     if instead in terminals or f"'{instead}'" in expected:
         return how
     if word in _UPDATE and "SELECT" in terminals:
-        return "only queries are read here, no SPARQL Update"
+        return "SPARQL Update is not supported; write a query"
     if word == "GRAPH" and "VAR" in terminals and "UNION" not in terminals:
-        return "a CONSTRUCT template has triples only, no GRAPH"
+        return "a CONSTRUCT template has triples only; remove the GRAPH"
     if word == "CONSTRUCT" and "OPTIONAL" in terminals:
-        return "inside a query only SELECT can be nested"
+        return "a subquery is a SELECT"
     if token.type == "" and "XSD_DURATION" in terminals and word.startswith("P"):
         if token.text != word and re.fullmatch(r"P(\d+D)?(T(\d+[HMS])+)?", word):
-            return f"durations are in upper case, such as {word}"
-        return "durations are written PT10S, PT1H30M or P7D"
+            return f"write durations in upper case: {word}"
+        return "write durations as PT10S, PT1H30M or P7D"
     words = [name for name in expected if name.isupper() or name.endswith(" BY")]
     if _CALLS & terminals:
         words += [name for name, kinds in table.words.items() if _CALLS & terminals & {*kinds}]
     if word[:1].isalpha() and (close := difflib.get_close_matches(word, words, 1, 0.7)):
         return f"did you mean {close[0]}?"
     if token.type in _NODES and "DOT" in terminals and "SEMICOLON" in terminals:
-        return "two triple patterns need a '.' between them"
+        return "write a '.' between two triple patterns"
     if token.type in _NODES and "LPAR" in terminals and _CALLS & terminals:
-        return "a condition stands in brackets: ( .. )"
+        return "write the condition in brackets: ( .. )"
     if word[:1].isalpha() and terminals >= _IRIS and "VAR" not in terminals:
-        return f"names are IRIs here: write <{token.text}>, or declare a prefix"
+        return f"write <{token.text}>, as names here are IRIs, or declare a prefix"
     return ""
 
 
-def _unclosed(table: Table, text: str) -> str:
-    """Where the innermost brace stands that is never closed."""
-    scanner, at, opened = table.scanner(text), 0, []
-    while (token := scanner.token(text, at, {})).type != END:
+def _unclosed(table: ParseTable, text: str) -> str:
+    """Describe where the innermost unclosed brace stands."""
+    lexer, at, opened = table.lexer(ascii_only=text.isascii()), 0, []
+    while (token := lexer.token(text, at, {})).type != END:
         if token.type == "LBRACE":
             opened.append(token.start)
         elif token.type == "RBRACE" and opened:
@@ -206,4 +209,4 @@ def _unclosed(table: Table, text: str) -> str:
     if not opened:
         return ""
     line, column = position(text, opened[-1])
-    return f"the {{ at line {line}, column {column} is never closed"
+    return f"close the {{ at line {line}, column {column}"

@@ -1,7 +1,7 @@
-"""The algebra's terms, patterns, paths and expressions, written as SPARQL.
+"""The algebra's terms, patterns, paths and expressions as SPARQL text.
 
-`unparse` writes whole queries with it, `explain` the lines of a plan. What a hidden variable stands
-for is up to the writer: `explain` shows it, `unparse` puts back what the query's text had there.
+`unparse` writes whole queries with it, `explain` the lines of a plan. How a hidden variable is
+written depends on the caller: `explain` shows its name, `unparse` what the query's text had there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Show = Callable[[Variable], str]
 
 
 class Writer:
-    """Writes terms with a set of prefixes, and variables in the way that `variable` says.
+    """A writer of terms with a set of prefixes; `variable` writes the variables.
 
     >>> write = Writer({"ex": "http://example.org/"})
     >>> write.term(IRI("http://example.org/a")), write.term(Literal("1", IRI(XSD + "integer")))
@@ -42,7 +42,7 @@ class Writer:
     # -- terms and patterns
 
     def term(self, term: Term | Variable) -> str:
-        """A term or a variable."""
+        """Return a term or a variable as text."""
         match term:
             case Variable():
                 return self.variable(term)
@@ -53,14 +53,14 @@ class Writer:
         return self.literal(term)
 
     def iri(self, iri: IRI) -> str:
-        """An IRI, shortened where a prefix fits."""
+        """Return an IRI as text, shortened by a prefix that fits."""
         for prefix, start in self._prefixes:
             if iri.value.startswith(start) and _LOCAL.fullmatch(iri.value, len(start)):
                 return f"{prefix}:{iri.value[len(start) :]}"
         return str(iri)
 
     def literal(self, literal: Literal) -> str:
-        """A literal; numbers and booleans bare where SPARQL reads them back as they are."""
+        """Return a literal as text; numbers and booleans bare where SPARQL reads the same back."""
         bare = _BARE.get(literal.datatype.value)
         if bare is not None and bare.fullmatch(literal.lexical):
             return literal.lexical
@@ -69,18 +69,18 @@ class Writer:
         return f"{Literal(literal.lexical)}^^{self.iri(literal.datatype)}"
 
     def predicate(self, predicate: Term | Variable) -> str:
-        """A term in the place of a predicate, where rdf:type is written `a`."""
+        """Return a predicate as text; rdf:type is written `a`."""
         return "a" if predicate == IRI(RDF + "type") else self.term(predicate)
 
     def pattern(self, pattern: TriplePattern) -> str:
-        """A triple pattern."""
+        """Return a triple pattern as text."""
         subject, predicate, value = pattern
         return f"{self.term(subject)} {self.predicate(predicate)} {self.term(value)}"
 
     # -- paths
 
     def path(self, path: p.PathExpression) -> str:
-        """A property path."""
+        """Return a property path as text."""
         text: str = path.fold(self._path)
         return text
 
@@ -90,8 +90,12 @@ class Writer:
                 return self.predicate(predicate)
             case p.Inverse():
                 return f"^{_grouped(parts[0])}"
+            case p.Sequence(p.Sequence()):
+                return f"{parts[0]}/{_grouped(parts[1])}"
             case p.Sequence():
                 return f"{_grouped(parts[0])}/{_grouped(parts[1])}"
+            case p.Alternative(p.Alternative()):
+                return f"({parts[0][1:-1]}|{parts[1]})"
             case p.Alternative():
                 return f"({parts[0]}|{parts[1]})"
             case p.ZeroOrMore():
@@ -109,12 +113,12 @@ class Writer:
     # -- expressions
 
     def expression(self, expression: Expression) -> str:
-        """An expression, in brackets where it has operands."""
+        """Return an expression as text, in brackets where it has operands."""
         text: str = expression.fold(self._expression)
         return text
 
     def condition(self, expression: Expression) -> str:
-        """An expression in brackets, as FILTER and HAVING want it."""
+        """Return an expression in brackets, as FILTER and HAVING require it."""
         text = self.expression(expression)
         return text if text.startswith("(") and _closes(text) else f"({text})"
 
@@ -142,7 +146,9 @@ class Writer:
                 return f"{function}({', '.join(parts[: len(args)])})"
             case e.Aggregate():
                 return self._aggregate(node, parts)
-            case e.Call(function, args):
+            case e.Call(function, (e.Call(before), _)) if _chained(before, function):
+                return f"({parts[0][1:-1]} {function} {parts[1]})"
+            case e.Call(function):
                 return self._call(function, parts)
         raise AssertionError(node)
 
@@ -166,18 +172,23 @@ class Writer:
         return f"{call.function}({distinct}{argument}{separator})"
 
     def variables(self, variables: Iterable[Variable]) -> str:
-        """Variables in a row."""
+        """Return variables as text, with spaces between them."""
         return " ".join(self.variable(variable) for variable in variables)
 
 
+def _chained(before: str | IRI, operator: str | IRI) -> bool:
+    """Return whether two operators bind alike, so that `?a + ?b - ?c` needs no more brackets."""
+    return any(before in alike and operator in alike for alike in (("+", "-"), ("*", "/")))
+
+
 def _grouped(text: str) -> str:
-    """A path as an operand: in brackets unless it is an IRI or in brackets already."""
+    """Return a path as an operand: in brackets unless it is an IRI or in brackets already."""
     plain = re.fullmatch(r"<[^>]*>|[\w.\-]*:[\w.\-]*|a|!?\([^()]*\)", text)
     return text if plain else f"({text})"
 
 
 def _closes(text: str) -> bool:
-    """Whether the bracket that opens a text closes at its end."""
+    """Return whether the bracket that opens a text closes at its end."""
     depth = 0
     for index, char in enumerate(
         re.sub(r'"(?:[^"\\]|\\.)*"|<[^<>\s]*>', lambda m: "x" * len(m[0]), text)

@@ -1,5 +1,9 @@
 """The syntax tree: what a query's text says, before it means anything.
 
+The classes are named by what is written, in the words of the SPARQL grammar: a `FilterClause` is
+text, the algebra's `Filter` is what it means. Patterns of a group end in Pattern, calls in
+expressions in Call, other parts of the text in Clause, Form, Key or Item.
+
 Nodes are frozen and know where they stand (`span`, which does not count in comparisons). The tree
 keeps the writer's structure, with three exceptions that the grammar calls abbreviations: `;` and
 `,` lists, `[ .. ]` and `( .. )` become plain triple patterns with blank nodes.
@@ -18,7 +22,7 @@ from streamsparql.overriding import override
 NOWHERE = Span(0, 0)
 
 
-class Node(node.Node):
+class SyntaxNode(node.Node):
     """The base of all syntax nodes."""
 
     span: Span = field(default=NOWHERE, kw_only=True)
@@ -28,29 +32,37 @@ class Node(node.Node):
         return super().members()[1:]
 
     @override
-    def walk(self) -> Iterator[Node]:
-        for part in super().walk():
-            assert isinstance(part, Node)
+    def walk(self) -> Iterator[SyntaxNode]:
+        return self.walk_outside()
+
+    def walk_outside(self, *kinds: type[SyntaxNode]) -> Iterator[SyntaxNode]:
+        """Yield this node and those below it, but not those below nodes of these kinds."""
+        pending: list[node.Node] = [self]
+        while pending:
+            part = pending.pop()
+            assert isinstance(part, SyntaxNode)
             yield part
+            if not isinstance(part, kinds):
+                pending.extend(reversed(part.parts()))
 
 
 # -- terms and expressions -------------------------------------------------------------------------
 
 
-class Var(Node):
+class Var(SyntaxNode):
     """`?name` or `$name`."""
 
     name: str
 
 
-class Iri(Node):
-    """`<value>`, or `prefix:value` where a prefix is given."""
+class Iri(SyntaxNode):
+    """`<value>`, or `prefix:value` if `prefix` is not None."""
 
     value: str
     prefix: str | None = None
 
 
-class Lit(Node):
+class Lit(SyntaxNode):
     """A literal; `datatype` is None for a plain string."""
 
     lexical: str
@@ -58,81 +70,81 @@ class Lit(Node):
     language: str | None = None
 
 
-class Blank(Node):
-    """`_:label`; `[]`, `[ .. ]` and the cells of `( .. )` have labels no text can have."""
+class Blank(SyntaxNode):
+    """`_:label`; `[]`, `[ .. ]` and the cells of `( .. )` have labels that no text can have."""
 
     label: str
 
 
-class Operation(Node):
-    """An operator or built-in call: `op` is `+`, `&&`, `u-`, `IN`, `STRLEN`, `GETDURATION`, .."""
+class OperatorCall(SyntaxNode):
+    """An operator or a built-in call: `op` is `+`, `&&`, `u-`, `IN`, `STRLEN`, `GETDURATION`, .."""
 
     op: str
-    args: tuple[Expression, ...]
+    args: tuple[SyntaxExpression, ...]
 
 
-class FunctionCall(Node):
+class FunctionCall(SyntaxNode):
     """A call of a function by its IRI."""
 
     function: Iri
-    args: tuple[Expression, ...]
+    args: tuple[SyntaxExpression, ...]
     distinct: bool = False
 
 
-class AggregateCall(Node):
+class AggregateCall(SyntaxNode):
     """`COUNT(DISTINCT ?x)`; `argument` is None for `COUNT(*)`."""
 
     name: str
-    argument: Expression | None
+    argument: SyntaxExpression | None
     distinct: bool = False
     separator: str | None = None
 
 
-class Exists(Node):
+class ExistsCall(SyntaxNode):
     """`EXISTS { .. }`; `NOT EXISTS` is its negation."""
 
-    group: Group
+    group: GroupPattern
 
 
-Expression = Var | Iri | Lit | Operation | FunctionCall | AggregateCall | Exists
+SyntaxExpression = Var | Iri | Lit | OperatorCall | FunctionCall | AggregateCall | ExistsCall
 
 
-class PathOperation(Node):
+class PathOperation(SyntaxNode):
     """A property path that is more than an IRI: op is one of ``^ / | * + ? !``."""
 
     op: str
-    args: tuple[Path, ...]
+    args: tuple[PropertyPath, ...]
 
 
-Path = Iri | PathOperation
+PropertyPath = Iri | PathOperation
 GraphTerm = Var | Iri | Lit | Blank
 
 
 # -- windows ---------------------------------------------------------------------------------------
 
 
-class Duration(Node):
-    """A length of time in milliseconds; `unit` is the last one written, None for a bare number."""
+class DurationLiteral(SyntaxNode):
+    """A duration in milliseconds; `unit` is the last one written, None for a bare number."""
 
     milliseconds: int
     unit: int | None = None
 
 
-class WindowClause(Node):
-    """The base of window clauses. What they mean is up to the dialect."""
+class WindowClause(SyntaxNode):
+    """The base of window clauses. What they mean depends on the dialect."""
 
 
 class WindowSlide(WindowClause):
     """Streaming SPARQL: `WINDOW RANGE width SLIDE slide`; `slide` may be left out."""
 
-    width: Duration
-    slide: Duration | None = None
+    width: DurationLiteral
+    slide: DurationLiteral | None = None
 
 
 class WindowFixed(WindowClause):
     """Streaming SPARQL: `WINDOW RANGE width FIXED`."""
 
-    width: Duration
+    width: DurationLiteral
 
 
 class WindowElems(WindowClause):
@@ -144,8 +156,8 @@ class WindowElems(WindowClause):
 class WindowRange(WindowClause):
     """`[RANGE width STEP step]`, or `SLIDE` for `STEP`."""
 
-    width: Duration
-    step: Duration | None = None
+    width: DurationLiteral
+    step: DurationLiteral | None = None
     tumbling: bool = False
 
 
@@ -171,128 +183,128 @@ class WindowInThePast(WindowClause):
 # -- patterns --------------------------------------------------------------------------------------
 
 
-class TriplePattern(Node):
+class TriplePath(SyntaxNode):
     """One triple pattern; the predicate may be a property path."""
 
     subject: GraphTerm
-    predicate: Var | Path
+    predicate: Var | PropertyPath
     object: GraphTerm
 
 
-class TriplesBlock(Node):
-    """Triple patterns in a row."""
+class TriplesBlock(SyntaxNode):
+    """Consecutive triple patterns."""
 
-    triples: tuple[TriplePattern, ...]
+    triples: tuple[TriplePath, ...]
 
 
-class Group(Node):
+class GroupPattern(SyntaxNode):
     """`{ elements WINDOW .. }`."""
 
-    elements: tuple[Element, ...]
+    elements: tuple[GroupElement, ...]
     window: WindowClause | None = None
 
 
-class GroupOrUnion(Node):
-    """`{..} UNION {..}`: two groups, or chains of them."""
+class UnionPattern(SyntaxNode):
+    """`{..} UNION {..}`. A chain leans to the left: `operand_chain` goes through it."""
 
-    left: Operand
-    right: Operand
+    left: GroupOperand
+    right: GroupPattern
 
 
-class Event(Node):
+class EventPattern(SyntaxNode):
     """EP-SPARQL: `{..} SEQ {..}`; op is SEQ, EQUALS, OPTIONALSEQ or EQUALSOPTIONAL."""
 
     op: str
-    left: Operand
-    right: Operand
+    left: GroupOperand
+    right: GroupPattern
 
 
-Operand = Group | GroupOrUnion | Event
+GroupOperand = GroupPattern | UnionPattern | EventPattern
 
 
-class OptionalPattern(Node):
+class OptionalPattern(SyntaxNode):
     """`OPTIONAL { .. }`."""
 
-    group: Group
+    group: GroupPattern
 
 
-class MinusPattern(Node):
+class MinusPattern(SyntaxNode):
     """`MINUS { .. }`."""
 
-    group: Group
+    group: GroupPattern
 
 
-class GraphPattern(Node):
+class GraphPattern(SyntaxNode):
     """`GRAPH name { .. }`."""
 
     name: Var | Iri
-    group: Group
+    group: GroupPattern
 
 
-class ServicePattern(Node):
+class ServicePattern(SyntaxNode):
     """`SERVICE name { .. }`."""
 
     name: Var | Iri
-    group: Group
+    group: GroupPattern
 
 
-class StreamPattern(Node):
+class StreamPattern(SyntaxNode):
     """CQELS: `STREAM name [window] { .. }`."""
 
     name: Var | Iri
     window: WindowClause | None
-    group: Group
+    group: GroupPattern
 
 
-class WindowPattern(Node):
+class WindowPattern(SyntaxNode):
     """RSP-QL: `WINDOW name { .. }`."""
 
     name: Var | Iri
-    group: Group
+    group: GroupPattern
 
 
-class Filter(Node):
+class FilterClause(SyntaxNode):
     """`FILTER condition`."""
 
-    condition: Expression
+    condition: SyntaxExpression
 
 
-class Bind(Node):
+class BindClause(SyntaxNode):
     """`BIND(expression AS variable)`."""
 
-    expression: Expression
+    expression: SyntaxExpression
     variable: Var
 
 
-class InlineData(Node):
+class InlineData(SyntaxNode):
     """`VALUES (variables) { rows }`; None stands for UNDEF."""
 
     variables: tuple[Var, ...]
     rows: tuple[tuple[Iri | Lit | None, ...], ...]
 
 
-class SubSelect(Node):
+class SubSelect(SyntaxNode):
     """`SELECT ..` inside a group."""
 
-    select: Select
-    where: Group
+    select: SelectClause
+    where: GroupPattern
     modifiers: Modifiers
     values: InlineData | None
 
 
-Element = (
+GroupElement = (
     TriplesBlock
-    | Group
-    | GroupOrUnion
-    | Event
+    | GroupPattern
+    | UnionPattern
+    | EventPattern
     | OptionalPattern
     | MinusPattern
     | GraphPattern
     | ServicePattern
     | StreamPattern
     | WindowPattern
-    | Filter
-    | Bind
+    | FilterClause
+    | BindClause
     | InlineData
     | SubSelect
 )
@@ -301,52 +313,51 @@ Element = (
 # -- the query -------------------------------------------------------------------------------------
 
 
-class Declaration(Node):
+class Declaration(SyntaxNode):
     """`BASE <iri>` (prefix None) or `PREFIX prefix: <iri>`."""
 
     prefix: str | None
     iri: Iri
 
 
-class Register(Node):
+class RegisterClause(SyntaxNode):
     """`REGISTER kind name COMPUTED EVERY every AS`."""
 
     kind: str
     name: str | Iri | None
-    every: Duration | None
+    every: DurationLiteral | None
 
 
-class Source(Node):
-    """A `FROM` clause: a graph or a stream, default or named, with its window.
+class FromClause(SyntaxNode):
+    """`FROM ..`: a graph or a stream, default or named, with its window.
 
     `kind` is how a stream is written: `FROM STREAM <s> ..`, CQELS' `FROM <s> [..]`, RSP-QL's
-    `FROM NAMED WINDOW <w> ON <s> [..]`. `slot` is the name that a window has of its own: `<w>`, or
-    CQELS' `?w`.
+    `FROM NAMED WINDOW <w> ON <s> [..]`. `window_name` is `<w>` there, or CQELS' `?w`.
     """
 
     name: Iri
     named: bool
     kind: Literal["graph", "stream", "bracket", "window"] = "graph"
     window: WindowClause | None = None
-    slot: Var | Iri | None = None
+    window_name: Var | Iri | None = None
 
 
-class SelectItem(Node):
+class SelectItem(SyntaxNode):
     """A variable, or `(expression AS variable)`; `loose`: as only EP-SPARQL writes it (R13)."""
 
     variable: Var
-    expression: Expression | None = None
+    expression: SyntaxExpression | None = None
     loose: bool = False
 
 
-class BareAggregate(Node):
-    """`max(?x)` in a SELECT list with no `AS` and brackets: seen in papers, never well formed."""
+class BareAggregate(SyntaxNode):
+    """`max(?x)` in a SELECT list without `AS` and brackets: seen in papers, never well formed."""
 
     aggregate: AggregateCall
     variable: Var | None
 
 
-class Select(Node):
+class SelectClause(SyntaxNode):
     """`SELECT modifier items`; no items stands for `*`."""
 
     items: tuple[SelectItem | BareAggregate, ...]
@@ -358,73 +369,106 @@ class Select(Node):
         return not self.items
 
 
-class AggregationPattern(Node):
+class AggregationPattern(SyntaxNode):
     """C-SPARQL: `(?variable, FUNCTION(argument), {keys}) FILTER(..)`."""
 
     variable: Var
     function: AggregateCall
     keys: tuple[Var, ...]
-    filters: tuple[Filter, ...]
+    filters: tuple[FilterClause, ...]
 
 
-class GroupKey(Node):
-    """A `GROUP BY` condition: an expression, with a variable where `AS` gives one."""
+class GroupKey(SyntaxNode):
+    """A `GROUP BY` condition: an expression, with a variable if it has an `AS`."""
 
-    expression: Expression
+    expression: SyntaxExpression
     variable: Var | None = None
 
 
-class OrderKey(Node):
+class OrderKey(SyntaxNode):
     """An `ORDER BY` condition."""
 
-    expression: Expression
+    expression: SyntaxExpression
     descending: bool = False
 
 
-class Modifiers(Node):
+class Modifiers(SyntaxNode):
     """Everything after WHERE, in the order it is written."""
 
     aggregates: tuple[AggregationPattern, ...] = ()
     group: tuple[GroupKey, ...] = ()
-    having: tuple[Expression, ...] = ()
+    having: tuple[SyntaxExpression, ...] = ()
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int | None = None
 
 
-class SelectForm(Node):
-    """What a SELECT query asks for."""
+class SelectForm(SyntaxNode):
+    """The form of a SELECT query: what it shows."""
 
-    select: Select
-
-
-class ConstructForm(Node):
-    """What a CONSTRUCT query makes."""
-
-    template: tuple[TriplePattern, ...]
+    select: SelectClause
 
 
-class DescribeForm(Node):
-    """What a DESCRIBE query describes; no targets stands for `*`."""
+class ConstructForm(SyntaxNode):
+    """The form of a CONSTRUCT query: the triples that it makes of each row."""
+
+    template: tuple[TriplePath, ...]
+
+
+class DescribeForm(SyntaxNode):
+    """The form of a DESCRIBE query; no targets stands for `*`."""
 
     targets: tuple[Var | Iri, ...]
 
 
-class AskForm(Node):
-    """ASK."""
+class AskForm(SyntaxNode):
+    """The form of an ASK query."""
 
 
 Form = SelectForm | ConstructForm | DescribeForm | AskForm
 
 
-class Query(Node):
+class QueryUnit(SyntaxNode):
     """A whole query."""
 
     declarations: tuple[Declaration, ...]
-    register: Register | None
+    register: RegisterClause | None
     operator: str | None  # RSTREAM, ISTREAM or DSTREAM after SELECT, CONSTRUCT or REGISTER
     form: Form
-    sources: tuple[Source, ...]
-    where: Group | None
+    sources: tuple[FromClause, ...]
+    where: GroupPattern | None
     modifiers: Modifiers
     values: InlineData | None
+
+
+# -- chains ----------------------------------------------------------------------------------------
+
+
+def operand_chain(
+    operand: GroupOperand,
+) -> tuple[GroupPattern, list[UnionPattern | EventPattern]]:
+    """Return the first group of a chain of UNION, SEQ .., and the links that follow it, in order.
+
+    A chain may have thousands of links, and leans to the left: passes loop over it.
+    """
+    links: list[UnionPattern | EventPattern] = []
+    while not isinstance(operand, GroupPattern):
+        links.append(operand)
+        operand = operand.left
+    return operand, links[::-1]
+
+
+ARITHMETIC = ("+", "-", "*", "/")
+
+
+def operator_chain(call: OperatorCall) -> tuple[SyntaxExpression, list[OperatorCall]]:
+    """Return the first operand of a chain such as `?a + ?b - ?c`, and the operators that follow it.
+
+    The first operand of each of these operators is what stands before it.
+    """
+    links: list[OperatorCall] = []
+    first: SyntaxExpression = call
+    while isinstance(first, OperatorCall) and first.op in ARITHMETIC:
+        links.append(first)
+        first = first.args[0]
+    return first, links[::-1]

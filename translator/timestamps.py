@@ -1,21 +1,22 @@
-"""timestamp(?x), and where it is known; getDURATION() and its like (SEMANTICS.md 7 and 8).
+"""timestamp(?x), getDURATION() and the like, and where they are bound (SEMANTICS.md 7 and 8).
 
-Both travel in hidden columns, which a query cannot pass on: GROUP BY and subqueries drop them. A
-query that reads one where it has gone would get nothing in every row, so it is refused.
+Both are hidden columns, which a query cannot pass on: GROUP BY and subqueries remove them. A query
+that reads one above these would find it unbound in every row, so it is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from streamsparql.algebra.access import AccessStream
 from streamsparql.algebra.event import Detect
 from streamsparql.algebra.expressions import OCCURRENCE, Volatile
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
-from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import below, readable
-from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.traversal import descend
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
@@ -25,29 +26,29 @@ from streamsparql.translator.events import occurs
 _OCCURRENCES = frozenset(OCCURRENCE.values())
 
 
-def is_timestamp(node: s.Operation | s.FunctionCall, context: Context) -> bool:
-    """Whether a call is one of `timestamp`, by its name or by its IRI."""
+def is_timestamp(node: s.OperatorCall | s.FunctionCall, context: Context) -> bool:
+    """Return whether a call is one of `timestamp`, by its name or by its IRI."""
     if isinstance(node, s.FunctionCall):
         return context.names.knows(node.function, TIMESTAMP)
     return node.op == "TIMESTAMP"
 
 
-def find_stamps(query: s.Query, context: Context) -> list[tuple[Variable, s.Node]]:
-    """Registers all stamps that a query asks for: the patterns will have to bind them."""
+def request_stamps(query: s.QueryUnit, context: Context) -> list[tuple[Variable, s.SyntaxNode]]:
+    """Register all stamps that a query reads: the patterns have to bind them."""
     return [
-        (stamp(node, context), node)
+        (stamp_variable(node, context), node)
         for node in query.walk()
-        if isinstance(node, s.Operation | s.FunctionCall) and is_timestamp(node, context)
+        if isinstance(node, s.OperatorCall | s.FunctionCall) and is_timestamp(node, context)
     ]
 
 
-def stamp(node: s.Operation | s.FunctionCall, context: Context) -> Variable:
-    """The hidden variable of `timestamp(?x)`, `timestamp(?x, <stream>)`, `f:timestamp(s, p, o)`."""
-    if context.dialect.content == "events":
+def stamp_variable(node: s.OperatorCall | s.FunctionCall, context: Context) -> Variable:
+    """Return the hidden variable of `timestamp(?x)` or `f:timestamp(s, p, o)`."""
+    if context.dialect.has_events:
         raise UnsupportedFeature(
-            "timestamp is C-SPARQL's, where triples have stamps; here solutions have occurrences",
+            "timestamp() reads the stamps of triples; solutions of an event query have occurrences",
             node.span,
-            hint="write getENDTIME(), which is when the last of its events ended",
+            hint="write getENDTIME(), which is when the last of a solution's events ended",
         )
     match node.args:
         case (s.Var(name),):
@@ -62,52 +63,59 @@ def stamp(node: s.Operation | s.FunctionCall, context: Context) -> Variable:
             terms = map(context.term, (subject, predicate, value))
             return context.stamps.of_triple(TriplePattern(*terms))
     raise QueryError(
-        "timestamp tells when a variable was bound, or when a triple came",
+        "invalid arguments of timestamp(): expected a variable, or the terms of a triple pattern",
         node.span,
         hint="write timestamp(?x), timestamp(?x, <stream>) or f:timestamp(?s, ?p, ?o)",
     )
 
 
 def check_stamps(
-    plan: Plan, query: s.Query, asked: list[tuple[Variable, s.Node]], context: Context
+    plan: Plan, query: s.QueryUnit, requested: list[tuple[Variable, s.SyntaxNode]], context: Context
 ) -> None:
-    """Every stamp that is asked for is bound by a pattern, and known where it is read."""
+    """Check that each stamp that is read is bound by a pattern, and bound where it is read."""
     streams = {node.stream for node in plan.walk() if isinstance(node, AccessStream)}
-    for variable, node in asked:
+    for variable, node in requested:
         match node:
-            case s.Operation(args=(_, s.Iri() as iri)) | s.FunctionCall(args=(_, s.Iri() as iri)):
+            case (
+                s.OperatorCall(args=(_, s.Iri() as iri)) | s.FunctionCall(args=(_, s.Iri() as iri))
+            ):
                 if context.names.iri(iri) not in streams:
-                    raise QueryError(f"no stream {context.names.iri(iri)} is read here", iri.span)
+                    raise QueryError(f"unknown stream {context.names.iri(iri)}", iri.span)
         if variable not in context.stamps.bound:
             raise QueryError(
-                "no triple pattern binds what this timestamp is about",
+                "no triple pattern binds the argument of this timestamp()",
                 node.span,
-                hint="f:timestamp(s, p, o) needs the pattern s p o in WHERE, word for word",
+                hint="f:timestamp(s, p, o) needs the same pattern s p o in WHERE",
             )
-    read = [*asked, *_occurrences(query)]
-    for part, variable in _read_out_of_scope(plan) if read else ():
+    read = [*requested, *_occurrences(query)]
+    for part, variable in _reads_out_of_scope(plan) if read else ():
         places = [node.span for other, node in read if other == variable]
         within = context.spans[id(part)][1] if id(part) in context.spans else query.span
         inside = [place for place in places if within.start <= place.start < within.end]
         raise QueryError(
-            "what this asks for is not known here: it belongs to the rows of another group, or of"
-            " WHERE below GROUP BY",
+            "this is unbound here: it belongs to the rows of another group, or of WHERE below"
+            " GROUP BY",
             (inside or places)[-1],
-            hint="ask there, and pass it on: (MAX(timestamp(?x)) AS ?t), or BIND(.. AS ?t)",
+            hint="bind it there, and use the variable: (MAX(timestamp(?x)) AS ?t), BIND(.. AS ?t)",
         )
 
 
-def _occurrences(query: s.Query) -> Iterator[tuple[Variable, s.Node]]:
+def _occurrences(query: s.QueryUnit) -> Iterator[tuple[Variable, s.SyntaxNode]]:
     for node in query.walk():
-        if isinstance(node, s.Operation) and node.op in OCCURRENCE:
+        if isinstance(node, s.OperatorCall) and node.op in OCCURRENCE:
             yield OCCURRENCE[node.op], node
 
 
-def _read_out_of_scope(plan: Plan) -> Iterator[tuple[Plan, Variable]]:
-    """The stamps and occurrences that expressions read where no input has them."""
-    pending: list[tuple[Plan, frozenset[Variable], bool]] = [(plan, frozenset(), False)]
-    while pending:
-        node, outer, events = pending.pop()
+class _Place(NamedTuple):
+    """A place of a plan: the variables of outer rows, and whether a `Detect` stands above."""
+
+    outer: frozenset[Variable]
+    events: bool
+
+
+def _reads_out_of_scope(plan: Plan) -> Iterator[tuple[Plan, Variable]]:
+    """Yield the stamps and occurrences that expressions read where no input binds them."""
+    for node, (outer, events) in descend(plan, _Place(frozenset(), False), _places_below):
         known = readable(node, outer)
         if events and any(map(occurs, node.inputs)):
             known |= _OCCURRENCES
@@ -115,15 +123,21 @@ def _read_out_of_scope(plan: Plan) -> Iterator[tuple[Plan, Variable]]:
             for variable in _free(node):
                 if (variable.stamp or variable in _OCCURRENCES) and variable not in known:
                     yield node, variable
-        events = events or isinstance(node, Detect)
-        pending += [(child, seen, events) for child, seen in below(node, outer)]
+
+
+def _places_below(node: Plan, place: _Place) -> list[tuple[Plan, _Place]]:
+    events = place.events or isinstance(node, Detect)
+    return [(child, _Place(outer, events)) for child, outer in below(node, place.outer)]
 
 
 def _free(plan: Plan) -> Iterator[Variable]:
-    """The variables that the expressions of an operator read."""
-    pending: list[Node] = list(plan.expressions)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Variable):
-            yield node
-        pending += node.args if isinstance(node, Volatile) else node.parts()
+    """Yield the variables that the expressions of an operator read."""
+    for expression in plan.expressions:
+        for node, _ in descend(expression, None, _arguments):
+            if isinstance(node, Variable):
+                yield node
+
+
+def _arguments(expression: Expression, _: None) -> list[tuple[Expression, None]]:
+    parts = expression.args if isinstance(expression, Volatile) else expression.parts()
+    return [(part, None) for part in parts if isinstance(part, Expression)]

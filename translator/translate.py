@@ -1,4 +1,4 @@
-"""From a query's text to its logical plan: parse, tell the dialect, check, translate."""
+"""From a query's text to its logical plan: parse, detect the dialect, check, translate."""
 
 from __future__ import annotations
 
@@ -16,26 +16,30 @@ from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
-from streamsparql.algebra.trampoline import Steps, run
+from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import QueryError, Span, UnsupportedFeature
 from streamsparql.translator import modifiers
 from streamsparql.translator import syntax as s
 from streamsparql.translator.checks import check
 from streamsparql.translator.context import Context
-from streamsparql.translator.create_plan import create_plan, exists
-from streamsparql.translator.dataset import Dataset, ReadScope, access, dataset
+from streamsparql.translator.create_plan import create_group_plan, exists_translator
+from streamsparql.translator.dataset import (
+    Dataset,
+    ReadScope,
+    create_dataset,
+    merge_active_sources,
+)
 from streamsparql.translator.dialects import (
-    DIALECTS,
     Dialect,
-    Foreign,
+    ForeignConstruct,
     detect,
     dialect_named,
-    foreign,
+    foreign_constructs,
 )
-from streamsparql.translator.events import closed_under_rule
+from streamsparql.translator.events import create_closure
 from streamsparql.translator.names import Names
 from streamsparql.translator.parse import parse
-from streamsparql.translator.timestamps import check_stamps, find_stamps
+from streamsparql.translator.timestamps import check_stamps, request_stamps
 
 ReportKind = Literal["rstream", "istream", "dstream"]
 _OPERATORS: dict[str, ReportKind] = {
@@ -47,12 +51,12 @@ FormName = Literal["select", "construct", "describe", "ask"]
 
 
 @dataclass(frozen=True)
-class Report:
-    """How a query says that its results are reported (SEMANTICS.md section 6).
+class ReportPolicy:
+    """When and what a query reports, as its text says (SEMANTICS.md section 6).
 
     `kind` is None for rows with their validity. `every` is the period in milliseconds; None means
-    at every change. The instants are `origin`, `origin + every` and so on. `name` is what the query
-    is registered as.
+    at every change. The instants are `origin`, `origin + every` and so on. `name` is the name under
+    which the query is registered.
     """
 
     kind: ReportKind | None
@@ -63,23 +67,23 @@ class Report:
 
 @dataclass(frozen=True)
 class Translation:
-    """All that the translator knows about a query."""
+    """The logical plan of a query, with everything else that its text says."""
 
     text: str
-    syntax: s.Query
+    syntax: s.QueryUnit
     dialect: Dialect
     form: FormName
     plan: Plan
     dataset: Dataset
-    report: Report
+    report: ReportPolicy
     names: Names
-    foreign: tuple[Foreign, ...]
-    idle: tuple[s.WindowClause, ...]
+    foreign: tuple[ForeignConstruct, ...]
+    unused_windows: tuple[s.WindowClause, ...]
     spans: dict[int, tuple[Plan, Span]]
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the columns of a SELECT, in order; none for the other forms."""
+        """The names of the columns of a SELECT, in order; empty for the other forms."""
         if self.form != "select":
             return ()
         return tuple(variable.name for variable in visible_variables(self.plan))
@@ -110,13 +114,14 @@ def _graphs(translation: Translation) -> Iterator[IRI]:
 def translate(
     text: str, dialect: str = "auto", base: str = "", origin: int = 0, pedantic: bool = False
 ) -> Translation:
-    """Translates a query. Errors know the text that they are about.
+    """Translate a query. Errors show the place in its text.
 
     >>> translate("SELECT ?s { ?s ?p ?o }").variables
     ('s',)
     """
     try:
-        return _translate(text, dialect, base, origin, pedantic)
+        with recursion_headroom():
+            return _translate(text, dialect, base, origin, pedantic)
     except (QueryError, UnsupportedFeature) as error:
         raise error.about(text) from None
 
@@ -125,50 +130,51 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
     query = parse(text)
     names = Names(query.declarations, base)
     auto = dialect.lower() == "auto"
-    chosen = DIALECTS[detect(query, names)] if auto else dialect_named(dialect)
-    strangers = tuple(foreign(query, names, chosen))
-    if pedantic and strangers:
-        raise _stranger(strangers[0], chosen)
+    chosen = detect(query, names) if auto else dialect_named(dialect)
+    foreign = tuple(foreign_constructs(query, names, chosen))
+    if pedantic and foreign:
+        raise _foreign_error(foreign[0], chosen)
     check(query)
     context = Context(chosen, names, origin)
-    asked = find_stamps(query, context)
-    offered = dataset(query.sources, context)
-    plan = run(_create_query_plan(query, ReadScope.of(offered), context))
-    check_stamps(plan, query, asked, context)
+    requested = request_stamps(query, context)
+    dataset = create_dataset(query.sources, context)
+    plan = _create_query_plan(query, ReadScope.of(dataset), context)
+    check_stamps(plan, query, requested, context)
     return Translation(
         text=text,
         syntax=query,
         dialect=chosen,
         form=_form_name(query.form),
         plan=plan,
-        dataset=offered,
-        report=_report(query, plan, context),
+        dataset=dataset,
+        report=_report_policy(query, plan, context),
         names=names,
-        foreign=strangers,
-        idle=tuple(context.idle.values()),
+        foreign=foreign,
+        unused_windows=tuple(context.unused_windows.values()),
         spans=context.spans,
     )
 
 
-def _create_query_plan(query: s.Query, scope: ReadScope, context: Context) -> Steps[Plan]:
-    """The plan of a whole query: its WHERE, its modifiers, its form."""
+def _create_query_plan(query: s.QueryUnit, scope: ReadScope, context: Context) -> Plan:
+    """Return the plan of a whole query: its WHERE, its modifiers, its form."""
     where: Plan = UNIT
     if query.where is not None:
-        where = yield create_plan(query.where, scope, context)
+        where = create_group_plan(query.where, scope, context)
     plan = where
-    if context.dialect.content == "events":
+    if context.dialect.has_events:
         if isinstance(query.form, s.ConstructForm):
-            made = context.template(query.form.template)
-            plan = closed_under_rule(where, made, scope.streams[0].name, query, context)
+            derived = context.template(query.form.template)
+            plan = create_closure(where, derived, scope.streams[0].name, query, context)
         plan = Detect(plan)
         if query.where is not None:
-            context.came_from(plan, query.where)
-    asked = exists(scope, context)
+            context.locate(plan, query.where)
+    translator = exists_translator(scope, context)
+    after = query.modifiers
     if isinstance(query.form, s.SelectForm):
         select = query.form.select
-        return (yield modifiers.select(plan, select, query.modifiers, query.values, context, asked))
-    plan = yield modifiers.rows(plan, [], query.modifiers, query.values, context, asked)
-    plan = modifiers.sliced(plan, query.modifiers)
+        return modifiers.create_select_plan(plan, select, after, query.values, context, translator)
+    plan = modifiers.create_rows_plan(plan, [], after, query.values, context, translator)
+    plan = modifiers.apply_slice(plan, after)
     match query.form:
         case s.ConstructForm(template):
             return Construct(context.template(template), plan)
@@ -176,7 +182,7 @@ def _create_query_plan(query: s.Query, scope: ReadScope, context: Context) -> St
             resources = tuple(
                 Variable(x.name) if isinstance(x, s.Var) else context.names.iri(x) for x in targets
             )
-            data = access(scope, None, context)
+            data = merge_active_sources(scope, None, context)
             return Describe(resources or visible_variables(plan), plan, data)
     return Ask(plan)
 
@@ -192,28 +198,28 @@ def _form_name(form: s.Form) -> FormName:
     return "ask"
 
 
-def _report(query: s.Query, plan: Plan, context: Context) -> Report:
+def _report_policy(query: s.QueryUnit, plan: Plan, context: Context) -> ReportPolicy:
     kind = _OPERATORS[query.operator] if query.operator else context.dialect.report
     register = query.register
-    grid = None if context.dialect.name == "cqels" else all_jumps(plan)
+    grid = None if context.dialect.reports_every_change else all_jumps(plan)
     every, origin = grid or (None, 0)
     if register is None:
-        return Report(kind, every, origin=origin)
+        return ReportPolicy(kind, every, origin=origin)
     if register.every is not None:
         kind, every = kind or "rstream", register.every.milliseconds
         if every == 0:
-            raise QueryError("a query cannot be computed every 0 ms", register.every.span)
+            raise QueryError("COMPUTED EVERY must be longer than 0 ms", register.every.span)
         origin = context.origin % every
     name = register.name
-    return Report(
+    return ReportPolicy(
         kind, every, context.names.iri(name).value if isinstance(name, s.Iri) else name, origin
     )
 
 
-def _stranger(stranger: Foreign, dialect: Dialect) -> QueryError:
-    owners = " and ".join(DIALECTS[name].title for name in stranger.dialects)
+def _foreign_error(foreign: ForeignConstruct, dialect: Dialect) -> QueryError:
+    owners = " and ".join(owner.title for owner in foreign.dialects)
     return QueryError(
-        f"{stranger.construct} belongs to {owners}, and this query is {dialect.title}",
-        stranger.span,
-        hint="without pedantic it is accepted",
+        f"{foreign.construct} belongs to {owners}, but this query is {dialect.title}",
+        foreign.span,
+        hint="compile it without pedantic",
     )

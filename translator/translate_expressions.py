@@ -1,9 +1,9 @@
-"""Expressions of the syntax tree to expressions of the algebra.
+"""The translation of expressions, from the syntax tree to the algebra.
 
 Three things in a written expression are not evaluated where they stand. An EXISTS becomes a hidden
 variable that a `Mark` below binds; an aggregate becomes a variable that the `Aggregation` below
-binds; a call of RAND, UUID or BNODE needs rows that are told apart. So a translated expression is
-`Prepared`: it comes with what the plan below it has to provide.
+binds; a call of RAND, UUID or BNODE needs numbers that tell equal rows apart. So the result is a
+`PreparedExpression`: the expression, and what the plan below it has to provide.
 """
 
 from __future__ import annotations
@@ -22,17 +22,13 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Extend, Number
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import Literal
-from streamsparql.algebra.trampoline import Steps
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
-from streamsparql.translator.timestamps import is_timestamp, stamp
+from streamsparql.translator.timestamps import is_timestamp, stamp_variable
 
-DEEPEST = 150
-"""How deep an expression may nest: evaluation recurses, and Python's stack is what it is."""
-
-Exists = Callable[[s.Group], Steps[Plan]]
-"""How the pattern of an EXISTS is translated where the expression stands."""
+PatternTranslator = Callable[[s.GroupPattern], Plan]
+"""Translates the pattern of an EXISTS where the expression stands."""
 
 _SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
 
@@ -41,7 +37,7 @@ _SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
 class Needs:
     """What an expression needs from the plan below it."""
 
-    exists: Exists
+    exists: PatternTranslator
     groups: Groups | None = None
     marks: list[tuple[Variable, Plan]] = field(default_factory=list)
     sites: list[int] = field(default_factory=list)
@@ -55,35 +51,33 @@ class Groups:
     calls: dict[e.Aggregate, Variable] = field(default_factory=dict)
 
 
-class Prepared(NamedTuple):
-    """An expression, and what it needs."""
+class PreparedExpression(NamedTuple):
+    """An expression, and what it needs from the plan below it."""
 
     expression: Expression
     needs: Needs
 
 
-def prepare(
-    node: s.Expression, context: Context, exists: Exists, groups: Groups | None = None
-) -> Steps[Prepared]:
-    """The algebra's form of an expression. Without `groups` it has no aggregates."""
+def prepare_expression(
+    node: s.SyntaxExpression,
+    context: Context,
+    exists: PatternTranslator,
+    groups: Groups | None = None,
+) -> PreparedExpression:
+    """Translate an expression. It may have aggregates if `groups` is not None."""
     needs = Needs(exists, groups)
-    made: Expression = yield _translate(node, needs, context)
-    if made.fold(_depth) > DEEPEST:
-        raise QueryError(f"this expression nests deeper than {DEEPEST} levels", node.span)
-    return Prepared(made, needs)
+    return PreparedExpression(_translate(node, needs, context), needs)
 
 
-def prepare_aggregate(
-    node: s.AggregateCall, context: Context, groups: Groups
-) -> Steps[e.Aggregate]:
-    """An aggregate call; what its argument needs is collected in `groups.below`."""
+def prepare_aggregate(node: s.AggregateCall, context: Context, groups: Groups) -> e.Aggregate:
+    """Translate an aggregate call; what its argument needs is collected in `groups.below`."""
     argument = None
     if node.argument is not None:
-        argument = yield _translate(node.argument, groups.below, context)
+        argument = _translate(node.argument, groups.below, context)
     return e.Aggregate(node.name, argument, node.distinct, node.separator)
 
 
-def _translate(node: s.Expression, needs: Needs, context: Context) -> Steps[Expression]:
+def _translate(node: s.SyntaxExpression, needs: Needs, context: Context) -> Expression:
     match node:
         case s.Var(name):
             return Variable(name)
@@ -91,28 +85,34 @@ def _translate(node: s.Expression, needs: Needs, context: Context) -> Steps[Expr
             return e.Constant(context.names.iri(node))
         case s.Lit():
             return e.Constant(context.names.literal(node))
-        case s.Exists(group):
+        case s.ExistsCall(group):
             variable = context.fresh(PlanKind.EXISTS)
-            needs.marks.append((variable, (yield needs.exists(group))))
+            needs.marks.append((variable, needs.exists(group)))
             return variable
         case s.AggregateCall():
             assert needs.groups is not None, "checks.py lets aggregates stand only in groups"
-            call = yield prepare_aggregate(node, context, needs.groups)
+            call = prepare_aggregate(node, context, needs.groups)
             if call not in needs.groups.calls:
                 needs.groups.calls[call] = context.fresh(PlanKind.AGGREGATE)
             return needs.groups.calls[call]
-        case s.Operation("TIMESTAMP") | s.FunctionCall() if is_timestamp(node, context):
-            return stamp(node, context)
-    args = []
-    for arg in node.args:
-        args.append((yield _translate(arg, needs, context)))
-    if isinstance(node, s.FunctionCall):
-        return _call_by_iri(node, tuple(args), context)
-    return _operation(node, tuple(args), needs, context)
+        case s.OperatorCall("TIMESTAMP") | s.FunctionCall() if is_timestamp(node, context):
+            return stamp_variable(node, context)
+        case s.FunctionCall(_, args):
+            translated = [_translate(arg, needs, context) for arg in args]
+            return _call_by_iri(node, tuple(translated), context)
+        case s.OperatorCall(op) if op in s.ARITHMETIC:
+            first, links = s.operator_chain(node)
+            left = _translate(first, needs, context)
+            for link in links:
+                left = e.Call(link.op, (left, _translate(link.args[1], needs, context)))
+            return left
+        case s.OperatorCall(_, args):
+            translated = [_translate(arg, needs, context) for arg in args]
+            return _operation(node, tuple(translated), needs, context)
 
 
 def _operation(
-    node: s.Operation, args: tuple[Expression, ...], needs: Needs, context: Context
+    node: s.OperatorCall, args: tuple[Expression, ...], needs: Needs, context: Context
 ) -> Expression:
     match node.op, args:
         case "||", _:
@@ -132,11 +132,11 @@ def _operation(
         case "COALESCE", _:
             return e.Coalesce(args)
         case ("GETDURATION" | "GETSTARTTIME" | "GETENDTIME") as name, ():
-            if context.dialect.content != "events":
+            if not context.dialect.has_events:
                 raise QueryError(
-                    f"{name}() reads when an event occurred, and there are no events here",
+                    f"{name}() needs events, but {context.dialect.title} has no events",
                     node.span,
-                    hint='events are EP-SPARQL\'s; compile with dialect="epsparql"',
+                    hint='compile with dialect="epsparql"',
                 )
             return e.OCCURRENCE[name]
         case name, _ if name in VOLATILE:
@@ -154,9 +154,9 @@ def _call_by_iri(
     function = cast_function(iri)
     if function is None:
         raise UnsupportedFeature(
-            f"there is no function {iri}",
+            f"unknown function {iri}",
             node.function.span,
-            hint="functions by IRI are the casts of SPARQL 1.1, such as xsd:integer",
+            hint="the functions with IRIs are the casts of SPARQL 1.1, such as xsd:integer",
         )
     if len(args) != 1:
         raise QueryError(f"{iri} takes one argument, not {len(args)}", node.span)
@@ -169,13 +169,12 @@ def _call_by_iri(
 def number_rows(
     plan: Plan, number: Variable, context: Context
 ) -> tuple[Plan, tuple[Variable, ...]]:
-    """The plan with its rows told apart, and the columns that tell them apart (R16).
+    """Number equal rows; return the plan and the columns that identify a row (R16).
 
-    Hidden columns count, a blank node of the pattern for instance; stamps are no part of a row.
-
-    Rows of a chain of BINDs are numbered once, below it: BNODE("a") is one node for one solution.
+    Hidden columns count, such as a blank node of the pattern; stamps do not. Rows of a chain of
+    BINDs are numbered once, below it: BNODE("a") is one node for one solution.
     """
-    if context.dialect.content == "events":
+    if context.dialect.has_events:
         return plan, tuple(dict.fromkeys((*_identity(plan), *e.OCCURRENCE.values())))
     below = plan
     while isinstance(below, Extend | Mark):
@@ -190,7 +189,7 @@ def _identity(plan: Plan) -> tuple[Variable, ...]:
 
 
 def fix_columns(expression: Expression, columns: tuple[Variable, ...]) -> Expression:
-    """The expression with its volatile calls told what makes up a row's identity."""
+    """Return the expression with the columns that identify a row in its volatile calls."""
 
     def fix(node: Node, parts: list[Node]) -> Node:
         node = node.with_parts(tuple(parts)) if parts else node
@@ -199,9 +198,3 @@ def fix_columns(expression: Expression, columns: tuple[Variable, ...]) -> Expres
     fixed = expression.fold(fix)
     assert isinstance(fixed, Expression)
     return fixed
-
-
-def _depth(node: Node, depths: list[int]) -> int:
-    """Levels of nesting; a chain such as a + b + c is evaluated without any."""
-    chain = isinstance(node, e.Call) and isinstance(node.args[0] if node.args else None, e.Call)
-    return max((d + (0 if chain and i == 0 else 1) for i, d in enumerate(depths)), default=1)

@@ -1,87 +1,83 @@
-"""Property paths: those that are triple patterns in disguise, and those that are not.
+"""The translation of property paths: some are triple patterns, the others path expressions.
 
-SPARQL 1.1 section 18.2.2.4: an IRI is a triple pattern, an inverse swaps the ends, a sequence meets
-in a variable of its own. What is left stays a path expression.
+SPARQL 1.1 section 18.2.2.4: an IRI is a triple pattern, an inverse swaps the ends, the steps of a
+sequence meet in variables of their own. All other paths stay path expressions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import reduce
 from typing import NamedTuple
 
 from streamsparql.algebra import path
 from streamsparql.algebra.match import TriplePattern
+from streamsparql.algebra.node import Node
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term
-from streamsparql.algebra.trampoline import Steps, run
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
 
 
 class PathPattern(NamedTuple):
-    """Two ends, and a path between them that is no triple pattern."""
+    """Two ends, and a path between them that is not a triple pattern."""
 
     subject: Term | Variable
     path: path.PathExpression
     object: Term | Variable
 
 
-def patterns(triple: s.TriplePattern, context: Context) -> Iterator[TriplePattern | PathPattern]:
-    """What a written triple pattern stands for, in order."""
-    pending: list[s.TriplePattern] = [triple]
-    while pending:
-        subject, predicate, value = pending.pop().members()
-        match predicate:
-            case s.Var() | s.Iri():
-                yield TriplePattern(
-                    context.term(subject), context.term(predicate), context.term(value)
-                )
-            case s.PathOperation("^", (inner,)):
-                pending.append(s.TriplePattern(value, inner, subject))
-            case s.PathOperation("/", steps):
-                pending.extend(reversed(_sequence(subject, predicate, steps, value, triple)))
-            case _:
-                start = context.term(subject)
-                path_ = run(_expression(predicate, context))
-                yield PathPattern(start, path_, context.term(value))
+def split_path(triple: s.TriplePath, context: Context) -> list[TriplePattern | PathPattern]:
+    """Return the patterns that a written triple stands for, in order."""
+    subject, predicate, value = triple.members()
+    match predicate:
+        case s.Var() | s.Iri():
+            terms = [context.term(node) for node in (subject, predicate, value)]
+            return [TriplePattern(*terms)]
+        case s.PathOperation("^", (inner,)):
+            return split_path(s.TriplePath(value, inner, subject), context)
+        case s.PathOperation("/", steps):
+            patterns: list[TriplePattern | PathPattern] = []
+            for step in _sequence(subject, predicate, steps, value, triple):
+                patterns += split_path(step, context)
+            return patterns
+    start = context.term(subject)
+    return [PathPattern(start, _path_expression(predicate, context), context.term(value))]
 
 
 def _sequence(
     subject: s.GraphTerm,
     node: s.PathOperation,
-    steps: tuple[s.Path, ...],
+    steps: tuple[s.PropertyPath, ...],
     value: s.GraphTerm,
-    triple: s.TriplePattern,
-) -> list[s.TriplePattern]:
-    """One triple pattern per step, meeting in blank nodes that are this triple's own."""
+    triple: s.TriplePath,
+) -> list[s.TriplePath]:
+    """Return a triple per step, which meet in blank nodes that only this triple has."""
     place = f"/{triple.span.end}.{node.span.start}."
     middle: list[s.GraphTerm] = [s.Blank(f"{place}{i}") for i in range(len(steps) - 1)]
     ends = zip([subject, *middle], steps, [*middle, value], strict=True)
-    return [s.TriplePattern(a, step, b) for a, step, b in ends]
+    return [s.TriplePath(a, step, b) for a, step, b in ends]
 
 
-def _expression(node: s.Path, context: Context) -> Steps[path.PathExpression]:
-    if isinstance(node, s.Iri):
-        return path.Link(context.names.iri(node))
-    if node.op == "!":
-        return _negated(node, context)
-    made: list[path.PathExpression] = []
-    for arg in node.args:
-        made.append((yield _expression(arg, context)))
-    match node.op:
-        case "^":
-            return path.Inverse(made[0])
-        case "*":
-            return path.ZeroOrMore(made[0])
-        case "+":
-            return path.OneOrMore(made[0])
-        case "?":
-            return path.ZeroOrOne(made[0])
-    pair = path.Sequence if node.op == "/" else path.Alternative
-    result = made[0]
-    for following in made[1:]:
-        result = pair(result, following)
-    return result
+def _path_expression(node: s.PropertyPath, context: Context) -> path.PathExpression:
+    def translated(node: Node, parts: list[path.PathExpression]) -> path.PathExpression:
+        if isinstance(node, s.Iri):
+            return path.Link(context.names.iri(node))
+        assert isinstance(node, s.PathOperation)
+        match node.op:
+            case "!":
+                return _negated(node, context)
+            case "^":
+                return path.Inverse(parts[0])
+            case "*":
+                return path.ZeroOrMore(parts[0])
+            case "+":
+                return path.OneOrMore(parts[0])
+            case "?":
+                return path.ZeroOrOne(parts[0])
+        pair = path.Sequence if node.op == "/" else path.Alternative
+        return reduce(pair, parts)
+
+    return node.fold(translated)
 
 
 def _negated(node: s.PathOperation, context: Context) -> path.NegatedSet:

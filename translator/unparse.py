@@ -1,9 +1,9 @@
 """From a logical plan back to a query's text, in a dialect that can express it.
 
-`unparse` undoes `create_plan`: it finds out which sources are default ones, which clause a window
-came from, which of the operators on top are a SELECT's and which its WHERE's. What it writes is
-compiled again and has to give the same plan; so a plan that no text of the dialect stands for, one
-that a rule has rewritten for instance, is refused with an error, never written as something else.
+`unparse` is the inverse of `create_plan`: it determines which sources are default ones, which
+clause a window is from, which of the operators on top belong to SELECT and which to WHERE. The text
+is compiled again and must lead to the same plan; so a plan that no text of the dialect means, such
+as one that a rule has rewritten, is refused with an error, never written as something else.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal
-from streamsparql.algebra.trampoline import Steps, run
+from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import StreamSparqlError, UnsupportedFeature
 from streamsparql.translator.dialects import Dialect, dialect_named
+from streamsparql.translator.dialects.base import native_clause
 from streamsparql.translator.dialects.detect import TIMESTAMP
-from streamsparql.translator.from_clauses import from_clauses, native, window_clause
+from streamsparql.translator.from_clauses import from_clauses, window_clause
 from streamsparql.translator.pattern_sources import (
-    Reading,
-    Sources,
+    PatternSources,
+    PlanSources,
     is_block,
     matching_of,
     matchings_of,
-    reading_of,
+    sources_of_matching,
 )
 from streamsparql.translator.sparql_text import Writer
 from streamsparql.translator.translate import translate
@@ -43,9 +44,9 @@ Lines = list[str]
 
 
 def unparse(plan: Plan, dialect: str = "streaming") -> str:
-    """A text of the dialect that compiles to this plan; `UnsupportedFeature` where there is none.
+    """Return a text of the dialect that compiles to this plan, or raise `UnsupportedFeature`.
 
-    The origin of window grids is no part of a text: compile it with the `origin` that it had.
+    The origin of window grids is not part of the text: compile it with the same `origin`.
 
     >>> plan = translate("SELECT ?s { ?s a <T> OPTIONAL { ?s <p> ?o } }").plan
     >>> print(unparse(plan))
@@ -60,7 +61,8 @@ def unparse(plan: Plan, dialect: str = "streaming") -> str:
     chosen = dialect_named(dialect)
     origins = {node.origin for node in plan.walk() if isinstance(node, w.TimeWindow)}
     writer = _Unparser(plan, chosen)
-    text = _indented([*writer.base(plan), *run(writer.query(plan))])
+    with recursion_headroom():
+        text = _indented([*writer.base(plan), *writer.query(plan)])
     try:
         again = translate(text, chosen.name, origin=max(origins, default=0)).plan
     except StreamSparqlError as error:
@@ -75,7 +77,7 @@ def _refused(dialect: Dialect, why: str) -> UnsupportedFeature:
 
 
 def _difference(plan: Plan, again: Plan) -> str:
-    """The first operator at which two plans part."""
+    """Describe the first operator at which two plans differ."""
     for one, other in zip(plan.walk(), again.walk(), strict=False):
         kind = type(one).__name__
         if type(one) is not type(other):
@@ -89,7 +91,7 @@ def _difference(plan: Plan, again: Plan) -> str:
 class _Unparser:
     def __init__(self, plan: Plan, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.sources = Sources.of(plan, dialect)
+        self.sources = PlanSources.of(plan, dialect)
         self.shown: dict[Variable, str] = {e.OCCURRENCE[name]: f"{name}()" for name in e.OCCURRENCE}
         self.write = Writer(variable=self._variable)
         for node in plan.walk():
@@ -110,20 +112,20 @@ class _Unparser:
 
     # -- the query
 
-    def query(self, plan: Plan) -> Steps[Lines]:
+    def query(self, plan: Plan) -> Lines:
         match plan:
             case Ask(rows):
-                return (yield self.form(["ASK"], rows))
+                return self.form(["ASK"], rows)
             case Construct(template, rows):
                 triples = [f"{self.write.pattern(pattern)} ." for pattern in template]
-                return (yield self.form(["CONSTRUCT {", *triples, "}"], rows))
+                return self.form(["CONSTRUCT {", *triples, "}"], rows)
             case Describe(resources, rows):
                 terms = " ".join(self.write.term(resource) for resource in resources)
-                return (yield self.form([f"DESCRIBE {terms or '*'}"], rows))
-        return (yield self.select(plan, from_clauses(self.sources, self.dialect)))
+                return self.form([f"DESCRIBE {terms or '*'}"], rows)
+        return self.select(plan, from_clauses(self.sources, self.dialect))
 
     def base(self, plan: Plan) -> Lines:
-        """BASE, where a call of IRI() resolves against one."""
+        """Return BASE, if a call of IRI() resolves against one."""
         bases = set[str]()
         for node in plan.walk():
             match node:
@@ -131,30 +133,30 @@ class _Unparser:
                     bases.add(base.lexical)
         return [f"BASE {IRI(base)}" for base in sorted(bases)]
 
-    def form(self, head: Lines, rows: Plan) -> Steps[Lines]:
-        """CONSTRUCT, DESCRIBE and ASK."""
+    def form(self, head: Lines, rows: Plan) -> Lines:
+        """Return a CONSTRUCT, DESCRIBE or ASK."""
         rows, tail = _without_slice(rows)
-        body, values = yield self.rows(rows, {})
+        body, values = self.rows(rows, {})
         return [*head, *from_clauses(self.sources, self.dialect), *body, *tail, *values]
 
-    def select(self, plan: Plan, clauses: Lines) -> Steps[Lines]:
-        """A SELECT, of the query or a subquery."""
+    def select(self, plan: Plan, clauses: Lines) -> Lines:
+        """Return a SELECT, of the query or a subquery."""
         plan, tail = _without_slice(plan)
         modifier = ""
         if isinstance(plan, shape.Distinct | shape.Reduced):
             modifier = "DISTINCT " if isinstance(plan, shape.Distinct) else "REDUCED "
             plan = plan.input
         if not isinstance(plan, shape.Projection):
-            raise UnsupportedFeature(f"it shows no variables, its top is {type(plan).__name__}")
+            raise UnsupportedFeature(f"expected a Projection on top, not {type(plan).__name__}")
         named: dict[Variable, str] = {}
-        body, values = yield self.rows(plan.input, named)
+        body, values = self.rows(plan.input, named)
         items = [named.get(variable, str(variable)) for variable in plan.variables]
         return [f"SELECT {modifier}{' '.join(items) or '*'}", *clauses, *body, *tail, *values]
 
-    def rows(self, plan: Plan, named: dict[Variable, str]) -> Steps[tuple[Lines, Lines]]:
-        """WHERE and the modifiers that act on rows, and the VALUES that comes after all.
+    def rows(self, plan: Plan, named: dict[Variable, str]) -> tuple[Lines, Lines]:
+        """Return WHERE with the modifiers that act on rows, and the VALUES that follows all.
 
-        `named` gets the select expressions, as `(expression AS ?v)`.
+        The select expressions are added to `named`, as `(expression AS ?v)`.
         """
         keys: tuple[tuple[Expression, bool], ...] = ()
         if isinstance(plan, shape.OrderBy):
@@ -164,15 +166,15 @@ class _Unparser:
         having: Lines = []
         values: Lines = []
         if isinstance(top, Aggregation):
-            where, groups = yield self.aggregation(top, named)
+            where, groups = self.aggregation(top, named)
         elif isinstance(top, ev.Detect | Annotate):
             while above and isinstance(top, _ANNOTATED) and isinstance(above[-1], _FILTERING):
                 top = above.pop()  # the filters of AGGREGATE stand in its clause
-            where = yield self.where(top)
+            where = self.where(top)
         else:
-            above, where = [], (yield self.where(plan))
+            above, where = [], self.where(plan)
         for node in reversed(above):
-            yield self.above_groups(node, named, having, values)
+            self.above_groups(node, named, having, values)
         order = [
             ("DESC" if descending else "ASC") + self.write.condition(expression)
             for expression, descending in keys
@@ -184,14 +186,12 @@ class _Unparser:
             *(f"{word} {' '.join(texts)}" for word, texts in clauses if texts),
         ], values
 
-    def aggregation(
-        self, node: Aggregation, named: dict[Variable, str]
-    ) -> Steps[tuple[Lines, Lines]]:
-        """WHERE and GROUP BY."""
+    def aggregation(self, node: Aggregation, named: dict[Variable, str]) -> tuple[Lines, Lines]:
+        """Return WHERE and GROUP BY."""
         below = node.input
         while isinstance(below, Mark | shape.Number):
             if isinstance(below, Mark):
-                yield self.mark(below)
+                self.mark(below)
             below = below.inputs[0]
         bound: list[shape.Extend] = []
         while isinstance(below, shape.Extend) and below.variable in node.keys:
@@ -199,7 +199,7 @@ class _Unparser:
             below = below.input
         while bound and not bound[-1].variable.hidden and not isinstance(below, ev.Detect):
             below = bound.pop()  # a visible key may as well be a BIND of WHERE
-        where = yield self.where(below)
+        where = self.where(below)
         computed = {extend.variable: extend for extend in bound}
         keys = [self.key(key, computed.get(key)) for key in node.keys]
         for variable, call in node.aggregates:
@@ -211,7 +211,7 @@ class _Unparser:
         return where, ["GROUP BY " + " ".join(keys)] if keys else []
 
     def key(self, variable: Variable, bound: shape.Extend | None) -> str:
-        """A GROUP BY condition."""
+        """Return a GROUP BY condition."""
         if bound is None:
             return str(variable)
         text = self.write.expression(bound.expression)
@@ -219,28 +219,29 @@ class _Unparser:
 
     def above_groups(
         self, node: Plan, named: dict[Variable, str], having: Lines, values: Lines
-    ) -> Steps[None]:
-        """HAVING, VALUES and the expressions of SELECT."""
+    ) -> None:
+        """Add an operator above groups to HAVING, VALUES or the expressions of SELECT."""
         match node:
             case Filter(condition):
                 having.append(self.write.condition(condition))
             case SemiJoin(_, pattern) | AntiJoin(_, pattern):
-                group = yield self.braces(pattern)
+                group = self.braces(pattern)
                 word = "EXISTS" if isinstance(node, SemiJoin) else "NOT EXISTS"
                 having.append(f"{word} {_one_line(group)}")
             case Mark():
-                yield self.mark(node)
+                self.mark(node)
             case Join(_, shape.Table() as table):
                 values += self.table(table)
             case shape.Extend(variable, expression):
                 named[variable] = f"({self.write.expression(expression)} AS {variable})"
 
-    def where(self, plan: Plan) -> Steps[Lines]:
-        """WHERE, with C-SPARQL's AGGREGATE clauses behind it."""
+    def where(self, plan: Plan) -> Lines:
+        """Return WHERE, followed by C-SPARQL's AGGREGATE clauses."""
         filters: list[Plan] = []
-        while isinstance(plan, _FILTERING) and _is_annotated(plan):
-            filters.append(plan)
-            plan = plan.inputs[0]
+        if _is_annotated(plan):
+            while isinstance(plan, _FILTERING):
+                filters.append(plan)
+                plan = plan.inputs[0]
         annotations: list[Annotate] = []
         while isinstance(plan, Annotate):
             annotations.append(plan)
@@ -248,7 +249,7 @@ class _Unparser:
         if isinstance(plan, ev.Detect):
             plan = plan.input
             plan = plan.input if isinstance(plan, ev.Closure) else plan
-        group = yield self.braces(plan)
+        group = self.braces(plan)
         aggregates = []
         for node in reversed(annotations):
             keys = ", ".join(map(str, node.keys))
@@ -257,32 +258,32 @@ class _Unparser:
         if filters:
             conditions: Lines = []
             for outer in reversed(filters):
-                conditions += yield self.filter(outer)
+                conditions += self.filter(outer)
             aggregates[-1] = f"{aggregates[-1][:-2]} {' '.join(conditions)} }}"
         return [f"WHERE {group[0]}", *group[1:], *aggregates]
 
     # -- groups
 
-    def braces(self, plan: Plan) -> Steps[Lines]:
-        """`{ .. }`"""
-        lines = yield self.group(plan)
+    def braces(self, plan: Plan) -> Lines:
+        """Return a group in braces."""
+        lines = self.group(plan)
         return ["{", *lines, "}"] if lines else ["{}"]
 
-    def group(self, plan: Plan) -> Steps[Lines]:
-        """The clauses of a group, its filters last."""
+    def group(self, plan: Plan) -> Lines:
+        """Return the clauses of a group, its filters last."""
         if _is_select(plan):
-            return (yield self.select(plan, []))
+            return self.select(plan, [])
         filters: list[Plan] = []
         while isinstance(plan, Filter | SemiJoin | AntiJoin) or _marks_a_filter(plan, filters):
             filters.append(plan)
             plan = plan.inputs[0]
-        lines = yield self.clauses(plan, filters)
+        lines = self.clauses(plan)
         for node in reversed(filters):
-            lines = lines + (yield self.filter(node))
+            lines += self.filter(node)
         return lines
 
-    def clauses(self, plan: Plan, filters: list[Plan]) -> Steps[Lines]:
-        """The clauses that a plan joins and applies, from left to right."""
+    def clauses(self, plan: Plan) -> Lines:
+        """Return the clauses that a plan joins and applies, from left to right."""
         steps: list[Plan] = []
         while not is_block(plan) and isinstance(
             plan, Join | LeftJoin | Minus | shape.Extend | Mark | shape.Number
@@ -290,40 +291,40 @@ class _Unparser:
             steps.append(plan)
             plan = plan.inputs[0]
         lines: Lines = []
-        bare = False  # whether the line before is of triples, which would take more of them in
+        bare = False  # whether triples stand before, to which more triples would belong
         if plan != shape.UNIT or (steps and isinstance(steps[-1], Join)):
-            first = yield self.element(plan, bare)
+            first = self.element(plan, bare)
             lines, bare = list(first), is_block(plan)
         for step in reversed(steps):
             if isinstance(step, Mark):
-                yield self.mark(step)
+                self.mark(step)
                 continue
             if isinstance(step, shape.Number):
                 continue
             if isinstance(step, Join):
-                lines += yield self.element(step.right, bare)
+                lines += self.element(step.right, bare)
                 bare = is_block(step.right)
                 continue
-            lines += yield self.act(step)
+            lines += self.act(step)
             bare = False
         return lines
 
-    def act(self, step: Plan) -> Steps[Lines]:
-        """OPTIONAL, MINUS or BIND."""
+    def act(self, step: Plan) -> Lines:
+        """Return an OPTIONAL, MINUS or BIND."""
         match step:
             case LeftJoin(_, right, condition, marks):
                 for variable, pattern in marks:
-                    group = yield self.braces(pattern)
+                    group = self.braces(pattern)
                     self.shown[variable] = f"EXISTS {_one_line(group)}"
-                return _block("OPTIONAL", (yield self.optional_side(right, condition)))
+                return _block("OPTIONAL", self.optional_side(right, condition))
             case Minus(_, right):
-                return _block("MINUS", (yield self.group(right)))
+                return _block("MINUS", self.group(right))
             case shape.Extend(variable, expression):
                 return [f"BIND({self.write.expression(expression)} AS {variable})"]
         raise AssertionError(step)
 
-    def optional_side(self, plan: Plan, condition: Expression | None) -> Steps[Lines]:
-        """The group of an optional side: the condition as its filters, which are not the plan's."""
+    def optional_side(self, plan: Plan, condition: Expression | None) -> Lines:
+        """Return the group of an optional side, with the operator's condition as its filters."""
         while isinstance(plan, shape.Number):
             plan = plan.input
         filters: Lines = []
@@ -331,127 +332,149 @@ class _Unparser:
             parts = condition.args if isinstance(condition, e.And) else (condition,)
             filters = [f"FILTER {self.write.condition(part)}" for part in parts]
         alone = isinstance(plan, Filter | SemiJoin | AntiJoin) or (filters and _is_select(plan))
-        lines = yield (self.braces(plan) if alone else self.group(plan))
+        lines = self.braces(plan) if alone else self.group(plan)
         return [*lines, *filters]
 
-    def element(self, plan: Plan, bare: bool) -> Steps[Lines]:
-        """A plan as one clause of a group; `bare` says that triples stand before it."""
+    def element(self, plan: Plan, bare: bool) -> Lines:
+        """Return a plan as one clause of a group; `bare` says that triples stand before it."""
         if is_block(plan):
             return self.block(plan, bare)
         match plan:
-            case Union((*streams, Graph(Variable() as name, inner))) if [
-                _named_stream(branch, name) for branch in streams
-            ] == self.named_streams():
-                return _block(f"GRAPH {name}", (yield self.group(inner)))
-            case Union(branches):
-                lines: Lines = []
-                for branch in branches:
-                    group = yield self.braces(branch)
-                    lines = _joined(lines, "UNION", group)
-                return lines
+            case Union((*_, Graph(Variable() as name, inner))) if not self.is_union(plan):
+                return _block(f"GRAPH {name}", self.group(inner))
+            case Union() | ev.SeqJoin() | ev.EqJoin() | ev.SeqRightJoin() | ev.EqLeftJoin():
+                return self.chain(plan)
             case Graph(name, inner):
-                return _block(f"GRAPH {self.write.term(name)}", (yield self.group(inner)))
+                return _block(f"GRAPH {self.write.term(name)}", self.group(inner))
             case shape.Table() if plan != shape.UNIT:
                 return self.table(plan)
-            case ev.SeqJoin() | ev.EqJoin() | ev.SeqRightJoin() | ev.EqLeftJoin():
-                return (yield self.event(plan))
             case _ if plan == shape.UNIT or isinstance(plan, _GROUPED):
-                return (yield self.braces(plan))
-        raise UnsupportedFeature(f"no group can hold a {type(plan).__name__}")
+                return self.braces(plan)
+        raise UnsupportedFeature(f"a group cannot have a {type(plan).__name__}")
 
     def named_streams(self) -> list[IRI]:
-        """The streams that GRAPH ?g ranges over, in order."""
-        default = self.sources.default if self.dialect.name == "csparql" else {}
+        """Return the streams that GRAPH ?g ranges over, in order."""
+        default = self.sources.default if self.dialect.graph_reads_default_streams else {}
         return list(dict.fromkeys((*default, *self.sources.streams)))
 
-    def event(self, plan: ev.EventPair) -> Steps[Lines]:
-        """`{ .. } SEQ { .. }`, with the condition among the filters of the optional side."""
-        word, optional = _EVENT[type(plan)]
-        sides: list[Lines] = []
-        for index, side in enumerate((plan.left, plan.right)):
-            if index == optional:
-                lines = yield self.optional_side(side, getattr(plan, "condition", None))
+    def is_union(self, plan: Plan) -> bool:
+        """Return whether a plan is a UNION of the query, not a block of triples or a GRAPH ?g."""
+        match plan:
+            case Union((*streams, Graph(Variable() as name, _))):
+                named = [_named_stream(branch, name) for branch in streams]
+                return named != self.named_streams()
+            case Union():
+                return not is_block(plan)
+        return False
+
+    def chain(self, plan: Plan) -> Lines:
+        """Return a chain of UNION, SEQ and the like; its left sides need no braces.
+
+        The condition of an optional operator is among the filters of its optional side.
+        """
+        links = [plan]
+        while self.chained(links[-1].inputs[0], links[-1]):
+            links.append(links[-1].inputs[0])
+        first = links[-1].inputs[0]
+        if isinstance(links[-1], ev.SeqRightJoin):
+            lines = _block("", self.optional_side(first, links[-1].condition))
+        else:
+            lines = self.braces(first)
+        for link in reversed(links):
+            if isinstance(link, Union):
+                for branch in link.branches[1:]:
+                    _append(lines, "UNION", self.braces(branch))
+            elif isinstance(link, ev.EqLeftJoin):
+                side = _block("", self.optional_side(link.right, link.condition))
+                _append(lines, "EQUALSOPTIONAL", side)
             else:
-                lines = yield self.group(side)
-            sides.append(_block("", lines))
-        return _joined(sides[0], word, sides[1])
+                _append(lines, _EVENT[type(link)], self.braces(link.inputs[1]))
+        return lines
+
+    def chained(self, left: Plan, link: Plan) -> bool:
+        """Return whether the left side of a link is written as a chain itself."""
+        if isinstance(link, ev.SeqRightJoin):
+            return False  # its left side is a group whose filters are the condition
+        if isinstance(left, Union):
+            return not isinstance(link, Union) and self.is_union(left)
+        return type(left) in _EVENT
 
     def block(self, plan: Plan, bare: bool) -> Lines:
-        """Triple patterns and paths, in the braces that say where they are read."""
+        """Return triple patterns and paths, in the braces that say what they read."""
         matchings = list(matchings_of(plan))
-        reading = reading_of(matchings[0])
+        sources = sources_of_matching(matchings[0])
         lines = []
         for matching in matchings:
-            found = matching_of(matching)
-            if isinstance(found, Path):
-                ends = self.write.term(found.subject), self.write.term(found.object)
-                lines.append(f"{ends[0]} {self.write.path(found.path)} {ends[1]} .")
+            bare_matching = matching_of(matching)
+            if isinstance(bare_matching, Path):
+                start, end = map(self.write.term, (bare_matching.subject, bare_matching.object))
+                lines.append(f"{start} {self.write.path(bare_matching.path)} {end} .")
             else:
-                lines.append(f"{self.write.pattern(found.pattern)} .")
+                lines.append(f"{self.write.pattern(bare_matching.pattern)} .")
         window = self.group_window(matchings)
         if window is not None:
-            text = native(window)
+            text = native_clause(window)
             if text is None:
-                raise UnsupportedFeature(f"no group can have a {type(window).__name__}")
+                raise UnsupportedFeature(f"a group cannot have a {type(window).__name__}")
             lines.append(text)
-        head = self.head(reading)
+        head = self.head(sources)
         if head is None:
             return _block("", lines) if bare or window is not None else lines
         return _block(head, lines)
 
     def group_window(self, matchings: list[Plan]) -> w.Window | None:
-        """The window of a block's group, told by its patterns, or by a path that has no FROM's."""
+        """Return the window of a block's group: a pattern's, or a path's if FROM has another."""
         for matching in matchings:
-            reading = reading_of(matching)
-            if reading.group_window is not None:
-                return reading.group_window
+            sources = sources_of_matching(matching)
+            if sources.group_window is not None:
+                return sources.group_window
             if not isinstance(matching_of(matching), Path):
                 continue
-            declared = self.sources.default if reading.default else self.sources.streams
-            for name, window in reading.streams:
+            declared = self.sources.default if sources.default else self.sources.streams
+            for name, window in sources.streams:
                 if name in declared and declared[name] != window:
                     return window
         return None
 
-    def head(self, reading: Reading) -> str | None:
-        """GRAPH, STREAM or WINDOW before a group; None where the default graph is read."""
-        if reading.default:
-            names = [name for name, _ in reading.streams]
+    def head(self, sources: PatternSources) -> str | None:
+        """Return GRAPH, STREAM or WINDOW before a group; None if it reads the default graph."""
+        if sources.default:
+            names = [name for name, _ in sources.streams]
             if names == list(self.sources.default) or len(names) != 1:
                 return None
             return f"GRAPH {names[0]}"
-        if reading.graph is not None:
-            name = reading.graph.graphs[0]
+        if sources.graph is not None:
+            name = sources.graph.graphs[0]
             declared = isinstance(name, IRI) and name in self.sources.named
             return f"GRAPH {name}" if declared else None
-        ((stream, window),) = reading.streams
+        ((stream, window),) = sources.streams
         if window is not None and window.name is not None:
-            word = "GRAPH" if self.dialect.name == "cqels" else "WINDOW"
+            word = "GRAPH" if self.dialect.window_names == "variable" else "WINDOW"
             return f"{word} {window.name}"
-        if self.dialect.name == "cqels":
+        if self.dialect.has_stream_blocks:
             return f"STREAM {stream}{window_clause(window, self.dialect)}"
         return f"GRAPH {stream}"
 
-    def filter(self, node: Plan) -> Steps[Lines]:
-        """FILTER; a mark only remembers what its variable stands for."""
+    def filter(self, node: Plan) -> Lines:
+        """Return a FILTER; of a mark, remember its text."""
         match node:
             case Filter(condition):
                 return [f"FILTER {self.write.condition(condition)}"]
             case SemiJoin(_, pattern):
-                return _block("FILTER EXISTS", (yield self.group(pattern)))
+                return _block("FILTER EXISTS", self.group(pattern))
             case AntiJoin(_, pattern):
-                return _block("FILTER NOT EXISTS", (yield self.group(pattern)))
+                return _block("FILTER NOT EXISTS", self.group(pattern))
             case Mark():
-                yield self.mark(node)
+                self.mark(node)
         return []
 
-    def mark(self, node: Mark) -> Steps[None]:
-        """What the mark's variable stands for in expressions."""
-        group = yield self.braces(node.pattern)
+    def mark(self, node: Mark) -> None:
+        """Remember the text of the mark's variable in expressions."""
+        group = self.braces(node.pattern)
         self.shown[node.variable] = f"EXISTS {_one_line(group)}"
 
     def table(self, table: shape.Table) -> Lines:
-        """VALUES."""
+        """Return a VALUES."""
         head = " ".join(map(str, table.variables))
         rows = [
             "(" + " ".join("UNDEF" if x is None else self.write.term(x) for x in row) + ")"
@@ -475,16 +498,16 @@ _GROUPED = (
     | shape.Reduced
     | shape.Projection
 )
-_EVENT: dict[type[Plan], tuple[str, int | None]] = {
-    ev.SeqJoin: ("SEQ", None),
-    ev.EqJoin: ("EQUALS", None),
-    ev.SeqRightJoin: ("OPTIONALSEQ", 0),
-    ev.EqLeftJoin: ("EQUALSOPTIONAL", 1),
+_EVENT: dict[type[Plan], str] = {
+    ev.SeqJoin: "SEQ",
+    ev.EqJoin: "EQUALS",
+    ev.SeqRightJoin: "OPTIONALSEQ",
+    ev.EqLeftJoin: "EQUALSOPTIONAL",
 }
 
 
 def _named_stream(branch: Plan, name: Variable) -> IRI | None:
-    """The stream at which a branch is GRAPH ?name, beside the graphs that only the caller knows."""
+    """Return the stream of a branch of GRAPH ?name; None for the branch of the static graphs."""
     match branch:
         case Join(shape.Table((variable,), ((IRI() as stream,),)), _) if variable == name:
             return stream
@@ -499,7 +522,7 @@ def _without_slice(plan: Plan) -> tuple[Plan, Lines]:
 
 
 def _spine(plan: Plan) -> tuple[list[Plan], Plan]:
-    """The operators that can stand above groups, top first, and what they stand on."""
+    """Return the operators that can stand above groups, top first, and the plan below them."""
     above: list[Plan] = []
     kinds = shape.Extend | Filter | SemiJoin | AntiJoin | Mark | shape.Number
     while isinstance(plan, kinds) or (
@@ -511,20 +534,20 @@ def _spine(plan: Plan) -> tuple[list[Plan], Plan]:
 
 
 def _is_annotated(plan: Plan) -> bool:
-    """Whether filters lead down to an AGGREGATE clause."""
+    """Return whether an AGGREGATE clause stands below filters only."""
     while isinstance(plan, _FILTERING):
         plan = plan.inputs[0]
     return isinstance(plan, Annotate)
 
 
 def _is_select(plan: Plan) -> bool:
-    """Whether a plan is a subquery; DISTINCT is also the content of a window that holds a set."""
+    """Return whether a plan is a subquery; DISTINCT also stands above a window that holds a set."""
     kinds = shape.Slice | shape.Distinct | shape.Reduced | shape.Projection
     return isinstance(plan, kinds) and not is_block(plan)
 
 
 def _marks_a_filter(plan: Plan, filters: list[Plan]) -> bool:
-    """Whether a mark or a number belongs to the filter above it."""
+    """Return whether a mark or a number belongs to the filter above it."""
     return bool(filters) and isinstance(plan, Mark | shape.Number)
 
 
@@ -533,11 +556,10 @@ def _block(head: str, lines: Lines) -> Lines:
     return [f"{head}{{", *lines, "}"] if lines else [f"{head}{{}}"]
 
 
-def _joined(left: Lines, word: str, right: Lines) -> Lines:
-    """Two groups with an operator between them."""
-    if not left:
-        return right
-    return [*left[:-1], f"{left[-1]} {word} {right[0]}", *right[1:]]
+def _append(lines: Lines, word: str, group: Lines) -> None:
+    """Append an operator and the group after it."""
+    lines[-1] += f" {word} {group[0]}"
+    lines += group[1:]
 
 
 def _one_line(lines: Lines) -> str:
@@ -545,10 +567,10 @@ def _one_line(lines: Lines) -> str:
 
 
 def _indented(lines: Lines) -> str:
-    """Lines with the indentation of their braces; it stops growing where nobody reads it."""
-    depth, made = 0, []
+    """Indent lines by their braces, up to 20 levels."""
+    depth, indented = 0, []
     for line in lines:
         depth -= line.startswith("}")
-        made.append("  " * min(depth, 20) + line)
+        indented.append("  " * min(depth, 20) + line)
         depth += line.endswith("{")
-    return "\n".join(made)
+    return "\n".join(indented)

@@ -1,20 +1,19 @@
-"""From logical plans to physical ones: which operators compute a plan, over which data.
+"""From logical plans to physical ones: the operators that compute a plan.
 
-`lower` goes through a logical plan bottom up. Equal subplans become one operator, whose rows all
-who read them share. What is static and needs nothing but its own rows is worked out here, once; a
-pattern over a stream and the background graph becomes a union of the two, and where the graph has
-nothing to match, there is no union.
+`lower` goes through a logical plan from the left, bottom up. Equal subplans become one operator.
+What is static and needs nothing but its own rows is computed here, once; a pattern over a stream
+and the background graph becomes a union of the two, or no union if the graph has no match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from streamsparql.algebra import access, event, match, shape
+from streamsparql.algebra import access, event, group, match, shape
 from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
@@ -22,16 +21,15 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Term
-from streamsparql.algebra.trampoline import Steps
-from streamsparql.algebra.trampoline import run as run_steps
+from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import EngineError, UnsupportedFeature
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import Expressed, compiled
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
-from streamsparql.physical.lowering.lower_operators import OPERATORS
-from streamsparql.physical.lowering.lower_path import Ends, ways
+from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
+from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
 from streamsparql.physical.operator import INFINITY, Operator, Stateless
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.match import Bound, Columns, Equal, TriplePatternMatching
@@ -52,22 +50,22 @@ from streamsparql.physical.operators.window import (
 class Catalog:
     """The static graphs of a run, as batches of triples: the default one and the named ones.
 
-    A plan that is lowered to be looked at has no run: its graphs are not `known`.
+    They are not `known` if a plan is lowered only to be shown.
     """
 
     default: Batch = field(default_factory=lambda: Batch.empty(TRIPLE))
     named: Mapping[IRI, Batch] = field(default_factory=dict)
     known: bool = True
     results: Mapping[Plan, Batch] = field(default_factory=dict)
-    """What static plans give, where that was worked out beforehand."""
+    """The rows of static plans that were precomputed."""
 
 
 @dataclass(frozen=True)
-class Share:
-    """The part of time that a plan is computed for, where it is not all of it.
+class TimeSlab:
+    """The part of time that a plan is computed for, if it is not all of it.
 
-    Windows give what holds within `[begin, end)`, those that count elements go on from `ranks`: how
-    many elements came to each before the first that is given.
+    Windows emit what holds within `[begin, end)`. Windows that count elements continue from
+    `ranks`: the number of elements that each had before the first of the input.
     """
 
     begin: int = 0
@@ -76,7 +74,7 @@ class Share:
 
 
 class Lowered(NamedTuple):
-    """An operator, and how its rows are ordered where they are."""
+    """An operator, and how its rows are ordered if they are."""
 
     operator: Operator
     ranking: Ranking | None = None
@@ -91,30 +89,42 @@ class Lowered(NamedTuple):
 
 
 class At(NamedTuple):
-    """Where in a query a plan stands: under which outer rows, in which `GRAPH ?g`."""
+    """The place of a plan in a query: under which outer rows, in which `GRAPH ?g`."""
 
     outer: Outer | None = None
     graphs: tuple[tuple[Variable, IRI], ...] = ()
 
     def below_names_of(self, *variables: Variable) -> At:
-        """The place below an operator that makes these variables: they are others there."""
+        """Return the place below an operator that binds these variables: they differ there."""
         return self if self.outer is None else self._replace(outer=self.outer.without(variables))
+
+    def of_input(self, node: Plan) -> At:
+        """Return the place of the first input of an operator at this place."""
+        match node:
+            case shape.Extend(variable) | group.Annotate(variable):
+                return self.below_names_of(variable)
+            case group.Aggregation():
+                return self.below_names_of(*(variable for variable, _ in node.aggregates))
+            case shape.Projection(variables) if self.outer is not None:
+                return self._replace(outer=self.outer.within(variables))
+        return self
 
 
 HERE = At()
 
 
 def lower(
-    plan: Plan, terms: TermDictionary, run: Run, catalog: Catalog, share: Share | None = None
+    plan: Plan, terms: TermDictionary, run: Run, catalog: Catalog, slab: TimeSlab | None = None
 ) -> Lowered:
-    """The physical plan of a logical one; `share` is the part of time that it is for.
+    """Return the physical plan of a logical one, for all of time or for a slab of it.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> type(lower(UNIT, TermDictionary(), Run(), Catalog()).operator).__name__
     'Always'
     """
     refuse_events(plan)
-    return run_steps(Lowering(terms, run, catalog, share).plan(plan, HERE))
+    with recursion_headroom():
+        return Lowering(terms, run, catalog, slab).plan(plan, HERE)
 
 
 EVENTS: dict[type[Plan], str] = {
@@ -124,11 +134,11 @@ EVENTS: dict[type[Plan], str] = {
     event.EqLeftJoin: "EQUALSOPTIONAL",
     event.Closure: "CONSTRUCT rules",
 }
-"""The nodes that no operator computes, as a query writes them."""
+"""The nodes that the engine has no operator for, as a query writes them."""
 
 
 def refuse_events(plan: Plan) -> None:
-    """A plan of events has a meaning and no operators: it is refused in the query's own words.
+    """Raise `UnsupportedFeature` for a plan of events, which has a definition but no operators.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> refuse_events(event.SeqJoin(UNIT, UNIT))
@@ -139,94 +149,105 @@ def refuse_events(plan: Plan) -> None:
     kinds = {type(node) for node in plan.walk()}
     if kinds.isdisjoint((*EVENTS, event.Detect)):
         return
-    found = [words for kind, words in EVENTS.items() if kind in kinds] or ["the event patterns"]
+    written = [words for kind, words in EVENTS.items() if kind in kinds] or ["the event patterns"]
     raise UnsupportedFeature(
-        f"the engine does not run {', '.join(found)} of EP-SPARQL",
+        f"the engine does not run {', '.join(written)} of EP-SPARQL",
         hint="evaluate the query's definition instead:"
         " query.logical.at(t, streamsparql.inputs(..))",
     )
 
 
 class Lowering:
-    """What stays the same while a plan is lowered."""
+    """The state of one lowering."""
 
     def __init__(
-        self, terms: TermDictionary, run: Run, catalog: Catalog, share: Share | None
+        self, terms: TermDictionary, run: Run, catalog: Catalog, slab: TimeSlab | None
     ) -> None:
-        self.terms, self.run, self.catalog, self.share = terms, run, catalog, share
-        self._done: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
-        self._made = 0
+        self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
+        self._lowered: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
+        self._rows_made = 0
 
-    def plan(self, node: Plan, at: At) -> Steps[Lowered]:
-        """The operators of a plan; those of an equal plan at an equal place are the same."""
-        if at.outer is not None:
-            return _computing(node, (yield self._node(node, at)))
-        key = (node, at.graphs)
-        if key not in self._done:
-            self._done[key] = _computing(node, (yield self._node(node, at)))
-        return self._done[key]
+    def plan(self, node: Plan, at: At) -> Lowered:
+        """Return the operators of a plan; equal plans at equal places share them.
 
-    def rows(self, node: Plan, at: At) -> Steps[Operator]:
-        """The operators of a plan whose order is of no interest."""
-        lowered = yield self.plan(node, at)
-        return lowered.plain
+        First inputs are lowered in a loop: a chain of OPTIONALs leans to the left, and is as deep
+        as it is long.
+        """
+        above: list[tuple[Plan, At]] = []
+        lowered = self._known(node, at)
+        while lowered is None and type(node) in LOWER_ABOVE and node not in self.catalog.results:
+            above.append((node, at))
+            node, at = node.inputs[0], at.of_input(node)
+            lowered = self._known(node, at)
+        if lowered is None:
+            lowered = self._remember(node, at, self._first(node, at))
+        for node, at in reversed(above):
+            lowered = self._remember(node, at, LOWER_ABOVE[type(node)](self, node, at, lowered))
+        return lowered
 
-    def _node(self, node: Plan, at: At) -> Steps[Lowered]:
-        if node in self.catalog.results:
-            yield from ()
-            rows = Always(self.catalog.results[node], "worked out beforehand")
-            return Lowered(rows if at.outer is None else at_leaf(rows, at.outer, self.terms))
-        if isinstance(node, p.Path):
-            return Lowered((yield self._path(node, at)))
-        leaf = self._leaf(node)
-        if leaf is None:
-            made: Lowered = yield OPERATORS[type(node)](self, node, at)
-            return made
-        rows = yield leaf(node, at)
-        return Lowered(rows if at.outer is None else at_leaf(rows, at.outer, self.terms))
+    def rows(self, node: Plan, at: At) -> Operator:
+        """Return the operators of a plan whose order does not matter."""
+        return self.plan(node, at).plain
 
-    def _leaf(self, node: Plan) -> Callable[..., Steps[Operator]] | None:
+    def _known(self, node: Plan, at: At) -> Lowered | None:
+        return self._lowered.get((node, at.graphs)) if at.outer is None else None
+
+    def _remember(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
+        """Note what an operator computes, and where no outer row matters the operator itself."""
+        if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
+            lowered.operator.node = node
+        if at.outer is None:
+            self._lowered[node, at.graphs] = lowered
+        return lowered
+
+    def _first(self, node: Plan, at: At) -> Lowered:
+        """Lower a plan that does not stand above a first input."""
         match node:
+            case _ if node in self.catalog.results:
+                rows: Operator = Always(self.catalog.results[node], "precomputed")
+            case p.Path():
+                return Lowered(self._path(node, at))
             case match.TriplePatternMatching():
-                return self._matching
+                rows = self._matching(node, at)
             case w.Window() | Align():
-                return self._window
+                rows = self._window(node, at)
             case shape.Table():
-                return self._table
-        return None
+                rows = self._table(node)
+            case _:
+                return LOWER[type(node)](self, node, at)
+        return Lowered(rows if at.outer is None else at_leaf(rows, at.outer, self.terms))
 
     # -- leaves: where variables get their values
 
-    def _matching(self, node: match.TriplePatternMatching, at: At) -> Steps[Operator]:
+    def _matching(self, node: match.TriplePatternMatching, at: At) -> Operator:
         sources = node.input.sources if isinstance(node.input, access.Merge) else (node.input,)
-        found: list[Operator] = []
+        matchings: list[Operator] = []
         for source in sources:
             alone = match.TriplePatternMatching(node.pattern, source, node.stamps)
             if alone in self.catalog.results:
-                found.append(Always(self.catalog.results[alone], "worked out beforehand"))
+                matchings.append(Always(self.catalog.results[alone], "precomputed"))
                 continue
-            data = yield self._data(source, at)
+            data = self._data(source, at)
             matching = TriplePatternMatching(data, node.pattern, self.terms, node.stamps)
             matching.node = alone
-            found.append(self.fold(matching))
-        return self.union(found)
+            matchings.append(self.fold(matching))
+        return self.union(matchings)
 
-    def _data(self, node: Plan, at: At) -> Steps[Operator]:
-        """What triple patterns read: they look at no outer row."""
-        lowered = yield self.plan(node, At(graphs=at.graphs))
-        return lowered.plain
+    def _data(self, node: Plan, at: At) -> Operator:
+        """Return what triple patterns read, which does not depend on outer rows."""
+        return self.rows(node, At(graphs=at.graphs))
 
-    def _window(self, node: w.Window | Align, at: At) -> Steps[Operator]:
-        data = yield self._data(node.input, at)
+    def _window(self, node: w.Window | Align, at: At) -> Operator:
+        data = self._data(node.input, at)
         if isinstance(node, Align):
             return AlignToReports(data, node)
-        made = self._windowed(data, node)
-        if self.share is None:
-            return made
-        made.node = node
-        if isinstance(made, ElementWindow):
-            made.rank = self.share.ranks.get(made.window, 0)
-        return Clip(made, self.share.begin, self.share.end)
+        window = self._windowed(data, node)
+        if self.slab is None:
+            return window
+        window.node = node
+        if isinstance(window, ElementWindow):
+            window.rank = self.slab.ranks.get(window.window, 0)
+        return Clip(window, self.slab.begin, self.slab.end)
 
     def _windowed(self, data: Operator, node: w.Window) -> Operator:
         match node:
@@ -238,29 +259,29 @@ class Lowering:
                 return SteppedTupleWindow(data, node)
             case w.ElementWindow():
                 return ElementWindow(data, node)
-        raise EngineError(f"no operator for {type(node).__name__}")
+        raise EngineError(f"missing operator for {type(node).__name__}")
 
-    def _table(self, node: shape.Table, at: At) -> Steps[Operator]:
-        yield from ()
+    def _table(self, node: shape.Table) -> Operator:
         ids = [[self.id(term) for term in row] for row in node.rows]
         table = np.array(ids, np.int64).reshape(len(ids), len(node.variables))
         columns = {v.name: table[:, k].copy() for k, v in enumerate(node.variables)}
         return Always.of(columns, len(ids), "VALUES" if columns else "unit")
 
-    def _path(self, node: p.Path, at: At) -> Steps[Operator]:
-        data = yield self._data(node.input, at)
+    def _path(self, node: p.Path, at: At) -> Operator:
+        data = self._data(node.input, at)
         if data.names != TRIPLE:
             data = narrowed(data, TRIPLE)
         places = ((node.subject, FROM), (node.object, TO))
         fixed = [self._term_row(end, name) for end, name in places if not isinstance(end, Variable)]
         if at.outer is None:
-            return self._connected(node, (yield ways(node.path, data, _ends(fixed), self.terms)))
-        found = []
+            pairs = lower_path(node.path, data, _ends(fixed), self.terms)
+            return self._connected(node, pairs)
+        branches = []
         for known in _subsets([n for n in ("subject", "object") if self._seen(node, n, at.outer)]):
             outer, rows = self._knowing(node, known, at.outer)
-            pairs = yield ways(node.path, data, _ends([*fixed, *rows]), self.terms)
-            found.append(at_leaf(self._connected(node, pairs), outer, self.terms))
-        return self.union(found)
+            pairs = lower_path(node.path, data, _ends([*fixed, *rows]), self.terms)
+            branches.append(at_leaf(self._connected(node, pairs), outer, self.terms))
+        return self.union(branches)
 
     def _seen(self, node: p.Path, place: str, outer: Outer) -> bool:
         end = getattr(node, place)
@@ -269,7 +290,7 @@ class Lowering:
     def _knowing(
         self, node: p.Path, known: frozenset[str], outer: Outer
     ) -> tuple[Outer, list[Operator]]:
-        """The outer rows that bind just these ends, and the ends, where ways of length zero are."""
+        """Return the outer rows that bind just these ends, and the ends as rows."""
         bound = {}
         for place in ("subject", "object"):
             if self._seen(node, place, outer):
@@ -283,7 +304,7 @@ class Lowering:
         return Always.of({name: np.array([self.id(term)], np.int64)}, 1)
 
     def _connected(self, node: p.Path, pairs: Operator) -> Operator:
-        """The pairs of a path as solutions of its ends."""
+        """Return the pairs of a path as solutions of its ends."""
         columns: dict[str, str] = {}
         equal: list[tuple[str, str | int]] = []
         for end, name in ((node.subject, FROM), (node.object, TO)):
@@ -293,21 +314,20 @@ class Lowering:
                 equal.append((columns[end.name], name))
             else:
                 columns[end.name] = name
-        found = Equal(pairs, equal) if equal else pairs
-        return Columns(found, columns)
+        return Columns(Equal(pairs, equal) if equal else pairs, columns)
 
-    # -- what all of them need
+    # -- helpers of all
 
     def made(self, operator: Operator, ranking: Ranking | None = None) -> Lowered:
-        """An operator, or its rows where they are known."""
+        """Return an operator, or its rows if they are known."""
         return Lowered(self.fold(operator), ranking)
 
     def over(self, rows: Lowered, operator: Operator) -> Lowered:
-        """An operator that keeps the order of the rows that it works on."""
+        """Return an operator that keeps the order of its input rows."""
         return rows._replace(operator=self.fold(operator))
 
     def fold(self, operator: Operator) -> Operator:
-        """The operator, or its rows where they are known: static data is worked out once."""
+        """Return the operator, or its rows if they are known: static data is computed once."""
         static = isinstance(operator, Stateless) and isinstance(operator.inputs[0], Always)
         if static and self.catalog.known:
             assert isinstance(operator, Stateless)
@@ -320,7 +340,7 @@ class Lowering:
         return operator
 
     def union(self, branches: Sequence[Operator]) -> Operator:
-        """The union of the branches that can have rows."""
+        """Return the union of the branches that can have rows."""
         if len(branches) == 1:
             return branches[0]
         names = {name for each in branches for name in each.names}
@@ -330,11 +350,11 @@ class Lowering:
         return Union(*branches)
 
     def _never(self, operator: Operator) -> bool:
-        """Whether an operator is known to have no rows."""
+        """Return whether an operator is known to have no rows."""
         return self.catalog.known and isinstance(operator, Always) and not len(operator.rows)
 
     def compiled(self, expression: Expression, at: At) -> Expressed:
-        """An expression, which sees the outer row of its place too."""
+        """Compile an expression, which reads the outer row of its place too."""
         made = compiled(expression, self.terms, self.run)
         if at.outer is None:
             return made
@@ -343,31 +363,24 @@ class Lowering:
         return Sighted(made, seen) if seen else made
 
     def id(self, term: Term | None) -> int:
-        """The id of a term that stands in the query, 0 of none."""
+        """Return the id of a term of the query, 0 for None."""
         return 0 if term is None else self.terms.id_of(term, keep=True)
 
     def new_row(self) -> int:
-        """What tells those who carry an outer row's number from all others that do."""
-        self._made += 1
-        return self._made
+        """Return the number of a new set of outer rows, which is part of its column's name."""
+        self._rows_made += 1
+        return self._rows_made
 
 
-def _computing(node: Plan, made: Lowered) -> Lowered:
-    """Notes what an operator is there for."""
-    if made.operator.node is None and isinstance(node, made.operator.implements):
-        made.operator.node = node
-    return made
-
-
-def _ends(rows: Sequence[Operator]) -> Ends:
-    return Ends(
+def _ends(rows: Sequence[Operator]) -> PathEnds:
+    return PathEnds(
         tuple(each for each in rows if each.names == (FROM,)),
         tuple(each for each in rows if each.names == (TO,)),
     )
 
 
 def _subsets(names: Sequence[str]) -> list[frozenset[str]]:
-    found = [frozenset[str]()]
+    subsets = [frozenset[str]()]
     for name in names:
-        found += [each | {name} for each in found]
-    return found
+        subsets += [each | {name} for each in subsets]
+    return subsets

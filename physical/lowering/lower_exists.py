@@ -1,16 +1,16 @@
-"""EXISTS as a join in time (SEMANTICS.md section 4, `Mark`; SPARQL 1.1 section 18.6).
+"""The lowering of EXISTS to a join in time (SEMANTICS.md section 4, `Mark`; SPARQL 1.1, 18.6).
 
-EXISTS is defined row by row: the bindings of the outer row are put into the pattern, and the
-pattern is evaluated. Two ways make a plan of that.
+EXISTS is defined row by row: the bindings of the outer row are substituted into the pattern, and
+the pattern is evaluated. There are two plans for that.
 
 Where the outer row cannot matter inside (joins, unions, filters over what they bind themselves),
-the pattern is evaluated as it stands, and the rows that are asked about are matched with it.
+the pattern is evaluated as it stands, and its rows are matched with the outer rows.
 
-Where it can (an OPTIONAL, a LIMIT, a filter on an outer variable), the outer rows are brought to
-the leaves of the pattern. Each outer row gets a number; the rows with their number and bindings, in
-hidden *carried* columns, are joined to each leaf, on compatibility. Every operator above then works
-within one outer row, as the number is among what it joins, groups or ranks by. What comes out says
-by its number which outer rows have a solution.
+Where it can matter (an OPTIONAL, a LIMIT, a filter on an outer variable), the outer rows are joined
+to the leaves of the pattern. Each outer row has a number; the rows with their number and bindings,
+in hidden *carried* columns, are joined to each leaf, on compatibility. Every operator above then
+works within one outer row, as the number is among the columns that it joins, groups or ranks by.
+The numbers of the output rows say which outer rows have a solution.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.traversal import descend
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -38,36 +39,36 @@ from streamsparql.physical.operators.match import Columns, Equal
 
 
 class Outer(NamedTuple):
-    """The outer rows that a pattern is asked for, and what of them can be seen at a place in it."""
+    """The outer rows of an EXISTS, and which of their variables are visible at a place inside."""
 
     rows: Operator
-    """Their number and bindings: the carried columns."""
+    """The operator of their numbers and bindings: the carried columns."""
     number: str
     bindings: Mapping[str, str]
     """The carried column of each outer variable."""
     visible: frozenset[str]
-    """The outer variables that are the same ones here; others are hidden by a subquery."""
+    """The outer variables that mean the same here; a subquery hides others."""
 
     @property
     def carried(self) -> tuple[str, ...]:
-        """All carried columns."""
+        """The names of all carried columns."""
         return self.rows.names
 
     def without(self, hidden: Iterable[Variable]) -> Outer:
-        """The same rows, below an operator that has variables of these names of its own."""
+        """Return the same rows, below an operator that has its own variables of these names."""
         return self._replace(visible=self.visible - {v.name for v in hidden})
 
     def within(self, names: Iterable[Variable]) -> Outer:
-        """The same rows, below a projection: other variables are the subquery's own."""
+        """Return the same rows, below a projection: other variables are the subquery's own."""
         return self._replace(visible=self.visible & {v.name for v in names})
 
     def seen(self, names: Iterable[str]) -> dict[str, str]:
-        """Of these variables those that the outer row gives a value, with their columns."""
+        """Return which of these variables the outer row can bind, with their columns."""
         return {name: self.bindings[name] for name in names if name in self.visible}
 
 
 class OuterRows(Stateless):
-    """The carried columns: a row's number, and the values in it or else in its outer row."""
+    """The carried columns: a row's number, and its values, or else those of its outer row."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class OuterRows(Stateless):
 
 
 def _first(batch: Batch, own: str | None, outer: str | None) -> IntArray:
-    """A row's own value, or where it has none that of the outer row."""
+    """Return the values of the rows, or where they are unbound those of the outer rows."""
     if own is None or own not in batch.columns:
         return batch.column(outer or "")
     mine = batch.columns[own]
@@ -96,27 +97,27 @@ def _first(batch: Batch, own: str | None, outer: str | None) -> IntArray:
 
 
 def at_leaf(leaf: Operator, outer: Outer, terms: TermDictionary) -> Operator:
-    """The rows of a leaf beside each outer row that they are compatible with.
+    """Join the rows of a leaf to each outer row that they are compatible with.
 
-    They keep what they bind themselves: the outer row decides which of them are there, no more.
+    The rows keep their own bindings: the outer row only decides which rows there are.
     """
     seen = outer.seen(leaf.names)
-    asked = {asked_column(name): name for name in seen}
-    left = Columns(leaf, {**{name: name for name in leaf.names}, **asked})
-    theirs = {column: seen[name] for column, name in asked.items()}
-    right = Columns(outer.rows, {**{name: name for name in outer.carried}, **theirs})
+    compared = {asked_column(name): name for name in seen}
+    left = Columns(leaf, {**{name: name for name in leaf.names}, **compared})
+    carried = {column: seen[name] for column, name in compared.items()}
+    right = Columns(outer.rows, {**{name: name for name in outer.carried}, **carried})
     kept = (*leaf.names, *outer.carried)
     return Columns(Join(left, right, terms), {name: name for name in kept})
 
 
 def agree(rows: Operator, outer: Outer) -> Operator:
-    """The rows that are compatible with the outer row that they carry."""
+    """Return the rows that are compatible with the outer row that they carry."""
     pairs: list[tuple[str, str | int]] = list(outer.seen(rows.names).items())
     return Equal(rows, pairs, or_unbound=True) if pairs else rows
 
 
 class Sighted:
-    """A compiled expression that also sees the outer row, where the own row binds nothing."""
+    """A compiled expression that reads the outer row where the row itself is unbound."""
 
     def __init__(self, compiled: Expressed, seen: Mapping[str, str]) -> None:
         self._compiled = compiled
@@ -126,29 +127,29 @@ class Sighted:
         return batch.with_columns({n: _first(batch, n, outer) for n, outer in self._seen.items()})
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Where the condition is true."""
+        """Return where the condition is true."""
         return self._compiled.holds(self._with_outer(batch))
 
     def values(self, batch: Batch) -> IntArray:
-        """The expression's values."""
+        """Return the expression's values."""
         return self._compiled.values(self._with_outer(batch))
 
     def forget(self) -> None:
-        """Passed on."""
+        """Drop what the expression keeps by id."""
         self._compiled.forget()
 
 
-def reads(node: Node) -> frozenset[str]:
-    """The names of all variables in an expression or a plan.
+def names_in(node: Node) -> frozenset[str]:
+    """Return the names of all variables in an expression or a plan.
 
-    >>> sorted(reads(shape.Projection((Variable("x"), Variable("y")), shape.UNIT)))
+    >>> sorted(names_in(shape.Projection((Variable("x"), Variable("y")), shape.UNIT)))
     ['x', 'y']
     """
-    names: frozenset[str] = node.fold(_reads, keep="_reads")
+    names: frozenset[str] = node.fold(_names_in, keep="_names_in")
     return names
 
 
-def _reads(node: Node, parts: list[frozenset[str]]) -> frozenset[str]:
+def _names_in(node: Node, parts: list[frozenset[str]]) -> frozenset[str]:
     own = [node.name] if isinstance(node, Variable) else []
     if isinstance(node, Plan):
         own += [v.name for v in scope(node).possible]
@@ -157,29 +158,28 @@ def _reads(node: Node, parts: list[frozenset[str]]) -> frozenset[str]:
 
 
 def stands_alone(pattern: Plan, outer: frozenset[str]) -> bool:
-    """Whether EXISTS over this pattern is a join of the outer rows with its rows.
+    """Return whether EXISTS over this pattern is a join of the outer rows with its rows.
 
-    `outer` are the variables that outer rows may bind. True only where each solution of the pattern
-    under an outer row is a solution without it that is compatible with the row, and the other way.
+    `outer` are the variables that outer rows may bind. True only if the solutions of the pattern
+    under an outer row are just those solutions without it that are compatible with the row.
 
     >>> row = shape.Table((Variable("x"),), ((None,),))
     >>> stands_alone(row, frozenset("x")), stands_alone(join.LeftJoin(row, row), frozenset("x"))
     (True, False)
     """
-    pending: list[tuple[Plan, frozenset[str]]] = [(pattern, outer)]
-    while pending:
-        node, seen = pending.pop()
-        if isinstance(node, w.Window) or not (reads(node) & seen):
-            continue  # outer rows stay above windows
-        inside = _alone(node, seen)
-        if inside is None:
-            return False
-        pending += [(child, inside) for child in node.inputs]
-    return True
+    places = descend(pattern, outer, _below)
+    return all(_outer_below(node, visible) is not None for node, visible in places)
 
 
-def _alone(node: Plan, outer: frozenset[str]) -> frozenset[str] | None:
-    """The outer variables that matter below a node; None where they matter in the node itself."""
+def _below(node: Plan, outer: frozenset[str]) -> list[tuple[Plan, frozenset[str]]]:
+    visible = _outer_below(node, outer)
+    return [(child, visible) for child in node.inputs] if visible else []
+
+
+def _outer_below(node: Plan, outer: frozenset[str]) -> frozenset[str] | None:
+    """Return the outer variables that matter below a node; None if they matter in the node."""
+    if isinstance(node, w.Window) or not (names_in(node) & outer):
+        return frozenset()  # outer rows stay above windows
     match node:
         case match.TriplePatternMatching():
             return frozenset()  # what it binds is compared in the end
@@ -202,11 +202,11 @@ def _alone(node: Plan, outer: frozenset[str]) -> frozenset[str] | None:
 
 
 def _read_by(expression: Expression) -> frozenset[str]:
-    """The variables whose values an expression depends on."""
+    """Return the variables that an expression reads."""
     names = {v.name for v in expression.walk() if isinstance(v, Variable)}
     return frozenset(names)
 
 
 def _may_be_empty(way: path.PathExpression) -> bool:
-    """Whether a path has ways of length zero in it, which are at home at terms of the outer row."""
+    """Return whether a path has ways of length zero, which terms of the outer row have too."""
     return any(isinstance(part, path.ZeroOrMore | path.ZeroOrOne) for part in way.walk())

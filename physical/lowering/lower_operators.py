@@ -1,13 +1,13 @@
-"""How each logical operator is computed: the rows of the table that `lower` goes by.
+"""The lowering of each logical operator: the entries of the tables `LOWER` and `LOWER_ABOVE`.
 
-Each function gets the lowering, a node and where it stands, and returns operators. Under an outer
-row (`At.outer`) all rows carry its columns: they are joined on, grouped by, projected along.
+A function's arguments are the lowering, a node and its place; where the node stands above a first
+input, also that input, lowered. Under an outer row (`At.outer`) all rows carry its columns: they
+are among the columns of joins, groups and projections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra import access, graph, group, join, match, shape
@@ -20,7 +20,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, BlankNode
-from streamsparql.algebra.trampoline import Steps
+from streamsparql.algebra.traversal import descend
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.hidden import (
     ANSWER,
@@ -32,7 +32,13 @@ from streamsparql.physical.hidden import (
     stamp_column,
     variable_of,
 )
-from streamsparql.physical.lowering.lower_exists import Outer, OuterRows, agree, reads, stands_alone
+from streamsparql.physical.lowering.lower_exists import (
+    Outer,
+    OuterRows,
+    agree,
+    names_in,
+    stands_alone,
+)
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.consolidate import Collapse, collapsed
@@ -56,23 +62,21 @@ if TYPE_CHECKING:
 
 
 def carried(at: At) -> tuple[str, ...]:
-    """The columns of the outer row that all rows have at a place."""
+    """Return the columns of the outer row that all rows have at a place."""
     return () if at.outer is None else at.outer.carried
 
 
 # -- sources --------------------------------------------------------------------------------------
 
 
-def access_stream(low: Lowering, node: access.AccessStream, at: At) -> Steps[Lowered]:
-    """A stream, its items with their stamps where they are asked for."""
-    yield from ()
+def lower_stream(low: Lowering, node: access.AccessStream, at: At) -> Lowered:
+    """Lower a stream, whose items have their stamps if the query reads them."""
     stamp = stamp_column(node.stream.value) if node.stamped else None
     return low.made(StreamAccess(node.stream.value, stamp))
 
 
-def access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Steps[Lowered]:
-    """Static graphs, merged: a set of triples."""
-    yield from ()
+def lower_access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Lowered:
+    """Lower static graphs, merged to a set of triples."""
     bound = dict(at.graphs)
     names = [bound[name] if isinstance(name, Variable) else name for name in node.graphs]
     parts = [low.catalog.named[name] for name in names if name in low.catalog.named]
@@ -83,86 +87,76 @@ def access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Steps[Lower
     return low.made(Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown)))
 
 
-def merge(low: Lowering, node: access.Merge | join.Union, at: At) -> Steps[Lowered]:
-    """The union of sources, or of branches."""
-    found = []
-    for part in node.inputs:
-        found.append((yield low.rows(part, at)))
-    return low.made(low.union(found))
+def lower_union(low: Lowering, node: access.Merge | join.Union, at: At, first: Lowered) -> Lowered:
+    """Lower the union of sources, or of branches."""
+    others = [low.rows(part, at) for part in node.inputs[1:]]
+    return low.made(low.union([first.plain, *others]))
 
 
 # -- joins ----------------------------------------------------------------------------------------
 
 
-def basic_graph_pattern(low: Lowering, node: match.BasicGraphPattern, at: At) -> Steps[Lowered]:
-    """Its matchings, joined from left to right."""
-    found = []
-    for matching in node.matchings:
-        found.append((yield low.rows(matching, at)))
-    return low.made(reduce(lambda left, right: Join(left, right, low.terms), found))
+def lower_basic_graph_pattern(
+    low: Lowering, node: match.BasicGraphPattern, at: At, first: Lowered
+) -> Lowered:
+    """Lower matchings, joined from left to right."""
+    rows = first.plain
+    for matching in node.matchings[1:]:
+        rows = Join(rows, low.rows(matching, at), low.terms)
+    return low.made(rows)
 
 
-def join_(low: Lowering, node: join.Join, at: At) -> Steps[Lowered]:
-    """A join."""
-    left = yield low.rows(node.left, at)
-    right = yield low.rows(node.right, at)
-    return low.made(Join(left, right, low.terms))
+def lower_join(low: Lowering, node: join.Join, at: At, left: Lowered) -> Lowered:
+    """Lower a join."""
+    return low.made(Join(left.plain, low.rows(node.right, at), low.terms))
 
 
-def left_join(low: Lowering, node: join.LeftJoin, at: At) -> Steps[Lowered]:
-    """OPTIONAL. Where its condition asks EXISTS, pairs are made and asked beside the left rows."""
-    left = yield low.rows(node.left, at)
-    right = yield low.rows(node.right, at)
+def lower_left_join(low: Lowering, node: join.LeftJoin, at: At, left: Lowered) -> Lowered:
+    """Lower an OPTIONAL. If its condition has an EXISTS, that is evaluated on the joined pairs."""
+    right = low.rows(node.right, at)
     if not node.marks:
         condition = None if node.condition is None else low.compiled(node.condition, at)
-        return low.made(LeftJoin(left, right, condition, low.terms))
+        return low.made(LeftJoin(left.plain, right, condition, low.terms))
     row = outer_column(low.new_row())
-    tagged = Tag(left, row, low.terms)
+    tagged = Tag(left.plain, row, low.terms)
     pairs: Operator = Join(tagged, right, low.terms)
     names = pairs.names
     for variable, pattern in node.marks:
-        pairs = yield _marked(low, pairs, variable, pattern, at)
+        pairs = _marked(low, pairs, variable, pattern, at)
     assert node.condition is not None
     passing = Filter(pairs, node.condition, low.compiled(node.condition, at))
     return low.made(LeftJoinOn(tagged, narrowed(passing, names), row))
 
 
-def minus(low: Lowering, node: join.Minus, at: At) -> Steps[Lowered]:
-    """MINUS; the order of the rows stays."""
-    left = yield low.plan(node.left, at)
-    right = yield low.rows(node.right, at)
-    return left._replace(operator=Minus(left.operator, right))
+def lower_minus(low: Lowering, node: join.Minus, at: At, left: Lowered) -> Lowered:
+    """Lower a MINUS, which keeps the order of the rows."""
+    return left._replace(operator=Minus(left.operator, low.rows(node.right, at)))
 
 
 # -- filters and EXISTS ---------------------------------------------------------------------------
 
 
-def filter_(low: Lowering, node: f.Filter, at: At) -> Steps[Lowered]:
-    """A filter."""
-    rows = yield low.plan(node.input, at)
+def lower_filter(low: Lowering, node: f.Filter, at: At, rows: Lowered) -> Lowered:
+    """Lower a filter."""
     condition = low.compiled(node.condition, at)
     return low.over(rows, Filter(rows.operator, node.condition, condition))
 
 
-def mark(low: Lowering, node: f.Mark, at: At) -> Steps[Lowered]:
-    """EXISTS as a column."""
-    rows = yield low.plan(node.input, at)
-    marked = yield _marked(low, rows.operator, node.variable, node.pattern, at)
+def lower_mark(low: Lowering, node: f.Mark, at: At, rows: Lowered) -> Lowered:
+    """Lower an EXISTS whose answer is a column."""
+    marked = _marked(low, rows.operator, node.variable, node.pattern, at)
     return rows._replace(operator=marked)
 
 
-def _marked(
-    low: Lowering, rows: Operator, variable: Variable, pattern: Plan, at: At
-) -> Steps[Operator]:
-    left, right, on = yield _asked(low, rows, pattern, at)
+def _marked(low: Lowering, rows: Operator, variable: Variable, pattern: Plan, at: At) -> Operator:
+    left, right, on = _exists_sides(low, rows, pattern, at)
     marked = Mark(left, right, on, variable.name, low.terms)
     return _untagged(marked, (*rows.names, variable.name))
 
 
-def semi_join(low: Lowering, node: f.SemiJoin | f.AntiJoin, at: At) -> Steps[Lowered]:
-    """EXISTS, or NOT EXISTS, as a filter."""
-    rows = yield low.plan(node.input, at)
-    left, right, on = yield _asked(low, rows.operator, node.pattern, at)
+def lower_semi_join(low: Lowering, node: f.SemiJoin | f.AntiJoin, at: At, rows: Lowered) -> Lowered:
+    """Lower an EXISTS, or NOT EXISTS, that is a filter."""
+    left, right, on = _exists_sides(low, rows.operator, node.pattern, at)
     kind = SemiJoin if isinstance(node, f.SemiJoin) else AntiJoin
     return rows._replace(operator=_untagged(kind(left, right, on), rows.operator.names))
 
@@ -171,22 +165,22 @@ def _untagged(rows: Operator, names: tuple[str, ...]) -> Operator:
     return narrowed(rows, names)
 
 
-Asked = tuple[Operator, Operator, list[tuple[str, str]] | None]
+_Sides = tuple[Operator, Operator, list[tuple[str, str]] | None]
 
 
-def _asked(low: Lowering, rows: Operator, pattern: Plan, at: At) -> Steps[Asked]:
-    """The rows that ask, the rows that answer, and the columns on which they are the same."""
+def _exists_sides(low: Lowering, rows: Operator, pattern: Plan, at: At) -> _Sides:
+    """Return the outer rows, the rows of the pattern, and the columns on which they match."""
     own = [name for name in rows.names if in_solution(name)]
     if at.outer is None and stands_alone(pattern, frozenset(own)):
-        answers = yield low.rows(pattern, at)
+        answers = low.rows(pattern, at)
         shared = [name for name in answers.names if name in own]
         return rows, narrowed(answers, shared), None
     seen = frozenset(own) | (at.outer.visible if at.outer else frozenset())
-    relevant = sorted(reads(pattern) & seen)
-    made = low.new_row()
-    number = outer_column(made)
+    relevant = sorted(names_in(pattern) & seen)
+    new_row = low.new_row()
+    number = outer_column(new_row)
     tagged = Tag(rows, number, low.terms)
-    bindings = {name: outer_column(made, name) for name in relevant}
+    bindings = {name: outer_column(new_row, name) for name in relevant}
     sources = {
         column: (
             name if name in own else None,
@@ -195,30 +189,26 @@ def _asked(low: Lowering, rows: Operator, pattern: Plan, at: At) -> Steps[Asked]
         for name, column in bindings.items()
     }
     outer = Outer(OuterRows(tagged, number, sources), number, bindings, frozenset(relevant))
-    answers = yield low.rows(pattern, at._replace(outer=outer))
+    answers = low.rows(pattern, at._replace(outer=outer))
     return tagged, Columns(agree(answers, outer), {number: number}), [(number, number)]
 
 
 # -- shape ----------------------------------------------------------------------------------------
 
 
-def extend(low: Lowering, node: shape.Extend, at: At) -> Steps[Lowered]:
-    """BIND."""
-    rows = yield low.plan(node.input, at.below_names_of(node.variable))
+def lower_extend(low: Lowering, node: shape.Extend, at: At, rows: Lowered) -> Lowered:
+    """Lower a BIND."""
     values = low.compiled(node.expression, at)
     return low.over(rows, Extend(rows.operator, node.variable, node.expression, values))
 
 
-def number(low: Lowering, node: shape.Number, at: At) -> Steps[Lowered]:
-    """Numbers for equal rows."""
-    rows = yield low.rows(node.input, at)
-    return low.made(Number(rows, node.variable.name, low.terms))
+def lower_number(low: Lowering, node: shape.Number, at: At, rows: Lowered) -> Lowered:
+    """Lower the numbering of equal rows."""
+    return low.made(Number(rows.plain, node.variable.name, low.terms))
 
 
-def projection(low: Lowering, node: shape.Projection, at: At) -> Steps[Lowered]:
-    """A projection, which keeps what its rows are ordered by."""
-    inside = at if at.outer is None else at._replace(outer=at.outer.within(node.variables))
-    rows = yield low.plan(node.input, inside)
+def lower_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowered) -> Lowered:
+    """Lower a projection, which keeps the columns that order its rows."""
     names = [variable.name for variable in node.variables]
     hidden = () if rows.ranking is None else rows.ranking.columns
     narrow = low.over(rows, narrowed(rows.operator, [*names, *carried(at), *hidden]))
@@ -226,27 +216,22 @@ def projection(low: Lowering, node: shape.Projection, at: At) -> Steps[Lowered]:
 
 
 def _worth_counting(plan: Plan) -> bool:
-    """Whether many rows of a projection of this plan will be equal: see `Align`."""
-    pending = [plan]
-    while pending:
-        match pending.pop():
-            case Align(collapse=True):
-                return True
-            case f.Filter() | shape.Extend() | match.TriplePatternMatching() as node:
-                pending.append(node.input)
-            case access.Merge() | join.Union() as node:
-                pending += node.inputs
-    return False
+    """Return whether a projection of this plan makes many rows equal: see `Align`."""
+    nodes = (node for node, _ in descend(plan, None, _below))
+    return any(isinstance(node, Align) and node.collapse for node in nodes)
 
 
-def distinct(low: Lowering, node: shape.Distinct, at: At) -> Steps[Lowered]:
-    """DISTINCT. Always that differ in stamps only are one; of ordered rows the first stays."""
-    rows = yield low.plan(node.input, at)
+def _below(node: Plan, _: None) -> list[tuple[Plan, None]]:
+    kinds = (f.Filter, shape.Extend, match.TriplePatternMatching, access.Merge, join.Union)
+    return [(child, None) for child in node.inputs] if isinstance(node, kinds) else []
+
+
+def lower_distinct(low: Lowering, node: shape.Distinct, at: At, rows: Lowered) -> Lowered:
+    """Lower a DISTINCT. Stamps do not make rows distinct; of ordered rows the first remains."""
     if rows.ranking is None:
         return low.made(_distinct(low, rows.operator))
     shown = [n for n in rows.operator.names if n not in rows.ranking.columns]
-    made = Slice(rows.operator, rows.ranking, low.terms, distinct=shown)
-    return rows._replace(operator=made)
+    return rows._replace(operator=Slice(rows.operator, rows.ranking, low.terms, distinct=shown))
 
 
 def _distinct(low: Lowering, rows: Operator) -> Operator:
@@ -257,29 +242,28 @@ def _distinct(low: Lowering, rows: Operator) -> Operator:
     return Distinct(rows, columns)
 
 
-def reduced(low: Lowering, node: shape.Reduced, at: At) -> Steps[Lowered]:
-    """All rows."""
-    return (yield low.plan(node.input, at))
+def lower_reduced(low: Lowering, node: shape.Reduced, at: At, rows: Lowered) -> Lowered:
+    """Lower a REDUCED: all rows."""
+    return rows
 
 
-def order_by(low: Lowering, node: shape.OrderBy, at: At) -> Steps[Lowered]:
-    """The columns that order rows."""
-    rows = yield low.rows(node.input, at)
+def lower_order_by(low: Lowering, node: shape.OrderBy, at: At, rows: Lowered) -> Lowered:
+    """Lower an ORDER BY to the columns that order rows."""
     keys = [(low.compiled(expression, at), down) for expression, down in node.keys]
-    made = OrderBy(rows, keys, [variable.name for variable in node.columns])
-    return low.made(made, made.ranking)
+    ordered = OrderBy(rows.plain, keys, [variable.name for variable in node.columns])
+    return low.made(ordered, ordered.ranking)
 
 
-def slice_(low: Lowering, node: shape.Slice, at: At) -> Steps[Lowered]:
-    """OFFSET and LIMIT, on rows in their order or by the node's columns."""
+def lower_slice(low: Lowering, node: shape.Slice, at: At) -> Lowered:
+    """Lower OFFSET and LIMIT, on rows in their order or by the node's columns."""
     below = node.input
     shown = None
     while isinstance(below, shape.Reduced):
         below = below.input
-    rows = yield low.plan(below.input if isinstance(below, shape.Distinct) else below, at)
+    rows = low.plan(below.input if isinstance(below, shape.Distinct) else below, at)
     if isinstance(below, shape.Distinct):
         if rows.ranking is None or any(map(is_stamp, rows.operator.names)):
-            rows = yield low.plan(below, at)
+            rows = low.plan(below, at)
         else:
             shown = [n for n in rows.operator.names if n not in rows.ranking.columns]
     operator, ranking = rows
@@ -301,11 +285,9 @@ def slice_(low: Lowering, node: shape.Slice, at: At) -> Steps[Lowered]:
 # -- groups ---------------------------------------------------------------------------------------
 
 
-def aggregation(low: Lowering, node: group.Aggregation, at: At) -> Steps[Lowered]:
-    """GROUP BY. Each outer row has groups of its own, one at least where there are no keys."""
-    made = [variable for variable, _ in node.aggregates]
-    rows = yield low.rows(node.input, at.below_names_of(*made))
-    rows, calls = _arguments(low, rows, node.aggregates, at)
+def lower_aggregation(low: Lowering, node: group.Aggregation, at: At, below: Lowered) -> Lowered:
+    """Lower a GROUP BY. Each outer row has its own groups, at least one if there are no keys."""
+    rows, calls = _arguments(low, below.plain, node.aggregates, at)
     keys = [key.name for key in node.keys] + list(carried(at))
     groups: Operator = Aggregation(rows, keys, calls, low.terms)
     if at.outer is None or node.keys:
@@ -320,7 +302,7 @@ def aggregation(low: Lowering, node: group.Aggregation, at: At) -> Steps[Lowered
 def _arguments(
     low: Lowering, rows: Operator, aggregates: Iterable[tuple[Variable, Aggregate]], at: At
 ) -> tuple[Operator, list[Call]]:
-    """The rows with the aggregates' arguments in columns, and the calls that read these."""
+    """Return the rows with the aggregates' arguments in columns, and the calls that read these."""
     calls = []
     columns: dict[Any, str] = {}
     for variable, call in aggregates:
@@ -331,42 +313,41 @@ def _arguments(
                 columns[argument] = name
             else:
                 columns[argument] = argument_column(len(columns))
-                made = variable_of(columns[argument])
-                rows = low.fold(Extend(rows, made, argument, low.compiled(argument, at)))
+                computed = variable_of(columns[argument])
+                rows = low.fold(Extend(rows, computed, argument, low.compiled(argument, at)))
         column = None if argument is None else columns[argument]
         calls.append(Call(variable.name, call.function, column, call.distinct, call.separator))
     return rows, calls
 
 
-def annotate(low: Lowering, node: group.Annotate, at: At) -> Steps[Lowered]:
-    """AGGREGATE: the group's value beside each row."""
-    below = yield low.plan(node.input, at.below_names_of(node.variable))
+def lower_annotate(low: Lowering, node: group.Annotate, at: At, below: Lowered) -> Lowered:
+    """Lower an AGGREGATE, which adds the group's value to each row."""
     rows, (call,) = _arguments(low, below.operator, [(node.variable, node.aggregate)], at)
     keys = [key.name for key in node.keys] + list(carried(at))
     rows = narrowed(rows, tuple(dict.fromkeys((*rows.names, *keys))))  # some may never be bound
-    made = Annotate(rows, keys, call, low.terms)
+    annotated = Annotate(rows, keys, call, low.terms)
     names = dict.fromkeys((*below.operator.names, node.variable.name))
-    return low.over(below, narrowed(made, tuple(names)))
+    return low.over(below, narrowed(annotated, tuple(names)))
 
 
 # -- graphs and forms -----------------------------------------------------------------------------
 
 
-def graph_(low: Lowering, node: graph.Graph, at: At) -> Steps[Lowered]:
-    """`GRAPH name`: one plan per graph that there is."""
+def lower_graph(low: Lowering, node: graph.Graph, at: At) -> Lowered:
+    """Lower a `GRAPH name`: a plan for each graph of the catalog."""
     if isinstance(node.name, IRI):
         if node.name in low.catalog.named or not low.catalog.known:
-            return (yield low.plan(node.input, at))
+            return low.plan(node.input, at)
         return low.made(_no_rows(node, at))
-    found = []
+    branches = []
     name = node.name.name
     for iri in low.catalog.named:
         there = at._replace(graphs=(*(g for g in at.graphs if g[0] != node.name), (node.name, iri)))
-        rows = yield low.rows(node.input, there)
+        rows = low.rows(node.input, there)
         if name in rows.names:
             rows = low.fold(Equal(rows, [(name, low.id(iri))], or_unbound=True))
-        found.append(low.fold(Constants(rows, {name: low.id(iri)})))
-    return low.made(low.union(found) if found else _no_rows(node, at))
+        branches.append(low.fold(Constants(rows, {name: low.id(iri)})))
+    return low.made(low.union(branches) if branches else _no_rows(node, at))
 
 
 def _no_rows(node: Plan, at: At) -> Operator:
@@ -374,73 +355,79 @@ def _no_rows(node: Plan, at: At) -> Operator:
     return Always(Batch.empty((*names, *carried(at))))
 
 
-def construct(low: Lowering, node: graph.Construct, at: At) -> Steps[Lowered]:
-    """CONSTRUCT: each pattern's triples, together a set."""
-    rows = yield low.rows(node.input, at)
+def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered) -> Lowered:
+    """Lower a CONSTRUCT: the set of all patterns' triples."""
+    rows = below.plain
     label = None
     if any(isinstance(place, BlankNode) for pattern in node.template for place in pattern):
         label = NUMBER
         rows = Number(rows, label, low.terms)
-    made = [low.fold(Construct(rows, pattern, low.terms, label)) for pattern in node.template]
-    triples = low.union(made) if made else Always(Batch.empty(TRIPLE))
+    parts = [low.fold(Construct(rows, pattern, low.terms, label)) for pattern in node.template]
+    triples = low.union(parts) if parts else Always(Batch.empty(TRIPLE))
     return low.made(Distinct(triples, TRIPLE))
 
 
-def describe(low: Lowering, node: graph.Describe, at: At) -> Steps[Lowered]:
-    """DESCRIBE: the triples of the resources and of the blank nodes that these lead to."""
-    rows = yield low.rows(node.input, at)
-    data = narrowed((yield low.rows(node.data, at)), TRIPLE)
+def lower_describe(low: Lowering, node: graph.Describe, at: At, below: Lowered) -> Lowered:
+    """Lower a DESCRIBE: the triples of the resources and of the blank nodes they lead to."""
+    rows = below.plain
+    data = narrowed(low.rows(node.data, at), TRIPLE)
     subject, _, value = TRIPLE
-    asked = []
+    described_by = []
     for resource in node.resources:
         if isinstance(resource, IRI):
-            asked.append(Columns(Constants(rows, {subject: low.id(resource)}), {subject: subject}))
+            described_by.append(
+                Columns(Constants(rows, {subject: low.id(resource)}), {subject: subject})
+            )
         elif resource.name in rows.names:
             bound = low.fold(Bound(rows, {resource.name: True}))
-            asked.append(Columns(bound, {subject: resource.name}))
-    if not asked:
+            described_by.append(Columns(bound, {subject: resource.name}))
+    if not described_by:
         return low.made(Always(Batch.empty(TRIPLE)))
-    named = Distinct(low.union(asked), [subject])
+    named = Distinct(low.union(described_by), [subject])
     edges = Columns(OfSort(data, value, BLANK_SORT, low.terms), {subject: subject, value: value})
     reached = Join(named, Closure(edges, subject, value), low.terms)
     described = Distinct(Union(named, Columns(reached, {subject: value})), [subject])
     return low.made(Distinct(Join(described, data, low.terms), TRIPLE))
 
 
-def ask(low: Lowering, node: graph.Ask, at: At) -> Steps[Lowered]:
-    """ASK: whether there is a row, at each instant."""
-    rows = yield low.rows(node.input, at)
+def lower_ask(low: Lowering, node: graph.Ask, at: At, rows: Lowered) -> Lowered:
+    """Lower an ASK: whether there is a row, at each instant."""
     always = Always.of({}, 1, "unit")
-    some = Distinct(Columns(rows, {}), [])
+    some = Distinct(Columns(rows.plain, {}), [])
     return low.made(Mark(always, some, None, ANSWER, low.terms))
 
 
-Lower = Callable[["Lowering", Any, "At"], Steps["Lowered"]]
-OPERATORS: dict[type[Plan], Lower] = {
-    access.AccessStream: access_stream,
-    access.AccessGraph: access_graph,
-    access.Merge: merge,
-    join.Union: merge,
-    match.BasicGraphPattern: basic_graph_pattern,
-    join.Join: join_,
-    join.LeftJoin: left_join,
-    join.Minus: minus,
-    f.Filter: filter_,
-    f.Mark: mark,
-    f.SemiJoin: semi_join,
-    f.AntiJoin: semi_join,
-    shape.Extend: extend,
-    shape.Number: number,
-    shape.Projection: projection,
-    shape.Distinct: distinct,
-    shape.Reduced: reduced,
-    shape.OrderBy: order_by,
-    shape.Slice: slice_,
-    group.Aggregation: aggregation,
-    group.Annotate: annotate,
-    graph.Graph: graph_,
-    graph.Construct: construct,
-    graph.Describe: describe,
-    graph.Ask: ask,
+Lower = Callable[["Lowering", Any, "At"], "Lowered"]
+LOWER: dict[type[Plan], Lower] = {
+    access.AccessStream: lower_stream,
+    access.AccessGraph: lower_access_graph,
+    shape.Slice: lower_slice,
+    graph.Graph: lower_graph,
 }
-"""The function that lowers each kind of node that is no leaf."""
+"""The functions that lower nodes with their inputs."""
+
+LowerAbove = Callable[["Lowering", Any, "At", "Lowered"], "Lowered"]
+LOWER_ABOVE: dict[type[Plan], LowerAbove] = {
+    access.Merge: lower_union,
+    join.Union: lower_union,
+    match.BasicGraphPattern: lower_basic_graph_pattern,
+    join.Join: lower_join,
+    join.LeftJoin: lower_left_join,
+    join.Minus: lower_minus,
+    f.Filter: lower_filter,
+    f.Mark: lower_mark,
+    f.SemiJoin: lower_semi_join,
+    f.AntiJoin: lower_semi_join,
+    shape.Extend: lower_extend,
+    shape.Number: lower_number,
+    shape.Projection: lower_projection,
+    shape.Distinct: lower_distinct,
+    shape.Reduced: lower_reduced,
+    shape.OrderBy: lower_order_by,
+    group.Aggregation: lower_aggregation,
+    group.Annotate: lower_annotate,
+    graph.Construct: lower_construct,
+    graph.Describe: lower_describe,
+    graph.Ask: lower_ask,
+}
+"""The functions that lower nodes above their first input, which `Lowering.plan` has lowered."""

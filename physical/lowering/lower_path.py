@@ -1,8 +1,8 @@
-"""Property paths as operators on pairs (SPARQL 1.1 section 9.3; SEMANTICS.md section 4).
+"""The lowering of property paths (SPARQL 1.1 section 9.3; SEMANTICS.md section 4).
 
 A path becomes a plan whose rows have two hidden columns, the ends of a way: links are matched,
 sequences joined, alternatives united, and `+` is the one operator of its own, `Closure`. As all of
-these work on intervals, nothing is computed again when an instant passes.
+these work on intervals, an instant that passes costs nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import NamedTuple
 from streamsparql.algebra import path as p
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.terms import IRI
-from streamsparql.algebra.trampoline import Steps
 from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import FROM, TO, VIA, variable_of
@@ -25,62 +24,82 @@ from streamsparql.physical.operators.path import Closure
 from streamsparql.physical.operators.union import Union
 
 
-class Ends(NamedTuple):
-    """Where ways of length zero are at home beside the graph: rows with one column, FROM or TO."""
+class PathEnds(NamedTuple):
+    """Terms outside the graph with ways of length zero: rows with one column, FROM or TO."""
 
     starts: tuple[Operator, ...] = ()
     stops: tuple[Operator, ...] = ()
 
 
-def ways(
-    path: p.PathExpression, data: Operator, ends: Ends, terms: TermDictionary
-) -> Steps[Operator]:
-    """The pairs that a path connects, as often as there are ways."""
+def lower_path(
+    path: p.PathExpression, data: Operator, ends: PathEnds, terms: TermDictionary
+) -> Operator:
+    """Return the operator of the pairs that a path connects, with the number of ways."""
     match path:
         case p.Link(predicate):
             link = TriplePattern(variable_of(FROM), predicate, variable_of(TO))
             return TriplePatternMatching(data, link, terms)
         case p.Inverse(inner):
-            there = yield ways(inner, data, _swapped(ends), terms)
-            return _pairs(there, TO, FROM)
-        case p.Sequence(first, second):
-            one = yield ways(first, data, Ends(starts=ends.starts), terms)
-            two = yield ways(second, data, Ends(stops=ends.stops), terms)
-            left = Columns(one, {FROM: FROM, VIA: TO})
-            return _pairs(Join(left, Columns(two, {VIA: FROM, TO: TO}), terms), FROM, TO)
-        case p.Alternative(first, second):
-            one = yield ways(first, data, ends, terms)
-            two = yield ways(second, data, ends, terms)
-            return Union(one, two)
+            return _pairs(lower_path(inner, data, _swapped(ends), terms), TO, FROM)
+        case p.Sequence():
+            return _sequence(_chain(path, p.Sequence), data, ends, terms)
+        case p.Alternative():
+            first, *others = _chain(path, p.Alternative)
+            ways = lower_path(first, data, ends, terms)
+            for other in others:
+                ways = Union(ways, lower_path(other, data, ends, terms))
+            return ways
         case p.NegatedSet(forward, backward):
             return _negated(forward, backward, data, terms)
         case p.ZeroOrOne(inner):
-            there = yield ways(inner, data, ends, terms)
-            return _once(there, *_nothing(data, ends))
+            return _once(lower_path(inner, data, ends, terms), *_zero_length(data, ends))
         case p.OneOrMore(inner):
-            there = yield ways(inner, data, ends, terms)
-            return Closure(there, FROM, TO)
+            return Closure(lower_path(inner, data, ends, terms), FROM, TO)
         case p.ZeroOrMore(inner):
-            there = yield ways(inner, data, ends, terms)
-            return _once(Closure(there, FROM, TO), *_nothing(data, ends))
+            closure = Closure(lower_path(inner, data, ends, terms), FROM, TO)
+            return _once(closure, *_zero_length(data, ends))
     raise AssertionError(path)
+
+
+def _chain(
+    path: p.PathExpression, kind: type[p.Sequence | p.Alternative]
+) -> list[p.PathExpression]:
+    """Return the parts of a chain, which leans to the left and may be thousands of parts long."""
+    parts: list[p.PathExpression] = []
+    while isinstance(path, kind):
+        parts.append(path.second)
+        path = path.first
+    return [path, *reversed(parts)]
+
+
+def _sequence(
+    steps: list[p.PathExpression], data: Operator, ends: PathEnds, terms: TermDictionary
+) -> Operator:
+    ways = lower_path(steps[0], data, PathEnds(starts=ends.starts), terms)
+    for number, step in enumerate(steps[1:], 2):
+        last = number == len(steps)
+        following = lower_path(step, data, PathEnds(stops=ends.stops if last else ()), terms)
+        left = Columns(ways, {FROM: FROM, VIA: TO})
+        right = Columns(following, {VIA: FROM, TO: TO})
+        ways = _pairs(Join(left, right, terms), FROM, TO)
+    return ways
 
 
 def _pairs(rows: Operator, start: str, stop: str) -> Operator:
     return Columns(rows, {FROM: start, TO: stop})
 
 
-def _swapped(ends: Ends) -> Ends:
+def _swapped(ends: PathEnds) -> PathEnds:
     starts = tuple(Columns(rows, {FROM: TO}) for rows in ends.stops)
-    return Ends(starts, tuple(Columns(rows, {TO: FROM}) for rows in ends.starts))
+    return PathEnds(starts, tuple(Columns(rows, {TO: FROM}) for rows in ends.starts))
 
 
 def _once(*relations: Operator) -> Operator:
     return Distinct(Union(*relations), (FROM, TO))
 
 
-def _nothing(data: Operator, ends: Ends) -> Sequence[Operator]:
-    """The ways of length zero: from each node of the graph, and each end, to itself."""
+def _zero_length(data: Operator, ends: PathEnds) -> Sequence[Operator]:
+    """Return the ways of length zero: from each node of the graph, and each end, to itself."""
     nodes = [_pairs(data, column, column) for column in (TRIPLE[0], TRIPLE[2])]
     starts = [_pairs(rows, FROM, FROM) for rows in ends.starts]
     return [*nodes, *starts, *(_pairs(rows, TO, TO) for rows in ends.stops)]
@@ -92,12 +111,12 @@ def _negated(
     data: Operator,
     terms: TermDictionary,
 ) -> Operator:
-    found = []
+    ways = []
     for excluded, start, stop in (
         (forward, TRIPLE[0], TRIPLE[2]),
         (backward, TRIPLE[2], TRIPLE[0]),
     ):
         if excluded is not None:
             ids = [terms.id_of(predicate, keep=True) for predicate in excluded]
-            found.append(_pairs(NotAmong(data, TRIPLE[1], ids), start, stop))
-    return found[0] if len(found) == 1 else Union(*found)
+            ways.append(_pairs(NotAmong(data, TRIPLE[1], ids), start, stop))
+    return ways[0] if len(ways) == 1 else Union(*ways)

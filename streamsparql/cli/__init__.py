@@ -16,7 +16,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from streamsparql.cli import completion, demo, queries, runs, spark_commands
-from streamsparql.cli.options import DIALECTS, Help, UsageError
+from streamsparql.cli.options import DIALECT_CHOICES, Help, UsageError
 from streamsparql.cli.queries import FORMATS, STAGES
 from streamsparql.cli.version import Version
 from streamsparql.errors import StreamSparqlError
@@ -28,7 +28,7 @@ examples:
   streamsparql explain query.rq                how a query is read, and its plan
   streamsparql COMMAND --help                  the options of a command"""
 
-__all__ = ["DIALECTS", "FORMATS", "STAGES", "main"]
+__all__ = ["DIALECT_CHOICES", "FORMATS", "STAGES", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

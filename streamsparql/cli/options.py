@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 REPORTS = ("rstream", "istream", "dstream")
 MEASURED = ("all", "physical", "spark")
 """The stages that a run measures."""
-DIALECTS = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
+DIALECT_CHOICES = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
 
 Commands = argparse._SubParsersAction  # the type that add_subparsers gives has no other name
 
@@ -52,8 +52,8 @@ def compile_options(
     if query:
         add("query", metavar="QUERY", help=query)
         add("-h", "--help", action="help", help="show this, and exit")
-    names = ", ".join(DIALECTS[1:])
-    add("--dialect", choices=DIALECTS, metavar="NAME", default="auto", help=names)
+    names = ", ".join(DIALECT_CHOICES[1:])
+    add("--dialect", choices=DIALECT_CHOICES, metavar="NAME", default="auto", help=names)
     add("--base", metavar="IRI", help="resolves relative IRIs")
     add("--origin", metavar="T", type=moment, default=0, help="where windows' grids start")
     add("--pedantic", action="store_true", help="constructs of another dialect are errors")

@@ -23,12 +23,12 @@ from streamsparql.algebra.scope import below, readable, scope, visible_variables
 from streamsparql.algebra.solutions import EMPTY, Expression, Solution, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.algebra.traversal import descend
 from streamsparql.algebra.window import ElementWindow, TimeWindow, Window
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
 from streamsparql.algebra.xsd.values import date_time_literal, duration_literal
 from streamsparql.errors import Span, position, snippet
 from streamsparql.translator import syntax as s
-from streamsparql.translator.dialects import DIALECTS
 from streamsparql.translator.translate import Translation
 
 
@@ -135,15 +135,13 @@ def cartesian_product(visit: Visit) -> Iterator[Warning]:
 
 
 def _joined(plan: Plan) -> list[Plan]:
-    """The parts of a tree of joins, from left to right."""
-    parts, pending = [], [plan]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, BasicGraphPattern | join.Join):
-            pending.extend(reversed(node.inputs))
-        else:
-            parts.append(node)
-    return parts
+    """Return the parts of a tree of joins, from left to right."""
+    joins = BasicGraphPattern | join.Join
+
+    def below(node: Plan, _: None) -> list[tuple[Plan, None]]:
+        return [(part, None) for part in node.inputs] if isinstance(node, joins) else []
+
+    return [node for node, _ in descend(plan, None, below) if not isinstance(node, joins)]
 
 
 def _many(part: Plan) -> bool:
@@ -409,10 +407,10 @@ LINTS: tuple[Callable[[Visit], Iterator[Warning]], ...] = (
 def _of_query(translation: Translation) -> Iterator[Warning]:
     text = translation.text
     for construct, owners, span in translation.foreign:
-        titles = " and ".join(DIALECTS[name].title for name in owners)
+        titles = " and ".join(owner.title for owner in owners)
         title = translation.dialect.title
         yield Warning("foreign", f"{construct} belongs to {titles}; this is {title}", span, text)
-    for clause in translation.idle:
+    for clause in translation.unused_windows:
         yield Warning(
             "unused-window",
             "no pattern reads a stream through this window",
@@ -427,7 +425,7 @@ def _of_query(translation: Translation) -> Iterator[Warning]:
             yield Warning("unused-stream", message, stream.clause.span, text)
     query = translation.syntax
     if query.register is not None and query.register.kind == "STREAM":
-        if translation.dialect.name == "csparql" and translation.form in ("select", "ask"):
+        if translation.dialect.streams_carry_triples and translation.form in ("select", "ask"):
             yield Warning(
                 "no-stream",
                 "a stream is made of triples, which only CONSTRUCT and DESCRIBE give",
@@ -437,7 +435,7 @@ def _of_query(translation: Translation) -> Iterator[Warning]:
             )
     if translation.streams:
         for node in query.walk():
-            if isinstance(node, s.Operation) and node.op == "NOW":
+            if isinstance(node, s.OperatorCall) and node.op == "NOW":
                 yield Warning(
                     "now", "NOW() is the start of the run, the same in all results", node.span, text
                 )

@@ -19,7 +19,7 @@ from streamsparql.compiled import CompiledQuery
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import ANSWER
-from streamsparql.physical.lowering.lower import Catalog, Share, lower
+from streamsparql.physical.lowering.lower import Catalog, TimeSlab, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.distinct import Coalesce
@@ -60,7 +60,7 @@ class Execution:
         eager: bool = False,
         shares_terms_with: Execution | None = None,
         observer: Observer | None = None,
-        share: Share | None = None,
+        share: TimeSlab | None = None,
     ) -> None:
         self.query, self.input, self.eager = query, run_input, eager
         self._large = {} if share is None else {"chunk": LARGE}

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamsparql.errors import EngineError
-from streamsparql.translator.lalr import cache_folder
 
 LEAST = 17
 """The least version of Java that Spark 4 runs on."""
@@ -133,6 +133,20 @@ def _with_script(text: str) -> Path:
         except OSError:
             pass
     return _written(Path(tempfile.mkdtemp(prefix="streamsparql-")) / name, text)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of this package in the user's cache; None for a user without a home."""
+    try:
+        if sys.platform == "win32":
+            root = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        elif sys.platform == "darwin":
+            root = Path.home() / "Library" / "Caches"
+        else:
+            root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return Path(root) / "streamsparql"
 
 
 def _written(home: Path, text: str) -> Path:

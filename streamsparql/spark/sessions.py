@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import EngineError
-from streamsparql.spark.java import find_java
+from streamsparql.spark.java import cache_folder, find_java
 from streamsparql.spark.launch import environment, launch, logging_file
-from streamsparql.translator.lalr import cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

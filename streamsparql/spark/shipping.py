@@ -1,7 +1,7 @@
 """This package as a zip, for workers on which it is not installed.
 
 `spark-submit --py-files` and `SparkSession.addArtifacts(..., pyfile=True)` send a zip to each
-worker, which imports from it. What this package imports (pyarrow, numpy, lark, ...) has compiled
+worker, which imports from it. What this package imports (pyarrow, numpy, ...) has compiled
 parts that no zip can hold: it is to be installed on the workers, or sent as an environment.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PARTS = ("algebra", "physical", "translator")
 """The packages that stand beside this one in a checkout, and are links in it."""
 
-_SUFFIXES = (".py", ".lark", ".typed")
+_SUFFIXES = (".py", ".typed")
 _DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that the same content is the same zip
 
 
@@ -40,7 +40,7 @@ def archive(path: str | os.PathLike[str]) -> Path:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     made = archive(folder)
     ...     names = zipfile.ZipFile(made).namelist()
-    >>> "streamsparql/__init__.py" in names, "streamsparql/translator/grammar/sparql.lark" in names
+    >>> "streamsparql/__init__.py" in names, "streamsparql/translator/parse_table.py" in names
     (True, True)
     """
     from streamsparql import __version__
@@ -102,6 +102,6 @@ def _below(entry: Traversable, folder: str) -> Iterator[tuple[str, bytes]]:
     if entry.is_file():
         if name.endswith(_SUFFIXES):
             yield name, entry.read_bytes()
-    elif entry.is_dir() and entry.name.isidentifier() and entry.name != "__pycache__":
+    elif entry.is_dir() and entry.joinpath("__init__.py").is_file():
         for inner in entry.iterdir():
             yield from _below(inner, name)

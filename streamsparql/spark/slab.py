@@ -29,7 +29,7 @@ from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.lowering.lower import Share
+from streamsparql.physical.lowering.lower import TimeSlab
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.distinct import Coalesce
@@ -152,7 +152,7 @@ def _execution(
     start = max(part.begin - task.margin, task.begin)
     end = None if part.end == INFINITY else part.end
     given = replace(task.given, streams=streams, start=start, end=end)
-    share = Share(task.back(part), part.end, task.ranks.get(part.number, {}))
+    share = TimeSlab(task.back(part), part.end, task.ranks.get(part.number, {}))
     run = execution(
         task.query,
         given,

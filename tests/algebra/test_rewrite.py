@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import golden
-from support.deep_queries import NESTED
+from support.deep_queries import CHAINS, DEEP
 from support.generate import Features, queries
 from support.node_classes import leaves
 from support.plans import matching, stream
@@ -133,13 +133,14 @@ def test_a_golden_query_has_the_same_snapshots(case: golden.Case) -> None:
 # -- depth, size, time -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NESTED)
+@pytest.mark.parametrize("name", [*DEEP, *(f"a chain of {name}" for name in CHAINS)])
 def test_a_deep_plan_is_rewritten(name: str) -> None:
-    query = streamsparql.compile("SELECT * " + NESTED[name])
+    text = DEEP[name] if name in DEEP else CHAINS[name.removeprefix("a chain of ")]
+    query = streamsparql.compile("SELECT * " + text)
     before = time.process_time()
     found = rewrite(query.logical)
     assert time.process_time() - before < 5
-    if name in ("groups", "optionals", "unions", "disjunctions"):
+    if name.removeprefix("a chain of ") in ("groups", "optionals", "unions", "disjunctions"):
         data = streamsparql.inputs(graph=[("<s>", "<p>", "<o>")])
         assert found.plan.at(0, data) == query.logical.at(0, data)
 

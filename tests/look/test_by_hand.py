@@ -249,10 +249,10 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "a bound variable": (lambda: match("?x :p ?y").extend("?y", "1"), "new"),
     "an alias that is there": (
         lambda: match("?x :p ?y").aggregate("?x", "COUNT(*) AS ?y"),
-        "value",
+        "already bound",
     ),
     "brackets without a dialect": (lambda: access("s").window("[RANGE 1s STEP 1s]"), "dialect="),
-    "an empty window": (lambda: access("s").window("ELEMS 0"), "no elements"),
+    "an empty window": (lambda: access("s").window("ELEMS 0"), "0 elements"),
     "timestamps": (lambda: match("?x :p ?y").filter("timestamp(?x) > 5"), "hidden column"),
     "a pattern with no source": (
         lambda: values("?x { 1 }").filter("EXISTS { ?x ?p ?o }"),

@@ -76,5 +76,5 @@ def test_what_is_no_option_is_refused(text, options):
 
 
 def test_an_unknown_dialect_is_named():
-    with pytest.raises(StreamSparqlError, match="there is no dialect 'sql'; known are auto, "):
+    with pytest.raises(StreamSparqlError, match="unknown dialect 'sql'; the dialects are auto, "):
         streamsparql.compile("ASK {}", dialect="sql")

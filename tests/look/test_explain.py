@@ -126,15 +126,15 @@ def test_an_unoptimized_query_is_optimized_as_it_is() -> None:
 def test_a_syntax_tree_shows_clauses_and_the_groups_of_exists() -> None:
     query = streamsparql.compile("ASK { ?s a <T> FILTER(?s = 1 || NOT EXISTS { ?s <p> [] }) }")
     assert query.explain("syntax").splitlines() == [
-        "Query",
+        "QueryUnit",
         "├─ AskForm",
-        "└─ Group",
+        "└─ GroupPattern",
         "   ├─ TriplesBlock",
-        "   │  TriplePattern  ?s a <T>",
-        "   └─ Filter  ((?s = 1) || (!EXISTS {..}))",
-        "      EXISTS: Group",
+        "   │  TriplePath  ?s a <T>",
+        "   └─ FilterClause  ((?s = 1) || (!EXISTS {..}))",
+        "      EXISTS: GroupPattern",
         "      TriplesBlock",
-        "      TriplePattern  ?s <p> _:@52",
+        "      TriplePath  ?s <p> _:@52",
     ]
 
 
@@ -432,7 +432,7 @@ CLAUSES = [
 def test_every_clause_has_a_text() -> None:
     trees = [parse(text) for text in CLAUSES]
     found: set[type[Node]] = {type(node) for tree in trees for node in tree.walk()}
-    assert found >= leaves(s.Node)
+    assert found >= leaves(s.SyntaxNode)
     kinds = [
         place.item.kind
         for tree in trees

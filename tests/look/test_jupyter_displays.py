@@ -30,7 +30,7 @@ from streamsparql.look.jupyter.canvas import Canvas
 from streamsparql.look.jupyter.moving_window import stands
 from streamsparql.text.instants import Clock
 from streamsparql.text.widths import cells, in_picture
-from streamsparql.translator import lalr
+from streamsparql.translator.lexer import Lexer
 from streamsparql.translator.parse import parse
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -414,13 +414,13 @@ def test_words_have_the_colours_of_what_the_grammar_reads(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens: list[Any] = []
-    token = lalr._Scanner.token
+    token = Lexer.token
 
     def noted(*arguments: Any) -> Any:
         tokens.append(token(*arguments))
         return tokens[-1]
 
-    monkeypatch.setattr(lalr._Scanner, "token", noted)
+    monkeypatch.setattr(Lexer, "token", noted)
     for text in [*_queries(path), *HARD, NASTY, LISTING_1_1]:
         tokens.clear()
         try:

@@ -27,7 +27,8 @@ from streamsparql.look.explain.boxes.logical import plan_box
 from streamsparql.look.explain.drawing.tree_layout import layout
 from streamsparql.translator.translate import translate
 
-DEEP = "SELECT * " + "{" * 5000 + "?s ?p ?o" + "}" * 5000
+DEEP = "SELECT * " + "{" * 500 + "?s ?p ?o" + "}" * 500
+LONG = "SELECT * { ?a ?b ?c " + "OPTIONAL { ?a ?p ?o } " * 2000 + "}"
 _DOT_LINE = re.compile(
     r"""\s*(digraph\ plan\ \{ | \} | subgraph\ cluster_\w+\ \{ | label="\w+";\ color="\#\w+"
       | (graph|node|edge)\ \[.*\] | \w+\ ->\ \w+(\ \[label="([^"\\]|\\.)*"\])?
@@ -158,14 +159,19 @@ def test_a_broad_plan_is_folded_to_about_the_form_of_a_screen() -> None:
 
 
 @a_format
-def test_5000_nested_groups(format_: str) -> None:
+def test_500_nested_groups(format_: str) -> None:
     check(format_, streamsparql.compile(DEEP).explain(format=format_))
 
 
 @a_format
-def test_2000_nested_optionals(format_: str) -> None:
-    text = "SELECT * " + "{ ?a ?b ?c OPTIONAL " * 2000 + "{ ?s ?p ?o }" + "}" * 2000
+def test_499_nested_optionals(format_: str) -> None:
+    text = "SELECT * " + "{ ?a ?b ?c OPTIONAL " * 499 + "{ ?s ?p ?o }" + "}" * 499
     check(format_, streamsparql.compile(text).explain(format=format_))
+
+
+@a_format
+def test_a_chain_of_2000_optionals(format_: str) -> None:
+    check(format_, streamsparql.compile(LONG).explain(format=format_))
 
 
 @a_format

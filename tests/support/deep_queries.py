@@ -1,24 +1,119 @@
-"""Deep and broad groups, by what nests in them; `SELECT * ` goes before each."""
+"""Long and nested queries, by what they are made of; `SELECT * ` goes before each."""
 
 from __future__ import annotations
 
-DEEP = 2_000
-NESTED = {
-    "groups": "{ ?s ?p ?o " * 5_000 + "}" * 5_000,
-    "empty groups": "{" * 5_000 + "}" * 5_000,
-    "optionals": "{ ?s ?p ?o OPTIONAL " * DEEP + "{}" + "}" * DEEP,
-    "minus": "{ ?s ?p ?o MINUS " * DEEP + "{ ?s ?p ?o }" + "}" * DEEP,
-    "unions": "{ " + " UNION ".join(["{ ?s ?p ?o }"] * DEEP) + " }",
-    "nested unions": "{ { ?s ?p ?o } UNION " * DEEP + "{}" + "}" * DEEP,
-    "exists": "{ ?s ?p ?o FILTER EXISTS " * DEEP + "{}" + "}" * DEEP,
-    "graphs": "{ GRAPH <g> " * DEEP + "{ ?s ?p ?o }" + "}" * DEEP,
-    "subqueries": "{ SELECT * WHERE " * DEEP + "{ ?s ?p ?o }" + "}" * DEEP,
-    "brackets": "{ FILTER(" + "(" * DEEP + "1" + ")" * DEEP + ") }",
-    "disjunctions": "{ ?s ?p ?o FILTER(" + " || ".join(["?o = 1"] * DEEP) + ") }",
-    "sums": "{ ?s ?p ?o FILTER(" + " + ".join(["?o"] * DEEP) + " > 0) }",
-    "paths": "{ ?s " + "(" * DEEP + "<p>" + ")*" * DEEP + " ?o }",
-    "path sequences": "{ ?s " + "/".join(["<p>"] * DEEP) + " ?o }",
-    "blank nodes": "{ ?s ?p " + "[ <p> " * DEEP + "1" + " ]" * DEEP + " }",
-    "lists": "{ ?s ?p " + "( " * DEEP + "1" + " )" * DEEP + " }",
-    "binds": "{ " + " ".join(f"BIND({k} AS ?v{k})" for k in range(500)) + " }",
+from collections.abc import Callable
+
+from streamsparql.translator.lalr_parser import MAX_NESTING
+
+LONG = 1_200
+"""More links than Python has frames; `FIVE_THOUSAND` has longer chains of some kinds."""
+
+
+def _each(text: str, count: int = LONG) -> str:
+    """Repeat a text, in which {} is the number of the repetition."""
+    return " ".join(text.replace("{}", str(number)) for number in range(count))
+
+
+FIVE_THOUSAND = {
+    "unions": "{ " + " UNION ".join(["{ ?s ?p ?o }"] * 5_000) + " }",
+    "optionals": "{ ?s ?p ?o " + "OPTIONAL { ?s <q> ?v } " * 5_000 + "}",
+    "disjunctions": "{ ?s ?p ?o FILTER(" + " || ".join(["?o = <o>"] * 5_000) + ") }",
+    "sums": "{ ?s ?p ?o BIND(1 AS ?n) FILTER(" + " + ".join(["?n"] * 5_000) + " > 0) }",
+    "path sequences": "{ ?s (" + "/".join(["<p>"] * 5_000) + ")? ?s }",
 }
+"""The chains that machines write most, at a length that they have."""
+
+CHAINS = {
+    "unions": "{ " + " UNION ".join(["{ ?s ?p ?o }"] * LONG) + " }",
+    "optionals": "{ ?s ?p ?o " + "OPTIONAL { ?s <q> ?v } " * LONG + "}",
+    "minus": "{ ?s ?p ?o " + "MINUS { ?s <q> ?v } " * LONG + "}",
+    "filters": "{ ?s ?p ?o " + _each("FILTER(?o != {})") + "}",
+    "filters of exists": "{ ?s ?p ?o " + "FILTER EXISTS { ?s ?p ?v } " * LONG + "}",
+    "binds": "{ ?s ?p ?o " + _each("BIND(?o AS ?v{})", 500) + "}",
+    "groups": "{ " + "{ ?s ?p ?o } " * LONG + "}",
+    "subqueries": "{ " + "{ SELECT ?s { ?s ?p ?o } } " * LONG + "}",
+    "optionals in an exists": "{ ?s ?p ?o FILTER EXISTS { ?s ?p ?v "
+    + "OPTIONAL { ?s <q> ?o } " * LONG
+    + "} }",
+    "disjunctions": "{ ?s ?p ?o FILTER(" + " || ".join(["?o = <o>"] * LONG) + ") }",
+    "conjunctions": "{ ?s ?p ?o FILTER(" + " && ".join(["?o = <o>"] * LONG) + ") }",
+    "sums": "{ ?s ?p ?o BIND(1 AS ?n) FILTER(" + " + ".join(["?n"] * LONG) + " > 0) }",
+    "differences": "{ ?s ?p ?o FILTER(5" + " -1" * LONG + " < 0) }",
+    "products": "{ ?s ?p ?o FILTER(5 -1" + " * 2" * LONG + " < 0) }",
+    "options of IN": "{ ?s ?p ?o FILTER(?o IN (<o>, " + ", ".join(map(str, range(LONG))) + ")) }",
+    "path sequences": "{ ?s " + "/".join(["<p>"] * LONG) + " ?o }",
+    "path alternatives": "{ ?s " + "|".join(["<p>"] * LONG) + " ?o }",
+    "closures of sequences": "{ ?s (" + "/".join(["<p>"] * LONG) + ")* ?o }",
+    "closures of alternatives": "{ ?s (" + "|".join(["<p>"] * LONG) + ")* ?o }",
+    "values": "{ ?s ?p ?o VALUES (?o ?x) { (<o> 1) " + _each("({} 1)") + " } }",
+    "semicolons": "{ ?s ?p ?o " + "; ?p ?o " * LONG + "}",
+    "commas": "{ ?s ?p ?o " + ", ?o " * LONG + "}",
+    "members of a list": "{ ?s ?p (" + " 1" * LONG + ") }",
+}
+"""Chains, none of them nested; BINDs are fewer, as each adds a column to the rows after it."""
+
+ANSWERED = sorted(CHAINS.keys() - {"path sequences", "closures of sequences", "members of a list"})
+"""The chains that a graph of the one triple <s> <p> <o> answers."""
+
+EVENTS = "{ " + " SEQ ".join(["{ ?s ?p ?o }"] * LONG) + " }"
+MIXED_EVENTS = "{ { ?s ?p ?o }" + " SEQ { ?s ?p ?o } UNION { ?s ?p ?o }" * (LONG // 2) + " }"
+
+Nested = Callable[[int], str]
+
+
+def _around(inner: str, before: str, after: str, brackets: int = 1) -> Nested:
+    """Nest brackets around a text: `brackets` of them in each level."""
+
+    def nested(levels: int) -> str:
+        return before * (levels // brackets) + inner + after * (levels // brackets)
+
+    return nested
+
+
+def _inside(before: str, nested: Nested, after: str, brackets: int) -> Nested:
+    """Put a nested text into another, which has brackets of its own around it."""
+    return lambda levels: before + nested(levels - brackets) + after
+
+
+NESTED: dict[str, Nested] = {
+    "groups": _around("", "{ ?s ?p ?o ", "}"),
+    "empty groups": _around("", "{", "}"),
+    "groups before others": _inside("", _around("", "{ ", "{ ?s ?p ?o } }"), "", 1),
+    "optionals": _inside("{ ?s ?p ?o ", _around("", "OPTIONAL { ?s ?p ?o ", "}"), "}", 1),
+    "minus": _inside("{ ?s ?p ?o ", _around("", "MINUS { ?s ?p ?o ", "}"), "}", 1),
+    "unions": _inside("{ ", _around("{ }", "{ ?s ?p ?o } UNION { ", "}"), "}", 2),
+    "exists": _inside("{ ?s ?p ?o ", _around("", "FILTER EXISTS { ?s ?p ?o ", "}"), "}", 1),
+    "not exists": _inside(
+        "{ ?s ?p ?o ", _around("", "FILTER(!EXISTS { ?s ?p ?o ", "})", 2), "}", 1
+    ),
+    "optionals of exists": _inside(
+        "{ ?s ?p ?o ", _around("", "OPTIONAL { ?s ?p ?o FILTER EXISTS { ?s ?p ?o ", "}}", 2), "}", 1
+    ),
+    "graphs": _inside("{ ", _around("?s ?p ?o", "GRAPH <g> { ", "}"), "}", 1),
+    "graph variables": _inside("{ ", _around("?s ?p ?o", "GRAPH ?g { ", "}"), "}", 1),
+    "subqueries": _inside("{ ", _around("?s ?p ?o", "{ SELECT * WHERE { ", "} }", 2), "}", 1),
+    "brackets": _inside("{ ?s ?p ?o FILTER", _around("true", "(", ")"), "}", 1),
+    "negations": _inside("{ ?s ?p ?o FILTER(", _around("true", "!(", ")"), ")}", 2),
+    "functions": _inside("{ ?s ?p ?o FILTER(", _around("?o", "STR(", ")"), " = 'o')}", 2),
+    "coalesce": _inside("{ ?s ?p ?o FILTER(", _around("?o", "COALESCE(", ")"), " = <o>)}", 2),
+    "conditions": _inside(
+        "{ ?s ?p ?o FILTER(", _around("?o", "IF(?o = 1, 2, ", ")"), " = <o>)}", 2
+    ),
+    "sums": _inside("{ ?s ?p ?o FILTER(", _around("1", "1 + (", ")"), " > 3)}", 2),
+    "disjunctions": _inside("{ ?s ?p ?o FILTER(", _around("true", "?o = 3 || (", ")"), ")}", 2),
+    "memberships": _inside(
+        "{ ?s ?p ?o FILTER(", _around("?o", "true IN (?o = <o>, ", ")"), ")}", 2
+    ),
+    "paths": _inside("{ ?s ", _around("<p>", "(", ")*"), " ?o }", 1),
+    "inverse paths": _inside("{ ?s ", _around("<p>", "^(", ")"), " ?o }", 1),
+    "alternative paths": _inside("{ ?s ", _around("<p>", "(<q>|", ")"), " ?o }", 1),
+    "sequences of paths": _inside("{ ?s (", _around("<p>", "(<q>/", ")"), ")* ?o }", 2),
+    "blank nodes": _inside("{ ?s ?p ", _around("1", "[ <p> ", "]"), "}", 1),
+    "lists": _inside("{ ?s ?p ", _around("1", "( ", ")"), "}", 1),
+    "binds": _inside("", _around("", "{ BIND(1 AS ?v) ", "}"), "", 1),
+}
+"""Texts by the number of brackets that are open at their deepest place."""
+
+DEEP = {name: nested(MAX_NESTING) for name, nested in NESTED.items()}
+"""The deepest texts that are accepted (where two brackets make a level, one bracket less)."""

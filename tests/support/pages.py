@@ -194,7 +194,7 @@ class Page:
         command = re.sub(r"^> ", "", found[1], flags=re.M)
         if any(re.fullmatch(known, command.strip()) for known in ELSEWHERE):
             return found[0]
-        if target := re.fullmatch(r"make (\w+)(?:\s+#.*)?", command.strip()):
+        if target := re.fullmatch(r"make ([\w-]+)(?:\s+#.*)?", command.strip()):
             if f"\n{target[1]}:" not in (ROOT / "Makefile").read_text("utf-8"):
                 self._fail(block, f"the Makefile has no target {target[1]}")
             return found[0]

@@ -51,7 +51,7 @@ SUITES = {
 
 NO_QUERIES = {
     "entailment": "queries under RDFS, OWL and RIF entailment; ours is simple entailment",
-    "service": "SERVICE asks another endpoint, which is not done here",
+    "service": "SERVICE is not supported",
     "syntax-fed": "SERVICE",
     "service-description": "what an endpoint says of itself",
     "protocol": "HTTP",

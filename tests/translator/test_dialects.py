@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from support.plans import events, plan, rows
 
@@ -21,6 +25,9 @@ from streamsparql.algebra.window import (
     UnboundedWindow,
     Window,
 )
+from streamsparql.cli.options import DIALECT_CHOICES
+from streamsparql.translator.dialects import DIALECTS, dialect_named
+from streamsparql.translator.unparse import unparse
 
 S, MINUTE, HOUR = 1000, 60_000, 3_600_000
 NOTHING = UNIT
@@ -264,3 +271,43 @@ def test_a_query_read_as_another_dialect_compiles_with_a_warning_or_is_refused(t
 def test_events_come_from_the_default_stream():
     query = streamsparql.compile("SELECT * { { ?a <p> ?b } SEQ { ?b <p> ?c } }")
     assert query.streams == (DEFAULT_STREAM.value,)
+
+
+# -- a dialect is a record -------------------------------------------------------------------------
+
+ROUND_TRIPS = {
+    "streaming": native("WINDOW RANGE 10 S SLIDE 1 S"),
+    "csparql": "SELECT * FROM STREAM <s> [RANGE 9s STEP 3s] { ?a ?b ?c GRAPH <s> { ?c ?d ?e } }",
+    "cqels": cqels("RANGE 9s SLIDE 3s"),
+    "epsparql": "SELECT * { { ?a <p> ?b } SEQ { ?b <p> ?c } }",
+    "rspql": rspql("RANGE PT9S STEP PT3S"),
+}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_copy_of_a_dialect_under_another_name_does_the_same(name, monkeypatch):
+    """All that differs between dialects is in their fields."""
+    copy = replace(DIALECTS[name], name="copied", title="A copy", aliases=())
+    monkeypatch.setitem(DIALECTS, "copied", copy)
+    own = streamsparql.compile(ROUND_TRIPS[name], dialect=name)
+    copied = streamsparql.compile(ROUND_TRIPS[name], dialect="copied")
+    assert copied.dialect == "copied"
+    assert copied.logical == own.logical
+    assert copied.report == own.report
+    assert unparse(own.logical, "copied") == unparse(own.logical, name)
+
+
+def test_no_code_depends_on_the_name_of_a_dialect():
+    asked = re.compile(r"dialect\.(name|title)\s*(==|!=|in\b|not in\b)|\[[\w.]*dialect\.name\]")
+    for folder in ("translator", "physical", "streamsparql"):
+        for file in (Path(__file__).parents[2] / folder).rglob("*.py"):
+            assert not asked.search(file.read_text("utf-8")), file
+
+
+def test_the_command_line_knows_all_dialects():
+    assert ("auto", *DIALECTS) == DIALECT_CHOICES
+
+
+@pytest.mark.parametrize("name", ["Streaming SPARQL", "native", "SPARQL", "C-SPARQL", "rsp_ql"])
+def test_a_dialect_has_several_spellings(name):
+    assert dialect_named(name) in DIALECTS.values()

@@ -72,7 +72,7 @@ REFUSED = (
     Refusal(
         "there is no dot between two triple patterns",
         QuerySyntaxError,
-        "need a '.'",
+        "write a '.'",
         (
             f"{_SAMPLES}/csparql/query2.csparql",
             f"{_SAMPLES}/sparqlstream/query2.sparqlstream",
@@ -92,7 +92,7 @@ REFUSED = (
     Refusal(
         "a CONSTRUCT inside a query; its authors say that no engine has it",
         QuerySyntaxError,
-        "only SELECT can be nested",
+        "a subquery is a SELECT",
         (f"{_SAMPLES}/rspql/query8.rspql",),
     ),
     Refusal(
@@ -122,7 +122,7 @@ REFUSED = (
     Refusal(
         "the name of a stream is an IRI, no bare word",
         QuerySyntaxError,
-        "names are IRIs here",
+        "names here are IRIs",
         (
             f"{_DRAFTS}/RSP-QL_Sample_Queries.md#3",
             *(f"rspql-queries/cqels-2/CQELS-QL_SPEC.md#{i}" for i in (1, 2, 4, 5, 6, 7)),
@@ -149,7 +149,7 @@ REFUSED = (
     Refusal(
         "?p is shown and not grouped by",
         QueryError,
-        "?p is not the same throughout a group",
+        "?p is not a grouping key",
         ("citybench/queries/rspql/q12.rspql",),
     ),
     Refusal(

@@ -1,8 +1,9 @@
 """The five languages. A dialect is a record of its differences; `DIALECTS` has them all.
 
-A dialect says what its window clauses mean, whether a window holds a bag or a set, and how results
-are reported unless the query says otherwise. Everything else is the same for all: one grammar, one
-translation, one algebra.
+What window clauses mean, whether a window holds a bag or a set, how results are reported unless the
+query says otherwise: each is a field of `Dialect`. Everything else is the same for all dialects:
+one grammar, one translation, one algebra. To add a dialect, add a layer to the grammar, a record
+to `DIALECTS`, and what marks its texts to `detect`.
 """
 
 from __future__ import annotations
@@ -10,27 +11,38 @@ from __future__ import annotations
 from streamsparql.errors import StreamSparqlError
 from streamsparql.translator.dialects.base import Dialect
 from streamsparql.translator.dialects.bracketed import CQELS, CSPARQL, RSPQL
-from streamsparql.translator.dialects.detect import Foreign, detect, foreign
+from streamsparql.translator.dialects.detect import ForeignConstruct, detect, foreign_constructs
 from streamsparql.translator.dialects.epsparql import EPSPARQL
 from streamsparql.translator.dialects.streaming import STREAMING
 
-DIALECTS = {d.name: d for d in (STREAMING, CSPARQL, CQELS, EPSPARQL, RSPQL)}
+DIALECTS = {dialect.name: dialect for dialect in (STREAMING, CSPARQL, CQELS, EPSPARQL, RSPQL)}
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of that name; case, hyphens and spaces do not matter.
+    """Return the dialect of that name; case, hyphens and spaces do not matter.
 
     >>> dialect_named("RSP-QL").name
     'rspql'
     """
     key = name.lower().replace("-", "").replace(" ", "").replace("_", "")
-    key = {"native": "streaming", "streamingsparql": "streaming", "sparql": "streaming"}.get(
-        key, key
+    for dialect in DIALECTS.values():
+        if key in (dialect.name, *dialect.aliases):
+            return dialect
+    raise StreamSparqlError(
+        f"unknown dialect {name!r}; the dialects are {', '.join(('auto', *DIALECTS))}"
     )
-    if key not in DIALECTS:
-        known = ", ".join(("auto", *DIALECTS))
-        raise StreamSparqlError(f"there is no dialect {name!r}; known are {known}")
-    return DIALECTS[key]
 
 
-__all__ = ["DIALECTS", "Dialect", "Foreign", "detect", "dialect_named", "foreign"]
+__all__ = [
+    "CQELS",
+    "CSPARQL",
+    "DIALECTS",
+    "EPSPARQL",
+    "RSPQL",
+    "STREAMING",
+    "Dialect",
+    "ForeignConstruct",
+    "detect",
+    "dialect_named",
+    "foreign_constructs",
+]

@@ -1,4 +1,4 @@
-"""What a dialect is, and the window clauses that mean the same in all of them."""
+"""What a dialect is, and the window clauses that mean the same in all dialects."""
 
 from __future__ import annotations
 
@@ -14,50 +14,87 @@ from streamsparql.translator import syntax as s
 Windowing = Callable[[Plan], w.Window]
 """A window that has no input yet: the paper's `win`, with `withInput`."""
 
-LONGEST = 2**61
-"""Milliseconds: some 70 million years, so that sums of times stay in an int64."""
+MAX_DURATION = 2**61
+"""In milliseconds, some 70 million years: sums of times stay in an int64."""
 
 
 @dataclass(frozen=True)
-class Slot:
-    """Where a window stands: the name it has of its own, and the origin of its grid."""
+class WindowSetting:
+    """What a window clause does not say: the window's name, if any, and its grid's origin."""
 
     name: str | None
     origin: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Dialect:
-    """How one of the languages differs from the others."""
+    """How one of the languages differs from the others.
+
+    Everything that depends on the dialect is a field here; `name`, `title` and `aliases` are for
+    people.
+    """
 
     name: str
     title: str
-    content: Literal["bag", "set", "events"]
-    report: Literal["rstream", "istream"] | None
-    bracketed: Callable[[s.WindowClause, Slot], Windowing]
+    aliases: tuple[str, ...] = ()
 
-    def windowing(self, clause: s.WindowClause, slot: Slot) -> Windowing:
-        """What a window clause means here. WINDOW RANGE and WINDOW ELEMS mean the same in all."""
+    bracketed: Callable[[s.WindowClause, WindowSetting], Windowing]
+    """What a window clause in brackets means."""
+
+    window_text: Callable[[w.Window], str | None]
+    """Writes a window as a clause; None for a window that the dialect has no clause for."""
+
+    report: Literal["rstream", "istream"] | None
+    """How results are reported unless the query says otherwise; None: as rows with a validity."""
+
+    has_events: bool = False
+    """Whether queries are about events on one stream, without windows (SEMANTICS.md section 7)."""
+
+    windows_hold_sets: bool = False
+    """Whether a triple that arrives twice is once in a window."""
+
+    reports_every_change: bool = False
+    """Whether reports follow every change of the results, not the movements of windows."""
+
+    graph_reads_default_streams: bool = False
+    """Whether GRAPH <stream> reads FROM STREAM <stream> too, with the static graph (R19)."""
+
+    has_named_streams: bool = False
+    """Whether FROM NAMED STREAM has a window, which GRAPH <stream> reads."""
+
+    has_stream_blocks: bool = False
+    """Whether a group can be STREAM <stream> [window] { .. }."""
+
+    window_names: Literal["variable", "iri"] | None = None
+    """What names a window: `FROM NAMED <s> [..] AS ?w`, or `FROM NAMED WINDOW <w> ON <s> [..]`."""
+
+    streams_carry_triples: bool = False
+    """Whether a registered stream consists of triples, which only CONSTRUCT and DESCRIBE make."""
+
+    def windowing(self, clause: s.WindowClause, setting: WindowSetting) -> Windowing:
+        """Return what a window clause means in this dialect."""
         match clause:
-            case _ if self.content == "events":
-                return self.bracketed(clause, slot)
+            case _ if self.has_events:
+                return self.bracketed(clause, setting)
             case s.WindowSlide(width, slide):
-                return sliding(width, slide or _one_unit(width), slot)
+                return sliding(width, slide or _one_unit(width), setting)
             case s.WindowFixed(width):
-                return fixed(width, slot)
+                return fixed(width, setting)
             case s.WindowElems(count):
-                return rows(count, None, clause, slot)
+                return last_elements(count, None, clause, setting)
             case s.WindowInThePast():
                 raise UnsupportedFeature(
                     "windows that end in the past, or are written with NOW, are SPARQLstream's",
                     clause.span,
                     hint="a window that ends now is written [RANGE 10s STEP 1s]",
                 )
-        return self.bracketed(clause, slot)
+        return self.bracketed(clause, setting)
 
 
-def sliding(width: s.Duration, slide: s.Duration, slot: Slot) -> Windowing:
-    """A live-edge window. It cannot slide by more than it holds: elements would be missed (R1)."""
+def sliding(
+    width: s.DurationLiteral, slide: s.DurationLiteral, setting: WindowSetting
+) -> Windowing:
+    """Return a live-edge window. It may not slide by more than it holds (R1)."""
     range_, step = length(width), length(slide)
     if step > range_:
         raise QueryError(
@@ -65,40 +102,84 @@ def sliding(width: s.Duration, slide: s.Duration, slot: Slot) -> Windowing:
             slide.span,
             hint="SLIDE may be at most as long as RANGE",
         )
-    return lambda plan: w.SlidingDeltaWindow(plan, range_, step, name=slot.name, origin=slot.origin)
+    return lambda plan: w.SlidingDeltaWindow(
+        plan, range_, step, name=setting.name, origin=setting.origin
+    )
 
 
-def fixed(width: s.Duration, slot: Slot) -> Windowing:
-    """A tumbling live-edge window."""
+def fixed(width: s.DurationLiteral, setting: WindowSetting) -> Windowing:
+    """Return a tumbling live-edge window."""
     range_ = length(width)
-    return lambda plan: w.FixedWindow(plan, range_, name=slot.name, origin=slot.origin)
+    return lambda plan: w.FixedWindow(plan, range_, name=setting.name, origin=setting.origin)
 
 
 def stepped(
-    width: s.Duration, step: s.Duration, closed: Literal["left", "right"], slot: Slot
+    width: s.DurationLiteral,
+    step: s.DurationLiteral,
+    closed: Literal["left", "right"],
+    setting: WindowSetting,
 ) -> Windowing:
-    """A window whose content is frozen between steps."""
+    """Return a window whose content does not change between steps."""
     range_, d = length(width), length(step)
-    return lambda plan: w.SteppedWindow(plan, range_, d, closed, name=slot.name, origin=slot.origin)
+    return lambda plan: w.SteppedWindow(
+        plan, range_, d, closed, name=setting.name, origin=setting.origin
+    )
 
 
-def rows(count: int, step: int | None, clause: s.Node, slot: Slot) -> Windowing:
-    """A window of the last `count` elements, refreshed by each one or by every `step`-th."""
+def last_elements(
+    count: int, step: int | None, clause: s.SyntaxNode, setting: WindowSetting
+) -> Windowing:
+    """Return a window of the last `count` elements, refreshed by each or by every `step`-th one."""
     if count <= 0 or step == 0:
-        raise QueryError("a window of no elements holds nothing", clause.span)
+        raise QueryError("a window of 0 elements is always empty", clause.span)
     if step is None:
-        return lambda plan: w.SlidingTupleWindow(plan, count, name=slot.name)
-    return lambda plan: w.SteppedTupleWindow(plan, count, step, name=slot.name)
+        return lambda plan: w.SlidingTupleWindow(plan, count, name=setting.name)
+    return lambda plan: w.SteppedTupleWindow(plan, count, step, name=setting.name)
 
 
-def length(duration: s.Duration) -> int:
-    """A length of time that a window can have, in milliseconds."""
-    if not 0 < duration.milliseconds <= LONGEST:
-        few = duration.milliseconds == 0
-        raise QueryError(f"a length of time cannot be {'0' if few else 'so long'}", duration.span)
+def length(duration: s.DurationLiteral) -> int:
+    """Return a duration that a window can have, in milliseconds."""
+    if not 0 < duration.milliseconds <= MAX_DURATION:
+        problem = "0" if duration.milliseconds == 0 else f"longer than {MAX_DURATION} ms"
+        raise QueryError(f"the length of a window cannot be {problem}", duration.span)
     return duration.milliseconds
 
 
-def _one_unit(width: s.Duration) -> s.Duration:
-    """SLIDE with no value: one unit of the RANGE's own unit, with none a millisecond (R10, R11)."""
-    return s.Duration(width.unit or 1, span=width.span)
+def _one_unit(width: s.DurationLiteral) -> s.DurationLiteral:
+    """Return what SLIDE means without a value: one unit of RANGE, or a millisecond (R10, R11)."""
+    return s.DurationLiteral(width.unit or 1, span=width.span)
+
+
+# -- windows as text -------------------------------------------------------------------------------
+
+
+def native_clause(window: w.Window) -> str | None:
+    """Return a window as Streaming SPARQL writes it; None where it has no clause for it."""
+    match window:
+        case w.SlidingDeltaWindow():
+            return f"WINDOW RANGE {window.width} MS SLIDE {window.slide} MS"
+        case w.FixedWindow():
+            return f"WINDOW RANGE {window.width} MS FIXED"
+        case w.SlidingTupleWindow():
+            return f"WINDOW ELEMS {window.count}"
+    return None
+
+
+def bracketed_clause(window: w.Window) -> str | None:
+    """Return a window as C-SPARQL, CQELS and RSP-QL write it."""
+    match window:
+        case w.SlidingDeltaWindow():
+            return f"[RANGE {window.width}ms SLIDE {window.slide}ms]"
+        case w.SteppedWindow():
+            return f"[RANGE {window.width}ms STEP {window.step}ms]"
+        case w.FixedWindow():
+            return f"[RANGE {window.width}ms TUMBLING]"
+        case w.SlidingTupleWindow():
+            return f"[RANGE TRIPLES {window.count}]"
+        case w.SteppedTupleWindow():
+            return f"[RANGE TRIPLES {window.count} STEP {window.step}]"
+        case w.NowWindow():
+            return "[NOW]"
+        case w.UnboundedWindow():
+            return "[ALL]"
+    return None

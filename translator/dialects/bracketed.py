@@ -1,4 +1,4 @@
-"""C-SPARQL, CQELS and RSP-QL: windows in brackets over sets, and three readings of them.
+"""C-SPARQL, CQELS and RSP-QL: windows in brackets over sets, which mean three different things.
 
 |                       | C-SPARQL              | CQELS                  | RSP-QL                |
 |-----------------------|-----------------------|------------------------|-----------------------|
@@ -15,59 +15,60 @@ from streamsparql.errors import QueryError
 from streamsparql.translator import syntax as s
 from streamsparql.translator.dialects.base import (
     Dialect,
-    Slot,
     Windowing,
+    WindowSetting,
+    bracketed_clause,
     fixed,
+    last_elements,
     length,
-    rows,
     sliding,
     stepped,
 )
 
 
-def _common(clause: s.WindowClause, slot: Slot) -> Windowing:
-    """The windows that all three read alike."""
+def _common(clause: s.WindowClause, setting: WindowSetting) -> Windowing:
+    """Return a window that means the same in all three."""
     match clause:
         case s.WindowRows(count, step):
-            return rows(count, step, clause, slot)
+            return last_elements(count, step, clause, setting)
         case s.WindowNow():
-            return lambda plan: w.NowWindow(plan, name=slot.name, origin=slot.origin)
+            return lambda plan: w.NowWindow(plan, name=setting.name, origin=setting.origin)
         case s.WindowAll():
-            return lambda plan: w.UnboundedWindow(plan, name=slot.name, origin=slot.origin)
+            return lambda plan: w.UnboundedWindow(plan, name=setting.name, origin=setting.origin)
     raise AssertionError(clause)
 
 
-def _csparql(clause: s.WindowClause, slot: Slot) -> Windowing:
+def _csparql(clause: s.WindowClause, setting: WindowSetting) -> Windowing:
     match clause:
         case s.WindowRows(count, int() as every) if every > count:
-            raise _misses(clause)
+            raise _step_too_long(clause)
         case s.WindowRange(width, step, tumbling):
             width, d = _with_unit(width), _with_unit(width if tumbling else _step(step, clause))
             if length(d) > length(width):
-                raise _misses(d)
-            return stepped(width, d, "right", slot)
-    return _common(clause, slot)
+                raise _step_too_long(d)
+            return stepped(width, d, "right", setting)
+    return _common(clause, setting)
 
 
-def _cqels(clause: s.WindowClause, slot: Slot) -> Windowing:
+def _cqels(clause: s.WindowClause, setting: WindowSetting) -> Windowing:
     match clause:
         case s.WindowRange(width, _, True):
-            return fixed(_with_unit(width), slot)
+            return fixed(_with_unit(width), setting)
         case s.WindowRange(width, None):
-            return sliding(_with_unit(width), s.Duration(1, span=width.span), slot)
-        case s.WindowRange(width, s.Duration() as slide):
-            return sliding(_with_unit(width), _with_unit(slide), slot)
-    return _common(clause, slot)
+            return sliding(_with_unit(width), s.DurationLiteral(1, span=width.span), setting)
+        case s.WindowRange(width, s.DurationLiteral() as slide):
+            return sliding(_with_unit(width), _with_unit(slide), setting)
+    return _common(clause, setting)
 
 
-def _rspql(clause: s.WindowClause, slot: Slot) -> Windowing:
+def _rspql(clause: s.WindowClause, setting: WindowSetting) -> Windowing:
     match clause:
         case s.WindowRange(width, step, tumbling):
-            return stepped(width, width if tumbling else _step(step, clause), "left", slot)
-    return _common(clause, slot)
+            return stepped(width, width if tumbling else _step(step, clause), "left", setting)
+    return _common(clause, setting)
 
 
-def _misses(node: s.Node) -> QueryError:
+def _step_too_long(node: s.SyntaxNode) -> QueryError:
     return QueryError(
         "a STEP longer than the RANGE would miss triples",
         node.span,
@@ -75,20 +76,20 @@ def _misses(node: s.Node) -> QueryError:
     )
 
 
-def _step(step: s.Duration | None, clause: s.WindowClause) -> s.Duration:
+def _step(step: s.DurationLiteral | None, clause: s.WindowClause) -> s.DurationLiteral:
     if step is None:
         raise QueryError(
-            "this window does not say when it moves",
+            "missing STEP: this window does not say when it moves",
             clause.span,
             hint="write [RANGE .. STEP ..], or [RANGE .. TUMBLING] where it moves by its length",
         )
     return step
 
 
-def _with_unit(duration: s.Duration) -> s.Duration:
+def _with_unit(duration: s.DurationLiteral) -> s.DurationLiteral:
     if duration.unit is None:
         raise QueryError(
-            f"{duration.milliseconds} of what?",
+            f"missing time unit after {duration.milliseconds}",
             duration.span,
             hint=f"write a unit: {duration.milliseconds}ms, {duration.milliseconds}s ..",
         )
@@ -96,7 +97,33 @@ def _with_unit(duration: s.Duration) -> s.Duration:
 
 
 CSPARQL = Dialect(
-    name="csparql", title="C-SPARQL", content="set", report="rstream", bracketed=_csparql
+    name="csparql",
+    title="C-SPARQL",
+    bracketed=_csparql,
+    window_text=bracketed_clause,
+    report="rstream",
+    windows_hold_sets=True,
+    graph_reads_default_streams=True,
+    has_named_streams=True,
+    streams_carry_triples=True,
 )
-CQELS = Dialect(name="cqels", title="CQELS", content="set", report="istream", bracketed=_cqels)
-RSPQL = Dialect(name="rspql", title="RSP-QL", content="set", report="rstream", bracketed=_rspql)
+CQELS = Dialect(
+    name="cqels",
+    title="CQELS",
+    bracketed=_cqels,
+    window_text=bracketed_clause,
+    report="istream",
+    windows_hold_sets=True,
+    reports_every_change=True,
+    has_stream_blocks=True,
+    window_names="variable",
+)
+RSPQL = Dialect(
+    name="rspql",
+    title="RSP-QL",
+    bracketed=_rspql,
+    window_text=bracketed_clause,
+    report="rstream",
+    windows_hold_sets=True,
+    window_names="iri",
+)

@@ -1,4 +1,4 @@
-"""Which dialect a text is in: told by what only one of them writes."""
+"""Which dialect a text is in, judged by the constructs that only one of them has."""
 
 from __future__ import annotations
 
@@ -8,95 +8,102 @@ from typing import NamedTuple
 from streamsparql.errors import Span
 from streamsparql.translator import syntax as s
 from streamsparql.translator.dialects.base import Dialect
+from streamsparql.translator.dialects.bracketed import CQELS, CSPARQL, RSPQL
+from streamsparql.translator.dialects.epsparql import EPSPARQL
+from streamsparql.translator.dialects.streaming import STREAMING
 from streamsparql.translator.names import Names
 
-ORDER = ("epsparql", "rspql", "cqels", "csparql", "streaming")
-"""Where a text has marks of several dialects, the first of these is taken for its own."""
+DETECTION_ORDER = (EPSPARQL, RSPQL, CQELS, CSPARQL, STREAMING)
+"""Where a text has marks of several dialects, it is taken to be in the first of these."""
 
 TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"
 """The function that the C-SPARQL engine calls `f:timestamp`."""
 
+Owners = tuple[Dialect, ...]
 
-class Foreign(NamedTuple):
+
+class ForeignConstruct(NamedTuple):
     """A construct that belongs to certain dialects, and where it stands."""
 
     construct: str
-    dialects: tuple[str, ...]
+    dialects: Owners
     span: Span
 
 
-def detect(query: s.Query, names: Names) -> str:
-    """The name of the dialect that a query is written in.
+def detect(query: s.QueryUnit, names: Names) -> Dialect:
+    """Return the dialect that a query is written in.
 
     >>> from streamsparql.translator.parse import parse
     >>> query = parse("SELECT * FROM STREAM <s> [RANGE 1m STEP 1s] { ?s ?p ?o }")
-    >>> detect(query, Names(query.declarations, ""))
-    'csparql'
+    >>> detect(query, Names(query.declarations, "")).title
+    'C-SPARQL'
     """
-    for marks in (_of_body(query, names), _of_report(query)):
-        own = {mark.dialects[0] for mark in marks if len(mark.dialects) == 1}
+    for marks in (_marks_of_body(query, names), _marks_of_report(query)):
+        own = [mark.dialects[0] for mark in marks if len(mark.dialects) == 1]
         if own:
-            return next(name for name in ORDER if name in own)
-    return "csparql" if query.register is not None else "streaming"  # REGISTER STREAM
+            return next(dialect for dialect in DETECTION_ORDER if dialect in own)
+    return CSPARQL if query.register is not None else STREAMING  # REGISTER STREAM
 
 
-def foreign(query: s.Query, names: Names, dialect: Dialect) -> list[Foreign]:
-    """The constructs of other dialects in a query."""
-    marks = (*_of_report(query), *_of_body(query, names), *_of_style(query))
-    return [mark for mark in marks if dialect.name not in mark.dialects]
+def foreign_constructs(
+    query: s.QueryUnit, names: Names, dialect: Dialect
+) -> list[ForeignConstruct]:
+    """Return the constructs of other dialects in a query."""
+    marks = (*_marks_of_report(query), *_marks_of_body(query, names), *_marks_of_style(query))
+    return [mark for mark in marks if dialect not in mark.dialects]
 
 
-def _of_report(query: s.Query) -> Iterator[Foreign]:
-    """How results are reported: it tells the dialect only where no window or pattern does."""
+def _marks_of_report(query: s.QueryUnit) -> Iterator[ForeignConstruct]:
+    """Yield how results are reported, which decides only where no window or pattern does."""
     if query.register is not None:
         kind = query.register.kind
-        owners = {"QUERY": ("csparql",), "STREAM": ("csparql", "rspql")}.get(kind, ("rspql",))
-        yield Foreign(f"REGISTER {kind}", owners, query.register.span)
+        owners = {"QUERY": (CSPARQL,), "STREAM": (CSPARQL, RSPQL)}.get(kind, (RSPQL,))
+        yield ForeignConstruct(f"REGISTER {kind}", owners, query.register.span)
     if query.operator is not None:
-        yield Foreign(query.operator, ("rspql",), query.span)
+        yield ForeignConstruct(query.operator, (RSPQL,), query.span)
 
 
-def _of_body(query: s.Query, names: Names) -> Iterator[Foreign]:
+def _marks_of_body(query: s.QueryUnit, names: Names) -> Iterator[ForeignConstruct]:
     for node in query.walk():
-        for construct, owners in _mark(node, names):
-            yield Foreign(construct, owners, node.span)
+        for construct, owners in _marks_of_node(node, names):
+            yield ForeignConstruct(construct, owners, node.span)
 
 
-def _of_style(query: s.Query) -> Iterator[Foreign]:
-    """Ways of writing that do not tell the dialect: old queries of all have them."""
+def _marks_of_style(query: s.QueryUnit) -> Iterator[ForeignConstruct]:
+    """Yield ways of writing that old queries of all dialects have, so that they decide nothing."""
     for node in query.walk():
         if isinstance(node, s.SelectItem) and node.loose:
-            yield Foreign(
-                "AS without brackets, or with its variable first", ("epsparql",), node.span
+            yield ForeignConstruct(
+                "AS without brackets, or with its variable first", (EPSPARQL,), node.span
             )
 
 
-def _mark(node: s.Node, names: Names) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _marks_of_node(node: s.SyntaxNode, names: Names) -> Iterator[tuple[str, Owners]]:
     match node:
-        case s.Source(kind="stream", window=window):
+        case s.FromClause(kind="stream", window=window):
             if isinstance(window, s.WindowSlide | s.WindowFixed | s.WindowElems):
-                yield "FROM STREAM with a WINDOW clause", ("streaming",)
+                yield "FROM STREAM with a WINDOW clause", (STREAMING,)
             elif window is not None:
-                yield "FROM STREAM with a window in brackets", ("csparql",)
+                yield "FROM STREAM with a window in brackets", (CSPARQL,)
             else:
-                yield "FROM STREAM", ("streaming", "epsparql")
-        case s.Source(kind="bracket"):
-            yield "FROM with a window in brackets", ("cqels",)
-        case s.Source(kind="window"):
-            yield "FROM NAMED WINDOW", ("rspql",)
-        case s.Group(window=window) if window is not None:
-            yield "a WINDOW clause in a group", ("streaming",)
+                yield "FROM STREAM", (STREAMING, EPSPARQL)
+        case s.FromClause(kind="bracket"):
+            yield "FROM with a window in brackets", (CQELS,)
+        case s.FromClause(kind="window"):
+            yield "FROM NAMED WINDOW", (RSPQL,)
+        case s.GroupPattern(window=window) if window is not None:
+            yield "a WINDOW clause in a group", (STREAMING,)
         case s.StreamPattern():
-            yield "STREAM", ("cqels",)
+            yield "STREAM", (CQELS,)
         case s.WindowPattern():
-            yield "WINDOW <w> { .. }", ("rspql",)
-        case s.Event(op):
-            yield op, ("epsparql",)
-        case s.Operation("GETDURATION" | "GETSTARTTIME" | "GETENDTIME" as op):
-            yield f"{op}()", ("epsparql",)
-        case s.Operation("TIMESTAMP"):
-            yield "timestamp()", ("csparql",)
+            yield "WINDOW <w> { .. }", (RSPQL,)
+        case s.EventPattern(op):
+            yield op, (EPSPARQL,)
+        case s.OperatorCall("GETDURATION" | "GETSTARTTIME" | "GETENDTIME" as op):
+            yield f"{op}()", (EPSPARQL,)
+        case s.OperatorCall("TIMESTAMP"):
+            yield "timestamp()", (CSPARQL,)
         case s.FunctionCall(function) if names.knows(function, TIMESTAMP):
-            yield "f:timestamp()", ("csparql",)
+            yield "f:timestamp()", (CSPARQL,)
         case s.AggregationPattern():
-            yield "AGGREGATE", ("csparql",)
+            yield "AGGREGATE", (CSPARQL,)

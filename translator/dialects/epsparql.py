@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from streamsparql.errors import UnsupportedFeature
 from streamsparql.translator import syntax as s
-from streamsparql.translator.dialects.base import Dialect, Slot, Windowing
+from streamsparql.translator.dialects.base import (
+    Dialect,
+    Windowing,
+    WindowSetting,
+    bracketed_clause,
+)
 
 
-def _no_window(clause: s.WindowClause, slot: Slot) -> Windowing:
+def _no_window(clause: s.WindowClause, setting: WindowSetting) -> Windowing:
     raise UnsupportedFeature(
         "an event query has no windows",
         clause.span,
@@ -16,5 +21,10 @@ def _no_window(clause: s.WindowClause, slot: Slot) -> Windowing:
 
 
 EPSPARQL = Dialect(
-    name="epsparql", title="EP-SPARQL", content="events", report=None, bracketed=_no_window
+    name="epsparql",
+    title="EP-SPARQL",
+    bracketed=_no_window,
+    window_text=bracketed_clause,
+    report=None,
+    has_events=True,
 )

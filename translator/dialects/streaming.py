@@ -7,21 +7,28 @@ from __future__ import annotations
 
 from streamsparql.errors import QueryError
 from streamsparql.translator import syntax as s
-from streamsparql.translator.dialects.base import Dialect, Slot, Windowing
+from streamsparql.translator.dialects.base import (
+    Dialect,
+    Windowing,
+    WindowSetting,
+    native_clause,
+)
 
 
-def _bracketed(clause: s.WindowClause, slot: Slot) -> Windowing:
+def _bracketed(clause: s.WindowClause, setting: WindowSetting) -> Windowing:
     raise QueryError(
-        "a window in brackets means one thing in C-SPARQL, another in CQELS and in RSP-QL",
+        "ambiguous window: brackets mean something else in each of C-SPARQL, CQELS and RSP-QL",
         clause.span,
-        hint="write WINDOW RANGE .. SLIDE .., or say which dialect this is",
+        hint='write WINDOW RANGE .. SLIDE .., or compile with dialect="csparql"',
     )
 
 
 STREAMING = Dialect(
     name="streaming",
     title="Streaming SPARQL",
-    content="bag",
-    report=None,
+    aliases=("native", "streamingsparql", "sparql"),
     bracketed=_bracketed,
+    window_text=native_clause,
+    report=None,
+    has_named_streams=True,
 )

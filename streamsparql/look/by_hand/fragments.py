@@ -22,19 +22,24 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
-from streamsparql.algebra.trampoline import run
+from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import QueryError, Span, TextError, UnsupportedFeature
 from streamsparql.translator import modifiers
 from streamsparql.translator import syntax as s
 from streamsparql.translator.checks import check
 from streamsparql.translator.context import Context
-from streamsparql.translator.create_plan import Act, create_plan, exists
-from streamsparql.translator.dataset import Dataset, ReadScope, access
-from streamsparql.translator.dialects import DIALECTS, Dialect, dialect_named
-from streamsparql.translator.dialects.base import Slot, Windowing
+from streamsparql.translator.create_plan import (
+    Act,
+    create_group_plan,
+    create_plan,
+    exists_translator,
+)
+from streamsparql.translator.dataset import Dataset, ReadScope, merge_active_sources
+from streamsparql.translator.dialects import EPSPARQL, STREAMING, Dialect, dialect_named
+from streamsparql.translator.dialects.base import Windowing, WindowSetting
 from streamsparql.translator.names import Names
 from streamsparql.translator.parse import parse
-from streamsparql.translator.translate_expressions import Prepared, prepare
+from streamsparql.translator.translate_expressions import PreparedExpression, prepare_expression
 
 Prefixes = Mapping[str, str]
 
@@ -55,7 +60,7 @@ def pattern(text: str, place: Place) -> Plan:
     with _read(f"SELECT * {{\x00{text}\n}}", text, place) as (query, context):
         assert query.where is not None
         _alone(text, query)
-        plan: Plan = run(create_plan(query.where, _scope(query, place, context), context))
+        plan = create_group_plan(query.where, _scope(query, place, context), context)
         _no_stamps(plan, context)
         return plan
 
@@ -67,27 +72,27 @@ def act(text: str, before: str, after: str, place: Place) -> Plan:
         assert query.where is not None
         _alone(text, query, elements=2)
         clause = query.where.elements[-1]
-        made = run(create_plan(clause, _scope(query, place, context), context))
+        made = create_plan(clause, _scope(query, place, context), context)
         assert isinstance(made, Act)
         plan = made.apply(place.plan)
         _no_stamps(plan, context)
         return plan
 
 
-def conditions(text: str | None, place: Place) -> tuple[list[Prepared], Context]:
+def conditions(text: str | None, place: Place) -> tuple[list[PreparedExpression], Context]:
     """The condition of an OPTIONAL, if there is one."""
     if text is None:
         return [], _context(
-            s.Query((), None, None, s.AskForm(), (), None, s.Modifiers(), None), place
+            s.QueryUnit((), None, None, s.AskForm(), (), None, s.Modifiers(), None), place
         )
     with _read(f"SELECT * {{ FILTER(\x00{text}\n) }}", text, place) as (query, context):
         assert query.where is not None
         _alone(text, query, elements=1)
         (clause,) = query.where.elements
-        assert isinstance(clause, s.Filter)
-        asked = exists(_scope(query, place, context), context)
-        found: Prepared = run(prepare(clause.condition, context, asked))
-        if context.stamps.asked:
+        assert isinstance(clause, s.FilterClause)
+        asked = exists_translator(_scope(query, place, context), context)
+        found = prepare_expression(clause.condition, context, asked)
+        if context.stamps.any:
             raise _stamped()
         return [found], context
 
@@ -108,12 +113,13 @@ def rows(
 
     before, after = (part.replace("{}", f"{{ {_known(place)} }}") for part in (before, after))
     with _read(f"{before}\x00{text}\n{after}", text, place) as (query, context):
-        asked = exists(_scope(query, place, context), context)
+        asked = exists_translator(_scope(query, place, context), context)
         assert isinstance(query.form, s.SelectForm)
         shown = [x for x in query.form.select.items if isinstance(x, s.SelectItem)]
         _alone(text, query, 1, items, counts)
-        made = modifiers.rows(place.plan, shown, query.modifiers, query.values, context, asked)
-        plan: Plan = run(made)
+        plan = modifiers.create_rows_plan(
+            place.plan, shown, query.modifiers, query.values, context, asked
+        )
         _no_stamps(plan, context)
         return plan
 
@@ -128,7 +134,7 @@ def table(text: str, prefixes: Prefixes) -> Plan:
         _alone(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.InlineData)
-        return modifiers.table(clause, context)
+        return modifiers.create_table(clause, context)
 
 
 def template(text: str, place: Place) -> tuple[Any, ...]:
@@ -156,7 +162,7 @@ def windowing(text: str, dialect: str | None, origin: int, name: str | None) -> 
         _alone(text, query, elements=0, sources=1)
         clause = query.sources[0].window
         assert clause is not None
-        return chosen.windowing(clause, Slot(name, origin))
+        return chosen.windowing(clause, WindowSetting(name, origin))
 
 
 def variables(text: str) -> tuple[Variable, ...]:
@@ -211,12 +217,12 @@ def name_of(name: str | IRI, prefixes: Prefixes) -> IRI | Variable:
 
 
 @contextmanager
-def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.Query, Context]]:
+def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.QueryUnit, Context]]:
     """The query around a piece, which stands behind its zero character, and a context for it."""
     _text(text)
     declared = "".join(f"PREFIX {name}: <{value}> " for name, value in place.prefixes.items())
     whole = declared + whole
-    with _about(text, whole.index("\x00") + 1):
+    with _about(text, whole.index("\x00") + 1), recursion_headroom():
         query = parse(whole.replace("\x00", "\n"))
         check(query)
         yield query, _context(query, place)
@@ -224,7 +230,7 @@ def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.Query, Contex
 
 def _alone(
     text: str,
-    query: s.Query,
+    query: s.QueryUnit,
     elements: int | None = None,
     items: int = 0,
     counts: Mapping[str, int | None] = MappingProxyType({}),
@@ -249,7 +255,7 @@ def _alone(
             hint="what comes after it is a method of its own",
         )
     for node in query.where.walk():
-        if isinstance(node, s.Group) and node.window is not None:
+        if isinstance(node, s.GroupPattern) and node.window is not None:
             raise QueryError(
                 "a plan by hand has its windows where they stand",
                 node.window.span,
@@ -257,7 +263,7 @@ def _alone(
             )
 
 
-def _context(query: s.Query, place: Place) -> Context:
+def _context(query: s.QueryUnit, place: Place) -> Context:
     context = Context(_dialect(place.plan), Names(query.declarations, ""), 0)
     for kind, count in used(place.plan).items():
         for _ in range(count):
@@ -291,15 +297,15 @@ def _about(text: str, offset: int) -> Iterator[None]:
         raise error.about(text) from None
 
 
-def _scope(query: s.Query, place: Place, context: Context) -> ReadScope:
+def _scope(query: s.QueryUnit, place: Place, context: Context) -> ReadScope:
     """A scope whose one source is that of the place."""
     scope = ReadScope.of(Dataset())
     if place.source is not None:
         context.shared[scope.streams, scope.graphs, scope.background, None] = place.source
-        assert access(scope, None, context) is place.source
+        assert merge_active_sources(scope, None, context) is place.source
         return scope
     for node in query.walk():
-        if isinstance(node, s.TriplePattern):
+        if isinstance(node, s.TriplePath):
             raise QueryError(
                 "there is no source that this pattern could read",
                 node.span,
@@ -310,11 +316,11 @@ def _scope(query: s.Query, place: Place, context: Context) -> ReadScope:
 
 def _dialect(plan: Plan) -> Dialect:
     events = any(isinstance(node, EventPair | Detect | Closure) for node in plan.walk())
-    return DIALECTS["epsparql" if events else "streaming"]
+    return EPSPARQL if events else STREAMING
 
 
 def _no_stamps(plan: Plan, context: Context) -> None:
-    if context.stamps.asked:
+    if context.stamps.any:
         raise _stamped()
 
 

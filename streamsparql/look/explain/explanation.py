@@ -9,7 +9,7 @@ from typing import Any
 from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.explain.boxes.phrases import duration
 from streamsparql.text.visible import visible
-from streamsparql.translator.translate import Report, Translation
+from streamsparql.translator.translate import ReportPolicy, Translation
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Explanation:
         return [(name, visible(text)) for name, text in lines if text]
 
 
-def _report(report: Report) -> str:
+def _report(report: ReportPolicy) -> str:
     name = f", as {report.name}" if report.name else ""
     if report.kind is None:
         return f"rows with their validity{name}"

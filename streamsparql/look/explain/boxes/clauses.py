@@ -23,24 +23,24 @@ _WRITER = Writer()
 _TYPE = s.Iri(RDF + "type")
 
 
-def written(node: s.Node, f: Fields) -> str:
+def written(node: s.SyntaxNode, f: Fields) -> str:
     """The text of a node.
 
-    >>> written(s.Bind(s.Var("x"), s.Var("y")), {"expression": "?x", "variable": "?y"})
+    >>> written(s.BindClause(s.Var("x"), s.Var("y")), {"expression": "?x", "variable": "?y"})
     '?y := ?x'
     """
     match node:
         case s.Var() | s.Iri() | s.Lit() | s.Blank():
             return _term(node, f)
-        case s.Operation() | s.FunctionCall() | s.AggregateCall() | s.PathOperation():
+        case s.OperatorCall() | s.FunctionCall() | s.AggregateCall() | s.PathOperation():
             return _operation(node, f)
-        case s.WindowClause() | s.Duration():
+        case s.WindowClause() | s.DurationLiteral():
             return _window(node, f)
-        case s.SelectItem() | s.BareAggregate() | s.Select() | s.SelectForm() | s.SubSelect():
+        case s.SelectItem() | s.BareAggregate() | s.SelectClause() | s.SelectForm() | s.SubSelect():
             return _selection(node, f)
         case s.Modifiers() | s.AggregationPattern() | s.GroupKey() | s.OrderKey():
             return _modifiers(node, f)
-        case s.Query() | s.Declaration() | s.Register() | s.Source():
+        case s.QueryUnit() | s.Declaration() | s.RegisterClause() | s.FromClause():
             return _head(node, f)
     return _pattern(node, f)
 
@@ -62,7 +62,7 @@ def _term(node: s.Var | s.Iri | s.Lit | s.Blank, f: Fields) -> str:
 
 
 def _operation(
-    node: s.Operation | s.FunctionCall | s.AggregateCall | s.PathOperation, f: Fields
+    node: s.OperatorCall | s.FunctionCall | s.AggregateCall | s.PathOperation, f: Fields
 ) -> str:
     match node:
         case s.FunctionCall():
@@ -72,13 +72,13 @@ def _operation(
             return f"{node.name}({'DISTINCT ' * node.distinct}{f['argument'] or '*'}{end})"
     first, *others = f["args"] or ("",)
     match node:
-        case s.Operation("!" | "u-" | "u+" as op):
+        case s.OperatorCall("!" | "u-" | "u+" as op):
             return f"({op[-1]}{first})"
-        case s.Operation("IN" | "NOT IN" as op):
+        case s.OperatorCall("IN" | "NOT IN" as op):
             return f"({first} {op} ({', '.join(others)}))"
-        case s.Operation(op) if op[0].isalpha():
+        case s.OperatorCall(op) if op[0].isalpha():
             return f"{op}({', '.join(f['args'])})"
-        case s.Operation(op):
+        case s.OperatorCall(op):
             return f"({f' {op} '.join(f['args'])})"
         case s.PathOperation("/" | "|" as op):
             return f"({op.join(f['args'])})"
@@ -89,11 +89,11 @@ def _operation(
     return f"{first}{node.op}"
 
 
-def _window(node: s.WindowClause | s.Duration, f: Fields) -> str:
+def _window(node: s.WindowClause | s.DurationLiteral, f: Fields) -> str:
     match node:
-        case s.Duration(milliseconds, None):
+        case s.DurationLiteral(milliseconds, None):
             return str(milliseconds)
-        case s.Duration(milliseconds, unit):
+        case s.DurationLiteral(milliseconds, unit):
             whole = unit is not None and milliseconds % unit == 0
             unit = unit if unit and whole else 1
             return f"{milliseconds // unit} {_UNITS[unit]}"
@@ -116,7 +116,7 @@ def _window(node: s.WindowClause | s.Duration, f: Fields) -> str:
     raise AssertionError(node)
 
 
-def _selection(node: s.Node, f: Fields) -> str:
+def _selection(node: s.SyntaxNode, f: Fields) -> str:
     match node:
         case s.SelectItem(_, None):
             return str(f["variable"])
@@ -124,12 +124,12 @@ def _selection(node: s.Node, f: Fields) -> str:
             return f"({f['expression']} AS {f['variable']})"
         case s.BareAggregate():
             return f"{f['aggregate']}{_then(' ', f['variable'])}"
-        case s.Select():
+        case s.SelectClause():
             return f"{_then('', node.modifier, ' ')}{' '.join(f['items']) or '*'}"
     return str(f["select"])
 
 
-def _modifiers(node: s.Node, f: Fields) -> str:
+def _modifiers(node: s.SyntaxNode, f: Fields) -> str:
     match node:
         case s.GroupKey(s.Var(), None):
             return str(f["expression"])
@@ -153,9 +153,9 @@ def _modifiers(node: s.Node, f: Fields) -> str:
     raise AssertionError(node)
 
 
-def _head(node: s.Node, f: Fields) -> str:
+def _head(node: s.SyntaxNode, f: Fields) -> str:
     match node:
-        case s.Query(declarations):
+        case s.QueryUnit(declarations):
             count = len(declarations)
             prefixes = f"{count} declaration{'s' * (count > 1)}" if count else ""
             return ", ".join(part for part in (prefixes, node.operator) if part)
@@ -163,32 +163,32 @@ def _head(node: s.Node, f: Fields) -> str:
             return f"BASE {f['iri']}"
         case s.Declaration(prefix):
             return f"PREFIX {prefix}: {f['iri']}"
-        case s.Register():
+        case s.RegisterClause():
             return f"{node.kind}{_then(' ', f['name'])}{_then(' COMPUTED EVERY ', f['every'])}"
-        case s.Source():
+        case s.FromClause():
             kind = {"graph": "", "bracket": "", "stream": "STREAM ", "window": "WINDOW "}[node.kind]
-            name = f"{f['slot']} ON {f['name']}" if node.kind == "window" else f["name"]
-            slot = _then(" AS ", f["slot"]) if node.kind != "window" else ""
-            return f"FROM {'NAMED ' * node.named}{kind}{name}{_then(' ', f['window'])}{slot}"
+            name = f"{f['window_name']} ON {f['name']}" if node.kind == "window" else f["name"]
+            alias = _then(" AS ", f["window_name"]) if node.kind != "window" else ""
+            return f"FROM {'NAMED ' * node.named}{kind}{name}{_then(' ', f['window'])}{alias}"
     raise AssertionError(node)
 
 
-def _pattern(node: s.Node, f: Fields) -> str:
+def _pattern(node: s.SyntaxNode, f: Fields) -> str:
     match node:
-        case s.TriplePattern(_, predicate):
+        case s.TriplePath(_, predicate):
             property_ = "a" if predicate == _TYPE else f["predicate"]
             return f"{f['subject']} {property_} {f['object']}"
-        case s.Group():
+        case s.GroupPattern():
             return f["window"] or ""
-        case s.Event(op):
+        case s.EventPattern(op):
             return op
         case s.GraphPattern() | s.ServicePattern() | s.WindowPattern():
             return str(f["name"])
         case s.StreamPattern():
             return f"{f['name']}{_then(' ', f['window'])}"
-        case s.Filter():
+        case s.FilterClause():
             return str(f["condition"])
-        case s.Bind():
+        case s.BindClause():
             return f"{f['variable']} := {f['expression']}"
         case s.DescribeForm():
             return " ".join(f["targets"]) or "*"
@@ -196,7 +196,7 @@ def _pattern(node: s.Node, f: Fields) -> str:
             rows = [f"({' '.join(term or 'UNDEF' for term in row)})" for row in f["rows"]]
             more = f" and {len(rows) - MOST_ROWS} more" if len(rows) > MOST_ROWS else ""
             return f"{' '.join(f['variables'])}: {' '.join(rows[:MOST_ROWS]) or 'no rows'}{more}"
-        case s.TriplesBlock() | s.GroupOrUnion() | s.OptionalPattern() | s.MinusPattern():
+        case s.TriplesBlock() | s.UnionPattern() | s.OptionalPattern() | s.MinusPattern():
             return ""
         case s.ConstructForm() | s.AskForm():
             return ""

@@ -18,27 +18,27 @@ from streamsparql.look.explain.boxes.phrases import meaning
 from streamsparql.text.visible import visible
 from streamsparql.translator import syntax as s
 
-_FAMILIES: dict[type[s.Node], str] = {
-    s.Query: "shape",
-    s.Register: "group",
+_FAMILIES: dict[type[s.SyntaxNode], str] = {
+    s.QueryUnit: "shape",
+    s.RegisterClause: "group",
     s.SelectForm: "shape",
     s.ConstructForm: "graph",
     s.DescribeForm: "graph",
     s.AskForm: "graph",
-    s.Source: "access",
-    s.Group: "group",
+    s.FromClause: "access",
+    s.GroupPattern: "group",
     s.TriplesBlock: "match",
-    s.TriplePattern: "match",
-    s.GroupOrUnion: "join",
-    s.Event: "event",
+    s.TriplePath: "match",
+    s.UnionPattern: "join",
+    s.EventPattern: "event",
     s.OptionalPattern: "join",
     s.MinusPattern: "join",
     s.GraphPattern: "access",
     s.ServicePattern: "access",
     s.StreamPattern: "window",
     s.WindowPattern: "window",
-    s.Filter: "filter",
-    s.Bind: "shape",
+    s.FilterClause: "filter",
+    s.BindClause: "shape",
     s.InlineData: "shape",
     s.SubSelect: "shape",
     s.Modifiers: "shape",
@@ -53,27 +53,27 @@ class Piece(NamedTuple):
     boxes: tuple[Box, ...] = ()
 
 
-def syntax_box(query: s.Query) -> Box:
+def syntax_box(query: s.QueryUnit) -> Box:
     """The boxes of a syntax tree.
 
     >>> from streamsparql.translator.parse import parse
     >>> box = syntax_box(parse("ASK { ?s a <T> }"))
     >>> [(child.kind, child.role) for child in box.children]
-    [('AskForm', ''), ('Group', '')]
+    [('AskForm', ''), ('GroupPattern', '')]
     """
     piece: Piece = query.fold(_piece)
     return piece.boxes[0]
 
 
 def _piece(node: algebra.Node, parts: list[Piece]) -> Piece:
-    assert isinstance(node, s.Node)
+    assert isinstance(node, s.SyntaxNode)
     names = [name for name in node.field_names if name != "span"]
     rest = iter(parts)
     fields = {name: _filled(getattr(node, name), rest) for name in names}
     below = tuple(box for part in parts for box in part.boxes)
     if isinstance(node, s.Modifiers) and node == s.Modifiers():
         return Piece("")
-    if isinstance(node, s.Exists):
+    if isinstance(node, s.ExistsCall):
         return Piece("EXISTS {..}", (replace(below[0], role="EXISTS"),))
     text = written(node, fields)
     if type(node) not in _FAMILIES:
