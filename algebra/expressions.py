@@ -61,7 +61,7 @@ def _depth(node: Node, depths: list[int]) -> int:
 def _evaluate_bottom_up(expression: Expression, row: Bindings, run: Run) -> Term:
     """Evaluate a deep expression without recursion.
 
-    Each part is replaced by its value, and a part that is an error by a variable that is unbound.
+    Each part is replaced by its value, and a part that is an error by COALESCE(), which is one.
     So the parts that `||` or IF would skip are evaluated too, which changes no value.
     """
 
@@ -73,15 +73,12 @@ def _evaluate_bottom_up(expression: Expression, row: Bindings, run: Run) -> Term
         try:
             return Constant(_evaluate(shallow, row, run))
         except ExpressionError:
-            return _FAILED
+            return Coalesce(())
 
     value = expression.fold(replaced)
     if not isinstance(value, Constant):
         raise ExpressionError("a part of the expression is an error")
     return value.term
-
-
-_FAILED = Variable(".failed")
 
 
 def _evaluate(expression: Expression, row: Bindings, run: Run) -> Term:

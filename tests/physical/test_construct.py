@@ -120,7 +120,7 @@ def test_a_form_gives_what_is_defined(text: str) -> None:
             ([run.terms.term_of(i) for i in ids], start, end)
             for batch in run.replay()
             for *ids, start, end in zip(
-                *(batch.columns[n].tolist() for n in run.names),
+                *(batch.columns[n].tolist() for n in run.columns),
                 batch.start.tolist(), batch.end.tolist(), strict=True,
             )
         ]  # fmt: skip

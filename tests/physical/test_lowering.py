@@ -231,10 +231,10 @@ def answer(query: streamsparql.Query, world: World, alone: bool | None = None) -
         run = Execution(query, given_of(query, world))
     found: Answer = Counter()
     for batch in run.replay():
-        columns = [batch.columns[name].tolist() for name in run.names]
+        columns = [batch.columns[name].tolist() for name in run.columns]
         ids = list(zip(*columns, strict=True)) if columns else [()] * len(batch)
         for row, start, end in zip(ids, batch.start.tolist(), batch.end.tolist(), strict=True):
-            terms = ((n, run.terms.term_of(i)) for n, i in zip(run.names, row, strict=True))
+            terms = ((n, run.terms.term_of(i)) for n, i in zip(run.columns, row, strict=True))
             found[frozenset((n, x) for n, x in terms if x is not None), start, end] += 1
     return found
 
