@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError
 from streamsparql.look.lints import Warning, lint
-from streamsparql.run.options import (
+from streamsparql.run.run_options import (
     InputOptions,
     LiveOptions,
     OutputOptions,

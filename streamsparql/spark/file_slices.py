@@ -23,11 +23,11 @@ from streamsparql.overriding import override
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks
-from streamsparql.sources.folders import files_of, tells_format
+from streamsparql.sources.folders import files_of, has_known_extension
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.mapping_rows import mapped_chunks
 from streamsparql.sources.paths import path_of
-from streamsparql.sources.stamps import of_column
+from streamsparql.sources.stamps import stamps_of_column
 from streamsparql.sources.tables import chunks_of_batches, roles, row_groups
 
 SPLIT = 1 << 27
@@ -97,7 +97,7 @@ def _remote_paths(path: str) -> list[str]:
     found = system.get_file_info(fs.FileSelector(inner, recursive=True))
     files = [each.path for each in found if each.type == fs.FileType.File]
     inside = [each for each in files if not _hidden(os.path.relpath(each, inner))]
-    known = [each for each in inside if tells_format(each)]
+    known = [each for each in inside if has_known_extension(each)]
     return sorted(prefix + each for each in known or inside)
 
 
@@ -171,7 +171,7 @@ def split_chunks(split: Split, reading: Encoder, size: int, timed: bool = True) 
     with opened(split.path) as file:
         if split.groups is not None:
             batches = group_batches(file, split.path, split.groups, reading, size, timed)
-            yield from chunks_of_batches(batches, reading.of("row", split.path), size, timed)
+            yield from chunks_of_batches(batches, reading.with_unit("row", split.path), size, timed)
             return
         part: Any = file
         if split.end is not None:
@@ -338,7 +338,7 @@ def _stamped_groups(path: str, file: Any, column: str) -> list[Group] | None:
 def _stamp(value: Any, kind: pa.DataType) -> int | None:
     if isinstance(value, int):
         return value
-    stamps, wrong = of_column(pa.array([value], kind))
+    stamps, wrong = stamps_of_column(pa.array([value], kind))
     return None if wrong else int(stamps[0])
 
 
@@ -372,7 +372,7 @@ def _within(
 ) -> tuple[pa.RecordBatch, int]:
     part = roles(batch.schema.names, reading, True)
     column = batch.column(part.get("t", part.get("end", "")))
-    stamps = of_column(column)[0]
+    stamps = stamps_of_column(column)[0]
     if not len(stamps):
         return batch, seen
     if (stamps[1:] >= stamps[:-1]).all() and stamps[0] >= seen - max_delay:

@@ -25,8 +25,8 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources import read_stream
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.stamps import of_column
-from streamsparql.sources.tables import UNREAD, VOUCHED, constant, roles
+from streamsparql.sources.stamps import stamps_of_column
+from streamsparql.sources.tables import TERMS_KEY, UNREAD, constant_column, roles
 from streamsparql.spark.cut import TimeHistogram
 from streamsparql.spark.exchange import ITEMS, PACK, Need, blocks_of, gathered
 from streamsparql.spark.stream_inputs import Frame
@@ -132,7 +132,7 @@ def _code(constants: Sequence[str]) -> Column:
 
 def _is_vouched(frame: DataFrame, column: str) -> bool:
     """Whether a column holds nothing but terms: one of files that `prepare` has made."""
-    return frame.schema[column].metadata.get(VOUCHED) == "terms"
+    return frame.schema[column].metadata.get(TERMS_KEY) == "terms"
 
 
 def _quoted(column: str) -> str:
@@ -170,7 +170,7 @@ def _stamped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The items with the timestamps that texts mean; -1 where one means none."""
     for batch in batches:
         place = batch.schema.names.index("timestamp")
-        stamps = pa.array(of_column(batch.column(place))[0], pa.int64())
+        stamps = pa.array(stamps_of_column(batch.column(place))[0], pa.int64())
         columns = [*batch.columns[:place], stamps, *batch.columns[place + 1 :]]
         yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
@@ -229,7 +229,7 @@ def items_of_batch(batch: pa.RecordBatch, predicates: Sequence[str]) -> pa.Table
     made: dict[str, Any] = {}
     for name in TERMS:
         if name not in names:
-            made[name] = constant(UNREAD, rows)
+            made[name] = constant_column(UNREAD, rows)
         elif name == "predicate" and predicates:
             texts = pa.array(predicates, pa.string())
             made[name] = pa.DictionaryArray.from_arrays(batch.column(name), texts)

@@ -19,9 +19,9 @@ from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
 from streamsparql.sources.chunk import Reject
-from streamsparql.sources.folders import each_once
+from streamsparql.sources.folders import check_distinct
 from streamsparql.sources.mapping import Mapped
-from streamsparql.sources.tables import VOUCHED
+from streamsparql.sources.tables import TERMS_KEY
 from streamsparql.spark.blocks import plain
 from streamsparql.spark.cut import CutOptions, cut
 from streamsparql.spark.engine import cores
@@ -74,7 +74,7 @@ def prepare(
     if not overwrite and os.path.exists(folder) and os.listdir(folder):
         raise SourceError(f"{folder}: there is something in it already")
     mapping = sources if isinstance(sources, Mapped) else None
-    files = each_once(paths_of(sources if mapping is None else mapping.source))
+    files = check_distinct(paths_of(sources if mapping is None else mapping.source))
     most, max_jump = (
         (INFINITY // 2, None) if max_delay is None else (max_delay, RunInput().max_jump)
     )
@@ -95,7 +95,7 @@ def _prepared(
     arrived = blocks.repartitionById(count, blocks["target"]).sortWithinPartitions("first")
     rows = arrived.mapInArrow(written, ROWS)
     rows = rows.select(
-        *(rows[name].alias(name, metadata={VOUCHED: "terms"}) for name in TERMS), "timestamp"
+        *(rows[name].alias(name, metadata={TERMS_KEY: "terms"}) for name in TERMS), "timestamp"
     )
     rows.write.mode("overwrite").option("parquet.block.size", ROW_GROUP).option(
         "compression", "zstd"

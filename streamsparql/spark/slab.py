@@ -159,7 +159,7 @@ def _execution(
         report=task.report,
         ordered=task.ordered,
         shares_terms_with=ground(task),
-        share=share,
+        slab=share,
     )
     if run.reports is not None:
         run.reports.last = task.seen + task.lag

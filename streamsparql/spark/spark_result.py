@@ -11,7 +11,7 @@ from streamsparql.compiled import CompiledQuery
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.run.decoder import Decoder
+from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import result_columns
 from streamsparql.run.input import RunInput
 from streamsparql.run.result import Computation, Result
@@ -37,7 +37,7 @@ class SparkComputation(Computation):
         spark: SparkSession | None,
         slabs: int | None,
     ) -> None:
-        decoder = Decoder(query.form, query.variables, TermDictionary(), query.ranking)
+        decoder = RowDecoder(query.form, query.variables, TermDictionary(), query.ranking)
         super().__init__(query, run_input, decoder)
         self._spark, self._slabs = spark, slabs
 

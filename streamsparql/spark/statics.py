@@ -31,8 +31,8 @@ from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput, graph_file
 from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
-from streamsparql.sources.folders import without_repeats
-from streamsparql.sources.paths import is_packed
+from streamsparql.sources.folders import distinct_files
+from streamsparql.sources.paths import is_compressed
 from streamsparql.spark.failures import told
 from streamsparql.spark.file_slices import Split, is_parquet, opened, paths_of, size_of, splits_of
 from streamsparql.spark.joins import Choice, Joins, Name, chosen, matching, uses
@@ -136,7 +136,7 @@ def looked_at(known: Source, source: Any, given: RunInput, rejects: list[Reject]
         return _with_table(known, _read([some], known.name, given, rejects))
     if not isinstance(source, str | os.PathLike) or source == "-":
         return _with_table(known, _read([source], known.name, given, rejects))
-    paths = without_repeats(paths_of(source))
+    paths = distinct_files(paths_of(source))
     size = _size(paths)
     if size is None:
         wrong: list[Reject] = []
@@ -170,7 +170,7 @@ def _size(paths: Sequence[str]) -> str | None:
     """How large files are; None where they may be small enough to be read here."""
     rows = sum(_rows(path) for path in paths if is_parquet(path))
     others = [path for path in paths if not is_parquet(path)]
-    size = sum(size_of(p) * (_PACKING if is_packed(p) else 1) for p in others)
+    size = sum(size_of(p) * (_PACKING if is_compressed(p) else 1) for p in others)
     if rows <= BROADCAST and size <= BROADCAST_BYTES:
         return None
     return f"{sum(map(size_of, paths)) / 1e6:,.1f} MB" if others else counted(rows, "row")

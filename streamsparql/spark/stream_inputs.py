@@ -31,7 +31,7 @@ from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Rejected, Wanted
 from streamsparql.sources.disorder import Sorter
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.folders import each_once, files_of
+from streamsparql.sources.folders import check_distinct, files_of
 from streamsparql.sources.mapping import Mapped
 from streamsparql.spark.cut import TimeHistogram
 from streamsparql.spark.exchange import ITEMS, items_of_chunks
@@ -145,7 +145,7 @@ def look(spark: SparkSession, name: str, source: Any, given: RunInput, plan: Pla
     mapped = source if isinstance(source, Mapped) else None
     table = source if mapped is None else mapped.source
     if files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-"):
-        return look_at_files(spark, name, each_once(paths_of(table)), given, mapped)
+        return look_at_files(spark, name, check_distinct(paths_of(table)), given, mapped)
     return _local(name, source, given)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.run.execution import LARGE
+from streamsparql.run.execution import SLAB_CHUNK
 from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Wanted
@@ -69,7 +69,7 @@ def _ranges(
         run = slab.ground(task)
         reading = Encoder(f"<{name}>", run.terms, wanted=run.wanted(name), strict=task.given.strict)
         batches = in_order(
-            groups, since[part.number], part.end, reading, LARGE, task.given.max_delay
+            groups, since[part.number], part.end, reading, SLAB_CHUNK, task.given.max_delay
         )
         found[name] = partial(_reader, batches)
     return found

@@ -38,7 +38,7 @@ from streamsparql.physical.dictionary.term_dictionary import (
     UNBOUND,
     TermDictionary,
 )
-from streamsparql.sources.term_texts import texts_of
+from streamsparql.sources.term_texts import ntriples_texts
 
 # -- Terms, and texts that may be terms ---------------------------------------------------------
 
@@ -503,6 +503,6 @@ def test_terms_of_other_libraries_are_asked_for_where_they_are_not_known() -> No
         None,
     ]
     for often in (1, 40, 400):
-        found = dictionary.encode(others * often, "", texts_of)
+        found = dictionary.encode(others * often, "", ntriples_texts)
         assert found.tolist() == [known[0], found[1], known[0], known[1], 0] * often
         assert dictionary.term_of(int(found[1])) == Literal("<http://ex.org/a>")

@@ -17,7 +17,7 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Chunk
-from streamsparql.sources.clock import Clock, interleave
+from streamsparql.sources.clock import StreamClock, interleave
 from streamsparql.sources.disorder import MAX_JUMP, SINCE, Sorter
 
 
@@ -253,7 +253,7 @@ def test_held_terms_are_told():
 
 
 def test_a_silent_stream_holds_nobody_back_for_ever():
-    clock = Clock(["a", "b"], idle=100)
+    clock = StreamClock(["a", "b"], idle=100)
     clock.advance("a", 1000)
     clock.advance("b", 910)
     clock.advance("a", 1099)
@@ -266,14 +266,14 @@ def test_a_silent_stream_holds_nobody_back_for_ever():
 
 
 def test_without_idle_a_silent_stream_is_waited_for():
-    clock = Clock(["a", "b"])
+    clock = StreamClock(["a", "b"])
     clock.advance("a", 10**12)
     assert (clock.watermark(), clock.silent()) == (0, [])
 
 
 def test_silence_begins_with_the_first_word_of_another():
     """Epochs are large: that the first stream speaks does not make the second silent."""
-    clock = Clock(["a", "b"], idle=100)
+    clock = StreamClock(["a", "b"], idle=100)
     clock.advance("a", 0)
     clock.advance("a", 1_600_000_000_000)
     assert clock.silent() == []
@@ -282,7 +282,7 @@ def test_silence_begins_with_the_first_word_of_another():
 
 
 def test_a_stream_that_has_ended_holds_nobody_back():
-    clock = Clock(["a", "b"])
+    clock = StreamClock(["a", "b"])
     clock.advance("a", 50)
     clock.end("b")
     assert (clock.watermark(), clock.behind()) == (50, "a")

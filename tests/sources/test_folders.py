@@ -27,7 +27,7 @@ from streamsparql.sources import Accounting, Wanted, mapped, read_graph, read_st
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import MAX_JUMP, Sorter
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.folders import files_in, files_of, merged
+from streamsparql.sources.folders import files_in, files_of, merge_files
 from streamsparql.sources.items import chunks_of_items
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def in_memory(files: list[list[int]], terms: TermDictionary, size: int) -> Itera
         items = [(f"<f{number}>", "<p>", f'"{k}"', t) for k, t in enumerate(files[number])]
         yield from chunks_of_items(items, Encoder(path, terms, unit="line"), min(size, most))
 
-    return merged([f"{k}.nq" for k in range(len(files))], chunks, chunks, size)
+    return merge_files([f"{k}.nq" for k in range(len(files))], chunks, chunks, size)
 
 
 NEARLY_ORDERED = st.tuples(st.integers(0, 60), st.lists(st.integers(-4, 9), max_size=20)).map(
@@ -231,7 +231,7 @@ def test_files_are_opened_when_their_time_comes(tmp_path):
     names = [str(k) for k in order]
     found = [
         t
-        for chunk in merged(
+        for chunk in merge_files(
             names,
             lambda n, p, s: chunks(order[n], p, s),
             lambda n, p, s: probe(order[n], p, s),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.sources import DATE_TIME, INTEGER, XSD, iso, read, told
 
 from streamsparql.algebra.terms import IRI, BlankNode, Literal
-from streamsparql.sources.stamps import of_column, of_values, stamp_of
+from streamsparql.sources.stamps import stamp_of, stamps_of_column, stamps_of_values
 
 GOOD_STAMPS = [
     (0, 0),
@@ -58,8 +58,8 @@ BAD_STAMPS = [
 @pytest.mark.parametrize(("value", "stamp"), GOOD_STAMPS)
 def test_a_stamp_has_many_forms(value, stamp):
     assert stamp_of(value) == stamp
-    assert of_values([value, 3, value])[0].tolist() == [stamp, 3, stamp]
-    assert of_values([value] * 3)[0].tolist() == [stamp] * 3
+    assert stamps_of_values([value, 3, value])[0].tolist() == [stamp, 3, stamp]
+    assert stamps_of_values([value] * 3)[0].tolist() == [stamp] * 3
 
 
 class Whole:
@@ -72,7 +72,7 @@ class Whole:
 @pytest.mark.parametrize("others", [[], [7], [True], ["7"]])
 def test_a_stamp_may_be_any_whole_number_but_no_boolean(others):
     values = [Whole(), *others, 1, False]
-    stamps, why = of_values(values)
+    stamps, why = stamps_of_values(values)
     assert stamps.tolist() == [12, *[-1 if one is True else 7 for one in others], 1, -1]
     assert set(why) == {k for k, value in enumerate(values) if isinstance(value, bool)}
 
@@ -126,21 +126,23 @@ COLUMNS = st.one_of(
 
 
 def one_by_one(values: list[Any]) -> list[int]:
-    return [of_values([value, None])[0].tolist()[0] for value in values]
+    return [stamps_of_values([value, None])[0].tolist()[0] for value in values]
 
 
 @given(COLUMNS, st.sampled_from([pa.string(), pa.large_string()]))
 def test_a_column_of_texts_is_read_as_each_of_them_would_be(values, kind):
-    stamps, why = of_column(pa.array(values, kind))
+    stamps, why = stamps_of_column(pa.array(values, kind))
     assert stamps.tolist() == one_by_one(values)
     assert sorted(why) == np.flatnonzero(stamps < 0).tolist()
-    assert of_column(pa.array(values, kind).dictionary_encode())[0].tolist() == stamps.tolist()
+    assert (
+        stamps_of_column(pa.array(values, kind).dictionary_encode())[0].tolist() == stamps.tolist()
+    )
 
 
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)))
 def test_a_column_of_numbers_is_read_as_each_of_them_would_be(values):
     for kind in (pa.int64(), pa.timestamp("ms"), pa.timestamp("ms", "Europe/Berlin")):
-        stamps, why = of_column(pa.array(values, kind))
+        stamps, why = stamps_of_column(pa.array(values, kind))
         assert sorted(why) == np.flatnonzero(stamps < 0).tolist()
         assert stamps.tolist() == one_by_one(values)
 
@@ -148,7 +150,7 @@ def test_a_column_of_numbers_is_read_as_each_of_them_would_be(values):
 @example([2**62 // 1000 + 1], "s")
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.sampled_from(["s", "us", "ns"]))
 def test_times_of_any_unit_are_rounded_down(values, unit):
-    stamps, why = of_column(pa.array(values, pa.timestamp(unit)))
+    stamps, why = stamps_of_column(pa.array(values, pa.timestamp(unit)))
     for k, value in enumerate(values):
         exact = -1 if value is None else value * {"s": 10**9, "us": 1000, "ns": 1}[unit] // 10**6
         fits = value is not None and value >= 0 and exact < 2**62
@@ -158,5 +160,5 @@ def test_times_of_any_unit_are_rounded_down(values, unit):
 
 @given(st.lists(st.none() | st.floats()))
 def test_floats_are_stamps_where_they_are_whole(values):
-    stamps, _ = of_column(pa.array(values, pa.float64()))
+    stamps, _ = stamps_of_column(pa.array(values, pa.float64()))
     assert stamps.tolist() == one_by_one(values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import Literal
-from streamsparql.sinks.cells import is_number
+from streamsparql.sinks.cells import is_valid_number
 from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
 
@@ -117,6 +117,6 @@ def _cell(text: str, writer: Writer) -> Cell:
     term = parse_term(text)
     if term is None:
         return Cell(visible(text))
-    if isinstance(term, Literal) and is_number(text):
+    if isinstance(term, Literal) and is_valid_number(text):
         return Cell(visible(term.lexical), True)
     return Cell(visible(writer.term(term)))
