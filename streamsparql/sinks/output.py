@@ -119,7 +119,7 @@ def check_target(target: Any, sources: Iterable[Any]) -> None:
         return
     for source in sources:
         if any(os.path.exists(file) and os.path.samefile(file, target) for file in _paths(source)):
-            raise EngineError(f"cannot write {os.fspath(target)}: the query reads it")
+            raise EngineError(f"cannot write {os.fspath(target)}: the run reads it")
 
 
 def _paths(source: Any) -> Iterator[str]:

@@ -189,7 +189,7 @@ WRONG = {
     "%%explain --stage logical extra\nASK {}": ["what is 'extra'?"],
     f"%%streamsparql --streams wind --map five\n{QUERY}": ["--map five", "not int"],
     f"%%streamsparql --streams wind --map maps.none\n{QUERY}": ["maps has no none"],
-    f"%%streamsparql --streams five\n{QUERY}": ["SourceError", "int is no source"],
+    f"%%streamsparql --streams five\n{QUERY}": ["SourceError", "int is not a source"],
 }
 
 

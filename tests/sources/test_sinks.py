@@ -222,7 +222,7 @@ def test_file_that_is_read_cannot_be_written(tmp_path):
     path.write_text('<a> <p> <b> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
     result = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
     for source in (path, [path], tmp_path):
-        with pytest.raises(EngineError, match=r"cannot write .*: the query reads it"):
+        with pytest.raises(EngineError, match=r"cannot write .*: the run reads it"):
             result.run(source).write(path, "csv")
     assert path.stat().st_size > 9
 

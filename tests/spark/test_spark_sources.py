@@ -141,7 +141,7 @@ def test_what_is_wrong_or_late_in_files_is_told(spark: SparkSession, tmp_path: P
         theirs = QUERY.run({S: file}, max_delay=delay)
         assert rows_of(ours.to_arrow()) == rows_of(theirs.to_arrow())
         assert sorted(map(str, ours.late)) == sorted(map(str, theirs.late))
-    with pytest.raises(SourceError, match=r"items\.nq, line 21: this is no line"):
+    with pytest.raises(SourceError, match=r"items\.nq, line 21: not a line"):
         list(QUERY.run({S: file}, engine="spark", spark=spark, strict=True))
 
 
