@@ -1,4 +1,4 @@
-"""A query that stays open: items are pushed in, rows come out."""
+"""A query that stays open: callers push items and read the rows that it emits."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Replay:
                     self.stop()
         if self._stopping and self.watermark < INFINITY:
             for sorter in execution.sorters.values():
-                sorter.advance(INFINITY)  # nothing follows that could confirm what is quarantined
+                sorter.advance(INFINITY)  # no later item can confirm the quarantined ones
             yield self._cut_short(ready)
 
     def _step(self, ready: Heap, batches: Mapping[str, Batch], watermark: int) -> Batch:

@@ -32,7 +32,7 @@ class Output:
         self._file.write(data.decode("utf-8") if self._texts else data)
 
     def flush(self) -> None:
-        """Write what is buffered, as far as compression allows."""
+        """Flush the file."""
         flush = getattr(self._file, "flush", None)
         if flush is not None:
             flush()

@@ -214,7 +214,7 @@ class Chunk:
     def _places_of_rejects(self) -> list[tuple[int, bool]]:
         """Return per reject the place in `stamps` at or after which it was read.
 
-        The second value says whether the reject has a timestamp, and so a stamp of its own there.
+        The second value says whether that stamp is the reject's own.
         """
         located = []
         every = np.arange(len(self.stamps))

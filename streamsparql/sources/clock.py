@@ -28,7 +28,7 @@ class StreamClock:
 
     def __init__(self, names: Iterable[str], idle: int | None = None) -> None:
         self._marks = dict.fromkeys(names, 0)
-        self._heard: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         """The time of the other streams when each stream last reported; if they had none then,
         their first time."""
         self._idle = idle
@@ -37,12 +37,12 @@ class StreamClock:
     def advance(self, name: str, watermark: int) -> None:
         """Note that a stream reported: an item, or its watermark."""
         self._marks[name] = max(self._marks[name], watermark)
-        self._heard.pop(name, None)
+        self._reported.pop(name, None)
         if self._idle is not None:
-            for other in self._marks.keys() - self._heard.keys():
+            for other in self._marks.keys() - self._reported.keys():
                 time = self._time_of_others(other)
                 if time:
-                    self._heard[other] = time
+                    self._reported[other] = time
 
     def end(self, name: str) -> None:
         """Note that a stream has ended."""
@@ -63,8 +63,8 @@ class StreamClock:
             name
             for name, mark in self._marks.items()
             if mark < INFINITY
-            and name in self._heard
-            and self._time_of_others(name) - self._heard[name] >= self._idle
+            and name in self._reported
+            and self._time_of_others(name) - self._reported[name] >= self._idle
         ]
 
     def behind(self) -> str | None:

@@ -31,7 +31,7 @@ class CompressedFile(io.RawIOBase):
         self._file = file
         self._has_content = False
         self.broken: str | None = None
-        """Why the content ends before the file says that it does; None where it is whole."""
+        """Why the content is truncated or damaged; None if it is whole."""
 
     @override
     def readable(self) -> bool:

@@ -226,7 +226,7 @@ class _Pass:
                 item.place = -1
         self._push_accepted()
 
-    # -- By arrays ----------------------------------------------------------------------------
+    # -- by arrays ----------------------------------------------------------------------------
 
     def _decide_many(self, first: int) -> int:
         """Decide on the items from `first` up to one that jumps; return the place after them."""
@@ -255,7 +255,7 @@ class _Pass:
             after += 1
         return first + after
 
-    # -- One by one -----------------------------------------------------------------------------
+    # -- one by one -----------------------------------------------------------------------------
 
     def _decide_one(self, k: int) -> None:
         """Decide on one item, and on the quarantined ones, by the rules at the head of the file."""
@@ -304,7 +304,7 @@ class _Pass:
         if self._row_at(k) is not None:
             self._sorter._reject(self._chunk.reject(k, reason, self._sorter.name), late)
 
-    # -- Rows -----------------------------------------------------------------------------------
+    # -- rows -----------------------------------------------------------------------------------
 
     def _row_at(self, k: int) -> int | None:
         """Return the row of the item at a place of `stamps`; None if it has no row."""

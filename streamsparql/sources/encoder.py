@@ -180,7 +180,7 @@ class Encoder:
         none: IntArray = np.empty(0, np.int64)
         return self.chunk(([], [], []), (none, {}), none, lambda k: None, None, rejects)
 
-    def last(self) -> Iterator[Chunk]:
+    def remaining(self) -> Iterator[Chunk]:
         """Yield the rejects that are pending when the source ends."""
         if self.pending:
             yield self.empty()
@@ -195,14 +195,14 @@ class Encoder:
 
 def event_stamps(since: ParsedStamps, stamps: ParsedStamps) -> ParsedStamps:
     """Return the stamps of events: -1, with a reason, if the start is missing or after the end."""
-    begun, ended = since[0], stamps[0]
+    starts, ends = since[0], stamps[0]
     why = {**stamps[1], **since[1]}
-    for k in np.flatnonzero((begun > ended) & (ended >= 0)):
+    for k in np.flatnonzero((starts > ends) & (ends >= 0)):
         why[int(k)] = "the event ends before it starts"
     if why:
-        ended = ended.copy()
-        ended[list(why)] = -1
-    return ended, why
+        ends = ends.copy()
+        ends[list(why)] = -1
+    return ends, why
 
 
 def _predicate_reason(identifier: int) -> str:

@@ -52,7 +52,7 @@ def file_chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterat
     with open_source(source, encoder.name) as (file, kind):
         encoder = encoder.with_unit(POSITION_UNITS.get(kind, "statement"), file_name_of(source))
         yield from _chunks(file, kind, encoder, size, timed)
-        yield from encoder.last()
+        yield from encoder.remaining()
 
 
 POSITION_UNITS = {
@@ -224,7 +224,7 @@ class _Unread(io.RawIOBase):
 
     @property
     def truncation(self) -> str | None:
-        """Why the content of a compressed file ends too soon; None where it is whole."""
+        """Why the content of a compressed file is truncated or damaged; None if it is whole."""
         return truncation(self._file)
 
     @override

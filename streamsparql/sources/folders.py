@@ -292,9 +292,9 @@ class _Running:
             heappush(self._next, (file.time, file.number, file))
 
     def next(self, until: int | None) -> tuple[list[_File], Chunk]:
-        """Return the files with items before `until` and before all unread items; their items.
+        """Return the items before `until` and before all unread items, and their files.
 
-        The items are merged into one chunk.
+        The items of all files are merged into one chunk.
         """
         bound, number, _ = self._last[0]
         if until is not None and until <= bound:

@@ -59,16 +59,16 @@ def objects(
 def _parse(
     lines: Sequence[bytes], positions: IntArray, encoder: Encoder
 ) -> tuple[list[dict[str, Any]], IntArray, list[Reject]]:
-    objects: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     places, rejects = [], list[Reject]()
     for k, line in enumerate(lines):
         parsed = _object(line)
         if isinstance(parsed, dict):
-            objects.append(parsed)
+            items.append(parsed)
             places.append(k)
         else:
             rejects.append(encoder.reject(int(positions[k]), parsed, line))
-    return objects, positions[places] if places else positions[:0], rejects
+    return items, positions[places] if places else positions[:0], rejects
 
 
 def _object(line: bytes) -> dict[str, Any] | str:

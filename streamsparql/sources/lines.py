@@ -53,7 +53,7 @@ def line_blocks(
     >>> list(line_blocks(io.BytesIO(b"one\\ntwo\\r\\nthr"), Encoder("file", TermDictionary()), 6))
     [(1, b'one\\n'), (2, b'two\\n'), (3, b'thr')]
     """
-    line, begun, length, skipping = 1, list[bytes](), 0, False
+    line, unfinished, length, skipping = 1, list[bytes](), 0, False
     try:
         for data in _data(file, encoder, size, quoted):
             if skipping:
@@ -63,22 +63,22 @@ def line_blocks(
                     continue
             cut = max(data.rfind(b"\n"), data.rfind(b"\r") if quoted else -1) + 1
             if cut:
-                whole = b"".join([*begun, data[:cut]])
+                whole = b"".join([*unfinished, data[:cut]])
                 yield line, whole
                 line += _count_line_ends(whole, quoted)
-                begun, length = [], 0
+                unfinished, length = [], 0
             if cut < len(data):
-                begun.append(data[cut:])
+                unfinished.append(data[cut:])
                 length += len(data) - cut
             if length > LONGEST:
-                encoder.pending.append(_reject(encoder, line, "the line is too long", begun))
-                begun, length, skipping, line = [], 0, True, line + 1
+                encoder.pending.append(_reject(encoder, line, "the line is too long", unfinished))
+                unfinished, length, skipping, line = [], 0, True, line + 1
     except Truncated as error:
         reason = f"the file is truncated or damaged: {error}"
-        encoder.pending.append(_reject(encoder, line, reason, begun))
+        encoder.pending.append(_reject(encoder, line, reason, unfinished))
     else:
-        if begun:
-            yield line, b"".join(begun)
+        if unfinished:
+            yield line, b"".join(unfinished)
 
 
 def _data(file: IO[bytes], encoder: Encoder, size: int, quoted: bool) -> Iterator[bytes]:
@@ -141,9 +141,9 @@ def _count_line_ends(data: bytes, quoted: bool) -> int:
     return ends + data.count(b"\r") - data.count(b"\r\n") if quoted else ends
 
 
-def _reject(encoder: Encoder, line: int, reason: str, begun: list[bytes]) -> Reject:
+def _reject(encoder: Encoder, line: int, reason: str, unfinished: list[bytes]) -> Reject:
     """Return a reject for a line that is incomplete."""
-    shown = b"".join(begun)[:_SHOWN] or None
+    shown = b"".join(unfinished)[:_SHOWN] or None
     return encoder.with_unit("line").reject(line, reason, shown)
 
 

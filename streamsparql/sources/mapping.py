@@ -276,9 +276,9 @@ def _unbound(plan: Plan) -> Iterator[str]:
 
 def _stamp_variables(possible: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
     """Return the variables of the timestamps; those that the mapping binds take precedence."""
-    made = [v for v in possible if v not in columns]
+    bound = [v for v in possible if v not in columns]
     lower = {v.lower(): v for v in reversed(possible) if v in columns}
-    for candidates in ({v: v for v in made}, {v: v for v in possible}, lower):
+    for candidates in ({v: v for v in bound}, {v: v for v in possible}, lower):
         for names in _STAMPS:
             if all(name in candidates for name in names):
                 return tuple(candidates[name] for name in names)

@@ -77,7 +77,7 @@ def mapped_chunks(mapped: Mapped, encoder: Encoder, size: int, timed: bool) -> I
             encoder = encoder.with_unit(POSITION_UNITS[kind], name)
             maker = TripleMaker(mapped, encoder, timed, name)
             yield from _triples_of_file(mapped, file, kind, maker, size)
-            yield from encoder.last()
+            yield from encoder.remaining()
         return
     batches = arrow_batches(source)
     if batches is None:
@@ -393,7 +393,7 @@ class _Places:
         return self._ids[part]
 
     def fits(self, part: Term | Variable, place: str) -> BoolArray | bool:
-        """Return where a part is valid in a place of a triple: `s`, `p` or `o`."""
+        """Return for which solutions a part is valid in a place of a triple: `s`, `p` or `o`."""
         if not isinstance(part, Variable):
             return not (isinstance(part, Literal) and place == "s") and (
                 place != "p" or isinstance(part, IRI)

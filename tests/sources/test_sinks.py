@@ -1,4 +1,4 @@
-"""Sinks: what is written has the content of the rows, whatever the terms are."""
+"""Sinks: the written file has the content of the rows, whatever the terms are."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ def as_object(term: Term) -> dict[str, str]:
             return {"type": "uri", "value": value}
         case BlankNode(label):
             return {"type": "bnode", "value": label}
-    made = {"type": "literal", "value": term.lexical}
+    plain = {"type": "literal", "value": term.lexical}
     if term.language is not None:
-        return {**made, "xml:lang": term.language}
+        return {**plain, "xml:lang": term.language}
     kind = term.datatype.value
-    return made if kind == XSD + "string" else {**made, "datatype": kind}
+    return plain if kind == XSD + "string" else {**plain, "datatype": kind}
 
 
 @given(ROWS)
@@ -113,9 +113,9 @@ def test_json_lines_read_back(rows):
     expected = []
     for x, y, start, end in rows:
         cells = {"x": x, "é y": y}
-        made = {name: as_object(term) for name, term in cells.items() if term is not None}
+        objects = {name: as_object(term) for name, term in cells.items() if term is not None}
         times = {"start": start, "end": None if end == INFINITY else end}
-        expected.append({**made, **times})
+        expected.append({**objects, **times})
     assert list(map(json.loads, lines)) == expected
 
 
