@@ -45,8 +45,14 @@ class Operator(ABC):
 
     implements: ClassVar[tuple[type[Plan], ...]] = ()
     """The logical nodes that it computes."""
+    family: ClassVar[str] = ""
+    """The module of these nodes: explain draws the operators of a family in one colour."""
     state: ClassVar[str] = "none"
-    """What it remembers between steps, in a line."""
+    """What it retains between steps, in a line."""
+
+    def __init_subclass__(cls) -> None:
+        if "family" not in cls.__dict__ and cls.implements:
+            cls.family = cls.implements[0].__module__.rpartition(".")[2]
 
     def __init__(self, names: Sequence[str], *inputs: Operator) -> None:
         self.names = tuple(names)

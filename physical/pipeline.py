@@ -20,11 +20,11 @@ from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY, Operator, Step
 from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.distinct import Distinct, LatestStamps
-from streamsparql.physical.operators.match import Equal, TriplePatternMatching
+from streamsparql.physical.operators.columns import Equal
+from streamsparql.physical.operators.join import Union
+from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
-from streamsparql.physical.operators.shape import Projection
-from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.shape import Distinct, LatestStamps, Projection
 from streamsparql.physical.operators.window import AlignToReports, TimeWindow
 
 BEFORE = -1
@@ -79,7 +79,7 @@ class Pipeline:
     """The operators below a root, in the order in which they are asked.
 
     >>> import numpy as np
-    >>> from streamsparql.physical.operators.union import Union
+    >>> from streamsparql.physical.operators.join import Union
     >>> union = Union(one := StreamAccess("a"), StreamAccess("b"))
     >>> pipeline = Pipeline(union, TermDictionary())
     >>> rows, watermark = pipeline.step({}, {"a": 7, "b": 5})

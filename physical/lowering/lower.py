@@ -28,17 +28,18 @@ from streamsparql.errors import EngineError, UnsupportedFeature
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import Expressed, compiled
+from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lowering.lower_operators import OPERATORS
 from streamsparql.physical.lowering.lower_path import Ends, ways
 from streamsparql.physical.operator import INFINITY, Operator, Stateless
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.match import Bound, Columns, Equal, TriplePatternMatching
-from streamsparql.physical.operators.order import Ranking
+from streamsparql.physical.operators.columns import Bound, Columns, Equal
+from streamsparql.physical.operators.join import Union
+from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
 from streamsparql.physical.operators.shape import narrowed
-from streamsparql.physical.operators.union import Union
 from streamsparql.physical.operators.window import (
     AlignToReports,
     ElementWindow,

@@ -33,8 +33,8 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import Expressed
 from streamsparql.physical.hidden import asked_column
 from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.operators.columns import Columns, Equal
 from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.match import Columns, Equal
 
 
 class Outer(NamedTuple):
@@ -68,6 +68,8 @@ class Outer(NamedTuple):
 
 class OuterRows(Stateless):
     """The carried columns: a row's number, and the values in it or else in its outer row."""
+
+    family = "filter"
 
     def __init__(
         self,

@@ -34,21 +34,23 @@ from streamsparql.physical.hidden import (
 from streamsparql.physical.lowering.lower_exists import Outer, OuterRows, agree, reads, stands_alone
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.columns import Bound, Columns, Constants, Equal, Tag
 from streamsparql.physical.operators.consolidate import Collapse, collapsed
-from streamsparql.physical.operators.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
-from streamsparql.physical.operators.distinct import Distinct, LatestStamps, Number
-from streamsparql.physical.operators.extend import Extend
-from streamsparql.physical.operators.filter import Filter
+from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import BLANK_SORT, Construct, OfSort
 from streamsparql.physical.operators.group import Aggregation, Annotate, Call
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.left_join import LeftJoin
-from streamsparql.physical.operators.match import Bound, Columns, Constants, Equal
-from streamsparql.physical.operators.order import OrderBy
+from streamsparql.physical.operators.join import Join, Minus, Union
+from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.path import Closure
-from streamsparql.physical.operators.shape import Tag, narrowed
+from streamsparql.physical.operators.shape import (
+    Distinct,
+    Extend,
+    LatestStamps,
+    Number,
+    OrderBy,
+    narrowed,
+)
 from streamsparql.physical.operators.slice import Slice
-from streamsparql.physical.operators.union import Union
 
 if TYPE_CHECKING:
     from streamsparql.physical.lowering.lower import At, Lowered, Lowering

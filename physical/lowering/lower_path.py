@@ -19,11 +19,11 @@ from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import FROM, TO, VIA
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.distinct import Distinct
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.match import Columns, NotAmong, TriplePatternMatching
+from streamsparql.physical.operators.columns import Columns, NotAmong
+from streamsparql.physical.operators.join import Join, Union
+from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.path import Closure
-from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.shape import Distinct
 
 
 class Ends(NamedTuple):

@@ -16,6 +16,8 @@ class Collapse(Stateless):
     It pays where intervals are aligned to reports and columns have been dropped.
     """
 
+    family = "shape"
+
     def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
 

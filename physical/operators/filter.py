@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-from streamsparql.algebra import filter as logical
-from streamsparql.algebra.plan import Plan
+import numpy as np
+
+from streamsparql.algebra import filter as algebra
 from streamsparql.algebra.solutions import Expression
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.expressions.compiler import Expressed
 from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.operators.covering import Covering
+from streamsparql.physical.state.coverage import Emitted
 
 
 class Filter(Stateless):
     """Keeps the rows for which the condition is true; an error is not true. Definition 8."""
 
-    implements: ClassVar[tuple[type[Plan], ...]] = (logical.Filter,)
+    implements = (algebra.Filter,)
 
     def __init__(
         self,
@@ -39,3 +43,75 @@ class Filter(Stateless):
     @override
     def facts(self) -> str:
         return repr(self.condition)
+
+
+class AntiJoin(Covering):
+    """NOT EXISTS: the left rows where they have no partner."""
+
+    implements = (algebra.AntiJoin,)
+
+    def __init__(
+        self, left: Operator, right: Operator, on: Sequence[tuple[str, str]] | None = None
+    ) -> None:
+        super().__init__(left.names, left, right, on)
+
+    @override
+    def _emit(self, told: Emitted) -> Sequence[Batch]:
+        return [told.gaps]
+
+
+class SemiJoin(Covering):
+    """EXISTS: the left rows where they have a partner, told as soon as there is one."""
+
+    implements = (algebra.SemiJoin,)
+
+    def __init__(
+        self, left: Operator, right: Operator, on: Sequence[tuple[str, str]] | None = None
+    ) -> None:
+        super().__init__(left.names, left, right, on)
+
+    @override
+    def _emit(self, told: Emitted) -> Sequence[Batch]:
+        return [told.covered]
+
+    @override
+    def _bound(self, told: Emitted, watermarks: Sequence[int]) -> int:
+        return min(watermarks)
+
+
+class Booleans(Protocol):
+    """What marking needs to know of a dictionary."""
+
+    def of_booleans(self, values: BoolArray) -> IntArray:
+        """The ids of true and false."""
+        ...
+
+
+class Mark(Covering):
+    """The left rows with a boolean more: whether they have a partner."""
+
+    implements = (algebra.Mark,)
+
+    def __init__(
+        self,
+        left: Operator,
+        right: Operator,
+        on: Sequence[tuple[str, str]] | None,
+        variable: str,
+        terms: Booleans,
+    ) -> None:
+        super().__init__((*left.names, variable), left, right, on)
+        self._variable = variable
+        self._false, self._true = terms.of_booleans(np.array([False, True])).tolist()
+
+    @override
+    def _emit(self, told: Emitted) -> Sequence[Batch]:
+        return [self._marked(told.gaps, self._false), self._marked(told.covered, self._true)]
+
+    def _marked(self, rows: Batch, mark: int) -> Batch:
+        return rows.with_columns({self._variable: np.full(len(rows), mark)})
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        yield from super().held()
+        yield np.array([self._false, self._true])

@@ -105,6 +105,8 @@ class OfSort(Stateless):
     ['_:n']
     """
 
+    family = "graph"
+
     def __init__(self, input: Operator, column: str, sort: int, terms: TermDictionary) -> None:  # noqa: A002
         super().__init__(input.names, input)
         self.column, self.sort = column, sort

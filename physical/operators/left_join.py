@@ -59,17 +59,18 @@ from streamsparql.algebra import join as algebra
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.operator import Operator, Part, Step
-from streamsparql.physical.operators.coverage import FIRST_ROW, ROW, Coverage, held_over
-from streamsparql.physical.operators.join import (
+from streamsparql.physical.operators.binary import (
     HEAP,
     Binary,
-    Meeting,
     Merge,
     Stamps,
     release,
     shared_names,
 )
+from streamsparql.physical.operators.covering import held_over
+from streamsparql.physical.state.coverage import FIRST_ROW, ROW, Coverage
 from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.meeting import Meeting
 
 
 class Condition(Protocol):
@@ -155,3 +156,45 @@ class LeftJoin(Binary):
     def held(self) -> Iterator[IntArray]:
         for part in (self._meeting, self._coverage, self._results):
             yield from part.held()
+
+
+class LeftJoinOn(Operator):
+    """The left join whose matches come ready-made.
+
+    Left rows have a number in the column `row`, and so have the rows of `matched`, of which each is
+    a match of that left row over a part of its validity. The result has the matches, and the gaps
+    that they leave; the numbers are dropped.
+    """
+
+    implements = (algebra.LeftJoin,)
+    state = "left rows, while a match can still come; results that start after the watermark"
+
+    def __init__(self, left: Operator, matched: Operator, row: str) -> None:
+        names = dict.fromkeys((*left.names, *matched.names))
+        super().__init__(tuple(name for name in names if name != row), left, matched)
+        self._row = row
+        self._coverage = Coverage([name for name in left.names if name != row])
+        self._results = Heap(self.names)
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        left, matched = batches
+        self._coverage.add(left, left.column(self._row))
+        self._coverage.match(matched.column(self._row), matched.start, matched.end)
+        told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
+        found = [batch.project(self.names) for batch in (matched, told.gaps) if len(batch)]
+        return release(self._results, found, told.bound), told.bound
+
+    @override
+    def size(self) -> int:
+        return len(self._coverage) + len(self._results)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        yield from self._coverage.content()
+        yield HEAP, self._results.rows()
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        yield from self._coverage.held()
+        yield from self._results.held()

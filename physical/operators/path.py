@@ -27,7 +27,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.intervals import firsts, newly_covered
 from streamsparql.physical.operator import Operator, Part, Step
-from streamsparql.physical.operators.join import HEAP, release
+from streamsparql.physical.operators.binary import HEAP, release
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.sweep_area import SweepArea
 

@@ -18,6 +18,7 @@ from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import INFINITY, Operator, Part, Step
 from streamsparql.physical.operators.window import Instants, ceil
+from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
 
 Kind = Literal["rstream", "istream", "dstream"]
@@ -30,6 +31,7 @@ class Clip(Operator):
     known: `begin` is None until then.
     """
 
+    family = "align"
     state = "everything, until it is known when the horizon begins"
 
     def __init__(self, input: Operator, begin: int | None, end: int = INFINITY) -> None:  # noqa: A002
@@ -68,6 +70,40 @@ class Clip(Operator):
         return self._waiting.held()
 
 
+class Coalesce(Operator):
+    """The canonical form by level sets (algebra/streams.py), the same for all that have one `phi`.
+
+    It is made to be the sink: a row is given when it can change no more, so that one may start
+    before others that were given in earlier steps. Within a step rows are ordered by start. What is
+    `eager` gives pieces at a cut; else rows are whole, however often operators below are cut.
+    """
+
+    family = "shape"
+    state = "the rows that a later row could still extend"
+
+    def __init__(self, input: Operator, eager: bool = False) -> None:  # noqa: A002 -- the role
+        super().__init__(input.names, input)
+        self.eager = eager
+        self._rows = Canonical(self.names, self.names)
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        rows = self._rows.take(batches[0], watermarks[0], cut and self.eager)
+        return rows.project(self.names), min(watermarks[0], self._rows.first_start())
+
+    @override
+    def size(self) -> int:
+        return len(self._rows)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        yield OPEN, self._rows.rows()
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        return self._rows.held()
+
+
 class Reports(Operator):
     """The rows of each report, over one instant: that of the report.
 
@@ -75,6 +111,7 @@ class Reports(Operator):
     at `r` shows the snapshot of `r - 1`: it closes the period before it (R15).
     """
 
+    family = "align"
     state = "the rows that a later report may show, or that are to end"
 
     def __init__(

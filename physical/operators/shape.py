@@ -1,16 +1,32 @@
-"""What gives rows their shape: projection, and rows that tell themselves apart."""
+"""The shape of solutions: projection, BIND, DISTINCT, ORDER BY, numbering (twins of algebra.shape).
+
+`Distinct` is the union of the validities of equal rows (SEMANTICS.md section 5). A new element
+`[ts, te)` of a row that is covered until `c` adds `[max(ts, c), te)`, if that is not empty, and
+this is known at once. So a row that comes again and again, as in a sliding window, is given in
+adjoining pieces. `Coalesce` (report.py) puts such pieces together; `Number` tells equal rows apart.
+
+The order of rows in a snapshot is no part of time, so `OrderBy` moves no rows: it adds the hidden
+columns of a `Ranking`, by which a `Slice` (slice.py) above, or a reader of a snapshot, sorts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from streamsparql.algebra import shape
+from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch
+from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.expressions.compiler import Expressed
+from streamsparql.physical.expressions.sort_keys import Ranking
+from streamsparql.physical.hidden import sorting_column, tie_column
+from streamsparql.physical.operator import Operator, Part, Stateless, Step
+from streamsparql.physical.operators.group import Aggregation, Call
+from streamsparql.physical.state.canonical import LEVEL, OPEN, ByStamps, Canonical
+from streamsparql.physical.state.queues import COMING, READY, Queue, Unions, in_time
 
 
 class Projection(Stateless):
@@ -48,29 +64,176 @@ def narrowed(rows: Operator, names: Sequence[str]) -> Operator:
     return rows if rows.names == tuple(names) else Projection(rows, names)
 
 
-class Tag(Stateless):
-    """Gives each row a number of its own, in a hidden column, so that it can be found again.
+class Extend(Stateless):
+    """Binds a variable to an expression's value. Where that is an error, a row stays as it is."""
 
-    EXISTS and the conditions of OPTIONAL are worked out beside the rows that ask, and joined back
-    to them by this number. It never reaches a result.
+    implements = (shape.Extend,)
 
-    >>> from streamsparql.physical.operators.access import Always
-    >>> rows, terms = Always.of({"x": np.array([7, 7])}, 2), TermDictionary()
-    >>> terms.integers_of(Tag(rows, "..row", terms).apply(rows.rows).columns["..row"]).tolist()
-    [1, 2]
-    """
-
-    state = "a counter"
-
-    def __init__(self, input: Operator, column: str, terms: TermDictionary) -> None:  # noqa: A002
-        super().__init__((*input.names, column), input)
-        self.column = column
-        self._terms = terms
-        self._next = 1
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        variable: Variable,
+        expression: Expression,
+        compiled: Expressed,
+    ) -> None:
+        super().__init__(tuple(dict.fromkeys((*input.names, variable.name))), input)
+        self.expression = expression
+        self._name = variable.name
+        self._compiled = compiled
 
     @override
     def apply(self, batch: Batch) -> Batch:
-        batch = batch.expanded()
-        first, self._next = self._next, self._next + len(batch)
-        numbers = np.arange(first, self._next, dtype=np.int64)
-        return batch.with_columns({self.column: self._terms.of_integers(numbers)})
+        values = self._compiled.values(batch)
+        before = batch.columns.get(self._name)
+        if before is not None:
+            values = np.where(values == UNBOUND, before, values)
+        return batch.with_columns({self._name: values})
+
+    @override
+    def forget(self) -> None:
+        self._compiled.forget()
+
+    @override
+    def facts(self) -> str:
+        return f"?{self._name} := {self.expression!r}"
+
+
+class Distinct(Operator):
+    """The union of validities of each distinct row of these columns."""
+
+    implements = (shape.Distinct,)
+    state = "per distinct row that holds, until when it is covered"
+
+    def __init__(self, input: Operator, columns: Sequence[str]) -> None:  # noqa: A002 -- the role
+        super().__init__(columns, input)
+        self._coming = Queue(self.names)
+        self._unions = Unions(self.names)
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        (watermark,) = watermarks
+        batch = in_time(self._coming, batches[0].project(self.names), watermark)
+        return self._unions.take(batch, watermark), watermark
+
+    @override
+    def size(self) -> int:
+        return len(self._coming) + len(self._unions)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        yield COMING, self._coming.rows()
+        yield from self._unions.content()
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        yield from self._coming.held()
+        yield from self._unions.held()
+
+
+class LatestStamps(Aggregation):
+    """Each row once, with the greatest of the stamps that live rows like it carry.
+
+    A row that comes again cuts the validity, and goes on with its new stamp. So unlike `Distinct`
+    this gives a row when it is over.
+    """
+
+    implements = (shape.Distinct,)
+    state = "the rows that hold; per distinct one its stamps and since when they stand"
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        columns: Sequence[str],
+        stamps: Sequence[str],
+        terms: TermDictionary,
+    ) -> None:
+        calls = [Call(stamp, "LATEST", stamp) for stamp in stamps]
+        super().__init__(input, columns, calls, terms)
+
+    @override
+    def _always(self) -> bool:
+        return False
+
+
+class Number(Operator):
+    """Adds a column that numbers equal rows: k for the k-th level of a row.
+
+    Stamps do not count in what is equal; where there are some, they are what orders the rows.
+    """
+
+    implements = (shape.Number,)
+    state = "the rows that a later row could still extend"
+
+    def __init__(self, input: Operator, variable: str, terms: TermDictionary) -> None:  # noqa: A002
+        super().__init__((*input.names, variable), input)
+        self.variable = variable
+        self._terms = terms
+        stamps = [name for name in input.names if name.startswith(".t")]
+        self._rows: Canonical | ByStamps
+        if stamps:
+            self._rows = ByStamps(input.names, stamps, terms)
+        else:
+            self._rows = Canonical(input.names, input.names)
+        self._ready = Queue(self.names)
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        rows = self._rows.take(batches[0], watermarks[0], cut)
+        if len(rows):
+            number = self._terms.of_integers(rows.columns[LEVEL])
+            self._ready.push(rows.with_columns({self.variable: number}).project(self.names))
+        bound = min(watermarks[0], self._rows.first_start())
+        return self._ready.release(bound), bound
+
+    @override
+    def size(self) -> int:
+        return len(self._rows) + len(self._ready)
+
+    @override
+    def content(self) -> Iterator[Part]:
+        yield OPEN, self._rows.rows()
+        yield READY, self._ready.rows()
+
+    @override
+    def held(self) -> Iterator[IntArray]:
+        yield from self._rows.held()
+        yield from self._ready.held()
+
+
+class OrderBy(Stateless):
+    """Adds the columns of a `Ranking` to rows: the keys' values and copies of what breaks ties.
+
+    >>> from streamsparql.physical.operators.access import Always
+    >>> OrderBy(Always.of({}, 0), [], ["x"]).ranking.columns
+    ('.by x',)
+    """
+
+    implements = (shape.OrderBy,)
+
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        keys: Sequence[tuple[Expressed, bool]],
+        columns: Sequence[str],
+    ) -> None:
+        self._keys = {sorting_column(k): values for k, (values, _) in enumerate(keys)}
+        self._ties = {tie_column(name): name for name in columns}
+        down = (descending for _, descending in keys)
+        self.ranking = Ranking(tuple(zip(self._keys, down, strict=True)), tuple(self._ties))
+        kept = [name for name in input.names if name not in self.ranking.columns]
+        super().__init__((*kept, *self.ranking.columns), input)
+
+    @override
+    def apply(self, batch: Batch) -> Batch:
+        made: Mapping[str, IntArray] = {n: key.values(batch) for n, key in self._keys.items()}
+        ties = {tie: batch.column(name) for tie, name in self._ties.items()}
+        return batch.with_columns({**made, **ties}).project(self.names)
+
+    @override
+    def forget(self) -> None:
+        for key in self._keys.values():
+            key.forget()
+
+    @override
+    def facts(self) -> str:
+        return ", ".join("descending" if down else "ascending" for _, down in self.ranking.keys)

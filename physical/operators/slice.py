@@ -24,9 +24,9 @@ from streamsparql.algebra import shape
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.expressions.sort_keys import Key, Ranking, SortKeys
 from streamsparql.physical.operator import INFINITY, NEVER, Operator, Part, Step
 from streamsparql.physical.operators.consolidate import collapsed
-from streamsparql.physical.operators.order import Key, Ranking, SortKeys
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.queues import COMING, READY
 

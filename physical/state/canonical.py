@@ -28,6 +28,9 @@ Ids = tuple[int, ...]
 LEVEL = ".level"
 """The column that tells a row's level, from 1."""
 
+OPEN = "could go on"
+"""What the rows are called that a later row could still extend."""
+
 _KEY = ".key"
 _LEAST = 1 << 12
 _ROOM, _TOO_MUCH = 8, 512

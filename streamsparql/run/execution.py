@@ -25,13 +25,12 @@ from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.lowering.lower import Catalog, Share, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.distinct import Coalesce
-from streamsparql.physical.operators.order import Ranking
-from streamsparql.physical.operators.report import Clip, Kind, Reports
+from streamsparql.physical.operators.report import Clip, Coalesce, Kind, Reports
 from streamsparql.physical.operators.shape import narrowed
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.sources import Chunk, Reject, Wanted, read_graph, read_stream

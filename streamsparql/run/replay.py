@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.physical.batch import Batch
+from streamsparql.physical.expressions.sort_keys import sort_keys
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.operators.order import sort_keys
 from streamsparql.physical.state.heap import Heap
 from streamsparql.run.execution import Execution, Reporting, RunInput
 from streamsparql.run.result import Shape

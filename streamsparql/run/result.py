@@ -14,10 +14,10 @@ import pyarrow as pa
 from streamsparql.errors import EngineError
 from streamsparql.look.explain.boxes.box import visible
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.physical.expressions.sort_keys import sort_keys
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.distinct import Coalesce
-from streamsparql.physical.operators.order import sort_keys
+from streamsparql.physical.operators.report import Coalesce
 from streamsparql.physical.state.heap import Heap
 from streamsparql.rdflib_terms import to_rdflib
 from streamsparql.run.execution import (

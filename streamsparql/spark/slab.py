@@ -31,7 +31,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Share
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.distinct import Coalesce
+from streamsparql.physical.operators.report import Coalesce
 from streamsparql.query import Query
 from streamsparql.run.execution import Execution, Reporting, RunInput
 from streamsparql.run.result import time_columns

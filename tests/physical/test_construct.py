@@ -21,8 +21,8 @@ from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, integer
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import Operator
+from streamsparql.physical.operators.columns import Tag
 from streamsparql.physical.operators.graph import BLANK_SORT, IRI_SORT, Construct, OfSort
-from streamsparql.physical.operators.shape import Tag
 from streamsparql.run.execution import Execution, RunInput
 
 TERMS = TermDictionary()

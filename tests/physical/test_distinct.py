@@ -31,7 +31,8 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels import keys
 from streamsparql.physical.kernels.change_points import coalesced
-from streamsparql.physical.operators.distinct import Coalesce, Distinct, LatestStamps, Number
+from streamsparql.physical.operators.report import Coalesce
+from streamsparql.physical.operators.shape import Distinct, LatestStamps, Number
 
 one, two = st.integers(1, 3), st.integers(0, 2)
 some = cases(rows_over([one, two]), most=14)

@@ -39,10 +39,10 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.kernels import intervals
 from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.physical.operators import join
-from streamsparql.physical.operators.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.left_join import LeftJoin
+from streamsparql.physical.operators import binary
+from streamsparql.physical.operators.filter import AntiJoin, Mark, SemiJoin
+from streamsparql.physical.operators.join import Join, Minus
+from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.state import sweep_area
 
 LEFT, RIGHT = ("x", "y", "a"), ("b", "y", "x")
@@ -185,7 +185,7 @@ def test_long_runs_slices_and_small_blocks_change_nothing(name: str, case: Case)
         patch.setattr(sweep_area, "_FEW", 0)
         patch.setattr(sweep_area, "_WASTE", 0)
         patch.setattr(intervals, "BLOCK", 2)
-        patch.setattr(join, "SLICE", 3)
+        patch.setattr(binary, "SLICE", 3)
         check(name, case)
 
 

@@ -39,11 +39,11 @@ from streamsparql.physical.lowering.lower import EVENTS, Catalog, lower
 from streamsparql.physical.lowering.lower_exists import stands_alone
 from streamsparql.physical.lowering.lower_operators import OPERATORS
 from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.physical.operators import coverage, report
+from streamsparql.physical.operators import report
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.pipeline import Pipeline
-from streamsparql.physical.state import canonical
+from streamsparql.physical.state import canonical, coverage
 from streamsparql.run.execution import Execution, RunInput
 from streamsparql.sources import read_graph
 

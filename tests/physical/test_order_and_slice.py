@@ -43,8 +43,9 @@ from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term, integ
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import compiled
+from streamsparql.physical.expressions.sort_keys import Ranking, SortKeys, descending_key
 from streamsparql.physical.operator import Operator, Step
-from streamsparql.physical.operators.order import OrderBy, Ranking, SortKeys, descending_key
+from streamsparql.physical.operators.shape import OrderBy
 from streamsparql.physical.operators.slice import Slice
 
 X, Y = Variable("x"), Variable("y")

@@ -19,10 +19,9 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operator import INFINITY, Operator, Stateless, Step
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.distinct import Distinct
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.match import Columns
-from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.columns import Columns
+from streamsparql.physical.operators.join import Join, Union
+from streamsparql.physical.operators.shape import Distinct
 from streamsparql.physical.pipeline import BEFORE, Pipeline, wanted_predicates
 
 

@@ -44,8 +44,8 @@ from streamsparql.physical.expressions import memo as kept
 from streamsparql.physical.expressions.compiler import compiled
 from streamsparql.physical.expressions.memo import Results
 from streamsparql.physical.operator import Operator, Step
-from streamsparql.physical.operators.extend import Extend
 from streamsparql.physical.operators.filter import Filter
+from streamsparql.physical.operators.shape import Extend
 
 X, Y, Z = map(Variable, "xyz")
 Row = dict[Variable, Term]

@@ -16,7 +16,7 @@ from streamsparql.look.explain.boxes.physical import operator_box
 from streamsparql.look.traces.recording import STANDING, Frame, Recorded, record
 from streamsparql.look.traces.trace_rows import Decoder, Elements, Wording, numbered
 from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.physical.operators.join import HEAP
+from streamsparql.physical.operators.binary import HEAP
 from streamsparql.physical.operators.window import INSIDE
 from streamsparql.physical.state.queues import READY
 from streamsparql.sources import Reject

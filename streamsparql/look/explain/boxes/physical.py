@@ -25,6 +25,10 @@ class Operator(Protocol):
     node: Plan | None
 
     @property
+    def family(self) -> str:
+        """The family of nodes that it belongs to, which has a colour."""
+
+    @property
     def inputs(self) -> tuple[Operator, ...]:
         """The operators that it reads."""
 
@@ -36,22 +40,6 @@ class Operator(Protocol):
         """What sets it apart from others of its kind."""
 
     def __hash__(self) -> int: ...
-
-
-_FAMILIES = {
-    "closure": "path",
-    "coverage": "filter",
-    "distinct": "shape",
-    "extend": "shape",
-    "left_join": "join",
-    "lower_exists": "filter",
-    "collapse": "shape",
-    "order": "shape",
-    "report": "align",
-    "slice": "shape",
-    "union": "join",
-}
-"""The families of modules that have no twin among the logical ones."""
 
 
 def physical_box(root: Operator, prefixes: Mapping[str, str] | None = None) -> Box:
@@ -73,12 +61,11 @@ def physical_box(root: Operator, prefixes: Mapping[str, str] | None = None) -> B
 def operator_box(operator: Operator, write: Writer) -> Box:
     """The box of an operator, with nothing below it."""
     kind = type(operator)
-    module = kind.__module__.rpartition(".")[2]
     return Box(
         kind=kind.__name__,
         title=visible(_title(operator, write)),
         facts=tuple(_facts(operator)),
-        family=_FAMILIES.get(module, module),
+        family=operator.family,
         meaning=meaning(kind),
         note="" if operator.state.startswith("none") else f"holds {operator.state}",
     )

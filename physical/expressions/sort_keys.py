@@ -1,29 +1,22 @@
-"""ORDER BY: what the rows of a snapshot are sorted by (SEMANTICS.md section 4, R8, R14).
+"""What rows are sorted by: a ranking of columns, and Python values made of their terms (R8, R14).
 
-The order of rows in a snapshot is no part of time, so `OrderBy` moves no rows: it adds the hidden
-columns of a `Ranking`, by which a `Slice` above, or a reader of a snapshot, sorts. Terms are sorted
-by Python values (`algebra/order.py`). What many rows are compared by is one flat tuple for each,
-which Python compares without calling back; a descending key has its numbers negated.
+Terms are sorted by Python values (`algebra/order.py`). The key of a row is one flat tuple, which
+Python compares without calling back; a descending key has its numbers negated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from functools import total_ordering
 from numbers import Rational
 from operator import add
 from typing import Any, NamedTuple
 
-from streamsparql.algebra import shape
 from streamsparql.algebra.order import comparison_key, order_key
 from streamsparql.algebra.terms import Term
-from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import Expressed
-from streamsparql.physical.hidden import sorting_column, tie_column
-from streamsparql.physical.operator import Operator, Stateless
 
 Key = tuple[Any, ...]
 """What a row is sorted by."""
@@ -131,42 +124,3 @@ _MANY = 1 << 15
 def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[Key]:
     """What each row of a batch is sorted by, as Python values."""
     return SortKeys(ranking, terms).of(batch)
-
-
-class OrderBy(Stateless):
-    """Adds the columns of a `Ranking` to rows: the keys' values and copies of what breaks ties.
-
-    >>> from streamsparql.physical.operators.access import Always
-    >>> OrderBy(Always.of({}, 0), [], ["x"]).ranking.columns
-    ('.by x',)
-    """
-
-    implements = (shape.OrderBy,)
-
-    def __init__(
-        self,
-        input: Operator,  # noqa: A002 -- the role
-        keys: Sequence[tuple[Expressed, bool]],
-        columns: Sequence[str],
-    ) -> None:
-        self._keys = {sorting_column(k): values for k, (values, _) in enumerate(keys)}
-        self._ties = {tie_column(name): name for name in columns}
-        down = (descending for _, descending in keys)
-        self.ranking = Ranking(tuple(zip(self._keys, down, strict=True)), tuple(self._ties))
-        kept = [name for name in input.names if name not in self.ranking.columns]
-        super().__init__((*kept, *self.ranking.columns), input)
-
-    @override
-    def apply(self, batch: Batch) -> Batch:
-        made: Mapping[str, IntArray] = {n: key.values(batch) for n, key in self._keys.items()}
-        ties = {tie: batch.column(name) for tie, name in self._ties.items()}
-        return batch.with_columns({**made, **ties}).project(self.names)
-
-    @override
-    def forget(self) -> None:
-        for key in self._keys.values():
-            key.forget()
-
-    @override
-    def facts(self) -> str:
-        return ", ".join("descending" if down else "ascending" for _, down in self.ranking.keys)

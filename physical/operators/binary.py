@@ -1,0 +1,127 @@
+"""Operators on two inputs: long steps in slices of time, and rows merged in pairs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from streamsparql.overriding import override
+from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.physical.hidden import is_stamp
+from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.state.heap import Heap
+
+HEAP = "min-heap"
+"""What results are in that start after the release bound."""
+
+SLICE = 1 << 16
+"""So many rows are taken in at a time: the arrays of more would leave the cache."""
+
+
+class Binary(Operator):
+    """An operator on two inputs, which takes a long step in slices of time.
+
+    That is sound as rows come in order: what has still to come of a batch starts no earlier than
+    its next row does, which is all that a watermark says.
+    """
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        if len(batches[0]) + len(batches[1]) <= SLICE:
+            return self._take(batches, watermarks, cut)
+        out, bound, last = [], 0, tuple(map(len, batches))
+        before = 0, 0
+        for after in _slices(batches):
+            parts = [batch.part(*at) for batch, *at in zip(batches, before, after, strict=True)]
+            marks = [
+                mark if at == end else min(mark, int(batch.start[at]))
+                for batch, mark, at, end in zip(batches, watermarks, after, last, strict=True)
+            ]
+            rows, bound = self._take(parts, marks, cut and after == last)
+            out.append(rows)
+            before = after
+        return Batch.concat(out), bound
+
+    @abstractmethod
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+        """A step that is not too long."""
+
+
+def _slices(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:
+    """Where slices of time end in each of two batches."""
+    left, right = batches
+    longer = left if len(left) > len(right) else right
+    number = -(-(len(left) + len(right)) // SLICE)
+    for t in np.unique(longer.start[np.arange(1, number) * len(longer) // number]):
+        yield int(np.searchsorted(left.start, t)), int(np.searchsorted(right.start, t))
+    yield len(left), len(right)
+
+
+def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
+    """The variables that decide whether rows are compatible: those of both, stamps left out.
+
+    >>> shared_names(["x", "y", ".t1"], [".t1", "z", "x"])
+    ['x']
+    """
+    return [name for name in left if name in right and not is_stamp(name)]
+
+
+def release(heap: Heap, found: list[Batch], bound: int) -> Batch:
+    """What can be given out by now of the results that wait and those just found.
+
+    Where nothing waits and all that was found can go, the heap is not needed.
+    """
+    if found:
+        rows = Batch.concat(found).ordered()
+        if len(rows) and not len(heap) and rows.start[-1] <= bound:
+            return rows
+        heap.push(rows)
+    return heap.release(bound)
+
+
+class Stamps(Protocol):
+    """What merging needs to know of a dictionary."""
+
+    def integers_of(self, ids: IntArray) -> IntArray:
+        """The numbers that inlined integers stand for."""
+
+
+class Merge:
+    """Makes the row `merge(mu1, mu2)` of each pair; counts multiply."""
+
+    def __init__(self, names: Sequence[str], terms: Stamps | None) -> None:
+        self._names = names
+        self._terms = terms
+
+    def rows(self, left: Batch, i: IntArray, right: Batch, j: IntArray) -> Batch:
+        """The merged rows of pairs, each over the intersection."""
+        columns = {}
+        for name in self._names:
+            one, other = left.columns.get(name), right.columns.get(name)
+            if other is None:
+                assert one is not None
+                columns[name] = one[i]
+            elif one is None:
+                columns[name] = other[j]
+            else:
+                columns[name] = self._both(name, one[i], other, j)
+        count = None
+        if left.count is not None or right.count is not None:
+            count = left.counts()[i] * right.counts()[j]
+        start = np.maximum(left.start[i], right.start[j])
+        return Batch(columns, start, np.minimum(left.end[i], right.end[j]), count)
+
+    def _both(self, name: str, one: IntArray, other: IntArray, j: IntArray) -> IntArray:
+        if is_stamp(name):
+            return self._latest(one, other[j])
+        unbound = one == UNBOUND
+        return np.where(unbound, other[j], one) if unbound.any() else one
+
+    def _latest(self, one: IntArray, other: IntArray) -> IntArray:
+        """The greater of two stamps; what is unbound loses."""
+        assert self._terms is not None, "stamps are merged by their numbers"
+        later = self._terms.integers_of(other) > self._terms.integers_of(one)
+        return np.where((one == UNBOUND) | (later & (other != UNBOUND)), other, one)
