@@ -22,7 +22,8 @@ from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels.change_points import SlotCounter, Sweep
 from streamsparql.physical.operator import Part
-from streamsparql.physical.state.queues import COMING, ByEnd, Unions, turned
+from streamsparql.physical.state.heap import ByEnd, Heap, turned
+from streamsparql.physical.state.unions import COMING, Unions
 
 HOLD = "elements"
 """What the elements are called that groups are made of."""
@@ -54,7 +55,7 @@ class Lane:
         self._unbound: dict[str, SlotCounter] = {}
         self._sums: dict[str, NumberSums] = {}
         self._unions = Unions(self.columns) if distinct else None
-        self._coming = ByEnd(self.columns)
+        self._coming = Heap(self.columns)
 
     def take(self, new: Batch, watermark: int) -> tuple[Batch, Batch]:
         """What starts and what ends before the watermark; the latter turned round."""

@@ -12,7 +12,6 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.hidden import is_stamp
 from streamsparql.physical.operator import Operator, Step
-from streamsparql.physical.state.heap import Heap
 
 HEAP = "min-heap"
 """What results are in that start after the release bound."""
@@ -67,19 +66,6 @@ def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
     ['x']
     """
     return [name for name in left if name in right and not is_stamp(name)]
-
-
-def release(heap: Heap, found: list[Batch], bound: int) -> Batch:
-    """What can be given out by now of the results that wait and those just found.
-
-    Where nothing waits and all that was found can go, the heap is not needed.
-    """
-    if found:
-        rows = Batch.concat(found).ordered()
-        if len(rows) and not len(heap) and rows.start[-1] <= bound:
-            return rows
-        heap.push(rows)
-    return heap.release(bound)
 
 
 class Stamps(Protocol):

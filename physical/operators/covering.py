@@ -10,7 +10,7 @@ import numpy as np
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.operator import Operator, Part, Step
-from streamsparql.physical.operators.binary import HEAP, Binary, release, shared_names
+from streamsparql.physical.operators.binary import HEAP, Binary, shared_names
 from streamsparql.physical.state.coverage import FIRST_ROW, ROW, Coverage, Emitted
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.meeting import Meeting, Pair
@@ -64,8 +64,7 @@ class Covering(Binary):
         self._meeting.purge(watermarks)
         told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
         bound = self._bound(told, watermarks)
-        found = [batch for batch in self._emit(told) if len(batch)]
-        return release(self._results, found, bound), bound
+        return self._results.through(self._emit(told), bound), bound
 
     @abstractmethod
     def _emit(self, told: Emitted) -> Sequence[Batch]:

@@ -29,8 +29,9 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.kernels.intervals import blocks, firsts
 from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+from streamsparql.physical.state.heap import ByEnd, Heap, turned
 from streamsparql.physical.state.key_slots import Slots, grown, order_by
-from streamsparql.physical.state.queues import COMING, READY, ByEnd, Queue, in_time, turned
+from streamsparql.physical.state.unions import COMING, READY
 
 __all__ = ["Aggregation", "Annotate", "Call"]
 
@@ -64,9 +65,9 @@ class Aggregation(Operator):
         self._handful = Handful(self._lanes[0], calls, terms) if Handful.suits(calls) else None
         read = (name for lane in self._lanes for name in lane.columns if name != SLOT)
         self._coming_names = tuple(dict.fromkeys((*keys, *read)))
-        self._coming = Queue(self._coming_names)
+        self._coming = Heap(self._coming_names)
         self._none = Batch.empty((*self._coming_names, SLOT))
-        self._ready = Queue(self.names)
+        self._ready = Heap(self.names)
         self._out: list[Batch] = []
         self._since = np.full(self._slots.capacity, INFINITY)
         self._standing = np.zeros((len(calls), self._slots.capacity), np.int64)
@@ -96,7 +97,7 @@ class Aggregation(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         (watermark,) = watermarks
         batch = batches[0].project(self._coming_names)
-        self._advance(in_time(self._coming, batch, watermark - 1), watermark)
+        self._advance(self._coming.through([batch], watermark - 1), watermark)
         bound = min(watermark, int(self._since[: self._slots.top].min(initial=INFINITY)))
         if bound < watermark and (cut or watermark == INFINITY):
             self._cut(watermark)
@@ -114,7 +115,7 @@ class Aggregation(Operator):
             self._ready.push(batch)
         last = self._out[-1].ordered()
         self._out.clear()
-        return in_time(self._ready, last, bound)
+        return self._ready.through([last], bound)
 
     def _advance(self, new: Batch, watermark: int) -> None:
         """Takes in what happens before the watermark."""
@@ -286,13 +287,13 @@ class Annotate(Operator):
         self._groups = Aggregation(input, keys, [call], terms)
         self._slots = Slots(len(keys))
         self._settled = 0  # how many slots there were when idle ones were last looked for
-        self._coming, self._rows = Queue(input.names), ByEnd((*input.names, SLOT))
-        self._ready = Queue(self.names)
+        self._coming, self._rows = Heap(input.names), ByEnd((*input.names, SLOT))
+        self._ready = Heap(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         batch = batches[0].project(self.inputs[0].names)
-        new = in_time(self._coming, batch, watermarks[0] - 1)
+        new = self._coming.through([batch], watermarks[0] - 1)
         if len(new):
             self._rows.push(turned(new.with_columns({SLOT: self._slots_of(new)})))
         values, known = self._groups.step(batches, watermarks, cut)

@@ -22,7 +22,6 @@ from streamsparql.physical.operators.binary import (
     Binary,
     Merge,
     Stamps,
-    release,
     shared_names,
 )
 from streamsparql.physical.operators.covering import Covering
@@ -52,7 +51,7 @@ class Join(Binary):
             found = [self._merge.rows(*pair) for pair in met]
         self._meeting.purge(watermarks)
         bound = min(watermarks)
-        return release(self._results, found, bound), bound
+        return self._results.through(found, bound), bound
 
     @override
     def facts(self) -> str:
@@ -94,15 +93,7 @@ class Union(Operator):
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         watermark = min(watermarks)
-        came = [batch for batch in batches if len(batch)]
-        if not came and not len(self._ahead):
-            return self.nothing(), watermark
-        if came:
-            rows = Batch.concat(came, self.names).ordered()
-            if not len(self._ahead) and rows.start[-1] <= watermark:
-                return rows, watermark
-            self._ahead.push(rows)
-        return self._ahead.release(watermark), watermark
+        return self._ahead.through(batches, watermark), watermark
 
     @override
     def size(self) -> int:

@@ -64,7 +64,6 @@ from streamsparql.physical.operators.binary import (
     Binary,
     Merge,
     Stamps,
-    release,
     shared_names,
 )
 from streamsparql.physical.operators.covering import held_over
@@ -128,8 +127,7 @@ class LeftJoin(Binary):
         told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
         if len(told.gaps):
             found.append(told.gaps.project(self.names))
-        found = [batch for batch in found if len(batch)]
-        return release(self._results, found, told.bound), told.bound
+        return self._results.through(found, told.bound), told.bound
 
     @override
     def forget(self) -> None:
@@ -182,8 +180,8 @@ class LeftJoinOn(Operator):
         self._coverage.add(left, left.column(self._row))
         self._coverage.match(matched.column(self._row), matched.start, matched.end)
         told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
-        found = [batch.project(self.names) for batch in (matched, told.gaps) if len(batch)]
-        return release(self._results, found, told.bound), told.bound
+        found = [batch.project(self.names) for batch in (matched, told.gaps)]
+        return self._results.through(found, told.bound), told.bound
 
     @override
     def size(self) -> int:

@@ -27,7 +27,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.intervals import firsts, newly_covered
 from streamsparql.physical.operator import Operator, Part, Step
-from streamsparql.physical.operators.binary import HEAP, release
+from streamsparql.physical.operators.binary import HEAP
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.sweep_area import SweepArea
 
@@ -62,7 +62,7 @@ class Closure(Operator):
                 delta = self._new(list(self._led_on(delta)))
         self._edges.purge(watermark)
         self._pairs.purge(watermark)
-        return release(self._results, found, watermark), watermark
+        return self._results.through(found, watermark), watermark
 
     def _led_to(self, edges: Batch) -> Iterator[Batch]:
         """R o N: the known pairs that end where an edge begins, with the edge."""

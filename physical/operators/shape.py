@@ -26,7 +26,8 @@ from streamsparql.physical.hidden import sorting_column, tie_column
 from streamsparql.physical.operator import Operator, Part, Stateless, Step
 from streamsparql.physical.operators.group import Aggregation, Call
 from streamsparql.physical.state.canonical import LEVEL, OPEN, ByStamps, Canonical
-from streamsparql.physical.state.queues import COMING, READY, Queue, Unions, in_time
+from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.unions import COMING, READY, Unions
 
 
 class Projection(Stateless):
@@ -106,13 +107,13 @@ class Distinct(Operator):
 
     def __init__(self, input: Operator, columns: Sequence[str]) -> None:  # noqa: A002 -- the role
         super().__init__(columns, input)
-        self._coming = Queue(self.names)
+        self._coming = Heap(self.names)
         self._unions = Unions(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         (watermark,) = watermarks
-        batch = in_time(self._coming, batches[0].project(self.names), watermark)
+        batch = self._coming.through([batches[0].project(self.names)], watermark)
         return self._unions.take(batch, watermark), watermark
 
     @override
@@ -174,7 +175,7 @@ class Number(Operator):
             self._rows = ByStamps(input.names, stamps, terms)
         else:
             self._rows = Canonical(input.names, input.names)
-        self._ready = Queue(self.names)
+        self._ready = Heap(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:

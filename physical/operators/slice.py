@@ -28,7 +28,7 @@ from streamsparql.physical.expressions.sort_keys import Key, Ranking, SortKeys
 from streamsparql.physical.operator import INFINITY, NEVER, Operator, Part, Step
 from streamsparql.physical.operators.consolidate import collapsed
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.queues import COMING, READY
+from streamsparql.physical.state.unions import COMING, READY
 
 Ids = tuple[int, ...]
 

@@ -20,8 +20,8 @@ from streamsparql.physical.kernels import keys
 from streamsparql.physical.kernels.change_points import coalesced
 from streamsparql.physical.kernels.intervals import BLOCK
 from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.state.heap import ByEnd, Heap, turned
 from streamsparql.physical.state.key_slots import Slots
-from streamsparql.physical.state.queues import ByEnd, Queue, in_time, turned
 
 Ids = tuple[int, ...]
 
@@ -207,14 +207,14 @@ class ByStamps:
     def __init__(self, names: Sequence[str], stamps: Sequence[str], terms: TermDictionary) -> None:
         self._names, self._stamps, self._terms = tuple(names), tuple(sorted(stamps)), terms
         self._bare = [i for i, name in enumerate(names) if name not in stamps]
-        self._coming, self._live = Queue(self._names), ByEnd(self._names)
+        self._coming, self._live = Heap(self._names), ByEnd(self._names)
         self._alike: dict[Ids, Counter[Ids]] = {}
         self._since: dict[Ids, int] = {}
         self._given: list[tuple[Ids, int, int, int]] = []
 
     def take(self, batch: Batch, watermark: int, cut: bool) -> Batch:
         """Takes rows in; gives those that stand unchanged until they are cut, or something is."""
-        new = in_time(self._coming, batch.project(self._names), watermark - 1)
+        new = self._coming.through([batch.project(self._names)], watermark - 1)
         self._live.push(turned(new))
         events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
         for t, row, times in sorted(events, key=itemgetter(0)):

@@ -18,7 +18,7 @@ from streamsparql.look.traces.trace_rows import Decoder, Elements, Wording, numb
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.binary import HEAP
 from streamsparql.physical.operators.window import INSIDE
-from streamsparql.physical.state.queues import READY
+from streamsparql.physical.state.unions import READY
 from streamsparql.sources import Reject
 from streamsparql.text.instants import Clock
 

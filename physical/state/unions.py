@@ -1,0 +1,89 @@
+"""The union of the validities of each distinct row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.kernels.intervals import firsts, running_max
+from streamsparql.physical.operator import NEVER, Part
+from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.key_slots import Slots, grown, order_by
+
+COMING, READY = "to start", "to be given"
+"""What the rows are called that start after the watermark, and those that wait for others."""
+
+
+class Unions:
+    """The union of the validities of each distinct row, as rows come in the order of their start.
+
+    >>> unions = Unions(["x"])
+    >>> rows = Batch({"x": np.array([1, 1])}, np.array([3, 4]), np.array([6, 9]))
+    >>> found = unions.take(rows, 6)
+    >>> found.start.tolist(), found.end.tolist(), unions.take(found.part(0, 0), 7).start.tolist()
+    ([3, 6], [6, 9], [])
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._slots = Slots(len(names))
+        self._covered = np.full(self._slots.capacity, NEVER)
+        self._ready = Heap(names)
+        self._entered = 0  # rows, since idle slots were looked for
+        self._watermark = NEVER
+
+    def __len__(self) -> int:
+        return len(self._ready) + int(np.count_nonzero(self._alive()))
+
+    def _alive(self) -> BoolArray:
+        return self._covered > self._watermark
+
+    def take(self, batch: Batch, watermark: int) -> Batch:
+        """What is newly covered, as far as it starts no later than the watermark.
+
+        All rows that come later start at the watermark or after it, those of the batch before.
+        """
+        self._watermark = watermark
+        if len(batch):
+            self._ready.push(self._newly_covered(batch))
+        self._entered += len(batch)
+        if 8 * self._entered > len(self._slots):
+            self._slots.keep(self._alive())
+            self._entered = 0
+        return self._ready.release(watermark)
+
+    def _newly_covered(self, batch: Batch) -> Batch:
+        slots = self._slots.of(list(batch.columns.values()), len(batch))
+        capacity = self._slots.capacity
+        if len(self._covered) < capacity:
+            self._covered = grown(self._covered, capacity, NEVER)
+        order = order_by(slots, capacity)
+        slots, start, end = slots[order], batch.start[order], batch.end[order]
+        covered = self._covered[slots]
+        first = firsts(slots)
+        if first.all():
+            self._covered[slots] = np.maximum(covered, end)
+        else:
+            until = running_max(np.cumsum(first) - 1, end)
+            last = np.append(first[1:], True)
+            self._covered[slots[last]] = np.maximum(covered, until)[last]
+            covered[1:] = np.where(first[1:], covered[1:], np.maximum(covered[1:], until[:-1]))
+        new = end > covered
+        pieces = Batch(batch.columns, batch.start, batch.end).take(order[new])
+        return pieces.over(np.maximum(start, covered)[new], pieces.end)
+
+    def content(self) -> Iterator[Part]:
+        """The rows that are covered, until when, and the pieces that are still to be given."""
+        alive = self._alive().nonzero()[0]
+        columns = [column[alive] for column in self._slots.columns]
+        covered = self._covered[alive]
+        since = np.full(len(alive), NEVER)
+        yield "covered", Batch(dict(zip(self._names, columns, strict=True)), since, covered)
+        yield READY, self._ready.rows()
+
+    def held(self) -> Iterator[IntArray]:
+        """The term ids of the rows."""
+        yield from self._slots.held(self._alive())
+        yield from self._ready.held()
