@@ -14,14 +14,22 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from streamsparql.algebra.streams import INFINITY
+
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Columns: TypeAlias = dict[str, IntArray]
+
+IdRow: TypeAlias = tuple[int, ...]
+"""The term ids of one row."""
 
 TRIPLE = (".s", ".p", ".o")
 """The columns of a batch of triples."""
 
 UNBOUND = 0
+
+NEVER = -INFINITY
+"""Before all instants: the start of a row of a state that does not know since when it holds."""
 
 
 class Batch:

@@ -20,27 +20,22 @@ When all watermarks are INFINITY the input has ended, and everything is given ou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.batch import NEVER, Batch
+from streamsparql.physical.state.parts import Stateful
 
 Step = tuple[Batch, int]
 """What an operator gives in a step: rows, and its watermark."""
 
-Part = tuple[str, Batch]
-"""A part of a state: what it is called, and the rows that it holds."""
-
-NEVER = -INFINITY
-"""Before all instants. Of a row in a state it says that nobody knows since when it holds."""
-
-__all__ = ["INFINITY", "NEVER", "Operator", "Part", "Step"]
+__all__ = ["INFINITY", "NEVER", "Operator", "Stateless", "Step"]
 
 
-class Operator(ABC):
+class Operator(Stateful, ABC):
     """The base of all physical operators; `names` are the columns of what it gives."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = ()
@@ -71,25 +66,6 @@ class Operator(ABC):
     def due(self) -> bool:
         """Whether there is something to do in the next step even if no input brings news."""
         return False
-
-    def size(self) -> int:
-        """How many rows the state holds."""
-        return 0
-
-    def content(self) -> Iterator[Part]:
-        """The rows of the state by its parts, for people to look at: as many as `size` says.
-
-        Each is over the time for which the state still needs it; where the state does not know
-        since when, the start is NEVER.
-        """
-        return iter(())
-
-    def held(self) -> Iterator[IntArray]:
-        """The term ids that the state refers to: they must not be recycled."""
-        return iter(())
-
-    def forget(self) -> None:  # noqa: B027 -- most remember nothing
-        """Drops what is remembered about terms by id alone: ids that nothing holds get reused."""
 
     def nothing(self) -> Batch:
         """No rows of this operator's columns."""

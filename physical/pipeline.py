@@ -11,14 +11,18 @@ The pipeline counts rows and, when somebody observes it, takes the time; this on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
+import pyarrow as pa
+
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.columns import Equal
 from streamsparql.physical.operators.join import Union
@@ -26,16 +30,23 @@ from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
 from streamsparql.physical.operators.shape import Distinct, LatestStamps, Projection
 from streamsparql.physical.operators.window import AlignToReports, TimeWindow
+from streamsparql.physical.state.parts import Tables
 
 BEFORE = -1
 """A watermark that says nothing: all instants are from 0 on."""
+
+
+_STAGES = "stages"
+_COUNTS = ("rows_in", "rows_out", "peak")
+_TEXTS = pa.list_(pa.string())
+_SIGNATURE = {"kind": "Pipeline", "version": "1"}
 
 
 class Observer(Protocol):
     """Sees every step of every operator."""
 
     def observe(
-        self, operator: Operator, inputs: Sequence[Batch], given: Batch, seconds: float
+        self, operator: Operator, inputs: Sequence[Batch], output: Batch, seconds: float
     ) -> None:
         """An operator has made a step."""
 
@@ -53,11 +64,11 @@ class Counts:
 class _Stage:
     """An operator in a pipeline: what it reads, what it gave last, what it has seen."""
 
-    __slots__ = ("counts", "given", "inputs", "marks", "nothing", "operator", "watermark")
+    __slots__ = ("counts", "inputs", "marks", "nothing", "operator", "output", "watermark")
 
     def __init__(self, operator: Operator, inputs: Sequence[_Stage], counts: Counts) -> None:
         self.operator, self.inputs, self.counts = operator, inputs, counts
-        self.given = self.nothing = operator.nothing()
+        self.output = self.nothing = operator.nothing()
         self.watermark = BEFORE
         self.marks: list[int] = []
 
@@ -68,7 +79,7 @@ class _Stage:
         came = False
         marks = []
         for below in self.inputs:
-            came = came or len(below.given) > 0
+            came = came or len(below.output) > 0
             marks.append(below.watermark)
         moved = marks != self.marks
         self.marks = marks
@@ -121,38 +132,90 @@ class Pipeline:
             if stage.has_news(cut):
                 self._ask(stage, cut)
             else:
-                stage.given = stage.nothing
+                stage.output = stage.nothing
         last = self._stages[-1]
         self.watermark = last.watermark
-        return last.given, last.watermark
+        return last.output, last.watermark
 
     def _ask(self, stage: _Stage, cut: bool) -> None:
         operator, counts = stage.operator, stage.counts
-        batches = [below.given for below in stage.inputs]
+        batches = [below.output for below in stage.inputs]
         before = perf_counter() if self.observer is not None else 0.0
         try:
-            stage.given, stage.watermark = operator.step(batches, stage.marks, cut)
+            stage.output, stage.watermark = operator.step(batches, stage.marks, cut)
         except Exception as error:
             error.add_note(f"in {type(operator).__name__} {operator.facts()}".rstrip())
             raise
         for batch in batches:
             counts.rows_in += len(batch)
-        counts.rows_out += len(stage.given)
+        counts.rows_out += len(stage.output)
         if self.observer is not None:
-            self.observer.observe(operator, batches, stage.given, perf_counter() - before)
+            self.observer.observe(operator, batches, stage.output, perf_counter() - before)
 
     def recycle(self, others: Iterable[IntArray] = ()) -> None:
         """Lets the dictionary drop the terms that no state and none of `others` refers to."""
         if not self.terms.due():
             return
-        held = [ids for operator in self.operators for ids in operator.held()]
-        held += [ids for stage in self._stages for ids in stage.given.columns.values()]
-        self.terms.recycle([*held, *others])
+        self.terms.recycle([*self.retained_ids(), *others])
         for operator in self.operators:
             operator.forget()
 
+    def retained_ids(self) -> Iterator[IntArray]:
+        """Yield the term ids that the states use, and those of the rows that were emitted last."""
+        for stage in self._stages:
+            yield from stage.operator.retained_ids()
+            yield from stage.output.columns.values()
+
+    def save(self) -> Tables:
+        """Return the state of all operators as Arrow tables, and how far each of them is.
+
+        The rows that were emitted last are not part of it: they are their reader's.
+        """
+        stages = {
+            "operator": pa.array([type(stage.operator).__name__ for stage in self._stages]),
+            "columns": pa.array([list(s.operator.names) for s in self._stages], _TEXTS),
+            "watermark": pa.array([stage.watermark for stage in self._stages], pa.int64()),
+            "marks": pa.array([stage.marks for stage in self._stages], pa.list_(pa.int64())),
+        }
+        for name in _COUNTS:
+            counts = [getattr(stage.counts, name) for stage in self._stages]
+            stages[name] = pa.array(counts, pa.int64())
+        tables = {_STAGES: pa.table(stages).replace_schema_metadata(_SIGNATURE)}
+        for k, stage in enumerate(self._stages):
+            for name, table in stage.operator.save().items():
+                tables[f"{k}/{name}"] = table
+        return tables
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        """Take over a state that was saved; this pipeline is new, and of the same plan.
+
+        The dictionary has been loaded before the plan was lowered, so that ids mean what they meant.
+        """
+        left = dict(tables)
+        saved = left.pop(_STAGES, None)
+        written = None if saved is None else saved.schema.metadata
+        if written != {k.encode(): v.encode() for k, v in _SIGNATURE.items()}:
+            raise EngineError("cannot restore the pipeline: this is no state of version 1")
+        stages = saved.to_pylist()
+        plan = [(type(s.operator).__name__, list(s.operator.names)) for s in self._stages]
+        if [(row["operator"], row["columns"]) for row in stages] != plan:
+            raise EngineError("cannot restore the pipeline: the state is that of another plan")
+        for k, (stage, row) in enumerate(zip(self._stages, stages, strict=True)):
+            own = [name for name in left if name.startswith(f"{k}/")]
+            try:
+                stage.operator.load({name[len(f"{k}/") :]: left.pop(name) for name in own})
+            except EngineError as error:
+                error.add_note(f"in {type(stage.operator).__name__} {stage.operator.facts()}")
+                raise
+            stage.watermark, stage.marks = row["watermark"], row["marks"]
+            for name in _COUNTS:
+                setattr(stage.counts, name, row[name])
+        if left:
+            raise EngineError(f"cannot restore the pipeline: unexpected part {next(iter(left))!r}")
+        self.watermark = self._stages[-1].watermark
+
     def state(self) -> dict[Operator, int]:
-        """How many rows each operator's state holds."""
+        """Return how many rows each operator retains; note the most so far."""
         sizes = {operator: operator.size() for operator in self.operators}
         for operator, size in sizes.items():
             self.counts[operator].peak = max(self.counts[operator].peak, size)

@@ -8,7 +8,7 @@ aggregates share, how many elements there are and what they add up to, is kept o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -20,16 +20,14 @@ from streamsparql.physical.aggregation.numeric_sums import NumberSums, Totals
 from streamsparql.physical.aggregation.range_min import Ranked, least
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.kernels.change_points import SlotCounter, Sweep
-from streamsparql.physical.operator import Part
+from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.state.heap import ByEnd, Heap, turned
-from streamsparql.physical.state.unions import COMING, Unions
+from streamsparql.physical.state.key_slots import SLOT, SlotCounter
+from streamsparql.physical.state.parts import TO_START, NamedRows, PartsByName, Stateful
+from streamsparql.physical.state.unions import Unions
 
-HOLD = "elements"
-"""What the elements are called that groups are made of."""
-
-SLOT = ".slot"
-"""The column of an element that tells its group's slot."""
+ELEMENTS = "elements"
+"""The part of a state with the elements that groups consist of."""
 
 
 class Call(NamedTuple):
@@ -45,17 +43,35 @@ class Call(NamedTuple):
     separator: str | None = None
 
 
-class Lane:
+class AggregateInput(Stateful):
     """Elements by slot, with these columns; `distinct` ones hold where any equal one does."""
 
     def __init__(self, columns: tuple[str, ...], distinct: bool, terms: TermDictionary) -> None:
-        self.columns, self.terms = (SLOT, *columns), terms
+        self.columns = (SLOT, *columns)
         self.live = ByEnd(self.columns)
         self.rows = SlotCounter()
-        self._unbound: dict[str, SlotCounter] = {}
-        self._sums: dict[str, NumberSums] = {}
+        """How many elements each group has."""
+        self.unbound: PartsByName[SlotCounter] = PartsByName(SlotCounter)
+        """By column, how many elements have no term there."""
+        self.sums: PartsByName[NumberSums] = PartsByName(lambda: NumberSums(terms))
+        """By column, what the elements add up to."""
         self._unions = Unions(self.columns) if distinct else None
         self._coming = Heap(self.columns)
+
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        parts: dict[str, Stateful] = {ELEMENTS: self.live}
+        if self._unions is not None:
+            parts |= {TO_START: self._coming, "distinct": self._unions}
+        return {**parts, "rows": self.rows, "unbound": self.unbound, "sums": self.sums}
+
+    @override
+    def content(self) -> Iterator[NamedRows]:
+        """Yield the elements, with their slots; of distinct ones also those to start."""
+        yield ELEMENTS, self.live.rows()
+        if self._unions is not None:
+            yield TO_START, self._coming.rows()
+            yield from self._unions.content()
 
     def take(self, new: Batch, watermark: int) -> tuple[Batch, Batch]:
         """What starts and what ends before the watermark; the latter turned round."""
@@ -66,46 +82,19 @@ class Lane:
         self.live.push(turned(new))
         return new, self.live.release(watermark - 1)
 
-    def __len__(self) -> int:
-        waiting = 0 if self._unions is None else len(self._unions)
-        return len(self.live) + len(self._coming) + waiting
-
-    def unbound_of(self, column: str) -> SlotCounter:
-        """How many elements have no term in a column."""
-        if column not in self._unbound:
-            self._unbound[column] = SlotCounter()
-        return self._unbound[column]
-
-    def sums_of(self, column: str) -> NumberSums:
-        """What a column adds up to."""
-        if column not in self._sums:
-            self._sums[column] = NumberSums(self.terms)
-        return self._sums[column]
-
     def ended(self) -> None:
         """Drops what never ends: the end of the input has come."""
         self.live = ByEnd(self.columns)
         if self._unions is not None:
             self._unions = Unions(self.columns)
 
-    def content(self) -> Iterator[Part]:
-        """The elements that hold; of distinct ones also those to start, and until when they do."""
-        yield HOLD, turned(self.live.rows()).ordered()
-        if self._unions is not None:
-            yield COMING, self._coming.rows()
-            yield from self._unions.content()
-
-    def held(self) -> list[IntArray]:
-        """The term ids of the elements."""
-        names = [name for name in self.columns if name != SLOT]
-        runs = [*self.live.runs(), *self._coming.runs()]
-        return [run.columns[name] for run in runs for name in names]
-
 
 class Flow:
     """A lane's events in a sweep, of which they are a part, and what they come to."""
 
-    def __init__(self, lane: Lane, events: tuple[Batch, Batch], sweep: Sweep, at: int) -> None:
+    def __init__(
+        self, lane: AggregateInput, events: tuple[Batch, Batch], sweep: Sweep, at: int
+    ) -> None:
         self.lane, self.sweep = lane, sweep
         self._new, self._ends, self._at = *events, at
         self._bound: dict[str, IntArray] = {}
@@ -130,13 +119,13 @@ class Flow:
         """How many elements have a term in a column after each point."""
         if column not in self._bound:
             none = np.where(self._ids(column) == 0, self._counts, 0)
-            self._bound[column] = self.rows - self.lane.unbound_of(column).after(self.sweep, none)
+            self._bound[column] = self.rows - self.lane.unbound[column].after(self.sweep, none)
         return self._bound[column]
 
     def sums(self, column: str) -> Totals:
         """What a column adds up to after each point."""
         if column not in self._sums:
-            kept = self.lane.sums_of(column)
+            kept = self.lane.sums[column]
             self._sums[column] = kept.after(self.sweep, self._ids(column), self._counts, self.rows)
         return self._sums[column]
 

@@ -19,10 +19,13 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from streamsparql.overriding import override
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.kernels.change_points import Sweep
-from streamsparql.physical.state.key_slots import reaching
+from streamsparql.physical.state.key_slots import SLOT, reaching
+from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arrays
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -181,8 +184,11 @@ def parts(values: FloatArray) -> tuple[IntArray, IntArray]:
     return mantissa, np.where(mantissa == 0, 0, exponent.astype(np.int64) - 53)
 
 
-class ExactSums:
+class ExactSums(Stateful):
     """A sum per slot, of numbers that are mantissa * 2**exponent."""
+
+    scalars = ("_base",)
+    encoded = ("_state",)
 
     def __init__(self) -> None:
         self._base = 0
@@ -226,6 +232,19 @@ class ExactSums:
     def put(self, slots: IntArray, numbers: list[int]) -> None:
         """Gives these slots, which `of` has seen, other sums."""
         self._state[:, slots] = _split(numbers, len(self._state))
+
+    @override
+    def own_table(self) -> pa.Table:
+        """Return the sums that are not 0, limb by limb."""
+        (slots,) = (self._state != 0).any(axis=0).nonzero()
+        limbs = {f"limb {k}": limb[slots] for k, limb in enumerate(self._state)}
+        return table_of_arrays({SLOT: slots, **limbs})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        slots, *limbs = arrays_of(table).values()
+        self._state = np.zeros((len(limbs), int(slots.max(initial=-1)) + 1), np.int64)
+        self._state[:, slots] = np.array(limbs, np.int64).reshape(len(limbs), len(slots))
 
     def _reach(self, low: int, high: int) -> None:
         """Makes the limbs reach these bits."""

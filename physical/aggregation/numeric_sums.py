@@ -8,12 +8,14 @@ exception; such a group, and one with other numbers, is left to the definition.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Context, Decimal
 from typing import NamedTuple
 
 import numpy as np
 
 from streamsparql.algebra.terms import XSD
+from streamsparql.overriding import override
 from streamsparql.physical.aggregation.exact_sums import (
     MOST,
     Exact,
@@ -38,7 +40,9 @@ from streamsparql.physical.dictionary.inline_ids import (
     double_values,
 )
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.kernels.change_points import SlotCounter, Sweep
+from streamsparql.physical.kernels.change_points import Sweep
+from streamsparql.physical.state.key_slots import SlotCounter
+from streamsparql.physical.state.parts import Stateful
 
 MANY = 1 << 20
 MOST_ROWS = 1 << 30
@@ -87,14 +91,27 @@ def summands(terms: TermDictionary, ids: IntArray) -> Summands:
     return Summands(mantissa, exponent, millionths, bad, strange, double, decimal)
 
 
-class NumberSums:
+class NumberSums(Stateful):
     """The sums of a column, by slot."""
+
+    derived = ("_known",)
 
     def __init__(self, terms: TermDictionary) -> None:
         self._terms = terms
         self._binary, self._millionths = ExactSums(), ExactSums()
         self._bad, self._strange, self._decimals, self._others = (SlotCounter() for _ in range(4))
         self._known: dict[int, int] = {}
+
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {
+            "binary": self._binary,
+            "millionths": self._millionths,
+            "errors": self._bad,
+            "strange": self._strange,
+            "decimals": self._decimals,
+            "no doubles": self._others,
+        }
 
     def after(self, sweep: Sweep, ids: IntArray, count: IntArray, rows: IntArray) -> Totals:
         """The totals after each point, of events that add a term `count` times."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import INFINITY
 
 ERROR = -(1 << 63)
 """The rank of an error among the values, which makes the whole an error."""

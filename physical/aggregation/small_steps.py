@@ -14,12 +14,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsparql.physical.aggregation.aggregates import Call, Lane
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.physical.aggregation.aggregates import AggregateInput, Call
 from streamsparql.physical.aggregation.numeric_sums import MANY, MOST_ROWS
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import INFINITY
 
 FEW = 128
 """Up to so many events Python is faster than arrays."""
@@ -42,7 +42,7 @@ class Handful:
     not summed, and the sums of the others.
     """
 
-    def __init__(self, lane: Lane, calls: Sequence[Call], terms: TermDictionary) -> None:
+    def __init__(self, lane: AggregateInput, calls: Sequence[Call], terms: TermDictionary) -> None:
         self._lane, self._calls, self._terms = lane, calls, terms
         arguments = [(call.function != "COUNT", call.argument) for call in calls]
         self._summed = [*dict.fromkeys(name for sums, name in arguments if sums and name)]
@@ -85,7 +85,7 @@ class Handful:
             deltas.append([n if i else 0 for i, n in zip(ids, count, strict=True)])
         for name in self._summed:
             ids = new.columns[name].tolist() + ends.columns[name].tolist()
-            numbers = self._lane.sums_of(name).numbers(ids)
+            numbers = self._lane.sums[name].numbers(ids)
             if numbers is None:
                 return None
             deltas.append([i * n for i, n in zip(numbers, count, strict=True)])
@@ -101,7 +101,7 @@ class Handful:
                 counts = numbers if call.argument in self._counted else rows
                 found.append([n + INTEGER_BASE for n in counts])
                 continue
-            values = self._lane.sums_of(call.argument or "").exact([*numbers]).doubles()
+            values = self._lane.sums[call.argument or ""].exact([*numbers]).doubles()
             if call.function == "AVG":
                 values = values / np.maximum(rows, 1)
             ids: list[int] = self._terms.of_doubles(values).tolist()
@@ -118,9 +118,9 @@ class Handful:
             rows = self._lane.rows.of(at)
             if max(rows) > MOST_ROWS // 2:
                 return False
-            unbound = (self._lane.unbound_of(name).of(at) for name in self._counted)
+            unbound = (self._lane.unbound[name].of(at) for name in self._counted)
             bound = ([a - b for a, b in zip(rows, none, strict=True)] for none in unbound)
-            sums = (self._lane.sums_of(name).of(at) for name in self._summed)
+            sums = (self._lane.sums[name].of(at) for name in self._summed)
             self._groups.update(zip(missed, zip(rows, *bound, *sums, strict=True), strict=True))
         return True
 
@@ -132,10 +132,10 @@ class Handful:
             self._lane.rows.put(at, rows)
             for name, numbers in zip([*self._counted, *self._summed], others, strict=True):
                 if name in self._summed:
-                    self._lane.sums_of(name).put(at, numbers)
+                    self._lane.sums[name].put(at, numbers)
                 else:
                     none = [a - b for a, b in zip(rows, numbers, strict=True)]
-                    self._lane.unbound_of(name).put(at, none)
+                    self._lane.unbound[name].put(at, none)
             self._groups.clear()
 
 

@@ -27,6 +27,7 @@ from streamsparql.algebra.order import order_key
 from streamsparql.algebra.terms import BlankNode, Literal, Term
 from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Number, Single, double
 from streamsparql.algebra.xsd.values import literal_of, value_of
+from streamsparql.errors import EngineError
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary import inline_ids as inlined
 from streamsparql.physical.dictionary.canonical_text import (
@@ -593,3 +594,56 @@ class TermDictionary:
         self._free = np.concatenate([self._free, freed])
         self._floor = len(self)
         return len(freed)
+
+    # -- Writing and reading ------------------------------------------------------------------
+
+    def save(self, used: Iterable[IntArray]) -> pa.Table:
+        """Return the entries that are kept or in `used`, with their ids.
+
+        >>> terms = TermDictionary()
+        >>> ids = terms.encode(["<a>", "<b>"])
+        >>> other = TermDictionary()
+        >>> other.load(terms.save([ids[1:]]))
+        >>> other.texts(ids[1:]).to_pylist(), other.encode(["<b>", "<c>"]).tolist()
+        (['<b>'], [2, 1])
+        """
+        wanted = self._kept[: self._after].copy()
+        for ids in used:
+            wanted[ids[ids > 0]] = True
+        (ids,) = wanted.nonzero()
+        texts = [text.encode("utf-8", "surrogatepass") for text in self._texts[ids].tolist()]
+        columns = {
+            "id": pa.array(ids, pa.int64()),
+            "text": pa.array(texts, pa.large_binary()),
+            "form": pa.array(self._forms[ids], pa.int8()),
+            "kept": pa.array(self._kept[ids], pa.bool_()),
+        }
+        return pa.table(columns).replace_schema_metadata(_SIGNATURE)
+
+    def load(self, table: pa.Table) -> None:
+        """Take over entries that were saved, into an empty dictionary: ids mean what they meant."""
+        if self._after > 1:
+            raise EngineError("cannot restore a term dictionary that has entries already")
+        if (table.schema.metadata or {}) != {k.encode(): v.encode() for k, v in _SIGNATURE.items()}:
+            raise EngineError("cannot restore the term dictionary: this is no table of version 1")
+        ids = table["id"].to_numpy()
+        texts = [text.decode("utf-8", "surrogatepass") for text in table["text"].to_pylist()]
+        self._after = int(ids.max(initial=0)) + 1
+        if self._after > len(self._forms):
+            self._grow(2 * self._after)
+        self._texts[ids] = texts
+        self._forms[ids] = table["form"].to_numpy()
+        self._kept[ids] = bools_of(table["kept"])
+        self._kinds[ids] = np.where(self._forms[ids] == TYPED, _UNKNOWN, NO_NUMBER)
+        for entry, text, form in zip(ids.tolist(), texts, self._forms[ids].tolist(), strict=True):
+            if form == BLANK:
+                self._blanks[text[2:]] = entry
+            else:
+                self._known[text] = entry
+        free = np.ones(self._after, np.bool_)
+        free[0] = free[ids] = False
+        self._free = free.nonzero()[0]
+        self._floor = len(self)
+
+
+_SIGNATURE = {"kind": "TermDictionary", "version": "1"}

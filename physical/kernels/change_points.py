@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.kernels.intervals import Clock, firsts, running_max
-from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.state.key_slots import order_by, reaching
+from streamsparql.physical.kernels.keys import stable_order
 
 
 class Levels(NamedTuple):
@@ -83,7 +83,7 @@ def _paired(some: IntArray, group: IntArray, times: IntArray, depth: IntArray) -
     times = np.repeat(times, high - low)
     point = np.repeat(np.arange(len(depth)), high - low)
     level = np.arange(len(point)) - np.repeat(np.cumsum(high - low) - high, high - low)
-    order = order_by(offset[group[point]] + level, int(deepest.sum()) + 1)
+    order = stable_order(offset[group[point]] + level, int(deepest.sum()) + 1)
     opens, closes = order[::2], order[1::2]
     return Levels(some[group[point[opens]]], times[opens], times[closes], level[opens] + 1)
 
@@ -146,37 +146,3 @@ def _lasts(sorted_: IntArray) -> IntArray:
     last = np.ones(len(sorted_), np.bool_)
     np.not_equal(sorted_[1:], sorted_[:-1], out=last[:-1])
     return last.nonzero()[0]
-
-
-class SlotCounter:
-    """A number per slot that events add to; it costs nothing until one of them does.
-
-    >>> tally = SlotCounter()
-    >>> tally.after(Sweep(np.array([3]), np.array([0]), 4), np.array([7])).tolist(), tally.used
-    ([7], True)
-    """
-
-    def __init__(self) -> None:
-        self._state = np.zeros((1, 0), np.int64)
-        self.used = False
-        """Whether any event has added to it."""
-
-    def after(self, sweep: Sweep, deltas: IntArray) -> IntArray:
-        """The numbers after each point."""
-        if not self.used and not deltas.any():
-            return np.zeros(len(sweep), np.int64)
-        self.used = True
-        self._state = reaching(self._state, sweep.capacity)
-        found: IntArray = sweep.after(self._state, deltas[np.newaxis])[0]
-        return found
-
-    def of(self, slots: IntArray) -> list[int]:
-        """The numbers of these slots."""
-        self._state = reaching(self._state, int(slots.max()) + 1)
-        found: list[int] = self._state[0, slots].tolist()
-        return found
-
-    def put(self, slots: IntArray, numbers: list[int]) -> None:
-        """Gives these slots, which `of` has seen, other numbers."""
-        self._state[0, slots] = numbers
-        self.used = self.used or any(numbers)

@@ -21,6 +21,7 @@ from streamsparql.algebra.align import Align
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.algebra.trampoline import run as run_steps
@@ -33,7 +34,7 @@ from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lowering.lower_operators import OPERATORS
 from streamsparql.physical.lowering.lower_path import Ends, ways
-from streamsparql.physical.operator import INFINITY, Operator, Stateless
+from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Bound, Columns, Equal
 from streamsparql.physical.operators.join import Union

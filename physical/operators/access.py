@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from streamsparql.algebra import access, match, shape
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import Operator, Step
 
 
 class StreamAccess(Operator):
@@ -29,17 +30,17 @@ class StreamAccess(Operator):
         self.stream = stream
         self.stamp = stamp
         """The hidden column of the items' own stamps, where the query asks for them."""
-        self._offered = self.nothing()
-        self._watermark = 0
+        self._offered: Step | None = None
 
     def offer(self, batch: Batch, watermark: int) -> None:
-        """What the next step gives."""
-        self._offered, self._watermark = batch, watermark
+        """Set what the next step emits."""
+        self._offered = batch, watermark
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
-        batch, self._offered = self._offered, self.nothing()
-        return batch, self._watermark
+        offered, self._offered = self._offered, None
+        assert offered is not None, "a step takes what was offered for it"
+        return offered
 
     @override
     def facts(self) -> str:
@@ -58,12 +59,13 @@ class Always(Operator):
 
     implements = (access.AccessGraph, match.TriplePatternMatching, shape.Table)
     state = "none: the rows are given once, in the first step"
+    scalars = ("_emitted",)
 
     def __init__(self, batch: Batch, what: str = "") -> None:
         super().__init__(tuple(batch.columns))
         self.rows = batch
         self._what = what
-        self._given = False
+        self._emitted = False
 
     @classmethod
     def of(cls, columns: dict[str, IntArray], rows: int, what: str = "") -> Always:
@@ -73,12 +75,12 @@ class Always(Operator):
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
-        given, self._given = self._given, True
-        return (self.nothing() if given else self.rows), INFINITY
+        emitted, self._emitted = self._emitted, True
+        return (self.nothing() if emitted else self.rows), INFINITY
 
     @override
-    def held(self) -> Iterator[IntArray]:
-        if not self._given:
+    def retained_ids(self) -> Iterator[IntArray]:
+        if not self._emitted:
             yield from self.rows.columns.values()
 
     @override

@@ -13,8 +13,8 @@ from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.hidden import is_stamp
 from streamsparql.physical.operator import Operator, Step
 
-HEAP = "min-heap"
-"""What results are in that start after the release bound."""
+AREAS, MIN_HEAP = "areas", "min-heap"
+"""Parts of a state: the sweep areas, and the results that start after the release bound."""
 
 SLICE = 1 << 16
 """So many rows are taken in at a time: the arrays of more would leave the cache."""
@@ -66,6 +66,11 @@ def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
     ['x']
     """
     return [name for name in left if name in right and not is_stamp(name)]
+
+
+def join_facts(shared: Sequence[str]) -> str:
+    """Return what a join is on, for people to read."""
+    return f"on {', '.join(shared) or 'nothing: each with each'}"
 
 
 class Stamps(Protocol):

@@ -163,6 +163,7 @@ class Tag(Stateless):
 
     family = "shape"
     state = "a counter"
+    scalars = ("_next",)
 
     def __init__(self, input: Operator, column: str, terms: TermDictionary) -> None:  # noqa: A002
         super().__init__((*input.names, column), input)

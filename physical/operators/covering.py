@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.operator import Operator, Part, Step
-from streamsparql.physical.operators.binary import HEAP, Binary, shared_names
-from streamsparql.physical.state.coverage import FIRST_ROW, ROW, Coverage, Emitted
+from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operators.binary import AREAS, MIN_HEAP, Binary, shared_names
+from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, ROW, Coverage, Emitted
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.meeting import Meeting, Pair
+from streamsparql.physical.state.paired_areas import LEFT_AREA, RIGHT_AREA, PairedAreas, RowPairs
+from streamsparql.physical.state.parts import NamedRows, Stateful
 
 
 class Covering(Binary):
@@ -24,6 +25,7 @@ class Covering(Binary):
     """
 
     state = "both inputs, while they can still meet; what holds but is not known to its end"
+    scalars = ("_next_row",)
 
     def __init__(
         self,
@@ -41,28 +43,28 @@ class Covering(Binary):
             self._keys = [(f".on{k}", one, other) for k, (one, other) in enumerate(on)]
         keys = [name for name, _, _ in self._keys]
         self._sharing = sharing
-        self._meeting = Meeting((*keys, ROW), keys, keys, on is not None, sharing)
+        self._areas = PairedAreas((*keys, ROW), keys, keys, on is not None, sharing)
         self._coverage = Coverage(left.names)
         self._results = Heap(self.names)
-        self._numbers = FIRST_ROW
+        self._next_row = FIRST_ROW
 
     @override
     def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         left, right = batches
         if len(left) or len(right):
-            numbers = np.arange(self._numbers, self._numbers + len(left))
-            self._numbers += len(left)
+            numbers = np.arange(self._next_row, self._next_row + len(left))
+            self._next_row += len(left)
             self._coverage.add(left, numbers)
             lefts = {name: left.column(one) for name, one, _ in self._keys}
             rights = {name: right.column(other) for name, _, other in self._keys}
-            for pair in self._meeting.meet(
+            for pair in self._areas.meet(
                 Batch({**lefts, ROW: numbers}, left.start, left.end),
                 Batch(rights, right.start, right.end),
                 watermarks,
             ):
                 self._coverage.match(*held_over(pair))
-        self._meeting.purge(watermarks)
-        told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
+        self._areas.purge(watermarks)
+        told = self._coverage.emit((watermarks[0], watermarks[1]), cut)
         bound = self._bound(told, watermarks)
         return self._results.through(self._emit(told), bound), bound
 
@@ -82,25 +84,20 @@ class Covering(Binary):
         return f"on {', '.join(pairs) or 'nothing: whatever there is'}"
 
     @override
-    def size(self) -> int:
-        return len(self._meeting) + len(self._coverage) + len(self._results)
+    def parts(self) -> Mapping[str, Stateful]:
+        return {AREAS: self._areas, COVERAGE: self._coverage, MIN_HEAP: self._results}
 
     @override
-    def content(self) -> Iterator[Part]:
-        lefts, rights = self._meeting.content()
-        for (part, rows), place in ((lefts, 1), (rights, 2)):
-            columns = {key[place]: rows.columns[key[0]] for key in self._keys}
-            yield part, Batch(columns, rows.start, rows.end, rows.count)
-        yield from self._coverage.content()
-        yield HEAP, self._results.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        for part in (self._meeting, self._coverage, self._results):
-            yield from part.held()
+    def content(self) -> Iterator[NamedRows]:
+        places = {LEFT_AREA: 1, RIGHT_AREA: 2}
+        for name, rows in super().content():
+            if name in places:
+                columns = {key[places[name]]: rows.columns[key[0]] for key in self._keys}
+                rows = Batch(columns, rows.start, rows.end, rows.count)
+            yield name, rows
 
 
-def held_over(pair: Pair) -> tuple[IntArray, IntArray, IntArray]:
+def held_over(pair: RowPairs) -> tuple[IntArray, IntArray, IntArray]:
     """The numbers of the left rows of pairs, and the intersections."""
     left, i, right, j = pair
     start = np.maximum(left.start[i], right.start[j])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from streamsparql.physical.expressions.compiler import Expressed
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.covering import Covering
 from streamsparql.physical.state.coverage import Emitted
+from streamsparql.physical.state.parts import Memo
 
 
 class Filter(Stateless):
@@ -37,8 +38,8 @@ class Filter(Stateless):
         return batch.where(self._compiled.holds(batch))
 
     @override
-    def forget(self) -> None:
-        self._compiled.forget()
+    def memos(self) -> Iterable[Memo]:
+        return (self._compiled,)
 
     @override
     def facts(self) -> str:
@@ -110,8 +111,3 @@ class Mark(Covering):
 
     def _marked(self, rows: Batch, mark: int) -> Batch:
         return rows.with_columns({self._variable: np.full(len(rows), mark)})
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from super().held()
-        yield np.array([self._false, self._true])

@@ -13,7 +13,7 @@ oldest value that still stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import ClassVar
 
@@ -21,21 +21,31 @@ import numpy as np
 
 from streamsparql.algebra import group
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
-from streamsparql.physical.aggregation.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
+from streamsparql.physical.aggregation.aggregates import (
+    VALUES,
+    AggregateInput,
+    Call,
+    Flow,
+    value_of,
+)
+from streamsparql.physical.aggregation.group_values import GroupValues
 from streamsparql.physical.aggregation.small_steps import FEW, Handful, turns
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.kernels.intervals import blocks, firsts
-from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+from streamsparql.physical.kernels.keys import stable_order
+from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.state.heap import ByEnd, Heap, turned
-from streamsparql.physical.state.key_slots import Slots, grown, order_by
-from streamsparql.physical.state.unions import COMING, READY
+from streamsparql.physical.state.key_slots import SLOT, KeySlots
+from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, NamedRows, Stateful, Tables
 
 __all__ = ["Aggregation", "Annotate", "Call"]
 
 _MANY = 1024
+_HOLD = "rows that hold"
 
 
 class Aggregation(Operator):
@@ -46,6 +56,7 @@ class Aggregation(Operator):
 
     implements: ClassVar[tuple[type[Plan], ...]] = (group.Aggregation,)
     state = "the elements that hold; per group its sums, its values and since when they stand"
+    encoded = ("_handful",)
 
     def __init__(
         self,
@@ -57,8 +68,8 @@ class Aggregation(Operator):
     ) -> None:
         super().__init__((*keys, *(call.variable for call in calls)), input)
         self.keys, self.calls, self._begin = tuple(keys), tuple(calls), begin
-        self._slots = Slots(len(self.keys))
-        self._lanes = [Lane(_arguments(calls), False, terms)]
+        self._groups = GroupValues(len(self.keys), len(calls))
+        self._lanes = [AggregateInput(_arguments(calls), False, terms)]
         self._values = [
             (self._lane_of(call, terms), VALUES[call.function](call, terms)) for call in calls
         ]
@@ -69,13 +80,31 @@ class Aggregation(Operator):
         self._none = Batch.empty((*self._coming_names, SLOT))
         self._ready = Heap(self.names)
         self._out: list[Batch] = []
-        self._since = np.full(self._slots.capacity, INFINITY)
-        self._standing = np.zeros((len(calls), self._slots.capacity), np.int64)
-        self._gone = 0  # groups, since idle slots were looked for
         if self._always():
-            self._slots.of([], 1)
-            self._since[0] = begin
-            self._standing[:, 0] = [value_of(call, [], terms) for call in calls]
+            self._groups.slots_of([], 1)
+            self._groups.since[0] = begin
+            self._groups.values[:, 0] = [value_of(call, [], terms) for call in calls]
+
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        lanes = {f"input {k}": lane for k, lane in enumerate(self._lanes)}
+        return {
+            TO_START: self._coming,
+            TO_BE_EMITTED: self._ready,
+            "groups": self._groups,
+            **lanes,
+        }
+
+    @override
+    def save(self) -> Tables:
+        if self._handful is not None:
+            self._handful.settle()
+        return super().save()
+
+    @override
+    def content(self) -> Iterator[NamedRows]:
+        for name, rows in super().content():
+            yield name, self._keyed(rows) if SLOT in rows.columns else rows
 
     def _always(self) -> bool:
         """Whether there is a group while there is no row."""
@@ -90,7 +119,7 @@ class Aggregation(Operator):
         for place, lane in enumerate(self._lanes[1:], 1):
             if lane.columns == (SLOT, *columns):
                 return place
-        self._lanes.append(Lane(columns, True, terms))
+        self._lanes.append(AggregateInput(columns, True, terms))
         return len(self._lanes) - 1
 
     @override
@@ -98,7 +127,7 @@ class Aggregation(Operator):
         (watermark,) = watermarks
         batch = batches[0].project(self._coming_names)
         self._advance(self._coming.through([batch], watermark - 1), watermark)
-        bound = min(watermark, int(self._since[: self._slots.top].min(initial=INFINITY)))
+        bound = min(watermark, self._groups.first())
         if bound < watermark and (cut or watermark == INFINITY):
             self._cut(watermark)
             bound = watermark
@@ -120,8 +149,7 @@ class Aggregation(Operator):
     def _advance(self, new: Batch, watermark: int) -> None:
         """Takes in what happens before the watermark."""
         if len(new):
-            slots = self._slots.of([new.columns[key] for key in self.keys], len(new))
-            self._grow()
+            slots = self._groups.slots_of([new.columns[key] for key in self.keys], len(new))
             new = new.with_columns({SLOT: slots})
         else:
             new = self._none
@@ -136,10 +164,7 @@ class Aggregation(Operator):
         if self._always():
             times = np.maximum(times, self._begin)
         if not self._by_hand(slots, times, events[0]):
-            self._sweep(Sweep(slots, times, self._slots.capacity), events)
-        if 8 * self._gone > len(self._slots):
-            self._slots.keep(self._since < INFINITY)
-            self._gone = 0
+            self._sweep(Sweep(slots, times, self._groups.slots.capacity), events)
 
     def _by_hand(self, slots: IntArray, times: IntArray, events: tuple[Batch, Batch]) -> bool:
         """Takes in events without a sweep, if they are few and common; says whether they are."""
@@ -155,7 +180,8 @@ class Aggregation(Operator):
             points = points._replace(exists=[True] * len(points.exists))
         touched = [*dict.fromkeys(slot for slot, _ in points.at)]
         at = np.array(touched, np.int64)
-        before = zip(self._since[at].tolist(), map(tuple, self._standing.take(at, 1).T.tolist()))
+        groups = self._groups
+        before = zip(groups.since[at].tolist(), map(tuple, groups.values.take(at, 1).T.tolist()))
         standing = dict(zip(touched, before))
         over = turns(points, standing)
         if over:
@@ -164,8 +190,8 @@ class Aggregation(Operator):
             columns = flat.reshape(-1, width).T.copy()
             self._put(columns[0], columns[1], columns[2], columns[3:])
         since, values = zip(*standing.values(), strict=True)
-        self._since[at], self._standing[:, at] = since, np.array(values, np.int64).T
-        self._gone += since.count(INFINITY)
+        groups.since[at], groups.values[:, at] = since, np.array(values, np.int64).T
+        groups.end(since.count(INFINITY))
         return True
 
     def _sweep(self, sweep: Sweep, events: Sequence[tuple[Batch, Batch]]) -> None:
@@ -179,17 +205,18 @@ class Aggregation(Operator):
             row[:] = value.after(flows[place])
         exists = np.ones(len(sweep), np.bool_) if self._always() else flows[0].rows > 0
         self._emit(sweep, exists, values)
-        self._gone += int(np.count_nonzero(~exists[sweep.final]))
+        self._groups.end(int(np.count_nonzero(~exists[sweep.final])))
 
     def _emit(self, sweep: Sweep, exists: BoolArray, values: IntArray) -> None:
         """Puts out the values that the points end, and keeps those that stand after the last."""
+        standing_since, standing = self._groups.since, self._groups.values
         opened = sweep.slots[sweep.first]
         existed = np.empty(len(sweep), np.bool_)
         existed[1:] = exists[:-1]
-        existed[sweep.first] = self._since[opened] < INFINITY
+        existed[sweep.first] = standing_since[opened] < INFINITY
         before = np.empty_like(values)
         before[:, 1:] = values[:, :-1]
-        before[:, sweep.first] = self._standing[:, opened]
+        before[:, sweep.first] = standing[:, opened]
         changed = (values != before).any(axis=0)
         changed &= exists
         changed |= exists != existed
@@ -200,69 +227,44 @@ class Aggregation(Operator):
         first = firsts(slots)
         since = np.empty(len(points), np.int64)
         since[1:] = times[:-1]
-        since[first] = self._since[slots[first]]
+        since[first] = standing_since[slots[first]]
         over = (existed[points] & (since < times)).nonzero()[0]
         if len(over):
             self._put(slots[over], since[over], times[over], before[:, points[over]])
         last = np.empty(len(points), np.bool_)
         last[:-1], last[-1] = first[1:], True
         final, slots = points[last], slots[last]
-        self._since[slots] = np.where(exists[final], times[last], INFINITY)
-        self._standing[:, slots] = values[:, final]
+        standing_since[slots] = np.where(exists[final], times[last], INFINITY)
+        standing[:, slots] = values[:, final]
 
     def _cut(self, watermark: int) -> None:
         """Puts out what stands, up to the watermark."""
-        slots = (self._since[: self._slots.top] < watermark).nonzero()[0]
+        groups = self._groups
+        slots = groups.standing(watermark)
         end = np.full(len(slots), watermark)
-        self._put(slots, self._since[slots], end, self._standing[:, slots])
-        self._since[slots] = watermark
+        self._put(slots, groups.since[slots], end, groups.values[:, slots])
+        groups.since[slots] = watermark
 
     def _put(self, slots: IntArray, start: IntArray, end: IntArray, values: IntArray) -> None:
-        columns = [*(key[slots] for key in self._slots.columns), *values]
+        columns = [*(key[slots] for key in self._groups.slots.columns), *values]
         if len(slots):
             self._out.append(Batch(dict(zip(self.names, columns, strict=True)), start, end))
 
-    def _grow(self) -> None:
-        capacity = self._slots.capacity
-        if len(self._since) < capacity:
-            self._since = grown(self._since, capacity, INFINITY)
-            self._standing = grown(self._standing, capacity, 0)
-
-    @override
-    def size(self) -> int:
-        return len(self._coming) + len(self._ready) + sum(map(len, self._lanes))
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield COMING, self._coming.rows()
-        yield READY, self._ready.rows()
-        for lane in self._lanes:
-            for name, rows in lane.content():
-                yield name, self._keyed(rows)
-
     def values(self) -> Batch:
         """The groups that there are: their values, and since when these stand."""
-        slots = (self._since[: self._slots.top] < INFINITY).nonzero()[0]
-        columns = [*(key[slots] for key in self._slots.columns), *self._standing[:, slots]]
+        groups = self._groups
+        slots = groups.standing()
+        columns = [*(key[slots] for key in groups.slots.columns), *groups.values[:, slots]]
         until = np.full(len(slots), INFINITY)
         named = dict(zip(self.names, columns, strict=True))
-        return Batch(named, self._since[slots], until).ordered()
+        return Batch(named, groups.since[slots], until).ordered()
 
     def _keyed(self, rows: Batch) -> Batch:
         """The rows with the keys of their slots."""
         slots = rows.columns[SLOT]
-        keys = {n: key[slots] for n, key in zip(self.keys, self._slots.columns, strict=True)}
+        keys = {n: key[slots] for n, key in zip(self.keys, self._groups.slots.columns, strict=True)}
         columns = {name: ids for name, ids in rows.columns.items() if name != SLOT}
         return Batch({**keys, **columns}, rows.start, rows.end, rows.count)
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from self._coming.held()
-        yield from self._ready.held()
-        yield from self._slots.held(self._since < INFINITY)
-        yield from self._standing[:, self._since < INFINITY]
-        for lane in self._lanes:
-            yield from lane.held()
 
 
 class Annotate(Operator):
@@ -275,6 +277,7 @@ class Annotate(Operator):
 
     implements = (group.Annotate,)
     state = "the rows that hold, twice, and per group its sums and its value"
+    scalars = ("_settled",)
 
     def __init__(
         self,
@@ -285,7 +288,7 @@ class Annotate(Operator):
     ) -> None:
         super().__init__((*input.names, call.variable), input)
         self._groups = Aggregation(input, keys, [call], terms)
-        self._slots = Slots(len(keys))
+        self._slots = KeySlots(len(keys))
         self._settled = 0  # how many slots there were when idle ones were last looked for
         self._coming, self._rows = Heap(input.names), ByEnd((*input.names, SLOT))
         self._ready = Heap(self.names)
@@ -321,7 +324,7 @@ class Annotate(Operator):
         changed = np.zeros(self._slots.capacity, np.bool_)
         changed[of_value] = True
         rows = Batch.concat(self._rows.find(lambda run: changed[run.columns[SLOT]]))
-        order = order_by(of_value, self._slots.capacity)
+        order = stable_order(of_value, self._slots.capacity)
         first = of_value[order].searchsorted(rows.columns[SLOT], "left")
         count = of_value[order].searchsorted(rows.columns[SLOT], "right") - first
         rows, (call,) = rows.project(self.inputs[0].names), self._groups.calls
@@ -335,28 +338,24 @@ class Annotate(Operator):
             self._ready.push(met.with_columns({call.variable: found}))
 
     @override
-    def size(self) -> int:
-        return len(self._coming) + len(self._rows) + len(self._ready) + self._groups.size()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {
+            TO_START: self._coming,
+            _HOLD: self._rows,
+            TO_BE_EMITTED: self._ready,
+            "keys": self._slots,
+            "groups": self._groups,
+        }
 
     @override
-    def content(self) -> Iterator[Part]:
-        names = self.inputs[0].names
-        yield COMING, self._coming.rows()
-        yield "rows that hold", turned(self._rows.rows()).project(names).ordered()
-        yield READY, self._ready.rows()
-        for name, rows in self._groups.content():
-            yield f"groups: {name}", rows
+    def content(self) -> Iterator[NamedRows]:
+        for name, part in self.parts().items():
+            for inner, rows in part.content_as(name):
+                yield f"{name}: {inner}" if part is self._groups else inner, rows
 
     def values(self) -> Batch:
         """The groups that there are: their values, and since when these stand."""
         return self._groups.values()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        for part in (self._coming, self._ready, self._groups):
-            yield from part.held()
-        for run in self._rows.runs():
-            yield from (run.columns[name] for name in self.inputs[0].names)
 
 
 def _apart(call: Call) -> bool:

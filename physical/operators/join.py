@@ -10,24 +10,27 @@ after the least watermark, when one input runs ahead of the other: the heap keep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
 from streamsparql.algebra import access
 from streamsparql.algebra import join as algebra
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.operator import Operator, Part, Step
+from streamsparql.physical.batch import Batch
+from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.operators.binary import (
-    HEAP,
+    AREAS,
+    MIN_HEAP,
     Binary,
     Merge,
     Stamps,
+    join_facts,
     shared_names,
 )
 from streamsparql.physical.operators.covering import Covering
 from streamsparql.physical.state.coverage import Emitted
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.meeting import Meeting
+from streamsparql.physical.state.paired_areas import PairedAreas
+from streamsparql.physical.state.parts import Stateful
 
 
 class Join(Binary):
@@ -39,7 +42,7 @@ class Join(Binary):
     def __init__(self, left: Operator, right: Operator, terms: Stamps | None = None) -> None:
         super().__init__(tuple(dict.fromkeys((*left.names, *right.names))), left, right)
         self._merge = Merge(self.names, terms)
-        self._meeting = Meeting(left.names, right.names, shared_names(left.names, right.names))
+        self._areas = PairedAreas(left.names, right.names, shared_names(left.names, right.names))
         self._results = Heap(self.names)
 
     @override
@@ -47,29 +50,19 @@ class Join(Binary):
         left, right = batches
         found = []
         if len(left) or len(right):
-            met = self._meeting.meet(left, right, watermarks)
+            met = self._areas.meet(left, right, watermarks)
             found = [self._merge.rows(*pair) for pair in met]
-        self._meeting.purge(watermarks)
+        self._areas.purge(watermarks)
         bound = min(watermarks)
         return self._results.through(found, bound), bound
 
     @override
     def facts(self) -> str:
-        return self._meeting.facts()
+        return join_facts(self._areas.shared)
 
     @override
-    def size(self) -> int:
-        return len(self._meeting) + len(self._results)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield from self._meeting.content()
-        yield HEAP, self._results.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from self._meeting.held()
-        yield from self._results.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {AREAS: self._areas, MIN_HEAP: self._results}
 
 
 class Union(Operator):
@@ -96,16 +89,8 @@ class Union(Operator):
         return self._ahead.through(batches, watermark), watermark
 
     @override
-    def size(self) -> int:
-        return len(self._ahead)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield "ahead", self._ahead.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        return self._ahead.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"ahead": self._ahead}
 
 
 class Minus(Covering):

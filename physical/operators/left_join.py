@@ -50,37 +50,36 @@ With `cut`, open gaps are told up to Wr and go on from there, so the bound is th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from streamsparql.algebra import join as algebra
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.operator import Operator, Part, Step
+from streamsparql.physical.batch import Batch, BoolArray
+from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.operators.binary import (
-    HEAP,
+    AREAS,
+    MIN_HEAP,
     Binary,
     Merge,
     Stamps,
+    join_facts,
     shared_names,
 )
 from streamsparql.physical.operators.covering import held_over
-from streamsparql.physical.state.coverage import FIRST_ROW, ROW, Coverage
+from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, ROW, Coverage
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.meeting import Meeting
+from streamsparql.physical.state.paired_areas import PairedAreas
+from streamsparql.physical.state.parts import Memo, Stateful
 
 
-class Condition(Protocol):
+class Condition(Memo, Protocol):
     """What a left join asks of a merged row."""
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Where it is true."""
-        ...
-
-    def forget(self) -> None:
-        """Drops what is remembered about terms by id alone."""
+        """Return where it is true."""
 
 
 class LeftJoin(Binary):
@@ -88,6 +87,7 @@ class LeftJoin(Binary):
 
     implements = (algebra.LeftJoin,)
     state = "both inputs, while they can still meet; what holds but is not known to its end"
+    scalars = ("_next_row",)
 
     def __init__(
         self,
@@ -100,21 +100,21 @@ class LeftJoin(Binary):
         self._condition = condition
         self._merge = Merge(self.names, terms)
         shared = shared_names(left.names, right.names)
-        self._meeting = Meeting((*left.names, ROW), right.names, shared)
+        self._areas = PairedAreas((*left.names, ROW), right.names, shared)
         self._coverage = Coverage(left.names)
         self._results = Heap(self.names)
-        self._numbers = FIRST_ROW
+        self._next_row = FIRST_ROW
 
     @override
     def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         left, right = batches
         found = []
         if len(left) or len(right):
-            numbers = np.arange(self._numbers, self._numbers + len(left))
-            self._numbers += len(left)
+            numbers = np.arange(self._next_row, self._next_row + len(left))
+            self._next_row += len(left)
             self._coverage.add(left, numbers)
             numbered = left.with_columns({ROW: numbers})
-            for pair in self._meeting.meet(numbered, right, watermarks):
+            for pair in self._areas.meet(numbered, right, watermarks):
                 matches, over = self._merge.rows(*pair), held_over(pair)
                 if self._condition is not None:
                     true = self._condition.holds(matches)
@@ -123,37 +123,23 @@ class LeftJoin(Binary):
                         over = over[0][true], over[1][true], over[2][true]
                 self._coverage.match(*over)
                 found.append(matches)
-        self._meeting.purge(watermarks)
-        told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
+        self._areas.purge(watermarks)
+        told = self._coverage.emit((watermarks[0], watermarks[1]), cut)
         if len(told.gaps):
             found.append(told.gaps.project(self.names))
         return self._results.through(found, told.bound), told.bound
 
     @override
-    def forget(self) -> None:
-        if self._condition is not None:
-            self._condition.forget()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {AREAS: self._areas, COVERAGE: self._coverage, MIN_HEAP: self._results}
+
+    @override
+    def memos(self) -> Iterable[Memo | None]:
+        return (self._condition,)
 
     @override
     def facts(self) -> str:
-        return self._meeting.facts()
-
-    @override
-    def size(self) -> int:
-        return len(self._meeting) + len(self._coverage) + len(self._results)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        (left, lefts), right = self._meeting.content()
-        yield left, lefts.project(self.inputs[0].names)
-        yield right
-        yield from self._coverage.content()
-        yield HEAP, self._results.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        for part in (self._meeting, self._coverage, self._results):
-            yield from part.held()
+        return join_facts(self._areas.shared)
 
 
 class LeftJoinOn(Operator):
@@ -179,20 +165,10 @@ class LeftJoinOn(Operator):
         left, matched = batches
         self._coverage.add(left, left.column(self._row))
         self._coverage.match(matched.column(self._row), matched.start, matched.end)
-        told = self._coverage.tell((watermarks[0], watermarks[1]), cut)
+        told = self._coverage.emit((watermarks[0], watermarks[1]), cut)
         found = [batch.project(self.names) for batch in (matched, told.gaps)]
         return self._results.through(found, told.bound), told.bound
 
     @override
-    def size(self) -> int:
-        return len(self._coverage) + len(self._results)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield from self._coverage.content()
-        yield HEAP, self._results.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from self._coverage.held()
-        yield from self._results.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {COVERAGE: self._coverage, MIN_HEAP: self._results}

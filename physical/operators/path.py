@@ -18,7 +18,7 @@ nothing where its pair is known already, and is kept only where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from streamsparql.algebra import path as algebra
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.intervals import firsts, newly_covered
-from streamsparql.physical.operator import Operator, Part, Step
-from streamsparql.physical.operators.binary import HEAP
+from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.parts import Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
 
 
@@ -104,16 +105,5 @@ class Closure(Operator):
         return Batch(dict(zip(self.names, columns, strict=True)), start, end).ordered()
 
     @override
-    def size(self) -> int:
-        return len(self._edges) + len(self._pairs) + len(self._results)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield "edges", self._edges.rows()
-        yield "pairs", self._pairs.rows()
-        yield HEAP, self._results.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        for part in (self._edges, self._pairs, self._results):
-            yield from part.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"edges": self._edges, "pairs": self._pairs, MIN_HEAP: self._results}

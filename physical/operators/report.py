@@ -8,18 +8,20 @@ one less, and what cancels out has not changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
-from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+from streamsparql.physical.operator import Operator, Step
 from streamsparql.physical.operators.window import Instants, ceil
 from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.parts import RowBuffer, Stateful
 
 Kind = Literal["rstream", "istream", "dstream"]
 
@@ -33,6 +35,7 @@ class Clip(Operator):
 
     family = "align"
     state = "everything, until it is known when the horizon begins"
+    scalars = ("begin", "end")
 
     def __init__(self, input: Operator, begin: int | None, end: int = INFINITY) -> None:  # noqa: A002
         super().__init__(input.names, input)
@@ -58,16 +61,8 @@ class Clip(Operator):
         return self.begin is not None and len(self._waiting) > 0
 
     @override
-    def size(self) -> int:
-        return len(self._waiting)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield "horizon unknown", self._waiting.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        return self._waiting.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"horizon unknown": self._waiting}
 
 
 class Coalesce(Operator):
@@ -92,16 +87,8 @@ class Coalesce(Operator):
         return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 
     @override
-    def size(self) -> int:
-        return len(self._rows)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield OPEN, self._rows.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        return self._rows.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {OPEN: self._rows}
 
 
 class Reports(Operator):
@@ -113,6 +100,7 @@ class Reports(Operator):
 
     family = "align"
     state = "the rows that a later report may show, or that are to end"
+    scalars = ("begin", "end", "last", "clock", "_reported", "_stepped_at", "_next", "_due")
 
     def __init__(
         self,
@@ -137,7 +125,7 @@ class Reports(Operator):
         self.clock = -1
         """How far time has come. A plan may know more (a static one knows all), but there are
         reports up to here and no further."""
-        self._rows = self.nothing()
+        self._shown = RowBuffer(self.names)
         self._changes = Heap((*self.names, _SIGN))
         self._reported = 0
         self._stepped_at = -1
@@ -198,14 +186,14 @@ class Reports(Operator):
         What waits is over `[first report, the one after the last)`.
         """
         assert self.every is not None
-        rows, since = self._rows, self._reported
+        rows, since = self._shown.batch, self._reported
         if len(batch):
             first = self._label(batch.start)
             after = self._label(np.minimum(batch.end, INFINITY - self.every - 1))
             seen = batch.over(first, after).where(first < after)
             rows = Batch.concat([rows, seen], self.names)
         self._reported = max(since, until)
-        self._rows = rows.where(rows.end > until)
+        self._shown.batch = rows.where(rows.end > until)
         if until - since == self.every:
             return _shown_at(rows.where(rows.start <= since), since)
         return _spread_out(rows, until, since, self.every)
@@ -218,10 +206,10 @@ class Reports(Operator):
 
     def _snapshots_at(self, batch: Batch, instants: IntArray, until: int) -> Batch:
         """RSTREAM at each change."""
-        rows = Batch.concat([self._rows, batch], self.names)
+        rows = Batch.concat([self._shown.batch, batch], self.names)
         first = np.searchsorted(instants, self._label(rows.start), "left")
         after = np.searchsorted(instants, np.minimum(rows.end, INFINITY - 1) + self.lag, "left")
-        self._rows = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
+        self._shown.batch = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
         shown = _spread_out(rows.over(first, after), len(instants), 0, 1)
         labels = instants[shown.start]
         return shown.over(labels, labels + 1)
@@ -250,25 +238,15 @@ class Reports(Operator):
         return counted.project(self.names).expanded().ordered()
 
     @override
-    def size(self) -> int:
-        return len(self._rows) + len(self._changes)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield "shown again", self._rows.ordered()
-        yield "changes to come", self._changes.rows().project(self.names)
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from self._rows.columns.values()
-        yield from self._changes.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"shown again": self._shown, "changes to come": self._changes}
 
     @override
     def facts(self) -> str:
         return f"{self.kind} {'at each change' if self.every is None else f'every {self.every} ms'}"
 
 
-_SIGN = "..sign"
+_SIGN = "#sign"
 
 
 def _last(end: IntArray) -> int:

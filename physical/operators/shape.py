@@ -11,7 +11,7 @@ columns of a `Ranking`, by which a `Slice` (slice.py) above, or a reader of a sn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,11 +23,12 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import Expressed
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import sorting_column, tie_column
-from streamsparql.physical.operator import Operator, Part, Stateless, Step
+from streamsparql.physical.operator import Operator, Stateless, Step
 from streamsparql.physical.operators.group import Aggregation, Call
 from streamsparql.physical.state.canonical import LEVEL, OPEN, ByStamps, Canonical
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.unions import COMING, READY, Unions
+from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, Memo, Stateful
+from streamsparql.physical.state.unions import Unions
 
 
 class Projection(Stateless):
@@ -91,8 +92,8 @@ class Extend(Stateless):
         return batch.with_columns({self._name: values})
 
     @override
-    def forget(self) -> None:
-        self._compiled.forget()
+    def memos(self) -> Iterable[Memo]:
+        return (self._compiled,)
 
     @override
     def facts(self) -> str:
@@ -117,18 +118,8 @@ class Distinct(Operator):
         return self._unions.take(batch, watermark), watermark
 
     @override
-    def size(self) -> int:
-        return len(self._coming) + len(self._unions)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield COMING, self._coming.rows()
-        yield from self._unions.content()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from self._coming.held()
-        yield from self._unions.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {TO_START: self._coming, "unions": self._unions}
 
 
 class LatestStamps(Aggregation):
@@ -187,18 +178,8 @@ class Number(Operator):
         return self._ready.release(bound), bound
 
     @override
-    def size(self) -> int:
-        return len(self._rows) + len(self._ready)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield OPEN, self._rows.rows()
-        yield READY, self._ready.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from self._rows.held()
-        yield from self._ready.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {OPEN: self._rows, TO_BE_EMITTED: self._ready}
 
 
 class OrderBy(Stateless):
@@ -231,9 +212,8 @@ class OrderBy(Stateless):
         return batch.with_columns({**made, **ties}).project(self.names)
 
     @override
-    def forget(self) -> None:
-        for key in self._keys.values():
-            key.forget()
+    def memos(self) -> Iterable[Memo]:
+        return self._keys.values()
 
     @override
     def facts(self) -> str:

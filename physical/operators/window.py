@@ -8,16 +8,18 @@ out, and keeps those that are still to be pushed.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.state.parts import NamedRows, RowBuffer, Stateful
 
 Instants = TypeVar("Instants", int, IntArray)
 """One instant, or many at once."""
@@ -118,12 +120,13 @@ class ElementWindow(Operator):
     """
 
     state = "the elements that nothing has pushed out of the window: as many as it holds"
+    scalars = ("rank",)
 
     def __init__(self, input: Operator, window: w.ElementWindow) -> None:  # noqa: A002
         super().__init__(input.names, input)
         self.window = window
-        self._waiting = self.nothing()
-        """Elements whose end is to come, by rank, over `[stamp, given up to)`."""
+        self._waiting = RowBuffer(self.names)
+        """Elements whose end is to come, by rank, over `[stamp, emitted up to)`."""
         self.rank = 0
         """The rank, from 0, of the first of them, or of the next to come."""
 
@@ -137,7 +140,7 @@ class ElementWindow(Operator):
         if not len(batch) and not cut and watermark != INFINITY:
             return self.nothing(), self._bound(watermark)
         batch = batch.expanded()
-        rows = Batch.concat([self._waiting, batch.over(batch.start, batch.start)], self.names)
+        rows = Batch.concat([self._waiting.batch, batch.over(batch.start, batch.start)], self.names)
         start, end = self._intervals(rows.start)
         since = np.maximum(start, rows.end)
         done = int(np.searchsorted(end, INFINITY, "left")) if watermark != INFINITY else len(rows)
@@ -149,7 +152,7 @@ class ElementWindow(Operator):
             out.append(rest.over(since[done:], held))
             given_to = np.where(start[done:] < watermark, watermark, rest.end)
             rest = rest.over(rest.start, given_to)
-        self._waiting = rest
+        self._waiting.batch = rest
         given = Batch.concat(out, self.names)
         return given.where(given.start < given.end).ordered(), self._bound(watermark)
 
@@ -162,26 +165,24 @@ class ElementWindow(Operator):
 
     def _bound(self, watermark: int) -> int:
         """No element that is waiting can start before this."""
-        if watermark == INFINITY or not len(self._waiting):
+        waiting = self._waiting.batch
+        if watermark == INFINITY or not len(waiting):
             return watermark
-        start, _ = self._intervals(self._waiting.start)
-        return min(watermark, int(np.maximum(start, self._waiting.end)[0]))
+        start, _ = self._intervals(waiting.start)
+        return min(watermark, int(np.maximum(start, waiting.end)[0]))
 
     @override
-    def size(self) -> int:
-        return len(self._waiting)
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"elements": self._waiting}
 
     @override
-    def content(self) -> Iterator[Part]:
-        start, end = self._intervals(self._waiting.start)
+    def content(self) -> Iterator[NamedRows]:
+        waiting = self._waiting.batch
+        start, end = self._intervals(waiting.start)
         inside = start < INFINITY
-        rows = self._waiting.over(np.where(inside, start, self._waiting.start), end)
+        rows = waiting.over(np.where(inside, start, waiting.start), end)
         yield INSIDE, rows.take(inside.nonzero()[0])
         yield "not let in", rows.take((~inside).nonzero()[0])
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        return iter(self._waiting.columns.values())
 
     @override
     def facts(self) -> str:

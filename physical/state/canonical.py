@@ -9,35 +9,46 @@ are taken out with all that share their bucket, and only these are sorted and sw
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
+import pyarrow as pa
 
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch, BoolArray, IdRow, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels import keys
 from streamsparql.physical.kernels.change_points import coalesced
 from streamsparql.physical.kernels.intervals import BLOCK
-from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import ByEnd, Heap, turned
-from streamsparql.physical.state.key_slots import Slots
+from streamsparql.physical.state.key_slots import KeySlots
+from streamsparql.physical.state.parts import (
+    TO_START,
+    NamedRows,
+    RowStore,
+    Stateful,
+    arrays_of,
+    table_of_arrays,
+)
 
-Ids = tuple[int, ...]
+_Numbered = tuple[IdRow, int, int, int]
+"""A row, its start and end, and its number among equal ones."""
 
-LEVEL = ".level"
+LEVEL = "#level"
 """The column that tells a row's level, from 1."""
 
 OPEN = "could go on"
 """What the rows are called that a later row could still extend."""
 
-_KEY = ".key"
+_KEY = "#key"
 _LEAST = 1 << 12
 _ROOM, _TOO_MUCH = 8, 512
 """Buckets per row, at least and at most, where there are more than the least number of buckets."""
 
 
-class Canonical:
+class Canonical(RowStore):
     """Rows in canonical form, each given when no later row can change it.
 
     `equal` names the columns in which rows are equal.
@@ -49,8 +60,11 @@ class Canonical:
     ([4], [6], 1)
     """
 
+    encoded = ("_rows",)
+    derived = ("_shift", "_table")
+
     def __init__(self, names: Sequence[str], equal: Sequence[str]) -> None:
-        self._names, self._equal = tuple(names), tuple(equal)
+        self.names, self._equal = tuple(names), tuple(equal)
         self._rows = ByEnd((*names, _KEY))
         self._nothing = Batch.empty((*names, LEVEL))
         self._table = np.empty(0, np.int32)
@@ -73,6 +87,7 @@ class Canonical:
             self._rows.push(came.where(~ended))
         return self._final(due, watermark, cut) if len(due) else self._nothing
 
+    @override
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -80,17 +95,23 @@ class Canonical:
         """No row is given later that starts before this."""
         return self._rows.first_start()
 
+    @override
     def rows(self) -> Batch:
-        """The rows that are held."""
-        return turned(self._rows.rows()).project(self._names).ordered()
+        return self._rows.rows().project(self.names)
 
-    def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows that are held."""
-        for run in self._rows.runs():
-            yield from (run.columns[name] for name in self._names)
+    @override
+    def retained_ids(self) -> Iterator[IntArray]:
+        return self._rows.retained_ids()
+
+    @override
+    def put_back(self, rows: Batch) -> None:
+        self._fit(len(rows))
+        keyed = self._turned(rows)
+        self._count(keyed, 1)
+        self._rows.push(keyed)
 
     def _turned(self, batch: Batch) -> Batch:
-        found = {name: batch.column(name) for name in self._names}
+        found = {name: batch.column(name) for name in self.names}
         equal = [found[name] for name in self._equal]
         size = len(batch)
         parts = [
@@ -116,7 +137,7 @@ class Canonical:
             now = end < watermark
             final, back = rows.over(start, end).where(now), rows.where(~now)
         if len(back):
-            back = back.project((*self._names, _KEY))
+            back = back.project((*self.names, _KEY))
             self._count(back, 1)
             self._rows.push(back)
         return final.project(self._nothing.columns).ordered()
@@ -152,7 +173,7 @@ class Canonical:
         self._count(more, -1)
         alike = Batch.concat([due.where(twin), more])
         equal = [alike.columns[name] for name in self._equal]
-        slots = Slots(len(equal)).of(equal, len(alike))
+        slots = KeySlots(len(equal)).of(equal, len(alike))
         levels = coalesced(slots, alike.end, alike.start, alike.count)
         columns = {name: column[levels.row] for name, column in alike.columns.items()}
         found = Batch({**columns, LEVEL: levels.level}, levels.end, levels.start)
@@ -190,7 +211,7 @@ def _one_level(rows: Batch) -> Batch:
     return Batch(columns, rows.start, rows.end)
 
 
-class ByStamps:
+class ByStamps(Stateful):
     """The same where equal rows differ in stamps: the k-th of those that hold, by their stamps.
 
     With each row that comes or goes those after it get another number, so that there is no way but
@@ -204,22 +225,25 @@ class ByStamps:
     [1, 1, 2]
     """
 
+    encoded = ("_since",)
+    derived = ("_alike",)
+
     def __init__(self, names: Sequence[str], stamps: Sequence[str], terms: TermDictionary) -> None:
         self._names, self._stamps, self._terms = tuple(names), tuple(sorted(stamps)), terms
         self._bare = [i for i, name in enumerate(names) if name not in stamps]
         self._coming, self._live = Heap(self._names), ByEnd(self._names)
-        self._alike: dict[Ids, Counter[Ids]] = {}
-        self._since: dict[Ids, int] = {}
-        self._given: list[tuple[Ids, int, int, int]] = []
+        self._alike: dict[IdRow, Counter[IdRow]] = {}
+        self._since: dict[IdRow, int] = {}
 
     def take(self, batch: Batch, watermark: int, cut: bool) -> Batch:
         """Takes rows in; gives those that stand unchanged until they are cut, or something is."""
         new = self._coming.through([batch.project(self._names)], watermark - 1)
         self._live.push(turned(new))
         events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
+        out: list[_Numbered] = []
         for t, row, times in sorted(events, key=itemgetter(0)):
             bare = tuple(row[i] for i in self._bare)
-            self._give(bare, t)
+            self._emit(bare, t, out)
             alike = self._alike.setdefault(bare, Counter())
             alike[row] += times
             if not alike[row]:
@@ -230,50 +254,63 @@ class ByStamps:
                 del self._alike[bare], self._since[bare]
         if cut or watermark == INFINITY:
             for bare in self._alike:
-                self._give(bare, watermark)
+                self._emit(bare, watermark, out)
                 self._since[bare] = watermark
         if watermark == INFINITY:
             self._alike, self._since, self._live = {}, {}, ByEnd(self._names)
-        return self._out()
+        return self._batch(out)
 
-    def _give(self, bare: Ids, until: int) -> None:
+    def _emit(self, bare: IdRow, until: int, out: list[_Numbered]) -> None:
+        """Emit the rows that are equal but for their stamps, each with its number."""
         since = self._since.get(bare, until)
         if since < until:
             alike = sorted(self._alike[bare].items(), key=lambda entry: self._order(entry[0]))
             rows = (row for row, times in alike for _ in range(times))
-            self._given += [(row, since, until, k) for k, row in enumerate(rows, 1)]
+            out += [(row, since, until, k) for k, row in enumerate(rows, 1)]
 
-    def _order(self, row: Ids) -> list[tuple[str, int]]:
+    def _order(self, row: IdRow) -> list[tuple[str, int]]:
         ids = [(name, row[self._names.index(name)]) for name in self._stamps]
         bound = np.array([term for _, term in ids if term], np.int64)
         names = (name for name, term in ids if term)
         return list(zip(names, self._terms.integers_of(bound).tolist(), strict=True))
 
-    def _out(self) -> Batch:
-        given, self._given = self._given, []
-        rows = np.array([row for row, *_ in given], np.int64).reshape(len(given), len(self._names))
-        times = np.array([rest for _, *rest in given], np.int64).reshape(len(given), 3)
+    def _batch(self, numbered: list[_Numbered]) -> Batch:
+        size = len(numbered)
+        rows = np.array([row for row, *_ in numbered], np.int64).reshape(size, len(self._names))
+        times = np.array([rest for _, *rest in numbered], np.int64).reshape(size, 3)
         columns = dict(zip((*self._names, LEVEL), [*rows.T, times[:, 2]], strict=True))
         return Batch(columns, times[:, 0], times[:, 1]).ordered()
 
-    def __len__(self) -> int:
-        return len(self._coming) + len(self._live)
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {TO_START: self._coming, "live": self._live}
 
     def first_start(self) -> int:
         """No row is given later that starts before this."""
         return min(self._since.values(), default=INFINITY)
 
-    def rows(self) -> Batch:
-        """The rows that are held."""
-        return Batch.concat([self._coming.rows(), turned(self._live.rows())]).ordered()
+    @override
+    def content_as(self, name: str) -> Iterator[NamedRows]:
+        yield name, Batch.concat([self._coming.rows(), self._live.rows()]).ordered()
 
-    def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows that are held."""
-        yield from self._coming.held()
-        yield from self._live.held()
+    @override
+    def own_table(self) -> pa.Table:
+        """Return since when the rows that are equal but for their stamps hold unchanged."""
+        bare = np.array([*self._since], np.int64).reshape(len(self._since), len(self._bare)).T
+        named = {f"?{self._names[i]}": ids for i, ids in zip(self._bare, bare, strict=True)}
+        return table_of_arrays({**named, "since": np.array([*self._since.values()], np.int64)})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        *bare, since = (array.tolist() for array in arrays_of(table).values())
+        rows = zip(*bare, strict=True) if bare else [()] * len(since)
+        self._since = dict(zip(rows, since, strict=True))
+        for _, row, times in _events(self._live.rows(), 1):
+            alike = self._alike.setdefault(tuple(row[i] for i in self._bare), Counter())
+            alike[row] += times
 
 
-def _events(rows: Batch, sign: int) -> Iterator[tuple[int, Ids, int]]:
+def _events(rows: Batch, sign: int) -> Iterator[tuple[int, IdRow, int]]:
     columns = [column.tolist() for column in rows.columns.values()]
     ids = zip(*columns, strict=True)
     times = (sign * rows.counts()).tolist()

@@ -29,17 +29,25 @@ watermarks and of the starts of the open gaps. With `cut`, open gaps are told up
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.kernels.intervals import Spans, split_by_coverage
-from streamsparql.physical.operator import INFINITY, Part
 from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.parts import (
+    NamedRows,
+    Stateful,
+    arrays_of,
+    table_of_arrays,
+)
 
-ROW = ".left row"
+ROW = "#left row"
 """The column by which the sweep area's rows know their row in the coverage."""
 FIRST_ROW = -(1 << 62)
 """Row numbers count up from here: nobody takes them for entries of the dictionary."""
@@ -47,7 +55,11 @@ FIRST_ROW = -(1 << 62)
 UNDECIDED = "undecided"
 """What the rows are called of which it is open whether they will be covered."""
 
-_END, _COUNT, _COVERED, _NUMBER = (".its end", ".its count", ".its told", ".its number")
+COVERAGE = "coverage"
+"""The name of this part of a state."""
+
+_END, _COUNT, _COVERED, _NUMBER = _OWN = ("#end", "#count", "#covered", "#number")
+_TO_START = "matches to come"
 
 
 class Emitted(NamedTuple):
@@ -58,22 +70,26 @@ class Emitted(NamedTuple):
     bound: int
 
 
-class Coverage:
+class Coverage(Stateful):
     """The live left rows, each with the instant up to which its parts have been told.
 
     >>> coverage = Coverage(["x"])
     >>> coverage.add(Batch({"x": np.array([7])}, np.array([0]), np.array([10])), np.array([1]))
     >>> coverage.match(np.array([1]), np.array([2]), np.array([4]))
-    >>> told = coverage.tell((6, 6), cut=False)
+    >>> told = coverage.emit((6, 6), cut=False)
     >>> told.gaps, told.gaps.end.tolist(), told.bound
     (Batch(1 rows of x), [2], 4)
-    >>> coverage.tell((INFINITY, INFINITY), cut=False).gaps.start.tolist()
+    >>> coverage.emit((INFINITY, INFINITY), cut=False).gaps.start.tolist()
     [4]
     """
 
+    scalars = ("_counted",)
+    encoded = ("_live",)
+    derived = ("_ascending", "_at", "_bound", "_ended")
+
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._live = _Table((*names, _END, _COUNT, _COVERED, _NUMBER))
+        self._live = _Table((*names, *_OWN))
         self._ended = 0
         self._counted = False
         self._ascending = True
@@ -83,25 +99,49 @@ class Coverage:
         self._bound = 0
         self._nothing = Batch.empty(names)
 
-    def __len__(self) -> int:
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {_TO_START: self._waiting}
+
+    @override
+    def size(self) -> int:
         return len(self._live) - self._ended + len(self._waiting)
 
-    def content(self) -> Iterator[Part]:
-        """The rest of each live row that was not told, and matches that are still to start."""
+    @override
+    def content(self) -> Iterator[NamedRows]:
+        """Yield the rest of each live row that is undecided, and the matches that are to start."""
         numbers, end = self._live[_NUMBER], self._live[_END]
         columns = {name: self._live[name] for name in self._names}
         live = Batch(columns, self._live[_COVERED], end, self._live[_COUNT])
-        alive = live.counts() > 0
-        yield UNDECIDED, live.take(alive.nonzero()[0])
+        yield UNDECIDED, live.take(self._alive())
         waiting = self._waiting.rows()
         order = np.argsort(numbers, kind="stable")
         at = order[np.searchsorted(numbers, waiting.columns[ROW], sorter=order)]
-        found = {name: column[at] for name, column in columns.items()}
-        yield "matches to come", Batch(found, waiting.start, waiting.end)
+        matched = {name: column[at] for name, column in columns.items()}
+        yield _TO_START, Batch(matched, waiting.start, waiting.end)
 
-    def held(self) -> Iterator[IntArray]:
-        """The ids of the live rows."""
+    @override
+    def retained_ids(self) -> Iterator[IntArray]:
         return (self._live[name] for name in self._names)
+
+    def _alive(self) -> IntArray:
+        """The places of the live rows that have not ended."""
+        return self._live[_COUNT].nonzero()[0]
+
+    @override
+    def own_table(self) -> pa.Table:
+        alive = self._alive()
+        named = {f"?{name}": self._live[name][alive] for name in self._names}
+        return table_of_arrays({**named, **{own: self._live[own][alive] for own in _OWN}})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        arrays = arrays_of(table)
+        if list(arrays) != [*(f"?{name}" for name in self._names), *_OWN]:
+            self._refuse(f"the columns are {', '.join(arrays)}")
+        self._live.append([*arrays.values()])
+        numbers = arrays[_NUMBER]
+        self._ascending = bool((numbers[1:] > numbers[:-1]).all())
 
     def add(self, rows: Batch, numbers: IntArray) -> None:
         """Left rows, each with a number that no other live row has."""
@@ -121,7 +161,7 @@ class Coverage:
             self._at = None
             self._found.append(Batch({ROW: numbers}, start, end))
 
-    def tell(self, watermarks: tuple[int, int], cut: bool) -> Emitted:
+    def emit(self, watermarks: tuple[int, int], cut: bool) -> Emitted:
         """What is known of the rows by now, and was not told before; in any order."""
         if self._at == watermarks and not cut:
             return Emitted(self._nothing, self._nothing, self._bound)

@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.state.parts import RowStore, ids_of
 
 _RUNS = 4
 """New runs are merged with older ones only from this number of runs on."""
 
 
-class Heap:
+class Heap(RowStore):
     """Rows by start.
 
     >>> heap = Heap(["x"])
@@ -28,6 +30,9 @@ class Heap:
     >>> heap.release(4).columns["x"].tolist(), len(heap)
     ([2], 1)
     """
+
+    encoded = ("_runs",)
+    derived = ("_counted", "_first")
 
     _extended = -1
     """The first run that a push may extend."""
@@ -39,6 +44,7 @@ class Heap:
         self._first = INFINITY
         self._counted = False
 
+    @override
     def __len__(self) -> int:
         return sum(map(len, self._runs))
 
@@ -103,14 +109,18 @@ class Heap:
         """Return the rows in parts, each ordered; they stay."""
         return [run.rows(self) for run in self._runs]
 
+    @override
     def rows(self) -> Batch:
-        """Return all rows by start; they stay."""
         return Batch.concat([self._nothing, *self.runs()]).ordered()
 
-    def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows."""
+    @override
+    def put_back(self, rows: Batch) -> None:
+        self.push(rows)
+
+    @override
+    def retained_ids(self) -> Iterator[IntArray]:
         for run in self.runs():
-            yield from run.columns.values()
+            yield from ids_of(run)
 
 
 class _Run:
@@ -196,6 +206,14 @@ class ByEnd(Heap):
     """
 
     _extended = 0
+
+    @override
+    def rows(self) -> Batch:
+        return turned(super().rows()).ordered()
+
+    @override
+    def put_back(self, rows: Batch) -> None:
+        self.push(turned(rows))
 
     def find(self, test: Callable[[Batch], BoolArray]) -> list[Batch]:
         """Return the rows that pass, turned, in parts; at least one."""

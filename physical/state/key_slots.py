@@ -13,12 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
+from streamsparql.overriding import override
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.kernels import keys
+from streamsparql.physical.kernels.change_points import Sweep
+from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arrays
 
 _LEAST = 64
 """Capacities start here, and fewer idle slots than this are left alone."""
+
+SLOT = "#slot"
+"""The column with the slot of the group that a row belongs to."""
 
 _EMPTY = -1
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
@@ -43,30 +50,18 @@ def reaching(state: IntArray, capacity: int) -> IntArray:
     return state if state.shape[-1] >= capacity else grown(state, capacity, 0)
 
 
-def order_by(numbers: IntArray, most: int) -> IntArray:
-    """A stable order by small numbers, `0 <= number < most`.
-
-    A number and its place go into one integer, as sorting integers is faster than sorting places.
-
-    >>> order_by(np.array([3, 0, 3, 1]), 4).tolist()
-    [1, 3, 0, 2]
-    """
-    size = len(numbers)
-    bits = size.bit_length()
-    packed = (numbers << bits) | np.arange(size)
-    assert most < 1 << (62 - bits)
-    packed.sort()
-    return packed & ((1 << bits) - 1)
-
-
-class Slots:
+class KeySlots(Stateful):
     """The slots of distinct rows of `width` columns.
 
-    >>> slots = Slots(1)
+    >>> slots = KeySlots(1)
     >>> found = slots.of([np.array([70, 80, 70])], 3)
     >>> bool(found[0] == found[2]), slots.columns[0][found].tolist(), len(slots)
     (True, [70, 80, 70], 2)
     """
+
+    scalars = ("capacity", "top")
+    encoded = ("_used", "columns")
+    derived = ("_free", "_left", "_mask", "_shift", "_table")
 
     def __init__(self, width: int) -> None:
         self.columns = [np.zeros(_LEAST, np.int64) for _ in range(width)]
@@ -167,8 +162,81 @@ class Slots:
             self._left += len(idle)
             self._make_table()
 
-    def held(self, alive: BoolArray) -> Iterator[IntArray]:
-        """The term ids of the rows that are alive."""
+    def retained(self, alive: BoolArray) -> Iterator[IntArray]:
+        """Yield the columns of the rows that are alive, by slot; slots that are not may be freed."""
         self.keep(alive)
         for column in self.columns:
             yield column[self._used]
+
+    def used(self) -> IntArray:
+        """Return the slots that are in use, in order."""
+        return self._used.nonzero()[0]
+
+    @override
+    def own_table(self) -> pa.Table:
+        slots = self.used()
+        named = {f"key {k}": column[slots] for k, column in enumerate(self.columns)}
+        return table_of_arrays({SLOT: slots, **named})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        slots, *columns = arrays_of(table).values()
+        if len(columns) != len(self.columns):
+            self._refuse(f"keys of {len(columns)} columns; expected {len(self.columns)}")
+        self.columns = [grown(column[:0], self.capacity, 0) for column in self.columns]
+        for mine, column in zip(self.columns, columns, strict=True):
+            mine[slots] = column
+        self._used = np.zeros(self.capacity, np.bool_)
+        self._used[slots] = True
+        free = (~self._used).nonzero()[0][::-1]
+        self._left = len(free)
+        self._free = np.concatenate([free, np.zeros(len(slots), np.int64)])
+        self._make_table()
+
+
+class SlotCounter(Stateful):
+    """A number per slot that events add to; it costs nothing until one of them does.
+
+    >>> counter = SlotCounter()
+    >>> counter.after(Sweep(np.array([3]), np.array([0]), 4), np.array([7])).tolist(), counter.used
+    ([7], True)
+    """
+
+    scalars = ("used",)
+    encoded = ("_state",)
+
+    def __init__(self) -> None:
+        self._state = np.zeros((1, 0), np.int64)
+        self.used = False
+        """Whether any event has added to it."""
+
+    def after(self, sweep: Sweep, deltas: IntArray) -> IntArray:
+        """The numbers after each point."""
+        if not self.used and not deltas.any():
+            return np.zeros(len(sweep), np.int64)
+        self.used = True
+        self._state = reaching(self._state, sweep.capacity)
+        found: IntArray = sweep.after(self._state, deltas[np.newaxis])[0]
+        return found
+
+    def of(self, slots: IntArray) -> list[int]:
+        """The numbers of these slots."""
+        self._state = reaching(self._state, int(slots.max()) + 1)
+        found: list[int] = self._state[0, slots].tolist()
+        return found
+
+    def put(self, slots: IntArray, numbers: list[int]) -> None:
+        """Gives these slots, which `of` has seen, other numbers."""
+        self._state[0, slots] = numbers
+        self.used = self.used or any(numbers)
+
+    @override
+    def own_table(self) -> pa.Table:
+        (slots,) = self._state[0].nonzero()
+        return table_of_arrays({SLOT: slots, "number": self._state[0, slots]})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        slots, numbers = arrays_of(table).values()
+        self._state = reaching(self._state, int(slots.max(initial=-1)) + 1)
+        self._state[0, slots] = numbers

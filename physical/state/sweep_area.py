@@ -23,15 +23,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from sortedcontainers import SortedKeyList
 
+from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.hidden import CARRIED
 from streamsparql.physical.kernels.intervals import Clock, blocks
 from streamsparql.physical.kernels.keys import row_keys
+from streamsparql.physical.state.parts import RowStore, ids_of, table_of
 
 _SMALL = 256
 """A run of up to so many rows is searched with no index by a few probes."""
@@ -44,6 +48,7 @@ _FEW = 256
 _WASTE = 12
 """So many candidates per row are cheaper to make and throw away than to avoid."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_RUN = "#run"
 _SAMPLED = 1 << 11
 """The half-life of a run with more rows than so many is that of a sample of its rows."""
 _SAMPLE = np.arange(_SAMPLED // 4) * 0x9E3779B1
@@ -57,7 +62,7 @@ class Pairs(NamedTuple):
     place: IntArray
 
 
-class SweepArea:
+class SweepArea(RowStore):
     """Rows with the columns `names`, to be met over the variables `shared` with the other side.
 
     With `exact`, an unbound variable is a value like others: it equals itself and nothing else.
@@ -73,31 +78,57 @@ class SweepArea:
     0
     """
 
+    scalars = ("_purged",)
+    encoded = ("_runs",)
+
     def __init__(self, names: Sequence[str], shared: Sequence[str], exact: bool = False) -> None:
         self.names = tuple(names)
         self.shared = tuple(shared)
         self._exact = exact
-        self._parts: dict[int, SortedKeyList] = {}
+        self._runs: dict[int, SortedKeyList] = {}
         self._purged = -1
 
     def another(self) -> SweepArea:
         """An empty area of the same kind."""
         return SweepArea(self.names, self.shared, self._exact)
 
+    @override
     def __len__(self) -> int:
-        """How many rows are held, the dead that are still there included. O(runs)."""
-        return sum(run.size for runs in self._parts.values() for run in runs)
+        """Return how many rows there are, the expired ones that are not purged included. O(runs)."""
+        return sum(run.size for runs in self._runs.values() for run in runs)
 
-    def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows. O(runs)."""
-        for runs in self._parts.values():
-            for run in runs:
-                yield from run.rows.columns.values()
-
+    @override
     def rows(self) -> Batch:
-        """All rows by start, the dead that are still there included. O(n log n)."""
-        runs = [run.rows for runs in self._parts.values() for run in runs]
-        return Batch.concat(runs, self.names).ordered()
+        """Return all rows, the expired ones that are not purged included. O(n)."""
+        return Batch.concat([run.rows for run in self._all_runs()], self.names)
+
+    @override
+    def retained_ids(self) -> Iterator[IntArray]:
+        for run in self._all_runs():
+            yield from ids_of(run.rows)
+
+    def _all_runs(self) -> Iterator[_Run]:
+        return (run for runs in self._runs.values() for run in runs)
+
+    @override
+    def own_table(self) -> pa.Table:
+        """Return the rows with the number of their run: how runs are cut decides what is purged when."""
+        sizes = [run.size for run in self._all_runs()]
+        runs = np.repeat(np.arange(len(sizes)), sizes)
+        return table_of(self.rows().with_columns({_RUN: runs}))
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        self.put_back(self._rows_of(table, (*self.names, _RUN)))
+
+    @override
+    def put_back(self, rows: Batch) -> None:
+        run = rows.columns[_RUN]
+        borders = [0, *((run[1:] != run[:-1]).nonzero()[0] + 1).tolist(), len(rows)]
+        for first, after in pairwise(borders):
+            part = rows.part(first, after).project(self.names)
+            for bound, _ in self._by_bound(part):
+                self._runs.setdefault(bound, SortedKeyList(key=_expiry)).add(_Run(part))
 
     def insert(self, batch: Batch) -> None:
         """Puts rows in. Amortised O(log n) per row, with a small constant: rows are copied."""
@@ -106,9 +137,9 @@ class SweepArea:
             self._add(bound, _Run(rows.project(self.names)))
 
     def _add(self, bound: int, run: _Run) -> None:
-        runs = self._parts.get(bound)
+        runs = self._runs.get(bound)
         if runs is None:
-            runs = self._parts[bound] = SortedKeyList(key=_expiry)
+            runs = self._runs[bound] = SortedKeyList(key=_expiry)
         while True:
             near = next((other for other in runs if other.near(run)), None)
             if near is None:
@@ -123,11 +154,11 @@ class SweepArea:
         With `sharing`, only pairs that have a variable bound in both. Per probe O(log n) for each
         run, plus what is found and at most a few times as many rows as there are.
         """
-        if not self._parts or not len(batch):
+        if not self._runs or not len(batch):
             return
         for bound, places in self._by_bound(batch):
             probes = batch if places is None else batch.take(places)
-            for mine, runs in self._parts.items():
+            for mine, runs in self._runs.items():
                 both = mine & bound
                 key = tuple(n for k, n in enumerate(self.shared) if both >> k & 1)
                 if sharing and all(name.startswith(CARRIED) for name in key):
@@ -150,31 +181,14 @@ class SweepArea:
         if t <= self._purged:
             return
         self._purged = t
-        for bound, runs in list(self._parts.items()):
+        for bound, runs in list(self._runs.items()):
             while runs and runs[0].expiry <= t:
                 run = runs.pop(0)
                 alive = run.rows.end > t
                 if alive.any():
                     self._add(bound, _Run(run.rows.where(alive)))
             if not runs:
-                del self._parts[bound]
-
-    def extract(self, t: int) -> Batch:
-        """Drops the rows that end at `t` or before, and hands them back by start. O(n)."""
-        out = [Batch.empty(self.names)]
-        for bound, runs in list(self._parts.items()):
-            ending = [run for run in runs if run.rows.end.min() <= t]
-            for run in ending:
-                runs.remove(run)
-            for run in ending:  # what is left of one may be merged with a run that stays
-                alive = run.rows.end > t
-                out.append(run.rows.where(~alive & (run.rows.end > self._purged)))
-                if alive.any():
-                    self._add(bound, _Run(run.rows.where(alive)))
-            if not runs:
-                del self._parts[bound]
-        self._purged = max(self._purged, t)
-        return Batch.concat(out).ordered()
+                del self._runs[bound]
 
     def _by_bound(self, batch: Batch) -> Iterator[tuple[int, IntArray | None]]:
         """Which of the shared variables are bound, as bits, and in which rows; None: in all."""
@@ -197,7 +211,7 @@ class SweepArea:
 
     def _check(self) -> None:
         """Asserts what the area promises itself."""
-        for bound, runs in self._parts.items():
+        for bound, runs in self._runs.items():
             assert runs, "an empty part is dropped"
             for run in runs:
                 run.check()

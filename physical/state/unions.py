@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.overriding import override
+from streamsparql.physical.batch import NEVER, Batch, BoolArray, IntArray
 from streamsparql.physical.kernels.intervals import firsts, running_max
-from streamsparql.physical.operator import NEVER, Part
+from streamsparql.physical.kernels.keys import stable_order
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.key_slots import Slots, grown, order_by
+from streamsparql.physical.state.key_slots import SLOT, KeySlots, grown
+from streamsparql.physical.state.parts import (
+    TO_BE_EMITTED,
+    NamedRows,
+    Stateful,
+    arrays_of,
+    is_of_terms,
+    table_of_arrays,
+)
 
-COMING, READY = "to start", "to be given"
-"""What the rows are called that start after the watermark, and those that wait for others."""
 
-
-class Unions:
+class Unions(Stateful):
     """The union of the validities of each distinct row, as rows come in the order of their start.
 
     >>> unions = Unions(["x"])
@@ -26,15 +33,23 @@ class Unions:
     ([3, 6], [6, 9], [])
     """
 
+    scalars = ("_entered", "_watermark")
+    encoded = ("_covered",)
+
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._slots = Slots(len(names))
+        self._slots = KeySlots(len(names))
         self._covered = np.full(self._slots.capacity, NEVER)
         self._ready = Heap(names)
         self._entered = 0  # rows, since idle slots were looked for
         self._watermark = NEVER
 
-    def __len__(self) -> int:
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"keys": self._slots, TO_BE_EMITTED: self._ready}
+
+    @override
+    def size(self) -> int:
         return len(self._ready) + int(np.count_nonzero(self._alive()))
 
     def _alive(self) -> BoolArray:
@@ -59,7 +74,7 @@ class Unions:
         capacity = self._slots.capacity
         if len(self._covered) < capacity:
             self._covered = grown(self._covered, capacity, NEVER)
-        order = order_by(slots, capacity)
+        order = stable_order(slots, capacity)
         slots, start, end = slots[order], batch.start[order], batch.end[order]
         covered = self._covered[slots]
         first = firsts(slots)
@@ -74,16 +89,30 @@ class Unions:
         pieces = Batch(batch.columns, batch.start, batch.end).take(order[new])
         return pieces.over(np.maximum(start, covered)[new], pieces.end)
 
-    def content(self) -> Iterator[Part]:
-        """The rows that are covered, until when, and the pieces that are still to be given."""
+    @override
+    def content(self) -> Iterator[NamedRows]:
+        """Yield the rows that are covered, until when, and the pieces that are to be emitted."""
         alive = self._alive().nonzero()[0]
         columns = [column[alive] for column in self._slots.columns]
         covered = self._covered[alive]
         since = np.full(len(alive), NEVER)
         yield "covered", Batch(dict(zip(self._names, columns, strict=True)), since, covered)
-        yield READY, self._ready.rows()
+        yield TO_BE_EMITTED, self._ready.rows()
 
-    def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows."""
-        yield from self._slots.held(self._alive())
-        yield from self._ready.held()
+    @override
+    def retained_ids(self) -> Iterator[IntArray]:
+        for name, ids in zip(self._names, self._slots.retained(self._alive()), strict=True):
+            if is_of_terms(name):
+                yield ids
+        yield from self._ready.retained_ids()
+
+    @override
+    def own_table(self) -> pa.Table:
+        slots = self._slots.used()
+        return table_of_arrays({SLOT: slots, "covered": self._covered[slots]})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        slots, covered = arrays_of(table).values()
+        self._covered = grown(self._covered[:0], self._slots.capacity, NEVER)
+        self._covered[slots] = covered

@@ -264,7 +264,7 @@ class Execution:
         if self._shares_terms_with is not None:
             yield from self._shares_terms_with._held()
             for operator in self._shares_terms_with.pipeline.operators:
-                yield from operator.held()
+                yield from operator.retained_ids()
 
     def _begin(self, watermark: int) -> None:
         """The horizon begins with the first item of all, when none can come before it."""

@@ -186,15 +186,15 @@ class Watched(Aggregation):
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
         batch, watermark = super().step(batches, watermarks, cut)
-        live = np.flatnonzero(self._since < INFINITY).tolist()
-        known, standing = [], self._standing[:, live].T.tolist()
+        live = np.flatnonzero(self._groups.since < INFINITY).tolist()
+        known, standing = [], self._groups.values[:, live].T.tolist()
         if live and self._handful._know(live):
             known = [self._handful._groups[slot] for slot in live]
             scale = [1] * (1 + len(self._handful._counted))
             for name in self._handful._summed:
-                scale.append(Fraction(2) ** self._lanes[0].sums_of(name)._binary._base)
+                scale.append(Fraction(2) ** self._lanes[0].sums[name]._binary._base)
             known = [[*map(mul, scale, group)] for group in known]
-        since = self._since[live].tolist()
+        since = self._groups.since[live].tolist()
         self.seen.append((sorted(rows_of(batch)), watermark, live, since, standing, known))
         return batch, watermark
 
@@ -317,7 +317,9 @@ def test_state_is_what_the_window_holds() -> None:
             each.step([rows], [t + 1], False)
         if t > 200:
             sizes.append(operator.size() + annotate.size())
-            held.append(sum(map(len, operator.held())) + sum(map(len, annotate.held())))
+            held.append(
+                sum(map(len, operator.retained_ids())) + sum(map(len, annotate.retained_ids()))
+            )
     assert max(sizes) == min(sizes)
     assert max(held) < 20_000
 

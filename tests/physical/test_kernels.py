@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.kernels import intervals
 from streamsparql.physical.kernels.intervals import (
@@ -18,7 +19,6 @@ from streamsparql.physical.kernels.intervals import (
     running_max,
     split_by_coverage,
 )
-from streamsparql.physical.operator import INFINITY
 
 EPOCH = 1_700_000_000_000
 FAR = (1 << 62) + 1

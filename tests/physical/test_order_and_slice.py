@@ -216,7 +216,7 @@ def test_a_part_with_no_rows_is_forgotten() -> None:
     slice_ = Sliced(RunInput(["x", "y"]), [], 0, 1, partition=("x",))
     for t in range(100):
         slice_.step([batch([IDS[t % 20]], t, t + 3)], [t], True)
-    assert len(slice_._parts) <= 4
+    assert len(slice_._ranks._slices) <= 4
     assert slice_.size() <= 5
 
 
@@ -224,7 +224,7 @@ def test_what_is_held_is_told() -> None:
     slice_ = Sliced(RunInput(["x", "y"]), [], 0, 1)
     slice_.step([batch(IDS[:4], 3, 9)], [4], False)
     slice_.step([batch(IDS[4:6], 5, 9)], [4], False)
-    held = {term for ids in slice_.held() for term in ids.tolist()}
+    held = {term for ids in slice_.retained_ids() for term in ids.tolist()}
     assert held >= set(IDS[:6])
 
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from support.steps import Bag, Case, Row, agrees, at_once, cases, drive, one_by_one, rows_over
 
 from streamsparql.algebra.path import _closure
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI
-from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.path import Closure
 
 EDGE = ("s", "o")

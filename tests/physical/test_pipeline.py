@@ -13,11 +13,12 @@ from support.generate import PREFIX
 from support.plans import plan
 
 from streamsparql.algebra.functions import Run
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Catalog, lower
-from streamsparql.physical.operator import INFINITY, Operator, Stateless, Step
+from streamsparql.physical.operator import Operator, Stateless, Step
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Columns
 from streamsparql.physical.operators.join import Join, Union

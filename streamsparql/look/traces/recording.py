@@ -17,8 +17,9 @@ import numpy as np
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.operator import INFINITY, NEVER, Operator, Part
+from streamsparql.physical.operator import INFINITY, NEVER, Operator
 from streamsparql.physical.operators.group import Aggregation, Annotate
+from streamsparql.physical.state.parts import NamedRows
 from streamsparql.run.execution import Execution, RunInput
 from streamsparql.sources import Chunk, Wanted
 
@@ -42,7 +43,7 @@ class Frame(NamedTuple):
     """What is over: all up to this instant has come. NEVER for what came before the trace."""
     offered: Mapping[str, Batch]
     given: Mapping[Operator, Batch]
-    content: Mapping[Operator, tuple[Part, ...]]
+    content: Mapping[Operator, tuple[NamedRows, ...]]
 
 
 class Recorded(NamedTuple):
@@ -252,7 +253,7 @@ def _refuse(rounds: int, step: int) -> None:
         )
 
 
-def _content(operator: Operator) -> tuple[Part, ...]:
+def _content(operator: Operator) -> tuple[NamedRows, ...]:
     """The parts of a state, as they are now."""
     parts = [(name, _copied(rows)) for name, rows in operator.content()]
     if isinstance(operator, Aggregation | Annotate):
