@@ -18,6 +18,7 @@ from streamsparql.algebra.streams import INFINITY
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 Columns: TypeAlias = dict[str, IntArray]
 
 IdRow: TypeAlias = tuple[int, ...]

@@ -29,10 +29,10 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import NEVER, Batch
 from streamsparql.physical.state.parts import Stateful
 
-Step = tuple[Batch, int]
+StepResult = tuple[Batch, int]
 """What an operator gives in a step: rows, and its watermark."""
 
-__all__ = ["INFINITY", "NEVER", "Operator", "Stateless", "Step"]
+__all__ = ["INFINITY", "NEVER", "Operator", "Stateless", "StepResult"]
 
 
 class Operator(Stateful, ABC):
@@ -56,7 +56,7 @@ class Operator(Stateful, ABC):
         """The logical node that it computes, where it computes just one."""
 
     @abstractmethod
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         """Takes in what came of each input, and gives what is known by now."""
 
     def facts(self) -> str:
@@ -76,7 +76,7 @@ class Stateless(Operator):
     """An operator that treats each row by itself and leaves its `start` alone."""
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         return (self.apply(batch) if len(batch) else self.nothing()), watermark
 

@@ -22,9 +22,9 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.columns import Equal
+from streamsparql.physical.operators.columns import SelectEqual
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
@@ -115,7 +115,7 @@ class Pipeline:
 
     def step(
         self, offered: Mapping[str, Batch], watermarks: Mapping[str, int], cut: bool = False
-    ) -> Step:
+    ) -> StepResult:
         """What the root gives once these items came and the streams' watermarks are these.
 
         A stream that is not offered has nothing new. With `cut`, all that holds is given up to the
@@ -272,7 +272,7 @@ def _wanted_of(
         for reader in readers.get(pending.pop(), ()):
             if isinstance(reader, _WHOLE_TRIPLES) and TRIPLE[1] in reader.names:
                 pending.append(reader)
-            elif isinstance(reader, TriplePatternMatching | Equal):
+            elif isinstance(reader, TriplePatternMatching | SelectEqual):
                 constants = [c for name, c in reader.constants() if name == TRIPLE[1]]
                 if not constants:
                     return None

@@ -18,19 +18,16 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from streamsparql.overriding import override
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.state.key_slots import SLOT, reaching
 from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arrays
 
-FloatArray = npt.NDArray[np.float64]
-
 _MANTISSA_BITS = 54
-MOST = 1 << 53
+LARGEST_INTEGER = 1 << 53
 """Summands are integers up to here, times a power of two."""
 
 _BITS = 32
@@ -173,10 +170,10 @@ def _carried(limbs: IntArray) -> IntArray:
     return carried
 
 
-def parts(values: FloatArray) -> tuple[IntArray, IntArray]:
+def mantissas_and_exponents(values: FloatArray) -> tuple[IntArray, IntArray]:
     """Mantissas and exponents of finite doubles, which are mantissa * 2**exponent.
 
-    >>> [array.tolist() for array in parts(np.array([1.5, 0.0]))]
+    >>> [array.tolist() for array in mantissas_and_exponents(np.array([1.5, 0.0]))]
     [[6755399441055744, 0], [-52, 0]]
     """
     fraction, exponent = np.frexp(values)

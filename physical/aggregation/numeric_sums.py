@@ -17,14 +17,13 @@ import numpy as np
 from streamsparql.algebra.terms import XSD
 from streamsparql.overriding import override
 from streamsparql.physical.aggregation.exact_sums import (
-    MOST,
+    LARGEST_INTEGER,
     Exact,
     ExactSums,
-    FloatArray,
     Limbs,
-    parts,
+    mantissas_and_exponents,
 )
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
     BASES,
     DECIMAL,
@@ -44,8 +43,8 @@ from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.state.key_slots import SlotCounter
 from streamsparql.physical.state.parts import Stateful
 
-MANY = 1 << 20
-MOST_ROWS = 1 << 30
+LARGEST_COUNT = 1 << 20
+LARGEST_GROUP = 1 << 30
 """Multiplicities beyond this, of a row and of a group, are out of the ordinary: limbs overflow."""
 
 _MILLION = 10**6
@@ -78,10 +77,10 @@ def summands(terms: TermDictionary, ids: IntArray) -> Summands:
     double = (kinds == DOUBLE) & np.isfinite(values)
     none, nothing = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.int64)
     if double.all():
-        return Summands(*parts(values), nothing, none, none, double, none)
-    mantissa, exponent = parts(np.where(double, values, 0.0))
+        return Summands(*mantissas_and_exponents(values), nothing, none, none, double, none)
+    mantissa, exponent = mantissas_and_exponents(np.where(double, values, 0.0))
     whole, known = terms.exact_integers(ids)
-    known &= (kinds == INTEGER) & (whole >= -MOST) & (whole <= MOST)
+    known &= (kinds == INTEGER) & (whole >= -LARGEST_INTEGER) & (whole <= LARGEST_INTEGER)
     mantissa[known] = whole[known]
     millionths, fits = terms.decimals(ids)
     decimal = (kinds == DECIMAL) & fits
@@ -91,7 +90,7 @@ def summands(terms: TermDictionary, ids: IntArray) -> Summands:
     return Summands(mantissa, exponent, millionths, bad, strange, double, decimal)
 
 
-class NumberSums(Stateful):
+class NumericSums(Stateful):
     """The sums of a column, by slot."""
 
     derived = ("_known",)
@@ -117,7 +116,7 @@ class NumberSums(Stateful):
         """The totals after each point, of events that add a term `count` times."""
         self._known.clear()
         added = summands(self._terms, ids)
-        many = np.abs(count) > MANY
+        many = np.abs(count) > LARGEST_COUNT
         if added.double.all() and not self._others.used and not many.any():
             return Totals(
                 self._terms,
@@ -127,7 +126,7 @@ class NumberSums(Stateful):
                 None,
             )
         strange = added.strange | many & ~added.bad
-        kinds = Kinds(
+        kinds = KindCounts(
             self._bad.after(sweep, np.where(added.bad, count, 0)),
             self._strange.after(sweep, np.where(strange, count, 0)),
             self._decimals.after(sweep, np.where(added.decimal, count, 0)),
@@ -193,7 +192,7 @@ def inlined_doubles(ids: list[int]) -> FloatArray | None:
     return values
 
 
-class Kinds(NamedTuple):
+class KindCounts(NamedTuple):
     """How many summands of each kind there are after each point."""
 
     bad: IntArray
@@ -209,12 +208,12 @@ class Totals:
         self,
         terms: TermDictionary,
         rows: IntArray,
-        kinds: Kinds | None,
+        kinds: KindCounts | None,
         binary: Limbs,
         millionths: Limbs | None,
     ) -> None:
         self._terms, self._rows = terms, rows
-        self._odd = rows >= MOST_ROWS
+        self._odd = rows >= LARGEST_GROUP
         self._only_doubles = kinds is None
         if kinds is None:
             self._floats = binary.doubles()

@@ -13,14 +13,14 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 
-ERROR = -(1 << 63)
+ERROR_RANK = -(1 << 63)
 """The rank of an error among the values, which makes the whole an error."""
 
 
-def least(points: int, first: IntArray, after: IntArray, ranks: IntArray) -> IntArray:
+def least_ranks(points: int, first: IntArray, after: IntArray, ranks: IntArray) -> IntArray:
     """For each point the least rank over the ranges `[first, after)` that hold it; else INFINITY.
 
-    >>> least(4, np.array([0, 1]), np.array([3, 2]), np.array([5, 4])).tolist()[:3]
+    >>> least_ranks(4, np.array([0, 1]), np.array([3, 2]), np.array([5, 4])).tolist()[:3]
     [5, 4, 5]
     """
     some = first < after
@@ -39,12 +39,12 @@ def least(points: int, first: IntArray, after: IntArray, ranks: IntArray) -> Int
     return found
 
 
-class Ranked:
+class TermRanks:
     """Terms by rank: the first of some, or the last.
 
     >>> terms = TermDictionary()
     >>> ids = terms.of_integers(np.array([5, 7]))
-    >>> last = Ranked(ids, terms, last=True, strict=True)
+    >>> last = TermRanks(ids, terms, last=True, strict=True)
     >>> terms.integers_of(last.ids(last.ranks[:1])).tolist()
     [5]
     """
@@ -56,14 +56,14 @@ class Ranked:
         self._itself, self._last = ranks is self._known, last
         if last:
             ranks = ~ranks
-        self.ranks = np.full(len(ids), ERROR if strict else INFINITY)
+        self.ranks = np.full(len(ids), ERROR_RANK if strict else INFINITY)
         """A rank for each term; an error is the least when it is `strict`, else it is no term."""
         self.ranks[some] = ranks
         self._order = ranks
 
     def ids(self, ranks: IntArray) -> IntArray:
         """The terms of ranks; 0 where that is an error or there is no term."""
-        none = (ranks == ERROR) | (ranks == INFINITY)
+        none = (ranks == ERROR_RANK) | (ranks == INFINITY)
         if self._itself:
             found = ~ranks if self._last else ranks
         elif len(self._order):

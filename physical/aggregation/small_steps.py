@@ -15,13 +15,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.physical.aggregation.aggregates import AggregateInput, Call
-from streamsparql.physical.aggregation.numeric_sums import MANY, MOST_ROWS
+from streamsparql.physical.aggregation.aggregators import AggregateCall, AggregateInput
+from streamsparql.physical.aggregation.numeric_sums import LARGEST_COUNT, LARGEST_GROUP
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 
-FEW = 128
+MOST_EVENTS = 128
 """Up to so many events Python is faster than arrays."""
 
 Ids: TypeAlias = tuple[int, ...]
@@ -35,14 +35,16 @@ class Points(NamedTuple):
     values: list[Ids]
 
 
-class Handful:
+class SmallSteps:
     """Groups by slot, as numbers that events add to.
 
     These are how many elements there are, how many have a term in each column that is counted and
     not summed, and the sums of the others.
     """
 
-    def __init__(self, lane: AggregateInput, calls: Sequence[Call], terms: TermDictionary) -> None:
+    def __init__(
+        self, lane: AggregateInput, calls: Sequence[AggregateCall], terms: TermDictionary
+    ) -> None:
         self._lane, self._calls, self._terms = lane, calls, terms
         arguments = [(call.function != "COUNT", call.argument) for call in calls]
         self._summed = [*dict.fromkeys(name for sums, name in arguments if sums and name)]
@@ -51,7 +53,7 @@ class Handful:
         self._groups: dict[int, Ids] = {}
 
     @staticmethod
-    def suits(calls: Iterable[Call]) -> bool:
+    def suits(calls: Iterable[AggregateCall]) -> bool:
         """Whether these are calls that it can work out."""
         return all(call.function in ("COUNT", "SUM", "AVG") and not call.distinct for call in calls)
 
@@ -68,7 +70,7 @@ class Handful:
         for slot, time, change in sorted(changes, key=itemgetter(1)):
             found[slot, time] = groups[slot] = (*map(add, groups[slot], change),)
         rows, *others = zip(*found.values(), strict=True)
-        if max(rows) > MOST_ROWS // 2:
+        if max(rows) > LARGEST_GROUP // 2:
             self.settle()
         return Points([*found], [n > 0 for n in rows], self._values(rows, others))
 
@@ -77,7 +79,7 @@ class Handful:
         new, ends = events
         count: list[int] = [1] * len(new) if new.count is None else new.count.tolist()
         count += [-1] * len(ends) if ends.count is None else (-ends.count).tolist()
-        if max(count) > MANY or min(count) < -MANY:
+        if max(count) > LARGEST_COUNT or min(count) < -LARGEST_COUNT:
             return None
         deltas = [count]
         for name in self._counted:
@@ -116,7 +118,7 @@ class Handful:
         if missed:
             at = np.array(missed, np.int64)
             rows = self._lane.rows.of(at)
-            if max(rows) > MOST_ROWS // 2:
+            if max(rows) > LARGEST_GROUP // 2:
                 return False
             unbound = (self._lane.unbound[name].of(at) for name in self._counted)
             bound = ([a - b for a, b in zip(rows, none, strict=True)] for none in unbound)

@@ -17,12 +17,12 @@ from streamsparql.algebra.ntriples import unescape
 from streamsparql.algebra.terms import IRI, XSD_STRING, BlankNode, Literal, Term
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import KindArray, bools_of
-from streamsparql.physical.dictionary.inline_parsing import Spans
+from streamsparql.physical.dictionary.inline_parsing import TextSpans
 
-UNBOUND, IRI_NODE, BLANK, LITERAL = range(4)
+UNBOUND_SORT, IRI_SORT, BLANK_SORT, LITERAL_SORT = range(4)
 """The sorts of terms."""
 
-PLAIN, TAGGED, TYPED = 3, 4, 5
+PLAIN_FORM, TAGGED_FORM, TYPED_FORM = 3, 4, 5
 """Forms: beyond IRIs and blank nodes they tell the literals apart: strings, language-tagged ones,
 and those of another datatype. It is what the text ends with."""
 
@@ -55,32 +55,32 @@ def are_written(texts: pa.Array) -> BoolArray:
     return bools_of(pc.and_not(found, pc.ends_with(texts, _STRING_END)).fill_null(False))
 
 
-_FORMS = {"<": IRI_NODE, "_": BLANK}
-_ENDS = {'"': PLAIN, ">": TYPED}
+_FORMS = {"<": IRI_SORT, "_": BLANK_SORT}
+_ENDS = {'"': PLAIN_FORM, ">": TYPED_FORM}
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@(.*)|\^\^<(.*)>)?', re.S)
 
 
 def form_of(text: str) -> int:
     """The form of a term that can be read from a text, by that text."""
-    return _FORMS.get(text[0]) or _ENDS.get(text[-1], TAGGED)
+    return _FORMS.get(text[0]) or _ENDS.get(text[-1], TAGGED_FORM)
 
 
 def form_of_term(term: Term, text: str) -> int:
     """The form of any term: a language tag that was computed may hold any character."""
     tagged = type(term) is Literal and term.language is not None
-    return TAGGED if tagged else form_of(text)
+    return TAGGED_FORM if tagged else form_of(text)
 
 
-_FORM_BY_END = np.full(256, TAGGED, np.int8)
-_FORM_BY_END[ord('"')] = PLAIN
-_FORM_BY_END[ord(">")] = TYPED
+_FORM_BY_END = np.full(256, TAGGED_FORM, np.int8)
+_FORM_BY_END[ord('"')] = PLAIN_FORM
+_FORM_BY_END[ord(">")] = TYPED_FORM
 
 
 def forms_of(texts: pa.Array) -> KindArray:
     """The forms of texts that are written as `str` does, none of them a blank node."""
-    data, begin, end = Spans.of_array(texts)
+    data, begin, end = TextSpans.of_array(texts)
     forms = _FORM_BY_END[data[end - 1]]
-    forms[data[begin] == ord("<")] = IRI_NODE
+    forms[data[begin] == ord("<")] = IRI_SORT
     return forms
 
 

@@ -30,16 +30,15 @@ import pyarrow.compute as pc
 from streamsparql.algebra.terms import IRI, XSD, Literal
 from streamsparql.algebra.xsd.numeric import EXACT
 from streamsparql.algebra.xsd.values import literal_of
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
 KindArray = npt.NDArray[np.int8]
 
 NO_NUMBER, INTEGER, DECIMAL, FLOAT, DOUBLE = range(5)
 """The kinds of numbers, in the order of promotion."""
 
 
-class Numbers(NamedTuple):
+class NumericValues(NamedTuple):
     """What terms are worth as numbers: the doubles nearest to them, and their kinds."""
 
     values: FloatArray
@@ -179,11 +178,11 @@ def _scaled_values(ids: IntArray) -> FloatArray:
     return values
 
 
-def inlined_numbers(ids: IntArray) -> Numbers:
+def inlined_numbers(ids: IntArray) -> NumericValues:
     """What inlined literals are worth.
 
     >>> inlined_numbers(double_ids(np.array([1.5])))
-    Numbers(values=array([1.5]), kinds=array([4], dtype=int8))
+    NumericValues(values=array([1.5]), kinds=array([4], dtype=int8))
     """
     tag = tags(ids)
     first = int(tag[0]) if len(tag) else 0
@@ -194,19 +193,21 @@ def inlined_numbers(ids: IntArray) -> Numbers:
         mask = tag == which
         if mask.any():
             values[mask], kinds[mask] = _numbers_of_tag(ids[mask], which)
-    return Numbers(values, kinds)
+    return NumericValues(values, kinds)
 
 
-def _numbers_of_tag(ids: IntArray, tag: int) -> Numbers:
+def _numbers_of_tag(ids: IntArray, tag: int) -> NumericValues:
     if tag == TAG_INTEGER:
-        return Numbers(integer_values(ids).astype(np.float64), np.full(len(ids), INTEGER, np.int8))
+        return NumericValues(
+            integer_values(ids).astype(np.float64), np.full(len(ids), INTEGER, np.int8)
+        )
     if tag == TAG_DOUBLE:
-        return Numbers(double_values(ids), np.full(len(ids), DOUBLE, np.int8))
+        return NumericValues(double_values(ids), np.full(len(ids), DOUBLE, np.int8))
     if tag == TAG_DECIMAL:
-        return Numbers(_scaled_values(ids), np.full(len(ids), DECIMAL, np.int8))
+        return NumericValues(_scaled_values(ids), np.full(len(ids), DECIMAL, np.int8))
     truth = ids <= TRUE_ID
     kinds = np.where(truth, NO_NUMBER, DOUBLE).astype(np.int8)
-    return Numbers(np.where(truth, 0.0, _scaled_values(ids)), kinds)
+    return NumericValues(np.where(truth, 0.0, _scaled_values(ids)), kinds)
 
 
 # -- Ids to texts -------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from streamsparql.algebra.terms import XSD, Literal
 from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Number
 from streamsparql.algebra.xsd.values import literal_of
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
     BASES,
     ENDS,
@@ -45,7 +45,6 @@ from streamsparql.physical.dictionary.inline_ids import (
     TAG_DOUBLE,
     TAG_OTHER,
     TRUE_ID,
-    FloatArray,
     bools_of,
     double_ids,
     double_texts,
@@ -245,7 +244,7 @@ class _Plain(NamedTuple):
         return np.where(short, found, 0)
 
 
-def _plain(texts: Spans, begin: IntArray, length: IntArray) -> _Plain:
+def _plain(texts: TextSpans, begin: IntArray, length: IntArray) -> _Plain:
     """Reads digits, of so many characters from `begin` on; the texts go on well beyond them."""
     data = texts.data
     negative = data[begin] == _MINUS
@@ -281,7 +280,7 @@ def _sane_doubles(lexical: pa.Array) -> IntArray:
     return np.where(canonical, double_ids(values), 0)
 
 
-class Spans(NamedTuple):
+class TextSpans(NamedTuple):
     """Texts as they lie in memory: the bytes of `data` from `begin` to before `end`."""
 
     data: npt.NDArray[np.uint8]
@@ -289,16 +288,16 @@ class Spans(NamedTuple):
     end: IntArray
 
     @classmethod
-    def of_array(cls, texts: pa.Array) -> Spans:
+    def of_array(cls, texts: pa.Array) -> TextSpans:
         """Those of an Arrow array of strings without nulls."""
         _, offsets, data = texts.buffers()
         shown = slice(texts.offset, texts.offset + len(texts) + 1)
         places = np.frombuffer(offsets, np.int32)[shown].astype(np.int64)
         return cls(np.frombuffer(data or b"", np.uint8), places[:-1], places[1:])
 
-    def at(self, places: IntArray) -> Spans:
+    def at(self, places: IntArray) -> TextSpans:
         """Some of them."""
-        return Spans(self.data, self.begin[places], self.end[places])
+        return TextSpans(self.data, self.begin[places], self.end[places])
 
     def bytes_from(self, places: IntArray, width: int) -> npt.NDArray[Any]:
         """The `width` bytes from each place on, as one item each."""
@@ -315,7 +314,7 @@ _END_WORDS = {
 _QUOTE, _GREATER = b'">'
 
 
-def _of_types(texts: Spans) -> dict[str, IntArray]:
+def _of_types(texts: TextSpans) -> dict[str, IntArray]:
     """Where the texts are literals of the datatypes of `ENDS`, or end like one."""
     data, begin, end = texts
     long = np.flatnonzero(end - begin > _MOST)
@@ -339,13 +338,13 @@ def _of_types(texts: Spans) -> dict[str, IntArray]:
     return found
 
 
-def inlined_ids(texts: Spans, as_arrow: Callable[[IntArray], pa.Array]) -> IntArray:
+def inlined_ids(texts: TextSpans, as_arrow: Callable[[IntArray], pa.Array]) -> IntArray:
     """The ids of N-Triples texts that are inlined literals; 0 for others.
 
     `as_arrow` gives the texts at some places as an Arrow array: what digits do not settle.
 
     >>> texts = pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#integer>', "<a>"])
-    >>> inlined_ids(Spans.of_array(texts), texts.take).tolist() == [lexical_id("7", "integer"), 0]
+    >>> inlined_ids(TextSpans.of_array(texts), texts.take).tolist() == [lexical_id("7", "integer"), 0]
     True
     """
     ids = np.zeros(len(texts.begin), np.int64)
@@ -394,7 +393,7 @@ class Worth(NamedTuple):
 def worth_of(texts: pa.Array, name: str) -> Worth:
     """What literals of one numeric datatype are worth, by their texts."""
     end = NUMBER_ENDS[name]
-    spans = Spans.of_array(texts)
+    spans = TextSpans.of_array(texts)
     plain = _plain(spans, spans.begin + 1, spans.end - spans.begin - 1 - len(end))
     values = plain.mantissa / POWERS[np.minimum(plain.scale, SCALES - 1)]
     exact = np.full(len(texts), NOT_EXACT)

@@ -28,15 +28,15 @@ from streamsparql.algebra.terms import BlankNode, Literal, Term
 from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Number, Single, double
 from streamsparql.algebra.xsd.values import literal_of, value_of
 from streamsparql.errors import EngineError
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.dictionary import inline_ids as inlined
 from streamsparql.physical.dictionary.canonical_text import (
-    BLANK,
-    IRI_NODE,
-    LITERAL,
-    PLAIN,
-    TYPED,
-    UNBOUND,
+    BLANK_SORT,
+    IRI_SORT,
+    LITERAL_SORT,
+    PLAIN_FORM,
+    TYPED_FORM,
+    UNBOUND_SORT,
     are_written,
     form_of,
     form_of_term,
@@ -53,15 +53,14 @@ from streamsparql.physical.dictionary.inline_ids import (
     FLOAT,
     INTEGER,
     NO_NUMBER,
-    FloatArray,
     KindArray,
-    Numbers,
+    NumericValues,
     bools_of,
 )
 from streamsparql.physical.dictionary.inline_parsing import (
     NOT_EXACT,
     NUMBER_ENDS,
-    Spans,
+    TextSpans,
     exact_of,
     few_ids,
     inlined_id,
@@ -71,16 +70,16 @@ from streamsparql.physical.dictionary.inline_parsing import (
 )
 
 __all__ = [
-    "BLANK",
+    "BLANK_SORT",
     "DECIMAL",
     "DOUBLE",
     "FLOAT",
     "INTEGER",
-    "IRI_NODE",
-    "LITERAL",
+    "IRI_SORT",
+    "LITERAL_SORT",
     "NO_NUMBER",
-    "UNBOUND",
-    "Numbers",
+    "UNBOUND_SORT",
+    "NumericValues",
     "TermDictionary",
 ]
 
@@ -91,9 +90,9 @@ _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _FEW = 256  # from so many on arrays are faster than Python's loops
 _MILLION = 10**6
 
-Texts: TypeAlias = Sequence[Any]
-"""Texts in N-Triples syntax, or what `Written` makes texts of; None is no term."""
-Written: TypeAlias = Callable[[list[Any]], Sequence[str | None]]
+TermTexts: TypeAlias = Sequence[Any]
+"""Texts in N-Triples syntax, or what `WriteTexts` makes texts of; None is no term."""
+WriteTexts: TypeAlias = Callable[[list[Any]], Sequence[str | None]]
 
 _KIND_OF = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
 _KINDS = {**dict.fromkeys(INTEGERS, INTEGER), "decimal": DECIMAL, "float": FLOAT, "double": DOUBLE}
@@ -140,7 +139,7 @@ class TermDictionary:
         self._kinds: KindArray = column("_kinds", np.int8, NO_NUMBER)
         self._exact: IntArray = column("_exact", np.int64, NOT_EXACT)
         self._kept: BoolArray = column("_kept", np.bool_, False)
-        self._forms: KindArray = column("_forms", np.int8, UNBOUND)
+        self._forms: KindArray = column("_forms", np.int8, UNBOUND_SORT)
 
     def __len__(self) -> int:
         """How many entries there are; inlined literals need none."""
@@ -156,7 +155,7 @@ class TermDictionary:
         (True, 2)
         """
         if type(term) is BlankNode:
-            found = self._blanks.get(term.label, 0) or self._enter(str(term), BLANK)
+            found = self._blanks.get(term.label, 0) or self._enter(str(term), BLANK_SORT)
         else:
             found = literal_id(term) if type(term) is Literal else 0
             if not found:
@@ -175,7 +174,7 @@ class TermDictionary:
         return np.fromiter((0 if t is None else self.id_of(t) for t in terms), np.int64)
 
     def encode(
-        self, texts: Texts | pa.Array, source: str = "", written: Written = list
+        self, texts: TermTexts | pa.Array, source: str = "", written: WriteTexts = list
     ) -> IntArray:
         """The ids of terms in N-Triples syntax; 0 for what is no term.
 
@@ -195,7 +194,7 @@ class TermDictionary:
             return self._encode_list(texts.to_pylist(), source, list)
         return self._encode_array(to_strings(texts), source, False)
 
-    def _encode_list(self, texts: Texts, source: str, written: Written) -> IntArray:
+    def _encode_list(self, texts: TermTexts, source: str, written: WriteTexts) -> IntArray:
         known: Any = self._known.get
         if len(texts) >= 4 * _FEW:
             sample = [*map(known, texts[:: len(texts) // 16])]
@@ -230,7 +229,7 @@ class TermDictionary:
 
     def _encode_array(self, texts: pa.Array, source: str, distinct: bool) -> IntArray:
         """The ids of an Arrow array of strings: numbers by their digits, others once each."""
-        ids = inlined_ids(Spans.of_array(texts), lambda at: texts.take(pa.array(at)))
+        ids = inlined_ids(TextSpans.of_array(texts), lambda at: texts.take(pa.array(at)))
         rest = np.flatnonzero(ids == 0)
         if not len(rest):
             return ids
@@ -291,8 +290,8 @@ class TermDictionary:
                 self._grow(2 * found)
         self._texts[found] = text
         self._forms[found] = form
-        self._kinds[found] = _UNKNOWN if form == TYPED else NO_NUMBER
-        if form == BLANK:
+        self._kinds[found] = _UNKNOWN if form == TYPED_FORM else NO_NUMBER
+        if form == BLANK_SORT:
             self._blanks[text[2:]] = found
         else:
             self._known[text] = found
@@ -306,7 +305,7 @@ class TermDictionary:
         forms = forms_of(texts)
         self._texts[ids] = strings
         self._forms[ids] = forms
-        self._kinds[ids] = np.where(forms == TYPED, _UNKNOWN, NO_NUMBER)
+        self._kinds[ids] = np.where(forms == TYPED_FORM, _UNKNOWN, NO_NUMBER)
         self._known.update(zip(strings, ids.tolist(), strict=True))
         return ids
 
@@ -374,15 +373,17 @@ class TermDictionary:
         """UNBOUND, IRI_NODE, BLANK or LITERAL, of each id."""
         inline = ids < 0
         if not inline.any():
-            return np.minimum(self._forms[ids], LITERAL)
-        return np.where(inline, LITERAL, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL))
+            return np.minimum(self._forms[ids], LITERAL_SORT)
+        return np.where(
+            inline, LITERAL_SORT, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL_SORT)
+        )
 
     def plain_strings(self, ids: IntArray) -> BoolArray:
         """Whether they are literals of xsd:string."""
-        plain: BoolArray = self._forms[np.maximum(ids, 0)] == PLAIN
+        plain: BoolArray = self._forms[np.maximum(ids, 0)] == PLAIN_FORM
         return plain
 
-    def numbers(self, ids: IntArray) -> Numbers:
+    def numbers(self, ids: IntArray) -> NumericValues:
         """What they are worth as numbers.
 
         >>> terms = TermDictionary()
@@ -398,7 +399,7 @@ class TermDictionary:
         if inline.any():
             found = inlined.inlined_numbers(ids[inline])
             values[inline], kinds[inline] = found
-        return Numbers(values, kinds)
+        return NumericValues(values, kinds)
 
     def exact_integers(self, ids: IntArray) -> tuple[IntArray, BoolArray]:
         """The values of integers, and where a term is an integer that fits."""
@@ -520,7 +521,7 @@ class TermDictionary:
         distinct, codes = np.unique(ids, return_inverse=True)
         worth = self.numbers(distinct)
         number = (worth.kinds != NO_NUMBER) & ~np.isnan(worth.values)
-        before = self.sorts(distinct) < LITERAL
+        before = self.sorts(distinct) < LITERAL_SORT
         numbers = np.flatnonzero(number)
         numbers = numbers[np.argsort(worth.values[numbers], kind="stable")]
         values = worth.values[numbers]
@@ -574,20 +575,20 @@ class TermDictionary:
         >>> terms.recycle([ids[:1]]), terms.encode(["<c>", "<a>"]).tolist()
         (1, [2, 1])
         """
-        unused = self._forms[: self._after] != UNBOUND
+        unused = self._forms[: self._after] != UNBOUND_SORT
         unused &= ~self._kept[: self._after]
         for ids in used:
             unused[ids[ids > 0]] = False
         freed = np.flatnonzero(unused)
         self._spelled.clear()
         for text, form in zip(self._texts[freed], self._forms[freed].tolist(), strict=True):
-            if form == BLANK:
+            if form == BLANK_SORT:
                 del self._blanks[text[2:]]
             else:
                 del self._known[text]
         for column in (self._texts, self._terms):
             column[freed] = None
-        self._forms[freed] = UNBOUND
+        self._forms[freed] = UNBOUND_SORT
         self._exact[freed] = NOT_EXACT
         self._values[freed] = 0.0
         self._kinds[freed] = NO_NUMBER
@@ -634,9 +635,9 @@ class TermDictionary:
         self._texts[ids] = texts
         self._forms[ids] = table["form"].to_numpy()
         self._kept[ids] = bools_of(table["kept"])
-        self._kinds[ids] = np.where(self._forms[ids] == TYPED, _UNKNOWN, NO_NUMBER)
+        self._kinds[ids] = np.where(self._forms[ids] == TYPED_FORM, _UNKNOWN, NO_NUMBER)
         for entry, text, form in zip(ids.tolist(), texts, self._forms[ids].tolist(), strict=True):
-            if form == BLANK:
+            if form == BLANK_SORT:
                 self._blanks[text[2:]] = entry
             else:
                 self._known[text] = entry

@@ -14,21 +14,20 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from streamsparql.physical.batch import UNBOUND, BoolArray, IntArray
+from streamsparql.physical.batch import UNBOUND, BoolArray, FloatArray, IntArray
+from streamsparql.physical.dictionary.inline_ids import KindArray
 from streamsparql.physical.dictionary.term_dictionary import (
     DECIMAL,
     DOUBLE,
     FLOAT,
     INTEGER,
-    LITERAL,
+    LITERAL_SORT,
     TermDictionary,
 )
 
-Truth: TypeAlias = npt.NDArray[np.int8]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-Kinds: TypeAlias = npt.NDArray[np.int8]
+TruthArray: TypeAlias = npt.NDArray[np.int8]
 
-FALSE, TRUE, ERROR, SLOW = 0, 1, 2, 3
+IS_FALSE, IS_TRUE, IS_ERROR, NOT_VECTORISED = 0, 1, 2, 3
 """The truth of a row: SPARQL's three values, and "not known by these means"."""
 
 NO_VALUE, UNKNOWN = -2, -1
@@ -74,7 +73,7 @@ def _digits(scaled: IntArray, digits: int) -> int:
     return next((d for d in fewer if not (scaled % 10 ** (digits - d)).any()), digits)
 
 
-class Operand:
+class NumericOperand:
     """What an operator sees of one of its arguments: numbers by row, or one for all rows.
 
     `values` are the doubles that the numbers round to, `kinds` their types. `ids` are the terms,
@@ -88,7 +87,7 @@ class Operand:
         self,
         terms: TermDictionary,
         values: FloatArray,
-        kinds: Kinds,
+        kinds: KindArray,
         ids: IntArray | None = None,
         integers: tuple[IntArray, BoolArray] | None = None,
         decimals: Decimals | None = None,
@@ -97,7 +96,7 @@ class Operand:
         self._integers, self._decimals = integers, decimals
 
     @classmethod
-    def of(cls, terms: TermDictionary, ids: IntArray) -> Operand:
+    def of(cls, terms: TermDictionary, ids: IntArray) -> NumericOperand:
         """The numbers among terms."""
         found = terms.numbers(ids)
         return cls(terms, found.values, found.kinds, ids)
@@ -124,12 +123,12 @@ class Operand:
                 self._decimals = Decimals(*self.terms.decimals(self.ids)).shortened()
         return self._decimals
 
-    def take(self, index: IntArray) -> Operand:
+    def take(self, index: IntArray) -> NumericOperand:
         """Some of the rows."""
         if len(self.kinds) == 1:
             return self
         integers, decimals = self._integers, self._decimals
-        return Operand(
+        return NumericOperand(
             self.terms,
             self.values[index],
             self.kinds[index],
@@ -138,11 +137,11 @@ class Operand:
             None if decimals is None else decimals.take(index),
         )
 
-    def arguments(self) -> Kinds:
+    def arguments(self) -> KindArray:
         """The kinds for a strict operator on numbers: all that is none is NO_VALUE or UNKNOWN."""
         if self.ids is None or self.kinds.all():
             return self.kinds
-        literal = self.terms.sorts(self.ids) == LITERAL
+        literal = self.terms.sorts(self.ids) == LITERAL_SORT
         others = np.where(literal, UNKNOWN, NO_VALUE).astype(np.int8)
         return np.where(self.kinds > 0, self.kinds, others)
 
@@ -150,12 +149,12 @@ class Operand:
 # -- Comparisons --------------------------------------------------------------------------------
 
 
-def compared(symbol: str, a: Operand, b: Operand) -> Truth:
+def compare_numbers(symbol: str, a: NumericOperand, b: NumericOperand) -> TruthArray:
     """`a symbol b` by row, of those in COMPARED.
 
     >>> terms = TermDictionary()
-    >>> a, b = (Operand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
-    >>> compared("<", a, b).tolist()
+    >>> a, b = (NumericOperand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
+    >>> compare_numbers("<", a, b).tolist()
     [1, 0]
     """
     with np.errstate(invalid="ignore"):
@@ -172,7 +171,9 @@ def compared(symbol: str, a: Operand, b: Operand) -> Truth:
     return truth
 
 
-def _compare_singles(truth: Truth, symbol: str, a: Operand, b: Operand, where: BoolArray) -> None:
+def _compare_singles(
+    truth: TruthArray, symbol: str, a: NumericOperand, b: NumericOperand, where: BoolArray
+) -> None:
     index = np.flatnonzero(where)
     if len(index):
         one, other = _singles(a.take(index).values), _singles(b.take(index).values)
@@ -184,7 +185,9 @@ def _singles(values: FloatArray) -> FloatArray:
         return values.astype(np.float32).astype(np.float64)
 
 
-def _compare_exactly(truth: Truth, symbol: str, a: Operand, b: Operand, index: IntArray) -> None:
+def _compare_exactly(
+    truth: TruthArray, symbol: str, a: NumericOperand, b: NumericOperand, index: IntArray
+) -> None:
     """Exact numbers that round to the same double. Those that do not are ordered as the doubles."""
     if not len(index):
         return
@@ -195,20 +198,20 @@ def _compare_exactly(truth: Truth, symbol: str, a: Operand, b: Operand, index: I
     if small.all():
         return
     (one, one_fits), (other, other_fits) = a.integers, b.integers
-    exact = np.where(one_fits & other_fits, _COMPARISONS[symbol](one, other), SLOW)
-    if (exact == SLOW).any():
+    exact = np.where(one_fits & other_fits, _COMPARISONS[symbol](one, other), NOT_VECTORISED)
+    if (exact == NOT_VECTORISED).any():
         one, other, fits, _ = _aligned(a.decimals, b.decimals)
-        exact = np.where(fits & (exact == SLOW), _COMPARISONS[symbol](one, other), exact)
+        exact = np.where(fits & (exact == NOT_VECTORISED), _COMPARISONS[symbol](one, other), exact)
     truth[index] = np.where(small, truth[index], exact)
 
 
-def _compare_others(symbol: str, a: Operand, b: Operand) -> Truth:
+def _compare_others(symbol: str, a: NumericOperand, b: NumericOperand) -> TruthArray:
     """Rows of which at least one operand is not known to be a number."""
     one, other = a.arguments(), b.arguments()
     unbound = _unbound(a) | _unbound(b)
     if symbol not in ("=", "!="):
         no_value = (one == NO_VALUE) | (other == NO_VALUE)
-        return np.where(no_value, ERROR, SLOW).astype(np.int8)
+        return np.where(no_value, IS_ERROR, NOT_VECTORISED).astype(np.int8)
     same = np.zeros(len(unbound), np.bool_)
     if a.ids is not None and b.ids is not None:
         same = a.ids == b.ids
@@ -219,13 +222,13 @@ def _compare_others(symbol: str, a: Operand, b: Operand) -> Truth:
         if operand.ids is None:
             resource &= kinds != UNKNOWN
     differ = resource | (_valued(a) & _valued(b))
-    equal = np.where(same, TRUE, np.where(differ, FALSE, SLOW))
+    equal = np.where(same, IS_TRUE, np.where(differ, IS_FALSE, NOT_VECTORISED))
     if symbol == "!=":
-        equal = np.where(equal == SLOW, SLOW, 1 - equal)
-    return np.where(unbound, ERROR, equal).astype(np.int8)
+        equal = np.where(equal == NOT_VECTORISED, NOT_VECTORISED, 1 - equal)
+    return np.where(unbound, IS_ERROR, equal).astype(np.int8)
 
 
-def _valued(operand: Operand) -> BoolArray:
+def _valued(operand: NumericOperand) -> BoolArray:
     """Where a number, a string or a canonical boolean is; two that are not both numbers differ."""
     known: BoolArray = operand.kinds > 0
     if operand.ids is None:
@@ -233,7 +236,7 @@ def _valued(operand: Operand) -> BoolArray:
     return known | (operand.ids < 0) | operand.terms.plain_strings(operand.ids)
 
 
-def _unbound(operand: Operand) -> BoolArray:
+def _unbound(operand: NumericOperand) -> BoolArray:
     unbound: BoolArray = operand.kinds == NO_VALUE
     return unbound if operand.ids is None else operand.ids == UNBOUND
 
@@ -241,19 +244,19 @@ def _unbound(operand: Operand) -> BoolArray:
 # -- Arithmetic ---------------------------------------------------------------------------------
 
 
-def calculated(symbol: str, a: Operand, b: Operand) -> Operand:
+def calculate(symbol: str, a: NumericOperand, b: NumericOperand) -> NumericOperand:
     """`a symbol b` by row, of those in CALCULATED.
 
     >>> terms = TermDictionary()
-    >>> a, b = (Operand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
-    >>> calculated("*", a, b).values.tolist()
+    >>> a, b = (NumericOperand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
+    >>> calculate("*", a, b).values.tolist()
     [2.0, 4.0]
     """
     values = _in_doubles(symbol, a.values, b.values)
     one, other = a.arguments(), b.arguments()
     low, high = np.minimum(one, other), np.maximum(one, other)
     if not len(low) or (low.min() > 0 and high.min() == DOUBLE):
-        return Operand(a.terms, values, high)
+        return NumericOperand(a.terms, values, high)
     kinds = np.where(low > 0, high, low)
     single = np.flatnonzero(kinds == FLOAT)
     if len(single):
@@ -269,10 +272,10 @@ def calculated(symbol: str, a: Operand, b: Operand) -> Operand:
 def _exactly(
     terms: TermDictionary,
     values: FloatArray,
-    kinds: Kinds,
+    kinds: KindArray,
     integers: tuple[IntArray, BoolArray] | None,
     decimals: Decimals | None,
-) -> Operand:
+) -> NumericOperand:
     """Calculated numbers, those of exact types taken from where they are exact."""
     if integers is not None:
         whole, exact = integers
@@ -282,7 +285,7 @@ def _exactly(
     if decimals is not None:
         kinds[(kinds == DECIMAL) & ~decimals.exact] = UNKNOWN
         values = np.where(kinds == DECIMAL, decimals.scaled / 10.0**decimals.digits, values)
-    return Operand(terms, values, kinds, None, integers, decimals)
+    return NumericOperand(terms, values, kinds, None, integers, decimals)
 
 
 def _in_doubles(symbol: str, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -297,7 +300,7 @@ def _in_doubles(symbol: str, x: FloatArray, y: FloatArray) -> FloatArray:
         return x / y
 
 
-def _in_integers(symbol: str, a: Operand, b: Operand) -> tuple[IntArray, BoolArray]:
+def _in_integers(symbol: str, a: NumericOperand, b: NumericOperand) -> tuple[IntArray, BoolArray]:
     """Results in 64 bits, and where they are exact."""
     (x, x_fits), (y, y_fits) = a.integers, b.integers
     fits = x_fits & y_fits
@@ -317,7 +320,7 @@ def _most(values: IntArray) -> int:
     return max(-int(values.min(initial=0)), int(values.max(initial=0)))
 
 
-def _in_decimals(symbol: str, a: Operand, b: Operand) -> Decimals:
+def _in_decimals(symbol: str, a: NumericOperand, b: NumericOperand) -> Decimals:
     """Results whose scaled values stay below 2**53: their doubles are the nearest ones."""
     if symbol == "*":
         (x, x_exact, x_digits), (y, y_exact, y_digits) = a.decimals, b.decimals
@@ -358,11 +361,11 @@ def _scaled_up(values: IntArray, digits: int) -> tuple[IntArray, BoolArray]:
     return values * 10**digits, (values < bound) & (values > -bound)
 
 
-def rounded(name: str, a: Operand) -> Operand:
+def round_numbers(name: str, a: NumericOperand) -> NumericOperand:
     """A function of one number, of those in ROUNDED: its type stays.
 
     >>> terms = TermDictionary()
-    >>> rounded("FLOOR", Operand.of(terms, terms.of_doubles(np.array([1.5])))).values.tolist()
+    >>> round_numbers("FLOOR", NumericOperand.of(terms, terms.of_doubles(np.array([1.5])))).values.tolist()
     [1.0]
     """
     kinds = a.arguments().copy()
@@ -412,7 +415,7 @@ _ROUNDINGS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-def terms_of(operand: Operand) -> tuple[IntArray, BoolArray]:
+def terms_of(operand: NumericOperand) -> tuple[IntArray, BoolArray]:
     """The ids of calculated numbers, and where they are not known by these means."""
     kinds, terms = operand.kinds, operand.terms
     if len(kinds) and kinds.min() == DOUBLE:

@@ -37,33 +37,33 @@ from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import (
-    BLANK,
-    IRI_NODE,
-    LITERAL,
+    BLANK_SORT,
+    IRI_SORT,
+    LITERAL_SORT,
     TermDictionary,
 )
 from streamsparql.physical.expressions.arithmetic import (
     CALCULATED,
     COMPARED,
-    ERROR,
-    FALSE,
+    IS_ERROR,
+    IS_FALSE,
+    IS_TRUE,
+    NOT_VECTORISED,
     ROUNDED,
-    SLOW,
-    TRUE,
-    Operand,
-    Truth,
-    calculated,
-    compared,
-    rounded,
+    NumericOperand,
+    TruthArray,
+    calculate,
+    compare_numbers,
+    round_numbers,
     terms_of,
 )
-from streamsparql.physical.expressions.evaluation import Evaluation, Kept, OneByOne
+from streamsparql.physical.expressions.evaluation import Evaluation, Memos, OneByOne
 from streamsparql.physical.expressions.id_comparison import MIRRORED, against, among, between
-from streamsparql.physical.expressions.rows import Rows
-from streamsparql.physical.expressions.string_building import Worded, wording
+from streamsparql.physical.expressions.rows import BatchRows
+from streamsparql.physical.expressions.string_building import TemplateEvaluation, string_template
 
 
-class Expressed(Protocol):
+class BatchExpression(Protocol):
     """What operators ask of an expression."""
 
     def holds(self, batch: Batch) -> BoolArray:
@@ -76,7 +76,7 @@ class Expressed(Protocol):
         """Drops what is kept by id: ids that nothing holds are given to other terms."""
 
 
-class Compiled:
+class CompiledExpression:
     """An expression, ready for batches.
 
     >>> from streamsparql.algebra.terms import integer
@@ -84,21 +84,21 @@ class Compiled:
     >>> small = Call("<", (Variable("x"), Constant(integer(2))))
     >>> ids = terms.of_integers(np.array([1, 2, 3]))
     >>> batch = Batch({"x": ids}, np.zeros(3, np.int64), np.full(3, 9))
-    >>> compiled(small, terms, Run()).holds(batch).tolist()
+    >>> compile_expression(small, terms, Run()).holds(batch).tolist()
     [True, False, False]
     """
 
-    def __init__(self, root: Evaluation, terms: TermDictionary, kept: Kept) -> None:
+    def __init__(self, root: Evaluation, terms: TermDictionary, kept: Memos) -> None:
         self._root, self._terms, self._kept = root, terms, kept
 
     def holds(self, batch: Batch) -> BoolArray:
         """Where the effective boolean value is true; an error is not."""
-        holds: BoolArray = self._root.truth(Rows(self._terms, batch)) == TRUE
+        holds: BoolArray = self._root.truth(BatchRows(self._terms, batch)) == IS_TRUE
         return holds
 
     def values(self, batch: Batch) -> IntArray:
         """The values; 0, which is unbound, where there is an error."""
-        return self._root.ids(Rows(self._terms, batch))
+        return self._root.ids(BatchRows(self._terms, batch))
 
     def forget(self) -> None:
         """Drops all ids that are kept, as the dictionary may give them to other terms now."""
@@ -106,9 +106,11 @@ class Compiled:
             known.clear()
 
 
-def compiled(expression: Expression, terms: TermDictionary, run: Run) -> Compiled:
+def compile_expression(
+    expression: Expression, terms: TermDictionary, run: Run
+) -> CompiledExpression:
     """Prepares an expression for batches whose terms are in `terms`."""
-    kept: Kept = []
+    kept: Memos = []
 
     def of(node: Node, parts: list[Evaluation | None]) -> Evaluation | None:
         """None is for an expression that is the same on all rows; the largest such is evaluated."""
@@ -127,7 +129,7 @@ def compiled(expression: Expression, terms: TermDictionary, run: Run) -> Compile
         return _Fixed(OneByOne(node, run, kept))
 
     root = expression.fold(of) or constant(expression)
-    return Compiled(root, terms, kept)
+    return CompiledExpression(root, terms, kept)
 
 
 _DEEPEST = 70
@@ -166,8 +168,8 @@ def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Ev
             return _First(inner, slow)
         case In():
             return _Among(node, inner, slow)
-    worded = wording(node)
-    return slow if worded is None else Worded(worded, slow)
+    worded = string_template(node)
+    return slow if worded is None else TemplateEvaluation(worded, slow)
 
 
 # -- Leaves -------------------------------------------------------------------------------------
@@ -181,11 +183,11 @@ class _Column(Evaluation):
         self._name = name
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         return rows.ids(self._name)
 
     @override
-    def operand(self, rows: Rows) -> Operand:
+    def operand(self, rows: BatchRows) -> NumericOperand:
         return rows.operand(self, super().operand)
 
 
@@ -194,7 +196,7 @@ class _Fixed(Evaluation):
 
     def __init__(self, slow: OneByOne) -> None:
         super().__init__(slow)
-        self._made: list[Operand] = []
+        self._made: list[NumericOperand] = []
         slow.kept.append(self._made)
 
     @property
@@ -206,20 +208,20 @@ class _Fixed(Evaluation):
         return None
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         return self.slow.truth(rows)
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         ids = self.operand(rows).ids
         assert ids is not None
         return np.full(len(rows), ids[0])
 
     @override
-    def operand(self, rows: Rows) -> Operand:
+    def operand(self, rows: BatchRows) -> NumericOperand:
         if not self._made:
             ids = np.array([self.slow.constant(rows.terms)], np.int64)
-            self._made.append(Operand.of(rows.terms, ids))
+            self._made.append(NumericOperand.of(rows.terms, ids))
         return self._made[0]
 
 
@@ -231,19 +233,19 @@ class _IsBound(Evaluation):
         self._name = name
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         bound: BoolArray = rows.ids(self._name) != UNBOUND
         return bound.view(np.int8)
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         return _booleans(rows, self.truth(rows))
 
 
-def _booleans(rows: Rows, truth: Truth) -> IntArray:
+def _booleans(rows: BatchRows, truth: TruthArray) -> IntArray:
     """The xsd:booleans of truths; none for an error."""
-    ids = rows.terms.of_booleans(truth == TRUE)
-    return np.where(truth == ERROR, UNBOUND, ids) if (truth == ERROR).any() else ids
+    ids = rows.terms.of_booleans(truth == IS_TRUE)
+    return np.where(truth == IS_ERROR, UNBOUND, ids) if (truth == IS_ERROR).any() else ids
 
 
 # -- Operators ----------------------------------------------------------------------------------
@@ -253,7 +255,7 @@ class _Condition(Evaluation):
     """What is a boolean or an error."""
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         return _booleans(rows, self.truth(rows))
 
 
@@ -266,20 +268,20 @@ class _Comparison(_Condition):
         self.expensive = a.expensive or b.expensive
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         truth = self._by_ids(rows)
         if truth is None:
             return _settled(self._by_values(rows), rows, self.slow)
-        if len(truth) and truth.max() == SLOW:
-            index = np.flatnonzero(truth == SLOW)
+        if len(truth) and truth.max() == NOT_VECTORISED:
+            index = np.flatnonzero(truth == NOT_VECTORISED)
             few = rows.take(index)
             truth[index] = _settled(self._by_values(few), few, self.slow)
         return truth
 
-    def _by_values(self, rows: Rows) -> Truth:
-        return compared(self._symbol, self._a.operand(rows), self._b.operand(rows))
+    def _by_values(self, rows: BatchRows) -> TruthArray:
+        return compare_numbers(self._symbol, self._a.operand(rows), self._b.operand(rows))
 
-    def _by_ids(self, rows: Rows) -> Truth | None:
+    def _by_ids(self, rows: BatchRows) -> TruthArray | None:
         """Of columns and constants, if their ids tell."""
         match self._a, self._b:
             case _Column() as column, _Column() as other:
@@ -291,11 +293,11 @@ class _Comparison(_Condition):
         return None
 
 
-def _settled(truth: Truth, rows: Rows, slow: OneByOne) -> Truth:
+def _settled(truth: TruthArray, rows: BatchRows, slow: OneByOne) -> TruthArray:
     """The truth with what was not known yet worked out."""
-    if not len(truth) or truth.max() < SLOW:
+    if not len(truth) or truth.max() < NOT_VECTORISED:
         return truth
-    index = np.flatnonzero(truth == SLOW)
+    index = np.flatnonzero(truth == NOT_VECTORISED)
     truth[index] = slow.truth(rows.take(index))
     return truth
 
@@ -309,13 +311,13 @@ class _SameTerm(_Condition):
         self.expensive = a.expensive or b.expensive
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         one, other = self._a.ids(rows), self._b.ids(rows)
         unbound = (one == UNBOUND) | (other == UNBOUND)
-        return np.where(unbound, ERROR, one == other).astype(np.int8)
+        return np.where(unbound, IS_ERROR, one == other).astype(np.int8)
 
 
-_SORTS = {"ISIRI": IRI_NODE, "ISURI": IRI_NODE, "ISBLANK": BLANK, "ISLITERAL": LITERAL}
+_SORTS = {"ISIRI": IRI_SORT, "ISURI": IRI_SORT, "ISBLANK": BLANK_SORT, "ISLITERAL": LITERAL_SORT}
 
 
 class _Test(_Condition):
@@ -327,11 +329,11 @@ class _Test(_Condition):
         self.expensive = arg.expensive
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         ids, terms = self._arg.ids(rows), rows.terms
         sort = _SORTS.get(self._name)
         holds = terms.numbers(ids).kinds > 0 if sort is None else terms.sorts(ids) == sort
-        return np.where(ids == UNBOUND, ERROR, holds).astype(np.int8)
+        return np.where(ids == UNBOUND, IS_ERROR, holds).astype(np.int8)
 
 
 class _Calculation(Evaluation):
@@ -343,20 +345,20 @@ class _Calculation(Evaluation):
         self.expensive = any(arg.expensive for arg in args)
 
     @override
-    def operand(self, rows: Rows) -> Operand:
+    def operand(self, rows: BatchRows) -> NumericOperand:
         chain = [self]
         while isinstance(first := chain[-1]._args[0], _Calculation):
             chain.append(first)
         result = chain[-1]._args[0].operand(rows)
         for link in reversed(chain):
             if len(link._args) == 1:
-                result = rounded(link._symbol, result)
+                result = round_numbers(link._symbol, result)
             else:
-                result = calculated(link._symbol, result, link._args[1].operand(rows))
+                result = calculate(link._symbol, result, link._args[1].operand(rows))
         return result
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         ids, unknown = terms_of(self.operand(rows))
         index = np.flatnonzero(unknown)
         if len(index):
@@ -370,11 +372,11 @@ class _Decision(_Condition):
     def __init__(self, args: Sequence[Evaluation], until: bool, slow: OneByOne) -> None:
         super().__init__(slow)
         self.args = sorted(args, key=lambda arg: arg.expensive)
-        self._until = TRUE if until else FALSE
+        self._until = IS_TRUE if until else IS_FALSE
         self.expensive = any(arg.expensive for arg in args)
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         result = np.full(len(rows), 1 - self._until, np.int8)
         for arg in self.args:
             undecided = result != self._until
@@ -402,11 +404,11 @@ class _Negation(_Condition):
         self.expensive = arg.expensive
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         return _NEGATED[self._arg.truth(rows)]
 
 
-_NEGATED: Truth = np.array([TRUE, FALSE, ERROR], np.int8)
+_NEGATED: TruthArray = np.array([IS_TRUE, IS_FALSE, IS_ERROR], np.int8)
 
 
 class _Choice(Evaluation):
@@ -418,10 +420,10 @@ class _Choice(Evaluation):
         self.expensive = any(arg.expensive for arg in args)
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         truth = self._condition.truth(rows)
         result = np.zeros(len(rows), np.int64)
-        for code, branch in zip((TRUE, FALSE), self._branches, strict=True):
+        for code, branch in zip((IS_TRUE, IS_FALSE), self._branches, strict=True):
             index = np.flatnonzero(truth == code)
             if len(index):
                 result[index] = branch.ids(rows.take(index))
@@ -437,7 +439,7 @@ class _First(Evaluation):
         self.expensive = any(arg.expensive for arg in args)
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         result = np.zeros(len(rows), np.int64)
         index = np.arange(len(rows))
         for arg in self._args:
@@ -457,12 +459,12 @@ class _Shared(Evaluation):
         self.expensive = arg.expensive
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         found = self.operand(rows).ids
         return self._arg.ids(rows) if found is None else found
 
     @override
-    def operand(self, rows: Rows) -> Operand:
+    def operand(self, rows: BatchRows) -> NumericOperand:
         return rows.operand(self, self._arg.operand)
 
 
@@ -484,11 +486,11 @@ class _Among(_Condition):
         self.expensive = any(arg.expensive for arg in inner)
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         if self._together:
             found = among(self._arg.ids(rows), self._terms, rows.terms)
             if found is not None:
                 return found
         if not self._chain.args:
-            return np.where(self._arg.ids(rows) == UNBOUND, ERROR, FALSE).astype(np.int8)
+            return np.where(self._arg.ids(rows) == UNBOUND, IS_ERROR, IS_FALSE).astype(np.int8)
         return self._chain.truth(rows)

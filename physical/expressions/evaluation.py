@@ -20,11 +20,17 @@ from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import DECIMAL, TermDictionary
-from streamsparql.physical.expressions.arithmetic import ERROR, FALSE, TRUE, Operand, Truth
-from streamsparql.physical.expressions.memo import Found, Kind, Results
-from streamsparql.physical.expressions.rows import Rows
+from streamsparql.physical.expressions.arithmetic import (
+    IS_ERROR,
+    IS_FALSE,
+    IS_TRUE,
+    NumericOperand,
+    TruthArray,
+)
+from streamsparql.physical.expressions.memo import BindingMemo, ResultArray, ResultType
+from streamsparql.physical.expressions.rows import BatchRows
 
-Kept = list[Results | list[Operand]]
+Memos = list[BindingMemo | list[NumericOperand]]
 """What the sub-expressions of one expression keep, as it is about ids."""
 Binding = tuple[Term | None, ...]
 """The terms of the variables that a sub-expression reads; None for an unbound one."""
@@ -40,17 +46,17 @@ class Evaluation(ABC):
     def __init__(self, slow: OneByOne) -> None:
         self.slow = slow
 
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         """Its effective boolean value by row: FALSE, TRUE or ERROR."""
         return self.slow.truth_of_terms(rows.terms, self.ids(rows))
 
     @abstractmethod
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         """Its value by row; 0 for an error."""
 
-    def operand(self, rows: Rows) -> Operand:
+    def operand(self, rows: BatchRows) -> NumericOperand:
         """Its value by row, as operators on numbers see it."""
-        return Operand.of(rows.terms, self.ids(rows))
+        return NumericOperand.of(rows.terms, self.ids(rows))
 
 
 class OneByOne(Evaluation):
@@ -58,11 +64,11 @@ class OneByOne(Evaluation):
 
     expensive = True
 
-    def __init__(self, expression: Expression, run: Run, kept: Kept) -> None:
+    def __init__(self, expression: Expression, run: Run, kept: Memos) -> None:
         super().__init__(self)
         self.expression, self._run, self.kept = expression, run, kept
         self._variables: tuple[Variable, ...] | None = None
-        self._known: dict[type, Results] = {}
+        self._known: dict[type, BindingMemo] = {}
         self._judge: OneByOne | None = None
 
     def like(self, expression: Expression) -> OneByOne:
@@ -78,42 +84,44 @@ class OneByOne(Evaluation):
         return self._variables
 
     @override
-    def truth(self, rows: Rows) -> Truth:
-        truth: Truth = self._by_binding(rows, np.int8, self._truth)
+    def truth(self, rows: BatchRows) -> TruthArray:
+        truth: TruthArray = self._by_binding(rows, np.int8, self._truth)
         return truth
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         return self._by_binding(rows, np.int64, self._value(rows.terms))
 
     def constant(self, terms: TermDictionary) -> int:
         """Its value, where it reads no variable."""
         return self._value(terms)(())
 
-    def truth_of_terms(self, terms: TermDictionary, ids: IntArray) -> Truth:
+    def truth_of_terms(self, terms: TermDictionary, ids: IntArray) -> TruthArray:
         """The effective boolean values of terms; ERROR for 0."""
         found = terms.numbers(ids)
         true: BoolArray = (found.values != 0) & (found.values == found.values)
         truth = true.view(np.int8)
-        doubtful = (found.kinds == 0) | ((found.kinds == DECIMAL) & (truth == FALSE))
+        doubtful = (found.kinds == 0) | ((found.kinds == DECIMAL) & (truth == IS_FALSE))
         if not doubtful.any():
             return truth
-        for value, code in zip(terms.of_booleans(_BOTH).tolist(), (FALSE, TRUE), strict=True):
+        for value, code in zip(terms.of_booleans(_BOTH).tolist(), (IS_FALSE, IS_TRUE), strict=True):
             known = ids == value
             truth[known] = code
             doubtful &= ~known
-        truth[ids == UNBOUND] = ERROR
+        truth[ids == UNBOUND] = IS_ERROR
         index = np.flatnonzero(doubtful & (ids != UNBOUND))
         if len(index):
             self._judge = self._judge or self.like(Variable(""))
             batch = Batch({"": ids[index]}, ids[index], ids[index])
-            truth[index] = self._judge.truth(Rows(terms, batch))
+            truth[index] = self._judge.truth(BatchRows(terms, batch))
         return truth
 
-    def _by_binding(self, rows: Rows, kind: Kind, one: Callable[[Binding], int]) -> Found:
+    def _by_binding(
+        self, rows: BatchRows, kind: ResultType, one: Callable[[Binding], int]
+    ) -> ResultArray:
         known = self._known.get(kind)
         if known is None:
-            known = self._known[kind] = Results(kind)
+            known = self._known[kind] = BindingMemo(kind)
             self.kept.append(known)
         # Without variables, all rows are bound as "no term" is.
         columns = [rows.ids(variable.name) for variable in self.variables] or [_NO_TERM]
@@ -143,7 +151,7 @@ class OneByOne(Evaluation):
             value = evaluate(self.expression, self._row(binding), self._run)
             return int(effective_boolean_value(value))
         except ExpressionError:
-            return ERROR
+            return IS_ERROR
 
 
 _BOTH: BoolArray = np.array([False, True])

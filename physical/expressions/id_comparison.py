@@ -27,8 +27,8 @@ from streamsparql.physical.dictionary.inline_ids import (
     integer_ids,
     tags,
 )
-from streamsparql.physical.dictionary.term_dictionary import LITERAL, TermDictionary
-from streamsparql.physical.expressions.arithmetic import ERROR, SLOW, Truth
+from streamsparql.physical.dictionary.term_dictionary import LITERAL_SORT, TermDictionary
+from streamsparql.physical.expressions.arithmetic import IS_ERROR, NOT_VECTORISED, TruthArray
 
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """What a comparison is with its sides swapped."""
@@ -37,7 +37,7 @@ Compare = Callable[[IntArray, IntArray | int], BoolArray]
 Threshold = tuple[Compare, int]
 
 
-def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Truth | None:
+def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> TruthArray | None:
     """`id symbol term` for each id, SLOW where an id does not tell; None where none does.
 
     >>> terms = TermDictionary()
@@ -60,7 +60,7 @@ def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Tr
     return None
 
 
-def _by_tag(symbol: str, ids: IntArray, term: Term, number: Number) -> Truth:
+def _by_tag(symbol: str, ids: IntArray, term: Term, number: Number) -> TruthArray:
     """Beside a number: the ids of each tag by themselves. Doubles that are written in an odd way
     are compared as doubles."""
     tagged = np.where(ids < 0, tags(ids), _UNTAGGED)
@@ -71,7 +71,7 @@ def _by_tag(symbol: str, ids: IntArray, term: Term, number: Number) -> Truth:
         truth = compare(ids, bound).astype(np.int8)
         truth[odd] = _of_odd_doubles(symbol, ids[odd], number)
         return truth
-    truth = np.full(len(ids), SLOW, np.int8)
+    truth = np.full(len(ids), NOT_VECTORISED, np.int8)
     for tag in (TAG_INTEGER, TAG_DOUBLE, TAG_OTHER):
         here = np.flatnonzero(tagged == tag)
         if not len(here):
@@ -84,11 +84,11 @@ def _by_tag(symbol: str, ids: IntArray, term: Term, number: Number) -> Truth:
     return truth
 
 
-def _of_odd_doubles(symbol: str, ids: IntArray, number: Number) -> Truth:
+def _of_odd_doubles(symbol: str, ids: IntArray, number: Number) -> TruthArray:
     """Doubles that are written in an odd way beside a number; SLOW for what is no double."""
     found = inlined_numbers(ids)
     compared = _COMPARE[symbol](found.values, double(number))
-    truth: Truth = np.where(found.kinds == DOUBLE, compared, SLOW).astype(np.int8)
+    truth: TruthArray = np.where(found.kinds == DOUBLE, compared, NOT_VECTORISED).astype(np.int8)
     return truth
 
 
@@ -96,7 +96,7 @@ _UNTAGGED = -1
 """Beside the tags: that of an entry of the dictionary, or of no term."""
 
 
-def between(symbol: str, one: IntArray, other: IntArray) -> Truth | None:
+def between(symbol: str, one: IntArray, other: IntArray) -> TruthArray | None:
     """`one symbol other` by row, where all are integers or all are doubles; None as above.
 
     >>> terms = TermDictionary()
@@ -119,7 +119,7 @@ _MINUS_ZERO = int(double_ids(np.array([-0.0]))[0])
 """It equals another id, the one of zero."""
 
 
-def among(ids: IntArray, options: Sequence[Term], terms: TermDictionary) -> Truth | None:
+def among(ids: IntArray, options: Sequence[Term], terms: TermDictionary) -> TruthArray | None:
     """Whether each id equals one of the terms, all of which are known; None as above.
 
     >>> terms = TermDictionary()
@@ -145,7 +145,7 @@ def among(ids: IntArray, options: Sequence[Term], terms: TermDictionary) -> Trut
     if any(type(term) is Literal for term in options) and not _tell(ids, terms).all():
         return None
     truth = _one_of(ids, [terms.id_of(term) for term in options]).view(np.int8)
-    truth[ids == UNBOUND] = ERROR
+    truth[ids == UNBOUND] = IS_ERROR
     return truth
 
 
@@ -168,7 +168,7 @@ def _no_number(term: Term) -> bool:
 
 def _tell(ids: IntArray, terms: TermDictionary) -> BoolArray:
     """Where an id tells whether a term equals a string: it is no literal, or has a value."""
-    known: BoolArray = terms.plain_strings(ids) | (ids < 0) | (terms.sorts(ids) != LITERAL)
+    known: BoolArray = terms.plain_strings(ids) | (ids < 0) | (terms.sorts(ids) != LITERAL_SORT)
     return known
 
 
@@ -178,14 +178,14 @@ def _tag(term_id: int) -> int:
 
 def _equality(
     symbol: str, ids: IntArray, term: Term, terms: TermDictionary, least: int, most: int
-) -> Truth | None:
+) -> TruthArray | None:
     if not _no_number(term) or (type(term) is Literal and not _tell(ids, terms).all()):
         return None
     sought = terms.id_of(term)
     equal: BoolArray = ids == sought if symbol == "=" else ids != sought
     truth = equal.view(np.int8)
     if least <= UNBOUND <= most:
-        truth[ids == UNBOUND] = ERROR
+        truth[ids == UNBOUND] = IS_ERROR
     return truth
 
 

@@ -20,41 +20,41 @@ _TABLE = 1 << 20
 _KEYS = 1 << 17
 """The greatest id with a place in the table, the greatest number of keys."""
 
-Kind = type[np.int8] | type[np.int64]
-Found = npt.NDArray[Any]
-WorkOut = Callable[[list[IntArray]], Sequence[int] | IntArray]
+ResultType = type[np.int8] | type[np.int64]
+ResultArray = npt.NDArray[Any]
+Compute = Callable[[list[IntArray]], Sequence[int] | IntArray]
 """Gives the results for bindings that all differ."""
 
 
-class Results:
+class BindingMemo:
     """Results by binding, each worked out once.
 
-    >>> results = Results(np.int64)
+    >>> results = BindingMemo(np.int64)
     >>> results.of([np.array([3, 4, 3])], lambda columns: 10 * columns[0]).tolist()
     [30, 40, 30]
     >>> results.of([np.array([3])], lambda columns: []).tolist()
     [30]
     """
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: ResultType) -> None:
         self._kind = kind
         self.clear()
 
     def clear(self) -> None:
         """Forgets them all."""
-        self._table: Found = np.zeros(0, self._kind)
+        self._table: ResultArray = np.zeros(0, self._kind)
         self._known = np.zeros(0, np.bool_)
         self._keys: IntArray = np.zeros(0, np.int64)
-        self._values: Found = np.zeros(0, self._kind)
+        self._values: ResultArray = np.zeros(0, self._kind)
         self._columns: list[IntArray] = []
 
-    def of(self, columns: list[IntArray], work_out: WorkOut) -> Found:
+    def of(self, columns: list[IntArray], work_out: Compute) -> ResultArray:
         """The result for each row; `work_out` gives those that are not known."""
         if len(columns) == 1 and columns[0].min(initial=0) >= 0:
             return self._by_table(columns[0], work_out)
         return self._by_key(columns, work_out)
 
-    def _by_table(self, ids: IntArray, work_out: WorkOut) -> Found:
+    def _by_table(self, ids: IntArray, work_out: Compute) -> ResultArray:
         most = int(ids.max(initial=0))
         if most >= _TABLE:
             return self._by_key([ids], work_out)
@@ -69,7 +69,7 @@ class Results:
             self._known[new] = True
         return self._table[ids]
 
-    def _by_key(self, columns: list[IntArray], work_out: WorkOut) -> Found:
+    def _by_key(self, columns: list[IntArray], work_out: Compute) -> ResultArray:
         rows = len(columns[0])
         if len(self._keys) > _KEYS:
             self.clear()
@@ -95,7 +95,7 @@ class Results:
                 known &= mine[places] == column
         return places, known
 
-    def _add(self, columns: list[IntArray], keys: IntArray, work_out: WorkOut) -> None:
+    def _add(self, columns: list[IntArray], keys: IntArray, work_out: Compute) -> None:
         keys, first = np.unique(keys, return_index=True)
         columns = [column[first] for column in columns]
         values = np.array(work_out(columns), self._kind)

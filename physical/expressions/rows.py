@@ -12,10 +12,10 @@ import numpy as np
 
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.arithmetic import Operand
+from streamsparql.physical.expressions.arithmetic import NumericOperand
 
 
-class Rows:
+class BatchRows:
     """Rows of a batch with their numbers."""
 
     __slots__ = ("_columns", "_index", "_operands", "_source", "length", "terms")
@@ -23,18 +23,18 @@ class Rows:
     def __init__(self, terms: TermDictionary, batch: Batch) -> None:
         self.terms, self.length = terms, len(batch)
         self._columns = dict(batch.columns)
-        self._operands: dict[Hashable, Operand] = {}
-        self._source: Rows | None = None
+        self._operands: dict[Hashable, NumericOperand] = {}
+        self._source: BatchRows | None = None
         self._index: IntArray | None = None
 
     def __len__(self) -> int:
         return self.length
 
-    def take(self, index: IntArray) -> Rows:
+    def take(self, index: IntArray) -> BatchRows:
         """The rows at these places."""
         if len(index) == self.length:
             return self
-        some = Rows.__new__(Rows)
+        some = BatchRows.__new__(BatchRows)
         some.terms, some.length = self.terms, len(index)
         some._columns, some._operands = {}, {}
         some._source, some._index = self, index
@@ -51,7 +51,7 @@ class Rows:
             self._columns[name] = found
         return found
 
-    def operand(self, of: Hashable, make: Callable[[Rows], Operand]) -> Operand:
+    def operand(self, of: Hashable, make: Callable[[BatchRows], NumericOperand]) -> NumericOperand:
         """What `make` gives for these rows; once for each thing that it is made `of`."""
         found = self._operands.get(of)
         if found is None:

@@ -18,7 +18,7 @@ from streamsparql.algebra.terms import Term
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 
-Key = tuple[Any, ...]
+SortKey = tuple[Any, ...]
 """What a row is sorted by."""
 
 
@@ -57,7 +57,7 @@ class Down:
         return hash(self.part)
 
 
-def descending_key(term: Term | None) -> Key:
+def descending_key(term: Term | None) -> SortKey:
     """The `comparison_key` of a term, for the other direction.
 
     >>> from streamsparql.algebra.terms import integer
@@ -93,16 +93,16 @@ class SortKeys:
         ways = [(name, descending_key if down else comparison_key) for name, down in ranking.keys]
         ways += [(name, order_key) for name in ranking.ties]
         self._columns = ways
-        self._known: dict[Callable[..., Key], dict[int, Key]] = {way: {} for _, way in ways}
+        self._known: dict[Callable[..., SortKey], dict[int, SortKey]] = {way: {} for _, way in ways}
 
-    def of(self, batch: Batch) -> list[Key]:
+    def of(self, batch: Batch) -> list[SortKey]:
         """What each row is sorted by; no part of a key is the beginning of another's."""
-        keys: list[Key] = [()] * len(batch)
+        keys: list[SortKey] = [()] * len(batch)
         for name, way in self._columns:
             keys = list(map(add, keys, self._of_terms(batch.columns[name], way)))
         return keys
 
-    def _of_terms(self, ids: IntArray, way: Callable[[Term | None], Key]) -> list[Key]:
+    def _of_terms(self, ids: IntArray, way: Callable[[Term | None], SortKey]) -> list[SortKey]:
         known = self._known[way]
         if len(known) > _MANY:
             known.clear()
@@ -121,6 +121,6 @@ class SortKeys:
 _MANY = 1 << 15
 
 
-def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[Key]:
+def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[SortKey]:
     """What each row of a batch is sorted by, as Python values."""
     return SortKeys(ranking, terms).of(batch)

@@ -23,7 +23,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import bools_of
 from streamsparql.physical.expressions.evaluation import Evaluation, OneByOne
-from streamsparql.physical.expressions.rows import Rows
+from streamsparql.physical.expressions.rows import BatchRows
 
 _STRING = "string"
 _IRI = "iri"
@@ -47,52 +47,52 @@ _SAFE_IRI = (
 _CASTS = {*_CANONICAL, _DOUBLE}
 
 
-class Column(NamedTuple):
+class TemplateColumn(NamedTuple):
     """A variable among the pieces: a string as it is, or `STR` of anything but a blank node."""
 
     name: str
     any: bool = False
 
 
-class Wording(NamedTuple):
+class StringTemplate(NamedTuple):
     """Pieces, and what they become: "string", "iri", or a literal of the datatype of that name."""
 
-    pieces: tuple[str | Column, ...]
+    pieces: tuple[str | TemplateColumn, ...]
     becomes: str = _STRING
     cast: bool = False
 
 
-def wording(expression: Expression) -> Wording | None:
+def string_template(expression: Expression) -> StringTemplate | None:
     """An expression as pieces; None where it is something else.
 
-    >>> wording(Call("CONCAT", (Constant(Literal("a")), Variable("x"))))
-    Wording(pieces=('a', Column(name='x', any=False)), becomes='string', cast=False)
+    >>> string_template(Call("CONCAT", (Constant(Literal("a")), Variable("x"))))
+    StringTemplate(pieces=('a', TemplateColumn(name='x', any=False)), becomes='string', cast=False)
     """
     match expression:
         case Call("IRI" | "URI", (text, *_)):
             found = _pieces(text)
-            return None if found is None else Wording(found, _IRI)
+            return None if found is None else StringTemplate(found, _IRI)
         case Call("STRDT", (text, Constant(IRI(datatype)))):
             found = _pieces(text)
             if found is None or datatype.endswith(("#string", "#langString")):
                 return None
-            return Wording(found, datatype)
+            return StringTemplate(found, datatype)
         case Call(IRI(datatype), (Variable(name),)) if datatype in _CASTS:
-            return Wording((Column(name),), datatype, True)
+            return StringTemplate((TemplateColumn(name),), datatype, True)
         case Call("CONCAT", _) | Call("STR", _):
             found = _pieces(expression)
-            return None if found is None else Wording(found)
+            return None if found is None else StringTemplate(found)
     return None
 
 
-def _pieces(expression: Expression) -> tuple[str | Column, ...] | None:
+def _pieces(expression: Expression) -> tuple[str | TemplateColumn, ...] | None:
     match expression:
         case Constant(Literal(lexical, datatype, None)) if datatype == XSD_STRING_IRI:
             return (lexical,)
         case Variable(name):
-            return (Column(name),)
+            return (TemplateColumn(name),)
         case Call("STR", (Variable(name),)):
-            return (Column(name, True),)
+            return (TemplateColumn(name, True),)
         case Call("STR", (Constant(IRI(value)),)):
             return (value,)
         case Call("STR", (Call("CONCAT", _) as inner,)):
@@ -107,7 +107,7 @@ def _pieces(expression: Expression) -> tuple[str | Column, ...] | None:
 XSD_STRING_IRI = IRI(f"{XSD}string")
 
 
-class Worded(Evaluation):
+class TemplateEvaluation(Evaluation):
     """Texts of several rows, joined and encoded at once.
 
     >>> from streamsparql.algebra.functions import Run
@@ -115,18 +115,18 @@ class Worded(Evaluation):
     >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     >>> terms, made = TermDictionary(), Call("IRI", (Call("CONCAT", (Variable("x"),)),))
     >>> ids = terms.encode(['"http://a"', '"no iri"'])
-    >>> rows = Rows(terms, Batch({"x": ids}, ids, ids))
-    >>> found = Worded(wording(made), OneByOne(made, Run(), [])).ids(rows)
+    >>> rows = BatchRows(terms, Batch({"x": ids}, ids, ids))
+    >>> found = TemplateEvaluation(string_template(made), OneByOne(made, Run(), [])).ids(rows)
     >>> terms.texts(found).to_pylist()
     ['<http://a>', None]
     """
 
-    def __init__(self, wording: Wording, slow: OneByOne) -> None:
+    def __init__(self, string_template: StringTemplate, slow: OneByOne) -> None:
         super().__init__(slow)
-        self._wording = wording
+        self._wording = string_template
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         if len(rows) < _FEW:
             return self.slow.ids(rows)
         pieces, becomes, cast = self._wording
@@ -148,14 +148,14 @@ class Worded(Evaluation):
         found[doubtful] = self.slow.ids(rows.take(doubtful))
         return found
 
-    def _encoded(self, texts: pa.Array, rows: Rows) -> IntArray:
+    def _encoded(self, texts: pa.Array, rows: BatchRows) -> IntArray:
         """The terms that texts become, of which there is no doubt."""
         _, becomes, cast = self._wording
         if cast and becomes == _DOUBLE:
             return rows.terms.of_doubles(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
         return rows.terms.encode(pc.binary_join_element_wise(*_around(becomes, texts), ""))
 
-    def _lexical(self, column: Column, rows: Rows, sure: BoolArray) -> pa.Array:
+    def _lexical(self, column: TemplateColumn, rows: BatchRows, sure: BoolArray) -> pa.Array:
         """The texts of a column's terms; those that need a closer look are no longer `sure`."""
         ids, terms = rows.ids(column.name), rows.terms
         encoded = terms.dictionary(ids)

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import IntArray
-from streamsparql.physical.kernels.intervals import Clock, firsts, running_max
+from streamsparql.physical.kernels.intervals import TimeCodes, firsts, running_max
 from streamsparql.physical.kernels.keys import stable_order
 
 
@@ -27,17 +27,17 @@ class Levels(NamedTuple):
     """The k-th level of a row holds exactly where its multiplicity is k or more."""
 
 
-def coalesced(
+def coalesce_levels(
     keys: IntArray, start: IntArray, end: IntArray, count: IntArray | None = None
 ) -> Levels:
     """The canonical form by level sets of rows that are equal where their keys are, by start.
 
-    >>> both = coalesced(np.array([5, 5]), np.array([0, 4]), np.array([6, 10]))
+    >>> both = coalesce_levels(np.array([5, 5]), np.array([0, 4]), np.array([6, 10]))
     >>> both.start.tolist(), both.end.tolist(), both.level.tolist()
     ([0, 4], [10, 6], [1, 2])
     """
     group = np.unique(keys, return_inverse=True)[1]
-    clock = Clock(start, len(keys))
+    clock = TimeCodes(start, len(keys))
     order = (group * clock.span + clock.number(start)).argsort()
     group, start, end = group[order], start[order], end[order]
     count = np.ones(len(keys), np.int64) if count is None else count[order]
@@ -61,7 +61,7 @@ def coalesced(
 def _swept(group: IntArray, start: IntArray, end: IntArray, count: IntArray) -> Levels:
     """The levels of groups of rows, which stand one after the other, each by start."""
     times = np.concatenate([start, end])
-    clock = Clock(times[times < INFINITY], int(group[-1]) + 1)
+    clock = TimeCodes(times[times < INFINITY], int(group[-1]) + 1)
     point = np.concatenate([group, group]) * clock.span + clock.number(times)
     at = np.argsort(point, kind="stable")
     point = point[at]
@@ -101,7 +101,7 @@ class Sweep:
 
     def __init__(self, slots: IntArray, times: IntArray, capacity: int) -> None:
         self.events, self.capacity = len(slots), capacity
-        self._clock = Clock(times, capacity)
+        self._clock = TimeCodes(times, capacity)
         point = slots * self._clock.span + self._clock.number(times)
         order = point.argsort()
         point = point[order]

@@ -23,10 +23,10 @@ BLOCK = 1 << 15
 _LARGEST = 1 << 62
 
 
-def blocks(first: IntArray, count: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def pairs_in_blocks(first: IntArray, count: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """The pairs (row, place) of the ranges `[first, first + count)`, in blocks.
 
-    >>> [(i.tolist(), j.tolist()) for i, j in blocks(np.array([5, 0]), np.array([2, 1]))]
+    >>> [(i.tolist(), j.tolist()) for i, j in pairs_in_blocks(np.array([5, 0]), np.array([2, 1]))]
     [([0, 0, 1], [5, 6, 0])]
     """
     ends = np.cumsum(count)
@@ -71,14 +71,14 @@ def lasts(first: BoolArray) -> BoolArray:
     return last
 
 
-class Clock:
+class TimeCodes:
     """Times as small numbers, in their order, so that composites with `groups` groups fit int64.
 
     `span` is above each of the numbers. Times that it was not made from fall between: a time maps
     to the number of the least known time that is not below it.
 
     >>> last = 2**63 - 1
-    >>> clock = Clock(np.array([1000, 1500, last - 1]), groups=1 << 40)
+    >>> clock = TimeCodes(np.array([1000, 1500, last - 1]), groups=1 << 40)
     >>> clock.number(np.array([0, 1000, 1001, last])).tolist(), clock.span
     ([0, 0, 1, 3], 4)
     """
@@ -132,20 +132,22 @@ def running_max(group: IntArray, values: IntArray) -> IntArray:
     return known[np.maximum.accumulate(rank + base) - base]
 
 
-Spans = tuple[IntArray, IntArray, IntArray]
+RowSpans = tuple[IntArray, IntArray, IntArray]
 """Parts of rows: the place of each one's row, its start, its end."""
 
 
-class Parts(NamedTuple):
+class CoverageSplit(NamedTuple):
     """What matches tell of rows: gaps, newly covered parts, and how far which rows are told."""
 
-    gaps: Spans
-    covered: Spans
+    gaps: RowSpans
+    covered: RowSpans
     place: IntArray
     until: IntArray
 
 
-def split_by_coverage(place: IntArray, start: IntArray, end: IntArray, told: IntArray) -> Parts:
+def split_by_coverage(
+    place: IntArray, start: IntArray, end: IntArray, told: IntArray
+) -> CoverageSplit:
     """Visits the matches of rows in the order of their start; `told` is per row how far it is told.
 
     >>> places, told = np.array([0, 0]), np.array([0])
@@ -167,7 +169,7 @@ def split_by_coverage(place: IntArray, start: IntArray, end: IntArray, told: Int
     gap = start > before
     piece = first | gap
     last = lasts(first)
-    return Parts(
+    return CoverageSplit(
         (place[gap], before[gap], start[gap]),
         (place[piece], np.maximum(start, before)[piece], until[lasts(piece)]),
         place[last],
@@ -175,7 +177,7 @@ def split_by_coverage(place: IntArray, start: IntArray, end: IntArray, told: Int
     )
 
 
-def newly_covered(spans: Spans, known: Sequence[Spans]) -> Spans:
+def newly_covered(spans: RowSpans, known: Sequence[RowSpans]) -> RowSpans:
     """Where spans of a group hold and none of the known does: disjoint, none adjoining another.
 
     >>> spans = np.array([0, 0]), np.array([0, 4]), np.array([5, 9])

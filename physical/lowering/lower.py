@@ -28,7 +28,7 @@ from streamsparql.algebra.trampoline import run as run_steps
 from streamsparql.errors import EngineError, UnsupportedFeature
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import Expressed, compiled
+from streamsparql.physical.expressions.compiler import BatchExpression, compile_expression
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
@@ -36,11 +36,11 @@ from streamsparql.physical.lowering.lower_operators import OPERATORS
 from streamsparql.physical.lowering.lower_path import Ends, ways
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.columns import Bound, Columns, Equal
+from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
-from streamsparql.physical.operators.shape import narrowed
+from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.operators.window import (
     AlignToReports,
     ElementWindow,
@@ -89,7 +89,7 @@ class Lowered(NamedTuple):
         if self.ranking is None:
             return self.operator
         kept = [n for n in self.operator.names if n not in self.ranking.columns]
-        return narrowed(self.operator, kept)
+        return projected_to(self.operator, kept)
 
 
 class At(NamedTuple):
@@ -250,7 +250,7 @@ class Lowering:
     def _path(self, node: p.Path, at: At) -> Steps[Operator]:
         data = yield self._data(node.input, at)
         if data.names != TRIPLE:
-            data = narrowed(data, TRIPLE)
+            data = projected_to(data, TRIPLE)
         places = ((node.subject, FROM), (node.object, TO))
         fixed = [self._term_row(end, name) for end, name in places if not isinstance(end, Variable)]
         if at.outer is None:
@@ -274,10 +274,10 @@ class Lowering:
         for place in ("subject", "object"):
             if self._seen(node, place, outer):
                 bound[outer.bindings[getattr(node, place).name]] = place in known
-        rows = Bound(outer.rows, bound)
+        rows = SelectBound(outer.rows, bound)
         names = {"subject": FROM, "object": TO}
         ends = {names[place]: outer.bindings[getattr(node, place).name] for place in sorted(known)}
-        return outer._replace(rows=rows), [Columns(rows, {n: c}) for n, c in ends.items()]
+        return outer._replace(rows=rows), [Rename(rows, {n: c}) for n, c in ends.items()]
 
     def _term_row(self, term: Term, name: str) -> Operator:
         return Always.of({name: np.array([self.id(term)], np.int64)}, 1)
@@ -293,8 +293,8 @@ class Lowering:
                 equal.append((columns[end.name], name))
             else:
                 columns[end.name] = name
-        found = Equal(pairs, equal) if equal else pairs
-        return Columns(found, columns)
+        found = SelectEqual(pairs, equal) if equal else pairs
+        return Rename(found, columns)
 
     # -- what all of them need
 
@@ -333,9 +333,9 @@ class Lowering:
         """Whether an operator is known to have no rows."""
         return self.catalog.known and isinstance(operator, Always) and not len(operator.rows)
 
-    def compiled(self, expression: Expression, at: At) -> Expressed:
+    def compiled(self, expression: Expression, at: At) -> BatchExpression:
         """An expression, which sees the outer row of its place too."""
-        made = compiled(expression, self.terms, self.run)
+        made = compile_expression(expression, self.terms, self.run)
         if at.outer is None:
             return made
         names = {v.name for v in expression.walk() if isinstance(v, Variable)}

@@ -30,10 +30,10 @@ from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import Expressed
+from streamsparql.physical.expressions.compiler import BatchExpression
 from streamsparql.physical.hidden import asked_column
 from streamsparql.physical.operator import Operator, Stateless
-from streamsparql.physical.operators.columns import Columns, Equal
+from streamsparql.physical.operators.columns import Rename, SelectEqual
 from streamsparql.physical.operators.join import Join
 
 
@@ -104,23 +104,23 @@ def at_leaf(leaf: Operator, outer: Outer, terms: TermDictionary) -> Operator:
     """
     seen = outer.seen(leaf.names)
     asked = {asked_column(name): name for name in seen}
-    left = Columns(leaf, {**{name: name for name in leaf.names}, **asked})
+    left = Rename(leaf, {**{name: name for name in leaf.names}, **asked})
     theirs = {column: seen[name] for column, name in asked.items()}
-    right = Columns(outer.rows, {**{name: name for name in outer.carried}, **theirs})
+    right = Rename(outer.rows, {**{name: name for name in outer.carried}, **theirs})
     kept = (*leaf.names, *outer.carried)
-    return Columns(Join(left, right, terms), {name: name for name in kept})
+    return Rename(Join(left, right, terms), {name: name for name in kept})
 
 
 def agree(rows: Operator, outer: Outer) -> Operator:
     """The rows that are compatible with the outer row that they carry."""
     pairs: list[tuple[str, str | int]] = list(outer.seen(rows.names).items())
-    return Equal(rows, pairs, or_unbound=True) if pairs else rows
+    return SelectEqual(rows, pairs, or_unbound=True) if pairs else rows
 
 
 class Sighted:
     """A compiled expression that also sees the outer row, where the own row binds nothing."""
 
-    def __init__(self, compiled: Expressed, seen: Mapping[str, str]) -> None:
+    def __init__(self, compiled: BatchExpression, seen: Mapping[str, str]) -> None:
         self._compiled = compiled
         self._seen = dict(seen)
 

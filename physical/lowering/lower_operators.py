@@ -22,6 +22,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, BlankNode
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT
 from streamsparql.physical.hidden import (
     ANSWER,
     NUMBER,
@@ -34,21 +35,21 @@ from streamsparql.physical.hidden import (
 from streamsparql.physical.lowering.lower_exists import Outer, OuterRows, agree, reads, stands_alone
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.columns import Bound, Columns, Constants, Equal, Tag
-from streamsparql.physical.operators.consolidate import Collapse, collapsed
+from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
+from streamsparql.physical.operators.consolidate import Consolidate, consolidated
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
-from streamsparql.physical.operators.graph import BLANK_SORT, Construct, OfSort
-from streamsparql.physical.operators.group import Aggregation, Annotate, Call
+from streamsparql.physical.operators.graph import Construct, SelectSort
+from streamsparql.physical.operators.group import AggregateCall, Aggregation, Annotate
 from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
-from streamsparql.physical.operators.path import Closure
+from streamsparql.physical.operators.path import TransitiveClosure
 from streamsparql.physical.operators.shape import (
     Distinct,
     Extend,
     LatestStamps,
     Number,
     OrderBy,
-    narrowed,
+    projected_to,
 )
 from streamsparql.physical.operators.slice import Slice
 
@@ -79,7 +80,7 @@ def access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Steps[Lower
     parts = [low.catalog.named[name] for name in names if name in low.catalog.named]
     parts += [low.catalog.default] * node.background
     merged = Batch.concat(parts, TRIPLE)
-    columns = collapsed(merged).columns if len(parts) > 1 else merged.columns
+    columns = consolidated(merged).columns if len(parts) > 1 else merged.columns
     shown = [*map(str, names), *["default graph"] * node.background]
     return low.made(Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown)))
 
@@ -125,7 +126,7 @@ def left_join(low: Lowering, node: join.LeftJoin, at: At) -> Steps[Lowered]:
         pairs = yield _marked(low, pairs, variable, pattern, at)
     assert node.condition is not None
     passing = Filter(pairs, node.condition, low.compiled(node.condition, at))
-    return low.made(LeftJoinOn(tagged, narrowed(passing, names), row))
+    return low.made(LeftJoinOn(tagged, projected_to(passing, names), row))
 
 
 def minus(low: Lowering, node: join.Minus, at: At) -> Steps[Lowered]:
@@ -169,7 +170,7 @@ def semi_join(low: Lowering, node: f.SemiJoin | f.AntiJoin, at: At) -> Steps[Low
 
 
 def _untagged(rows: Operator, names: tuple[str, ...]) -> Operator:
-    return narrowed(rows, names)
+    return projected_to(rows, names)
 
 
 Asked = tuple[Operator, Operator, list[tuple[str, str]] | None]
@@ -181,7 +182,7 @@ def _asked(low: Lowering, rows: Operator, pattern: Plan, at: At) -> Steps[Asked]
     if at.outer is None and stands_alone(pattern, frozenset(own)):
         answers = yield low.rows(pattern, at)
         shared = [name for name in answers.names if name in own]
-        return rows, narrowed(answers, shared), None
+        return rows, projected_to(answers, shared), None
     seen = frozenset(own) | (at.outer.visible if at.outer else frozenset())
     relevant = sorted(reads(pattern) & seen)
     made = low.new_row()
@@ -197,7 +198,7 @@ def _asked(low: Lowering, rows: Operator, pattern: Plan, at: At) -> Steps[Asked]
     }
     outer = Outer(OuterRows(tagged, number, sources), number, bindings, frozenset(relevant))
     answers = yield low.rows(pattern, at._replace(outer=outer))
-    return tagged, Columns(agree(answers, outer), {number: number}), [(number, number)]
+    return tagged, Rename(agree(answers, outer), {number: number}), [(number, number)]
 
 
 # -- shape ----------------------------------------------------------------------------------------
@@ -222,8 +223,8 @@ def projection(low: Lowering, node: shape.Projection, at: At) -> Steps[Lowered]:
     rows = yield low.plan(node.input, inside)
     names = [variable.name for variable in node.variables]
     hidden = () if rows.ranking is None else rows.ranking.columns
-    narrow = low.over(rows, narrowed(rows.operator, [*names, *carried(at), *hidden]))
-    return low.over(narrow, Collapse(narrow.operator)) if _worth_counting(node.input) else narrow
+    narrow = low.over(rows, projected_to(rows.operator, [*names, *carried(at), *hidden]))
+    return low.over(narrow, Consolidate(narrow.operator)) if _worth_counting(node.input) else narrow
 
 
 def _worth_counting(plan: Plan) -> bool:
@@ -312,7 +313,7 @@ def aggregation(low: Lowering, node: group.Aggregation, at: At) -> Steps[Lowered
     if at.outer is None or node.keys:
         return low.made(groups)
     number = at.outer.number
-    none = AntiJoin(at.outer.rows, Columns(groups, {number: number}), [(number, number)])
+    none = AntiJoin(at.outer.rows, Rename(groups, {number: number}), [(number, number)])
     values = ((v, aggregate_value(call, [], Inputs(run=low.run))) for v, call in node.aggregates)
     empty = Constants(none, {v.name: low.id(value) for v, value in values})
     return low.made(Union(groups, empty))
@@ -320,7 +321,7 @@ def aggregation(low: Lowering, node: group.Aggregation, at: At) -> Steps[Lowered
 
 def _arguments(
     low: Lowering, rows: Operator, aggregates: Iterable[tuple[Variable, Aggregate]], at: At
-) -> tuple[Operator, list[Call]]:
+) -> tuple[Operator, list[AggregateCall]]:
     """The rows with the aggregates' arguments in columns, and the calls that read these."""
     calls = []
     columns: dict[Any, str] = {}
@@ -335,7 +336,9 @@ def _arguments(
                 made = Variable(columns[argument])
                 rows = low.fold(Extend(rows, made, argument, low.compiled(argument, at)))
         column = None if argument is None else columns[argument]
-        calls.append(Call(variable.name, call.function, column, call.distinct, call.separator))
+        calls.append(
+            AggregateCall(variable.name, call.function, column, call.distinct, call.separator)
+        )
     return rows, calls
 
 
@@ -344,10 +347,10 @@ def annotate(low: Lowering, node: group.Annotate, at: At) -> Steps[Lowered]:
     below = yield low.plan(node.input, at.below_names_of(node.variable))
     rows, (call,) = _arguments(low, below.operator, [(node.variable, node.aggregate)], at)
     keys = [key.name for key in node.keys] + list(carried(at))
-    rows = narrowed(rows, tuple(dict.fromkeys((*rows.names, *keys))))  # some may never be bound
+    rows = projected_to(rows, tuple(dict.fromkeys((*rows.names, *keys))))  # some may never be bound
     made = Annotate(rows, keys, call, low.terms)
     names = dict.fromkeys((*below.operator.names, node.variable.name))
-    return low.over(below, narrowed(made, tuple(names)))
+    return low.over(below, projected_to(made, tuple(names)))
 
 
 # -- graphs and forms -----------------------------------------------------------------------------
@@ -365,7 +368,7 @@ def graph_(low: Lowering, node: graph.Graph, at: At) -> Steps[Lowered]:
         there = at._replace(graphs=(*(g for g in at.graphs if g[0] != node.name), (node.name, iri)))
         rows = yield low.rows(node.input, there)
         if name in rows.names:
-            rows = low.fold(Equal(rows, [(name, low.id(iri))], or_unbound=True))
+            rows = low.fold(SelectEqual(rows, [(name, low.id(iri))], or_unbound=True))
         found.append(low.fold(Constants(rows, {name: low.id(iri)})))
     return low.made(low.union(found) if found else _no_rows(node, at))
 
@@ -390,21 +393,21 @@ def construct(low: Lowering, node: graph.Construct, at: At) -> Steps[Lowered]:
 def describe(low: Lowering, node: graph.Describe, at: At) -> Steps[Lowered]:
     """DESCRIBE: the triples of the resources and of the blank nodes that these lead to."""
     rows = yield low.rows(node.input, at)
-    data = narrowed((yield low.rows(node.data, at)), TRIPLE)
+    data = projected_to((yield low.rows(node.data, at)), TRIPLE)
     subject, _, value = TRIPLE
     asked = []
     for resource in node.resources:
         if isinstance(resource, IRI):
-            asked.append(Columns(Constants(rows, {subject: low.id(resource)}), {subject: subject}))
+            asked.append(Rename(Constants(rows, {subject: low.id(resource)}), {subject: subject}))
         elif resource.name in rows.names:
-            bound = low.fold(Bound(rows, {resource.name: True}))
-            asked.append(Columns(bound, {subject: resource.name}))
+            bound = low.fold(SelectBound(rows, {resource.name: True}))
+            asked.append(Rename(bound, {subject: resource.name}))
     if not asked:
         return low.made(Always(Batch.empty(TRIPLE)))
     named = Distinct(low.union(asked), [subject])
-    edges = Columns(OfSort(data, value, BLANK_SORT, low.terms), {subject: subject, value: value})
-    reached = Join(named, Closure(edges, subject, value), low.terms)
-    described = Distinct(Union(named, Columns(reached, {subject: value})), [subject])
+    edges = Rename(SelectSort(data, value, BLANK_SORT, low.terms), {subject: subject, value: value})
+    reached = Join(named, TransitiveClosure(edges, subject, value), low.terms)
+    described = Distinct(Union(named, Rename(reached, {subject: value})), [subject])
     return low.made(Distinct(Join(described, data, low.terms), TRIPLE))
 
 
@@ -412,7 +415,7 @@ def ask(low: Lowering, node: graph.Ask, at: At) -> Steps[Lowered]:
     """ASK: whether there is a row, at each instant."""
     rows = yield low.rows(node.input, at)
     always = Always.of({}, 1, "unit")
-    some = Distinct(Columns(rows, {}), [])
+    some = Distinct(Rename(rows, {}), [])
     return low.made(Mark(always, some, None, ANSWER, low.terms))
 
 

@@ -1,8 +1,8 @@
 """Property paths as operators on pairs (SPARQL 1.1 section 9.3; SEMANTICS.md section 4).
 
 A path becomes a plan whose rows have two hidden columns, the ends of a way: links are matched,
-sequences joined, alternatives united, and `+` is the one operator of its own, `Closure`. As all of
-these work on intervals, nothing is computed again when an instant passes.
+sequences joined, alternatives united, and `+` is the one operator of its own, `TransitiveClosure`.
+As all of these work on intervals, nothing is computed again when an instant passes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import FROM, TO, VIA
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.columns import Columns, NotAmong
+from streamsparql.physical.operators.columns import Rename, SelectNotIn
 from streamsparql.physical.operators.join import Join, Union
 from streamsparql.physical.operators.match import TriplePatternMatching
-from streamsparql.physical.operators.path import Closure
+from streamsparql.physical.operators.path import TransitiveClosure
 from streamsparql.physical.operators.shape import Distinct
 
 
@@ -47,8 +47,8 @@ def ways(
         case p.Sequence(first, second):
             one = yield ways(first, data, Ends(starts=ends.starts), terms)
             two = yield ways(second, data, Ends(stops=ends.stops), terms)
-            left = Columns(one, {FROM: FROM, VIA: TO})
-            return _pairs(Join(left, Columns(two, {VIA: FROM, TO: TO}), terms), FROM, TO)
+            left = Rename(one, {FROM: FROM, VIA: TO})
+            return _pairs(Join(left, Rename(two, {VIA: FROM, TO: TO}), terms), FROM, TO)
         case p.Alternative(first, second):
             one = yield ways(first, data, ends, terms)
             two = yield ways(second, data, ends, terms)
@@ -60,20 +60,20 @@ def ways(
             return _once(there, *_nothing(data, ends))
         case p.OneOrMore(inner):
             there = yield ways(inner, data, ends, terms)
-            return Closure(there, FROM, TO)
+            return TransitiveClosure(there, FROM, TO)
         case p.ZeroOrMore(inner):
             there = yield ways(inner, data, ends, terms)
-            return _once(Closure(there, FROM, TO), *_nothing(data, ends))
+            return _once(TransitiveClosure(there, FROM, TO), *_nothing(data, ends))
     raise AssertionError(path)
 
 
 def _pairs(rows: Operator, start: str, stop: str) -> Operator:
-    return Columns(rows, {FROM: start, TO: stop})
+    return Rename(rows, {FROM: start, TO: stop})
 
 
 def _swapped(ends: Ends) -> Ends:
-    starts = tuple(Columns(rows, {FROM: TO}) for rows in ends.stops)
-    return Ends(starts, tuple(Columns(rows, {TO: FROM}) for rows in ends.starts))
+    starts = tuple(Rename(rows, {FROM: TO}) for rows in ends.stops)
+    return Ends(starts, tuple(Rename(rows, {TO: FROM}) for rows in ends.starts))
 
 
 def _once(*relations: Operator) -> Operator:
@@ -100,5 +100,5 @@ def _negated(
     ):
         if excluded is not None:
             ids = [terms.id_of(predicate, keep=True) for predicate in excluded]
-            found.append(_pairs(NotAmong(data, TRIPLE[1], ids), start, stop))
+            found.append(_pairs(SelectNotIn(data, TRIPLE[1], ids), start, stop))
     return found[0] if len(found) == 1 else Union(*found)

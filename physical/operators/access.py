@@ -10,7 +10,7 @@ from streamsparql.algebra import access, match, shape
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 
 
 class StreamAccess(Operator):
@@ -30,14 +30,14 @@ class StreamAccess(Operator):
         self.stream = stream
         self.stamp = stamp
         """The hidden column of the items' own stamps, where the query asks for them."""
-        self._offered: Step | None = None
+        self._offered: StepResult | None = None
 
     def offer(self, batch: Batch, watermark: int) -> None:
         """Set what the next step emits."""
         self._offered = batch, watermark
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         offered, self._offered = self._offered, None
         assert offered is not None, "a step takes what was offered for it"
         return offered
@@ -74,7 +74,7 @@ class Always(Operator):
         return cls(Batch(columns, start, end), what)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         emitted, self._emitted = self._emitted, True
         return (self.nothing() if emitted else self.rows), INFINITY
 

@@ -11,7 +11,7 @@ import numpy as np
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.hidden import is_stamp
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 
 AREAS, MIN_HEAP = "areas", "min-heap"
 """Parts of a state: the sweep areas, and the results that start after the release bound."""
@@ -28,7 +28,7 @@ class Binary(Operator):
     """
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         if len(batches[0]) + len(batches[1]) <= SLICE:
             return self._take(batches, watermarks, cut)
         out, bound, last = [], 0, tuple(map(len, batches))
@@ -45,7 +45,7 @@ class Binary(Operator):
         return Batch.concat(out), bound
 
     @abstractmethod
-    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         """A step that is not too long."""
 
 
@@ -73,17 +73,17 @@ def join_facts(shared: Sequence[str]) -> str:
     return f"on {', '.join(shared) or 'nothing: each with each'}"
 
 
-class Stamps(Protocol):
+class StampValues(Protocol):
     """What merging needs to know of a dictionary."""
 
     def integers_of(self, ids: IntArray) -> IntArray:
         """The numbers that inlined integers stand for."""
 
 
-class Merge:
+class RowMerger:
     """Makes the row `merge(mu1, mu2)` of each pair; counts multiply."""
 
-    def __init__(self, names: Sequence[str], terms: Stamps | None) -> None:
+    def __init__(self, names: Sequence[str], terms: StampValues | None) -> None:
         self._names = names
         self._terms = terms
 

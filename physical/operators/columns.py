@@ -12,12 +12,12 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import Operator, Stateless
 
 
-class Columns(Stateless):
+class Rename(Stateless):
     """Columns under other names; a name may be given twice. Rows stay as they are.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7])}, 1)
-    >>> Columns(rows, {"a": "x", "b": "x"}).apply(rows.rows)
+    >>> Rename(rows, {"a": "x", "b": "x"}).apply(rows.rows)
     Batch(1 rows of a, b)
     """
 
@@ -59,14 +59,14 @@ class Constants(Stateless):
         return batch.with_columns(full)
 
 
-class Equal(Stateless):
+class SelectEqual(Stateless):
     """Keeps the rows in which two columns, or a column and a constant, have the same term.
 
     With `or_unbound` a row passes also where one of the two is unbound: compatibility.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7, 8, 0])}, 3)
-    >>> [len(Equal(rows, [("x", 7)], or_unbound).apply(rows.rows)) for or_unbound in (False, True)]
+    >>> [len(SelectEqual(rows, [("x", 7)], or_unbound).apply(rows.rows)) for or_unbound in (False, True)]
     [1, 2]
     """
 
@@ -105,12 +105,12 @@ class Equal(Stateless):
         return ", ".join(f"{one} = {other}" for one, other in self.pairs)
 
 
-class Bound(Stateless):
+class SelectBound(Stateless):
     """Keeps the rows in which some columns are bound and others are not.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7, 8, 0])}, 3)
-    >>> [len(Bound(rows, {"x": bound}).apply(rows.rows)) for bound in (True, False)]
+    >>> [len(SelectBound(rows, {"x": bound}).apply(rows.rows)) for bound in (True, False)]
     [2, 1]
     """
 
@@ -128,12 +128,12 @@ class Bound(Stateless):
         return batch.where(mask)
 
 
-class NotAmong(Stateless):
+class SelectNotIn(Stateless):
     """Keeps the rows whose column has none of some terms: a negated property set.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7, 8])}, 2)
-    >>> NotAmong(rows, "x", [8]).apply(rows.rows).columns["x"].tolist()
+    >>> SelectNotIn(rows, "x", [8]).apply(rows.rows).columns["x"].tolist()
     [7]
     """
 

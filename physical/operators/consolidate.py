@@ -10,7 +10,7 @@ from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, Stateless
 
 
-class Collapse(Stateless):
+class Consolidate(Stateless):
     """Rows of a batch that are equal, over the same interval, become one with a count.
 
     It pays where intervals are aligned to reports and columns have been dropped.
@@ -23,14 +23,14 @@ class Collapse(Stateless):
 
     @override
     def apply(self, batch: Batch) -> Batch:
-        return collapsed(batch)
+        return consolidated(batch)
 
 
-def collapsed(batch: Batch) -> Batch:
+def consolidated(batch: Batch) -> Batch:
     """The same rows, those that are equal over the same interval as one with a count.
 
     >>> same = Batch({"x": np.array([7, 7])}, np.array([0, 0]), np.array([5, 5]))
-    >>> collapsed(same).count.tolist()
+    >>> consolidated(same).count.tolist()
     [2]
     """
     columns = [*batch.columns.values(), batch.start, batch.end]

@@ -9,9 +9,9 @@ import numpy as np
 
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import AREAS, MIN_HEAP, Binary, shared_names
-from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, ROW, Coverage, Emitted
+from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, LEFT_ROW, Coverage, Emitted
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import LEFT_AREA, RIGHT_AREA, PairedAreas, RowPairs
 from streamsparql.physical.state.parts import NamedRows, Stateful
@@ -43,13 +43,13 @@ class Covering(Binary):
             self._keys = [(f".on{k}", one, other) for k, (one, other) in enumerate(on)]
         keys = [name for name, _, _ in self._keys]
         self._sharing = sharing
-        self._areas = PairedAreas((*keys, ROW), keys, keys, on is not None, sharing)
+        self._areas = PairedAreas((*keys, LEFT_ROW), keys, keys, on is not None, sharing)
         self._coverage = Coverage(left.names)
         self._results = Heap(self.names)
         self._next_row = FIRST_ROW
 
     @override
-    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         left, right = batches
         if len(left) or len(right):
             numbers = np.arange(self._next_row, self._next_row + len(left))
@@ -58,7 +58,7 @@ class Covering(Binary):
             lefts = {name: left.column(one) for name, one, _ in self._keys}
             rights = {name: right.column(other) for name, _, other in self._keys}
             for pair in self._areas.meet(
-                Batch({**lefts, ROW: numbers}, left.start, left.end),
+                Batch({**lefts, LEFT_ROW: numbers}, left.start, left.end),
                 Batch(rights, right.start, right.end),
                 watermarks,
             ):
@@ -101,4 +101,4 @@ def held_over(pair: RowPairs) -> tuple[IntArray, IntArray, IntArray]:
     """The numbers of the left rows of pairs, and the intersections."""
     left, i, right, j = pair
     start = np.maximum(left.start[i], right.start[j])
-    return left.columns[ROW][i], start, np.minimum(left.end[i], right.end[j])
+    return left.columns[LEFT_ROW][i], start, np.minimum(left.end[i], right.end[j])

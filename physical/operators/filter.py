@@ -11,7 +11,7 @@ from streamsparql.algebra import filter as algebra
 from streamsparql.algebra.solutions import Expression
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.expressions.compiler import Expressed
+from streamsparql.physical.expressions.compiler import BatchExpression
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.covering import Covering
 from streamsparql.physical.state.coverage import Emitted
@@ -27,7 +27,7 @@ class Filter(Stateless):
         self,
         input: Operator,  # noqa: A002 -- the role
         condition: Expression,
-        compiled: Expressed,
+        compiled: BatchExpression,
     ) -> None:
         super().__init__(input.names, input)
         self.condition = condition
@@ -80,7 +80,7 @@ class SemiJoin(Covering):
         return min(watermarks)
 
 
-class Booleans(Protocol):
+class BooleanIds(Protocol):
     """What marking needs to know of a dictionary."""
 
     def of_booleans(self, values: BoolArray) -> IntArray:
@@ -99,7 +99,7 @@ class Mark(Covering):
         right: Operator,
         on: Sequence[tuple[str, str]] | None,
         variable: str,
-        terms: Booleans,
+        terms: BooleanIds,
     ) -> None:
         super().__init__((*left.names, variable), left, right, on)
         self._variable = variable

@@ -13,11 +13,9 @@ from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.terms import BlankNode, Term
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, Stateless
-
-IRI_SORT, BLANK_SORT = 1, 2
 
 
 class Construct(Stateless):
@@ -95,13 +93,13 @@ class Construct(Stateless):
         return " ".join(map(str, self.pattern))
 
 
-class OfSort(Stateless):
+class SelectSort(Stateless):
     """Keeps the rows whose column has a term of one sort: an IRI, a blank node, a literal.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> terms = TermDictionary()
     >>> rows = Always.of({"x": terms.encode(["_:n", "<a>", "1"])}, 3)
-    >>> terms.texts(OfSort(rows, "x", BLANK_SORT, terms).apply(rows.rows).columns["x"]).to_pylist()
+    >>> terms.texts(SelectSort(rows, "x", BLANK_SORT, terms).apply(rows.rows).columns["x"]).to_pylist()
     ['_:n']
     """
 

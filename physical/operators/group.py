@@ -23,26 +23,26 @@ from streamsparql.algebra import group
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
-from streamsparql.physical.aggregation.aggregates import (
-    VALUES,
+from streamsparql.physical.aggregation.aggregators import (
+    AGGREGATORS,
+    AggregateCall,
     AggregateInput,
-    Call,
-    Flow,
-    value_of,
+    InputEvents,
+    aggregate_id,
 )
 from streamsparql.physical.aggregation.group_values import GroupValues
-from streamsparql.physical.aggregation.small_steps import FEW, Handful, turns
+from streamsparql.physical.aggregation.small_steps import MOST_EVENTS, SmallSteps, turns
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels.change_points import Sweep
-from streamsparql.physical.kernels.intervals import blocks, firsts
+from streamsparql.physical.kernels.intervals import firsts, pairs_in_blocks
 from streamsparql.physical.kernels.keys import stable_order
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.state.heap import ByEnd, Heap, turned
 from streamsparql.physical.state.key_slots import SLOT, KeySlots
 from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, NamedRows, Stateful, Tables
 
-__all__ = ["Aggregation", "Annotate", "Call"]
+__all__ = ["AggregateCall", "Aggregation", "Annotate"]
 
 _MANY = 1024
 _HOLD = "rows that hold"
@@ -56,13 +56,13 @@ class Aggregation(Operator):
 
     implements: ClassVar[tuple[type[Plan], ...]] = (group.Aggregation,)
     state = "the elements that hold; per group its sums, its values and since when they stand"
-    encoded = ("_handful",)
+    encoded = ("_small_steps",)
 
     def __init__(
         self,
         input: Operator,  # noqa: A002 -- the role
         keys: Sequence[str],
-        calls: Sequence[Call],
+        calls: Sequence[AggregateCall],
         terms: TermDictionary,
         begin: int = 0,
     ) -> None:
@@ -71,9 +71,11 @@ class Aggregation(Operator):
         self._groups = GroupValues(len(self.keys), len(calls))
         self._lanes = [AggregateInput(_arguments(calls), False, terms)]
         self._values = [
-            (self._lane_of(call, terms), VALUES[call.function](call, terms)) for call in calls
+            (self._lane_of(call, terms), AGGREGATORS[call.function](call, terms)) for call in calls
         ]
-        self._handful = Handful(self._lanes[0], calls, terms) if Handful.suits(calls) else None
+        self._small_steps = (
+            SmallSteps(self._lanes[0], calls, terms) if SmallSteps.suits(calls) else None
+        )
         read = (name for lane in self._lanes for name in lane.columns if name != SLOT)
         self._coming_names = tuple(dict.fromkeys((*keys, *read)))
         self._coming = Heap(self._coming_names)
@@ -83,7 +85,7 @@ class Aggregation(Operator):
         if self._always():
             self._groups.slots_of([], 1)
             self._groups.since[0] = begin
-            self._groups.values[:, 0] = [value_of(call, [], terms) for call in calls]
+            self._groups.values[:, 0] = [aggregate_id(call, [], terms) for call in calls]
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
@@ -97,8 +99,8 @@ class Aggregation(Operator):
 
     @override
     def save(self) -> Tables:
-        if self._handful is not None:
-            self._handful.settle()
+        if self._small_steps is not None:
+            self._small_steps.settle()
         return super().save()
 
     @override
@@ -110,7 +112,7 @@ class Aggregation(Operator):
         """Whether there is a group while there is no row."""
         return not self.keys
 
-    def _lane_of(self, call: Call, terms: TermDictionary) -> int:
+    def _lane_of(self, call: AggregateCall, terms: TermDictionary) -> int:
         """The place of the lane that a call reads."""
         if not _apart(call):
             return 0
@@ -123,7 +125,7 @@ class Aggregation(Operator):
         return len(self._lanes) - 1
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (watermark,) = watermarks
         batch = batches[0].project(self._coming_names)
         self._advance(self._coming.through([batch], watermark - 1), watermark)
@@ -168,12 +170,12 @@ class Aggregation(Operator):
 
     def _by_hand(self, slots: IntArray, times: IntArray, events: tuple[Batch, Batch]) -> bool:
         """Takes in events without a sweep, if they are few and common; says whether they are."""
-        if self._handful is None:
+        if self._small_steps is None:
             return False
-        if len(slots) > FEW:
-            self._handful.settle()
+        if len(slots) > MOST_EVENTS:
+            self._small_steps.settle()
             return False
-        points = self._handful.after(slots.tolist(), times.tolist(), events)
+        points = self._small_steps.after(slots.tolist(), times.tolist(), events)
         if points is None:
             return False
         if self._always():
@@ -198,7 +200,7 @@ class Aggregation(Operator):
         """Takes in the events of each lane."""
         flows, at = [], 0
         for lane, pair in zip(self._lanes, events, strict=True):
-            flows.append(Flow(lane, pair, sweep, at))
+            flows.append(InputEvents(lane, pair, sweep, at))
             at += len(pair[0]) + len(pair[1])
         values = np.empty((len(self._values), len(sweep)), np.int64)
         for row, (place, value) in zip(values, self._values, strict=True):
@@ -283,7 +285,7 @@ class Annotate(Operator):
         self,
         input: Operator,  # noqa: A002 -- the role
         keys: Sequence[str],
-        call: Call,
+        call: AggregateCall,
         terms: TermDictionary,
     ) -> None:
         super().__init__((*input.names, call.variable), input)
@@ -294,7 +296,7 @@ class Annotate(Operator):
         self._ready = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         batch = batches[0].project(self.inputs[0].names)
         new = self._coming.through([batch], watermarks[0] - 1)
         if len(new):
@@ -328,7 +330,7 @@ class Annotate(Operator):
         first = of_value[order].searchsorted(rows.columns[SLOT], "left")
         count = of_value[order].searchsorted(rows.columns[SLOT], "right") - first
         rows, (call,) = rows.project(self.inputs[0].names), self._groups.calls
-        for row, place in blocks(first, count):
+        for row, place in pairs_in_blocks(first, count):
             value = order[place]
             start = np.maximum(rows.end[row], values.start[value])
             end = np.minimum(rows.start[row], values.end[value])
@@ -358,11 +360,11 @@ class Annotate(Operator):
         return self._groups.values()
 
 
-def _apart(call: Call) -> bool:
+def _apart(call: AggregateCall) -> bool:
     """Whether DISTINCT makes a difference."""
     return call.distinct and call.function not in ("MIN", "MAX", "SAMPLE")
 
 
-def _arguments(calls: Sequence[Call]) -> tuple[str, ...]:
+def _arguments(calls: Sequence[AggregateCall]) -> tuple[str, ...]:
     """The columns that are read of all rows."""
     return tuple(dict.fromkeys(c.argument for c in calls if c.argument and not _apart(c)))

@@ -16,13 +16,13 @@ from streamsparql.algebra import access
 from streamsparql.algebra import join as algebra
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import (
     AREAS,
     MIN_HEAP,
     Binary,
-    Merge,
-    Stamps,
+    RowMerger,
+    StampValues,
     join_facts,
     shared_names,
 )
@@ -39,14 +39,14 @@ class Join(Binary):
     implements = (algebra.Join,)
     state = "both inputs, while they can still meet; results that start after the watermark"
 
-    def __init__(self, left: Operator, right: Operator, terms: Stamps | None = None) -> None:
+    def __init__(self, left: Operator, right: Operator, terms: StampValues | None = None) -> None:
         super().__init__(tuple(dict.fromkeys((*left.names, *right.names))), left, right)
-        self._merge = Merge(self.names, terms)
+        self._merge = RowMerger(self.names, terms)
         self._areas = PairedAreas(left.names, right.names, shared_names(left.names, right.names))
         self._results = Heap(self.names)
 
     @override
-    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         left, right = batches
         found = []
         if len(left) or len(right):
@@ -84,7 +84,7 @@ class Union(Operator):
         self._ahead = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         watermark = min(watermarks)
         return self._ahead.through(batches, watermark), watermark
 

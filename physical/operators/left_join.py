@@ -58,18 +58,18 @@ import numpy as np
 from streamsparql.algebra import join as algebra
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import (
     AREAS,
     MIN_HEAP,
     Binary,
-    Merge,
-    Stamps,
+    RowMerger,
+    StampValues,
     join_facts,
     shared_names,
 )
 from streamsparql.physical.operators.covering import held_over
-from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, ROW, Coverage
+from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, LEFT_ROW, Coverage
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Memo, Stateful
@@ -94,26 +94,26 @@ class LeftJoin(Binary):
         left: Operator,
         right: Operator,
         condition: Condition | None = None,
-        terms: Stamps | None = None,
+        terms: StampValues | None = None,
     ) -> None:
         super().__init__(tuple(dict.fromkeys((*left.names, *right.names))), left, right)
         self._condition = condition
-        self._merge = Merge(self.names, terms)
+        self._merge = RowMerger(self.names, terms)
         shared = shared_names(left.names, right.names)
-        self._areas = PairedAreas((*left.names, ROW), right.names, shared)
+        self._areas = PairedAreas((*left.names, LEFT_ROW), right.names, shared)
         self._coverage = Coverage(left.names)
         self._results = Heap(self.names)
         self._next_row = FIRST_ROW
 
     @override
-    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         left, right = batches
         found = []
         if len(left) or len(right):
             numbers = np.arange(self._next_row, self._next_row + len(left))
             self._next_row += len(left)
             self._coverage.add(left, numbers)
-            numbered = left.with_columns({ROW: numbers})
+            numbered = left.with_columns({LEFT_ROW: numbers})
             for pair in self._areas.meet(numbered, right, watermarks):
                 matches, over = self._merge.rows(*pair), held_over(pair)
                 if self._condition is not None:
@@ -161,7 +161,7 @@ class LeftJoinOn(Operator):
         self._results = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         left, matched = batches
         self._coverage.add(left, left.column(self._row))
         self._coverage.match(matched.column(self._row), matched.start, matched.end)

@@ -57,7 +57,9 @@ class TriplePatternMatching(Stateless):
             batch = batch.where(mask)
         columns = {name: batch.columns[column] for name, column in self._places.items()}
         for name, found in self._stamps.items():
-            columns[name] = latest(self._terms, [batch.columns[c] for c in found], len(batch))
+            columns[name] = latest_stamps(
+                self._terms, [batch.columns[c] for c in found], len(batch)
+            )
         return Batch(columns, batch.start, batch.end, batch.count)
 
     def _matches(self, batch: Batch) -> BoolArray | None:
@@ -87,12 +89,12 @@ def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if is_triple_stamp(name)]
 
 
-def latest(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray:
+def latest_stamps(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray:
     """Of several stamps of each row the greatest; unbound ones do not count.
 
     >>> terms = TermDictionary()
     >>> one, two = terms.of_integers(np.array([10, 20])), terms.of_integers(np.array([30, 5]))
-    >>> terms.integers_of(latest(terms, [one, two, np.zeros(2, np.int64)], 2)).tolist()
+    >>> terms.integers_of(latest_stamps(terms, [one, two, np.zeros(2, np.int64)], 2)).tolist()
     [30, 20]
     """
     if not stamps:

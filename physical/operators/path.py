@@ -26,14 +26,14 @@ from streamsparql.algebra import path as algebra
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.intervals import firsts, newly_covered
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
 
 
-class Closure(Operator):
+class TransitiveClosure(Operator):
     """The pairs that one edge or more connect, over the union of the validities of their ways.
 
     The edges are rows with the columns `subject` and `object`; how often one is there is nothing to
@@ -50,7 +50,7 @@ class Closure(Operator):
         self._results = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (edges,), (watermark,) = batches, watermarks
         found = []
         if len(edges):

@@ -17,13 +17,13 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.window import Instants, ceil
 from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import RowBuffer, Stateful
 
-Kind = Literal["rstream", "istream", "dstream"]
+ReportKind = Literal["rstream", "istream", "dstream"]
 
 
 class Clip(Operator):
@@ -43,7 +43,7 @@ class Clip(Operator):
         self._waiting = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if self.begin is None:
             self._waiting.push(batch)
@@ -65,7 +65,7 @@ class Clip(Operator):
         return {"horizon unknown": self._waiting}
 
 
-class Coalesce(Operator):
+class TemporalCoalesce(Operator):
     """The canonical form by level sets (algebra/streams.py), the same for all that have one `phi`.
 
     It is made to be the sink: a row is given when it can change no more, so that one may start
@@ -82,7 +82,7 @@ class Coalesce(Operator):
         self._rows = Canonical(self.names, self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         rows = self._rows.take(batches[0], watermarks[0], cut and self.eager)
         return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 
@@ -105,7 +105,7 @@ class Reports(Operator):
     def __init__(
         self,
         input: Operator,  # noqa: A002 -- the role
-        kind: Kind,
+        kind: ReportKind,
         every: int | None,
         origin: int = 0,
         closing: bool = False,
@@ -133,7 +133,7 @@ class Reports(Operator):
         self._due: list[int] = []
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,) = batches
         if len(batch):
             self.last = max(self.last, int(batch.start[-1]), _last(batch.end))

@@ -20,15 +20,15 @@ from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import Expressed
+from streamsparql.physical.expressions.compiler import BatchExpression
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import sorting_column, tie_column
-from streamsparql.physical.operator import Operator, Stateless, Step
-from streamsparql.physical.operators.group import Aggregation, Call
+from streamsparql.physical.operator import Operator, Stateless, StepResult
+from streamsparql.physical.operators.group import AggregateCall, Aggregation
 from streamsparql.physical.state.canonical import LEVEL, OPEN, ByStamps, Canonical
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, Memo, Stateful
-from streamsparql.physical.state.unions import Unions
+from streamsparql.physical.state.unions import ValidityUnions
 
 
 class Projection(Stateless):
@@ -55,12 +55,12 @@ class Projection(Stateless):
         return " ".join(f"?{name}" for name in self.names if not name.startswith("."))
 
 
-def narrowed(rows: Operator, names: Sequence[str]) -> Operator:
+def projected_to(rows: Operator, names: Sequence[str]) -> Operator:
     """The rows with just these columns, in this order; themselves where they have no others.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7])}, 1)
-    >>> narrowed(rows, ["x"]) is rows, narrowed(rows, []).names
+    >>> projected_to(rows, ["x"]) is rows, projected_to(rows, []).names
     (True, ())
     """
     return rows if rows.names == tuple(names) else Projection(rows, names)
@@ -76,7 +76,7 @@ class Extend(Stateless):
         input: Operator,  # noqa: A002 -- the role
         variable: Variable,
         expression: Expression,
-        compiled: Expressed,
+        compiled: BatchExpression,
     ) -> None:
         super().__init__(tuple(dict.fromkeys((*input.names, variable.name))), input)
         self.expression = expression
@@ -109,10 +109,10 @@ class Distinct(Operator):
     def __init__(self, input: Operator, columns: Sequence[str]) -> None:  # noqa: A002 -- the role
         super().__init__(columns, input)
         self._coming = Heap(self.names)
-        self._unions = Unions(self.names)
+        self._unions = ValidityUnions(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (watermark,) = watermarks
         batch = self._coming.through([batches[0].project(self.names)], watermark)
         return self._unions.take(batch, watermark), watermark
@@ -139,7 +139,7 @@ class LatestStamps(Aggregation):
         stamps: Sequence[str],
         terms: TermDictionary,
     ) -> None:
-        calls = [Call(stamp, "LATEST", stamp) for stamp in stamps]
+        calls = [AggregateCall(stamp, "LATEST", stamp) for stamp in stamps]
         super().__init__(input, columns, calls, terms)
 
     @override
@@ -169,7 +169,7 @@ class Number(Operator):
         self._ready = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         rows = self._rows.take(batches[0], watermarks[0], cut)
         if len(rows):
             number = self._terms.of_integers(rows.columns[LEVEL])
@@ -195,7 +195,7 @@ class OrderBy(Stateless):
     def __init__(
         self,
         input: Operator,  # noqa: A002 -- the role
-        keys: Sequence[tuple[Expressed, bool]],
+        keys: Sequence[tuple[BatchExpression, bool]],
         columns: Sequence[str],
     ) -> None:
         self._keys = {sorting_column(k): values for k, (values, _) in enumerate(keys)}

@@ -21,8 +21,8 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking, SortKeys
-from streamsparql.physical.operator import Operator, Step
-from streamsparql.physical.operators.consolidate import collapsed
+from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.operators.consolidate import consolidated
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, Memo, Stateful
 from streamsparql.physical.state.ranked_rows import RankedRows
@@ -76,7 +76,7 @@ class Slice(Operator):
         return (self._keys,)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if self.limit != 0:
             self._coming.push(batch)
@@ -92,7 +92,7 @@ class Slice(Operator):
     def _ranked(self, came: Batch) -> Batch:
         """Rows one by one, of equal ones no more than can make a difference."""
         if len(came) > _FEW or came.count is not None:
-            came = collapsed(came)
+            came = consolidated(came)
         if came.count is None:
             return came
         most = 1 if self._distinct else self._end

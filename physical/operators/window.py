@@ -18,7 +18,7 @@ from streamsparql.algebra.align import Align
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.state.parts import NamedRows, RowBuffer, Stateful
 
 Instants = TypeVar("Instants", int, IntArray)
@@ -53,7 +53,7 @@ class TimeWindow(Operator):
         self.window = window
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
             watermark = self._first(watermark)
@@ -135,7 +135,7 @@ class ElementWindow(Operator):
         """Which ranks let an element in and push it out."""
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if not len(batch) and not cut and watermark != INFINITY:
             return self.nothing(), self._bound(watermark)
@@ -250,7 +250,7 @@ class AlignToReports(Operator):
         self.align = align
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
             watermark = self._first(watermark)

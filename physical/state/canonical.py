@@ -20,7 +20,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IdRow, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels import keys
-from streamsparql.physical.kernels.change_points import coalesced
+from streamsparql.physical.kernels.change_points import coalesce_levels
 from streamsparql.physical.kernels.intervals import BLOCK
 from streamsparql.physical.state.heap import ByEnd, Heap, turned
 from streamsparql.physical.state.key_slots import KeySlots
@@ -174,7 +174,7 @@ class Canonical(RowStore):
         alike = Batch.concat([due.where(twin), more])
         equal = [alike.columns[name] for name in self._equal]
         slots = KeySlots(len(equal)).of(equal, len(alike))
-        levels = coalesced(slots, alike.end, alike.start, alike.count)
+        levels = coalesce_levels(slots, alike.end, alike.start, alike.count)
         columns = {name: column[levels.row] for name, column in alike.columns.items()}
         found = Batch({**columns, LEVEL: levels.level}, levels.end, levels.start)
         return Batch.concat([_one_level(due.where(~twin)), found])

@@ -38,7 +38,7 @@ import pyarrow as pa
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.kernels.intervals import Spans, split_by_coverage
+from streamsparql.physical.kernels.intervals import RowSpans, split_by_coverage
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import (
     NamedRows,
@@ -47,7 +47,7 @@ from streamsparql.physical.state.parts import (
     table_of_arrays,
 )
 
-ROW = "#left row"
+LEFT_ROW = "#left row"
 """The column by which the sweep area's rows know their row in the coverage."""
 FIRST_ROW = -(1 << 62)
 """Row numbers count up from here: nobody takes them for entries of the dictionary."""
@@ -94,7 +94,7 @@ class Coverage(Stateful):
         self._counted = False
         self._ascending = True
         self._found: list[Batch] = []
-        self._waiting = Heap([ROW])
+        self._waiting = Heap([LEFT_ROW])
         self._at: tuple[int, int] | None = None
         self._bound = 0
         self._nothing = Batch.empty(names)
@@ -116,7 +116,7 @@ class Coverage(Stateful):
         yield UNDECIDED, live.take(self._alive())
         waiting = self._waiting.rows()
         order = np.argsort(numbers, kind="stable")
-        at = order[np.searchsorted(numbers, waiting.columns[ROW], sorter=order)]
+        at = order[np.searchsorted(numbers, waiting.columns[LEFT_ROW], sorter=order)]
         matched = {name: column[at] for name, column in columns.items()}
         yield _TO_START, Batch(matched, waiting.start, waiting.end)
 
@@ -159,7 +159,7 @@ class Coverage(Stateful):
         """Matches: the numbers of the rows, and where in their validity they hold."""
         if len(numbers):
             self._at = None
-            self._found.append(Batch({ROW: numbers}, start, end))
+            self._found.append(Batch({LEFT_ROW: numbers}, start, end))
 
     def emit(self, watermarks: tuple[int, int], cut: bool) -> Emitted:
         """What is known of the rows by now, and was not told before; in any order."""
@@ -191,7 +191,9 @@ class Coverage(Stateful):
             self._waiting.push(found.where(~early))
             found = found.where(early)
         told = self._live[_COVERED]
-        parts = split_by_coverage(self._place(found.columns[ROW]), found.start, found.end, told)
+        parts = split_by_coverage(
+            self._place(found.columns[LEFT_ROW]), found.start, found.end, told
+        )
         told[parts.place] = parts.until
         return [self._rows(parts.gaps)], self._rows(parts.covered)
 
@@ -228,7 +230,7 @@ class Coverage(Stateful):
             self._ended = 0
         return last_gaps
 
-    def _rows(self, spans: Spans) -> Batch:
+    def _rows(self, spans: RowSpans) -> Batch:
         place, start, end = spans
         if not len(place):
             return self._nothing

@@ -16,7 +16,7 @@ import numpy as np
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.state.parts import RowStore, ids_of
+from streamsparql.physical.state.parts import RowStore, id_columns
 
 _RUNS = 4
 """New runs are merged with older ones only from this number of runs on."""
@@ -120,7 +120,7 @@ class Heap(RowStore):
     @override
     def retained_ids(self) -> Iterator[IntArray]:
         for run in self.runs():
-            yield from ids_of(run)
+            yield from id_columns(run)
 
 
 class _Run:

@@ -195,7 +195,7 @@ class RowStore(Stateful):
 
     @override
     def retained_ids(self) -> Iterator[IntArray]:
-        return ids_of(self.rows())
+        return id_columns(self.rows())
 
     @override
     def own_table(self) -> pa.Table:
@@ -284,7 +284,7 @@ def is_of_terms(name: str) -> bool:
     return not name.startswith(INTERNAL)
 
 
-def ids_of(batch: Batch) -> Iterator[IntArray]:
+def id_columns(batch: Batch) -> Iterator[IntArray]:
     """Yield the columns of a batch that have term ids."""
     return (column for name, column in batch.columns.items() if is_of_terms(name))
 

@@ -23,7 +23,7 @@ from streamsparql.physical.state.parts import (
     NamedRows,
     Stateful,
     arrays_of,
-    ids_of,
+    id_columns,
     table_of_arrays,
 )
 
@@ -281,7 +281,7 @@ class RankedRows(Stateful):
 
     @override
     def retained_ids(self) -> Iterator[Any]:
-        return ids_of(self._batch([(row.terms, 0, 0) for row in self._rows.values()]))
+        return id_columns(self._batch([(row.terms, 0, 0) for row in self._rows.values()]))
 
     @override
     def own_table(self) -> pa.Table:

@@ -33,9 +33,9 @@ from sortedcontainers import SortedKeyList
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.hidden import CARRIED
-from streamsparql.physical.kernels.intervals import Clock, blocks
+from streamsparql.physical.kernels.intervals import TimeCodes, pairs_in_blocks
 from streamsparql.physical.kernels.keys import row_keys
-from streamsparql.physical.state.parts import RowStore, ids_of, table_of
+from streamsparql.physical.state.parts import RowStore, id_columns, table_of
 
 _SMALL = 256
 """A run of up to so many rows is searched with no index by a few probes."""
@@ -105,7 +105,7 @@ class SweepArea(RowStore):
     @override
     def retained_ids(self) -> Iterator[IntArray]:
         for run in self._all_runs():
-            yield from ids_of(run.rows)
+            yield from id_columns(run.rows)
 
     def _all_runs(self) -> Iterator[_Run]:
         return (run for runs in self._runs.values() for run in runs)
@@ -329,14 +329,14 @@ class _Index:
         total = int(count.sum())
         if not total:
             return
-        ranges, timed = blocks(low, count), None
+        ranges, timed = pairs_in_blocks(low, count), None
         if total > _WASTE * len(keys) + _FEW:
             timed = self._timed
             low, count = timed.within(bucket, start - self._longest + 1, end)
             if int(count.sum()) > _WASTE * (len(keys) + len(self.keys)):
                 ranges, timed = timed.meet(bucket, start, end), None
             else:
-                ranges = blocks(low, count)
+                ranges = pairs_in_blocks(low, count)
         for i, j in ranges:
             if timed is not None and timed.place is not None:
                 j = timed.place[j]
@@ -359,7 +359,7 @@ class _Timed:
     """The rows of an index by bucket and then by start, as composites."""
 
     def __init__(self, first: IntArray, start: IntArray, end: IntArray) -> None:
-        self._clock = Clock(start, len(first))
+        self._clock = TimeCodes(start, len(first))
         self._bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
         self._start, self._end = start, end
         composite = self._bucket * self._clock.span + self._clock.number(start)
@@ -380,12 +380,12 @@ class _Timed:
         self, bucket: IntArray, start: IntArray, end: IntArray
     ) -> Iterator[tuple[IntArray, IntArray]]:
         """Exactly the pairs of a bucket that overlap: those of `within`, then the reverse."""
-        for i, j in blocks(*self.within(bucket, start, end)):
+        for i, j in pairs_in_blocks(*self.within(bucket, start, end)):
             yield i, j if self.place is None else self.place[j]
         order = np.argsort(bucket, kind="stable")
         first = np.searchsorted(bucket[order], np.arange(int(bucket.max()) + 2))
         probes = _Timed(first, start[order], end[order])
         asked = np.flatnonzero(self._bucket < len(first) - 1)
         ranges = probes.within(self._bucket[asked], self._start[asked] + 1, self._end[asked])
-        for j, i in blocks(*ranges):
+        for j, i in pairs_in_blocks(*ranges):
             yield order[i if probes.place is None else probes.place[i]], asked[j]

@@ -23,10 +23,10 @@ from streamsparql.physical.state.parts import (
 )
 
 
-class Unions(Stateful):
+class ValidityUnions(Stateful):
     """The union of the validities of each distinct row, as rows come in the order of their start.
 
-    >>> unions = Unions(["x"])
+    >>> unions = ValidityUnions(["x"])
     >>> rows = Batch({"x": np.array([1, 1])}, np.array([3, 4]), np.array([6, 9]))
     >>> found = unions.take(rows, 6)
     >>> found.start.tolist(), found.end.tolist(), unions.take(found.part(0, 0), 7).start.tolist()

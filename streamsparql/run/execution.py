@@ -30,8 +30,8 @@ from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.lowering.lower import Catalog, Share, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.report import Clip, Coalesce, Kind, Reports
-from streamsparql.physical.operators.shape import narrowed
+from streamsparql.physical.operators.report import Clip, ReportKind, Reports, TemporalCoalesce
+from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.sources import Chunk, Reject, Wanted, read_graph, read_stream
 from streamsparql.sources.clock import Round, interleave
@@ -79,7 +79,7 @@ class RunInput:
 class Reporting(NamedTuple):
     """Which reports are wanted, and whether they show the snapshot before their instant (R15)."""
 
-    kind: Kind
+    kind: ReportKind
     every: int | None
     origin: int
     closing: bool
@@ -144,12 +144,12 @@ class Execution:
         self.names = shown_columns(query)
         self.ranking: Ranking | None = lowered.ranking if ordered else None
         hidden = () if self.ranking is None else self.ranking.columns
-        rows = narrowed(lowered.operator, (*self.names, *hidden))
+        rows = projected_to(lowered.operator, (*self.names, *hidden))
         self._lag = lag
         begin = None if given.start is None else given.start + lag
         self._clip = Clip(rows, begin, INFINITY if given.end is None else given.end + lag)
         self.reports = None if report is None else reports(report, self._clip, self.names)
-        self.sink: Operator = self.reports or Coalesce(self._clip, eager)
+        self.sink: Operator = self.reports or TemporalCoalesce(self._clip, eager)
         self.pipeline = Pipeline(self.sink, self.terms, observer)
         self._wanted = wanted_predicates(self.sink)
         self._places = {name: places(query.optimized, name) for name in query.streams}

@@ -17,7 +17,7 @@ from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.expressions.sort_keys import sort_keys
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.report import Coalesce
+from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.physical.state.heap import Heap
 from streamsparql.rdflib_terms import to_rdflib
 from streamsparql.run.execution import (
@@ -516,7 +516,7 @@ class Result:
         if self._run.ranking is None:
             return rows.ordered()
         shown = rows.project(self._run.names)
-        merged, _ = Coalesce(Always(shown)).step([shown], [INFINITY], False)
+        merged, _ = TemporalCoalesce(Always(shown)).step([shown], [INFINITY], False)
         return merged.ordered()
 
 

@@ -44,9 +44,9 @@ from streamsparql.algebra.terms import integer
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels import keys
-from streamsparql.physical.operator import Step
+from streamsparql.physical.operator import StepResult
 from streamsparql.physical.operators import group as physical_group
-from streamsparql.physical.operators.group import Aggregation, Annotate, Call
+from streamsparql.physical.operators.group import AggregateCall, Aggregation, Annotate
 
 XSD = "^^<http://www.w3.org/2001/XMLSchema#"
 TERMS = TermDictionary()
@@ -107,25 +107,25 @@ def defined(node: Operator, names: list[str]) -> Callable[[Bag], Bag]:
     return of
 
 
-def logical(calls: list[Call]) -> tuple:
+def logical(calls: list[AggregateCall]) -> tuple:
     return tuple((Variable(call.variable), expression(call)) for call in calls)
 
 
-def expression(call: Call) -> Aggregate:
+def expression(call: AggregateCall) -> Aggregate:
     argument = Variable(call.argument) if call.argument else None
     return Aggregate(call.function, argument, call.distinct, call.separator)
 
 
 def by_hand(most: int) -> Any:
     """Steps of so many events at most are done by hand, others are swept."""
-    return mock.patch.object(physical_group, "FEW", most)
+    return mock.patch.object(physical_group, "MOST_EVENTS", most)
 
 
 fews = st.sampled_from([0, 3, 256])
 
 
 def check(
-    keys_: list[str], calls: list[Call], case: Case, closing: bool = False, few: int = 256
+    keys_: list[str], calls: list[AggregateCall], case: Case, closing: bool = False, few: int = 256
 ) -> None:
     node = group.Aggregation(tuple(map(Variable, keys_)), logical(calls), shape.UNIT)
     with by_hand(few):
@@ -140,7 +140,7 @@ def check_each(function: str, kind: str, examples: int) -> None:
     @settings(max_examples=examples)
     def test(case: Case, keys_: list[str], distinct: bool, closing: bool, few: int) -> None:
         for played in (case, one_by_one(*case.inputs, cut=closing)):
-            check(keys_, [Call("v", function, "x", distinct)], played, closing, few)
+            check(keys_, [AggregateCall("v", function, "x", distinct)], played, closing, few)
 
     test()
 
@@ -159,7 +159,7 @@ def test_each_aggregate_often(function: str, kind: str) -> None:
 
 
 calls = st.builds(
-    lambda function, argument, distinct, separator: Call(
+    lambda function, argument, distinct, separator: AggregateCall(
         "v", "COUNT" if argument is None else function, argument, distinct, separator
     ),
     st.sampled_from(FUNCTIONS),
@@ -172,7 +172,7 @@ keyed = st.sampled_from([[], ["k"], ["x", "k"]])
 
 @given(cases(rows("all")), keyed, st.lists(calls, max_size=4), st.booleans(), fews)
 def test_several_aggregates_at_once(
-    case: Case, keys_: list[str], several: list[Call], closing: bool, few: int
+    case: Case, keys_: list[str], several: list[AggregateCall], closing: bool, few: int
 ) -> None:
     named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
     for played in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=closing)):
@@ -184,14 +184,14 @@ class Watched(Aggregation):
 
     seen: list
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         batch, watermark = super().step(batches, watermarks, cut)
         live = np.flatnonzero(self._groups.since < INFINITY).tolist()
         known, standing = [], self._groups.values[:, live].T.tolist()
-        if live and self._handful._know(live):
-            known = [self._handful._groups[slot] for slot in live]
-            scale = [1] * (1 + len(self._handful._counted))
-            for name in self._handful._summed:
+        if live and self._small_steps._know(live):
+            known = [self._small_steps._groups[slot] for slot in live]
+            scale = [1] * (1 + len(self._small_steps._counted))
+            for name in self._small_steps._summed:
                 scale.append(Fraction(2) ** self._lanes[0].sums[name]._binary._base)
             known = [[*map(mul, scale, group)] for group in known]
         since = self._groups.since[live].tolist()
@@ -200,7 +200,9 @@ class Watched(Aggregation):
 
 
 simple = st.builds(
-    lambda function, argument: Call("v", "COUNT" if argument is None else function, argument),
+    lambda function, argument: AggregateCall(
+        "v", "COUNT" if argument is None else function, argument
+    ),
     st.sampled_from(["COUNT", "SUM", "AVG"]),
     st.sampled_from([None, "x", "x", ".y"]),
 )
@@ -211,7 +213,9 @@ def check_steps(examples: int) -> None:
 
     @given(kinds, st.booleans(), keyed, st.lists(simple, max_size=3), fews)
     @settings(max_examples=examples)
-    def test(case: Case, slowly: bool, keys_: list[str], several: list[Call], few: int) -> None:
+    def test(
+        case: Case, slowly: bool, keys_: list[str], several: list[AggregateCall], few: int
+    ) -> None:
         case = one_by_one(*case.inputs) if slowly else case
         named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
         watched: list[Watched] = []
@@ -239,7 +243,9 @@ def test_many_steps_by_hand_and_swept_come_to_the_same() -> None:
 
 
 @given(cases(rows("all")), keyed, calls, st.booleans())
-def test_annotate_keeps_the_rows(case: Case, keys_: list[str], call: Call, closing: bool) -> None:
+def test_annotate_keeps_the_rows(
+    case: Case, keys_: list[str], call: AggregateCall, closing: bool
+) -> None:
     node = group.Annotate(Variable("v"), expression(call), tuple(map(Variable, keys_)), shape.UNIT)
     out = drive(lambda source: Annotate(source, keys_, call, TERMS), [NAMES], case, closing=closing)
     agrees(out, case, defined(node, [*NAMES, "v"]))
@@ -249,7 +255,7 @@ def test_annotate_keeps_the_rows(case: Case, keys_: list[str], call: Call, closi
 def test_what_is_counted_twice_is_counted_once(few: int) -> None:
     """Calls of the same column share what is known of it."""
     rows_ = [Row((0, x, 0), t, t + 5) for t, x in enumerate([0, DOUBLES[0], 0, 0])]
-    both = [Call("v", "COUNT", "x"), Call("w", "COUNT", "x")]
+    both = [AggregateCall("v", "COUNT", "x"), AggregateCall("w", "COUNT", "x")]
     check(["k"], both, one_by_one(rows_), few=few)
 
 
@@ -262,7 +268,11 @@ def test_keys_may_collide(monkeypatch: pytest.MonkeyPatch) -> None:
     @given(cases(rows("whole")))
     @settings(max_examples=30)
     def test(case: Case) -> None:
-        check(["x", "k"], [Call("v", "SUM", "x"), Call("w", "COUNT", None, True)], case)
+        check(
+            ["x", "k"],
+            [AggregateCall("v", "SUM", "x"), AggregateCall("w", "COUNT", None, True)],
+            case,
+        )
 
     test()
 
@@ -284,7 +294,7 @@ GIANTS = [
 @pytest.mark.parametrize(("function", "ends"), GIANTS)
 def test_one_giant_group(function: str, ends: str) -> None:
     """A million rows of one group: in chunks, which takes seconds at most, and comes out right."""
-    operator = Aggregation(RunInput(["x"]), [], [Call("v", function, "x")], TERMS)
+    operator = Aggregation(RunInput(["x"]), [], [AggregateCall("v", function, "x")], TERMS)
     start = EPOCH + (np.zeros(MANY, np.int64) if ends == "tied" else np.arange(MANY))
     end = {"sliding": start + 1000, "never": np.full(MANY, INFINITY), "tied": start + 5}[ends]
     x = TERMS.of_integers(np.arange(MANY) % 7)
@@ -306,7 +316,11 @@ def test_one_giant_group(function: str, ends: str) -> None:
 
 def test_state_is_what_the_window_holds() -> None:
     """Ever-new groups, for a long time: neither elements nor slots pile up."""
-    calls = [Call("n", "COUNT"), Call("s", "SUM", "x"), Call("d", "COUNT", "x", True)]
+    calls = [
+        AggregateCall("n", "COUNT"),
+        AggregateCall("s", "SUM", "x"),
+        AggregateCall("d", "COUNT", "x", True),
+    ]
     operator = Aggregation(RunInput(["k", "x"]), ["k"], calls, TERMS)
     annotate = Annotate(RunInput(["k", "x"]), ["k"], calls[0], TERMS)
     sizes, held = [], []

@@ -183,7 +183,7 @@ def test_no_two_meanings_of_a_hidden_column_collide() -> None:
 
 def test_names_within_operators_are_no_stamps() -> None:
     private = [
-        key_slots.SLOT, canonical.LEVEL, canonical._KEY, report._SIGN, coverage.ROW,
+        key_slots.SLOT, canonical.LEVEL, canonical._KEY, report._SIGN, coverage.LEFT_ROW,
         coverage._END, coverage._COUNT, coverage._COVERED, coverage._NUMBER,
     ]  # fmt: skip
     assert len(set(private)) == len(private)

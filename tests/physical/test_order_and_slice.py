@@ -42,9 +42,9 @@ from streamsparql.algebra.streams import INFINITY, Snapshot
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term, integer
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import compiled
+from streamsparql.physical.expressions.compiler import compile_expression
 from streamsparql.physical.expressions.sort_keys import Ranking, SortKeys, descending_key
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.shape import OrderBy
 from streamsparql.physical.operators.slice import Slice
 
@@ -119,7 +119,7 @@ class Sliced(Slice):
         distinct: bool = False,
         partition: tuple[str, ...] = (),
     ) -> None:
-        made = [(compiled(key, TERMS, Run()), down) for key, down in keys]
+        made = [(compile_expression(key, TERMS, Run()), down) for key, down in keys]
         self.order = OrderBy(source, made, ["x", "y"])
         equal = ["x", "y"] if distinct else None
         ranking = self.order.ranking
@@ -127,7 +127,7 @@ class Sliced(Slice):
             self.order, ranking, TERMS, offset, limit, distinct=equal, partition=partition
         )
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         ordered, _ = self.order.step(batches, watermarks, cut)
         return super().step([ordered], watermarks, cut)
 
@@ -179,7 +179,7 @@ def test_a_descending_key_is_the_other_way_round(one: Term, other: Term) -> None
 
 @given(some, ways)
 def test_order_by_adds_columns_and_moves_nothing(case: Case, keys: list) -> None:
-    compiled_keys = [(compiled(key, TERMS, Run()), down) for key, down in keys]
+    compiled_keys = [(compile_expression(key, TERMS, Run()), down) for key, down in keys]
     rows = drive(lambda source: OrderBy(source, compiled_keys, ["x", "y"]), NAMES, case)
     for row in rows:
         at = {X: row.ids[0], Y: row.ids[1]}

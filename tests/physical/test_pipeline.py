@@ -18,9 +18,9 @@ from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Catalog, lower
-from streamsparql.physical.operator import Operator, Stateless, Step
+from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.columns import Columns
+from streamsparql.physical.operators.columns import Rename
 from streamsparql.physical.operators.join import Join, Union
 from streamsparql.physical.operators.shape import Distinct
 from streamsparql.physical.pipeline import BEFORE, Pipeline, wanted_predicates
@@ -35,7 +35,7 @@ class Asked(Stateless):
         self.forgot = 0
         self.urgent = False
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         self.times += 1
         return super().step(batches, watermarks, cut)
 
@@ -111,7 +111,7 @@ def test_before_anything_nothing_is_known() -> None:
 def test_a_plan_may_be_deep() -> None:
     root: Operator = StreamAccess("s")
     for _ in range(20_000):
-        root = Columns(root, {name: name for name in TRIPLE})
+        root = Rename(root, {name: name for name in TRIPLE})
     pipeline = Pipeline(root, TermDictionary())
     rows, _ = pipeline.step({"s": triples(7)}, {"s": 3})
     assert len(rows) == 1
@@ -134,7 +134,7 @@ class Notes:
 
 
 def test_an_observer_sees_every_step_and_its_rows() -> None:
-    left, right = StreamAccess("a"), Columns(StreamAccess("b"), {".s": ".s", "x": ".o"})
+    left, right = StreamAccess("a"), Rename(StreamAccess("b"), {".s": ".s", "x": ".o"})
     join = Join(left, right, TermDictionary())
     notes = Notes()
     pipeline = Pipeline(join, TermDictionary(), notes)
@@ -175,7 +175,7 @@ def test_recycling_keeps_what_is_held_and_tells_all() -> None:
     names = [terms.id_of(IRI(f"http://e/{k}")) for k in range(6)]
     kept = terms.id_of(Literal("a constant of the query"), keep=True)
     above = Asked(StreamAccess("b"))
-    join = Join(Columns(StreamAccess("a"), {"x": ".s"}), above, terms)
+    join = Join(Rename(StreamAccess("a"), {"x": ".s"}), above, terms)
     pipeline = Pipeline(join, terms)
     pipeline.step({"a": triples(*names[:2])}, {"a": 1, "b": 1})
     pipeline.step({}, {"a": 2, "b": 2})

@@ -30,7 +30,7 @@ from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.report import Clip, Coalesce, Reports
+from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.pipeline import Pipeline
 from streamsparql.physical.state.parts import Tables
 
@@ -83,7 +83,7 @@ class Opened:
         self.reports = None
         if way.report is not None:
             self.reports = Reports(self.clip, way.report, way.every)  # type: ignore[arg-type]
-        self.pipeline = Pipeline(self.reports or Coalesce(self.clip, way.eager), terms)
+        self.pipeline = Pipeline(self.reports or TemporalCoalesce(self.clip, way.eager), terms)
 
     def _static(self, triples: object, scope: str) -> Batch:
         batch = self._batch(list(triples), scope)  # type: ignore[call-overload]

@@ -35,22 +35,29 @@ from streamsparql.algebra.terms import XSD, integer
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import Compiled, compiled
+from streamsparql.physical.expressions.compiler import CompiledExpression, compile_expression
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.lowering.lower_exists import OuterRows
-from streamsparql.physical.operator import Operator, Stateless, Step
+from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators import group as physical_group
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.columns import Bound, Columns, Constants, Equal, NotAmong, Tag
-from streamsparql.physical.operators.consolidate import Collapse
+from streamsparql.physical.operators.columns import (
+    Constants,
+    Rename,
+    SelectBound,
+    SelectEqual,
+    SelectNotIn,
+    Tag,
+)
+from streamsparql.physical.operators.consolidate import Consolidate
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
-from streamsparql.physical.operators.graph import Construct, OfSort
-from streamsparql.physical.operators.group import Aggregation, Annotate, Call
+from streamsparql.physical.operators.graph import Construct, SelectSort
+from streamsparql.physical.operators.group import AggregateCall, Aggregation, Annotate
 from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.match import TriplePatternMatching
-from streamsparql.physical.operators.path import Closure
-from streamsparql.physical.operators.report import Clip, Coalesce, Reports
+from streamsparql.physical.operators.path import TransitiveClosure
+from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import (
     Distinct,
     Extend,
@@ -95,8 +102,8 @@ X, A, B = (Variable(name) for name in "xab")
 XYA, BYX = ("x", "y", "a"), ("b", "y", "x")
 
 
-def differ(terms: TermDictionary) -> Compiled:
-    return compiled(Function("!=", (A, B)), terms, Run())
+def differ(terms: TermDictionary) -> CompiledExpression:
+    return compile_expression(Function("!=", (A, B)), terms, Run())
 
 
 class Kind(NamedTuple):
@@ -119,7 +126,9 @@ def unary(make: Callable[..., Operator], *columns: st.SearchStrategy[int]) -> Ki
     return Kind(make, [names], cases(rows_over(given_columns), most=14))
 
 
-def grouped(keys: list[str], *calls: Call, annotate: bool = False, few_events: int = 128) -> Kind:
+def grouped(
+    keys: list[str], *calls: AggregateCall, annotate: bool = False, few_events: int = 128
+) -> Kind:
     def make(terms: TermDictionary, source: Operator) -> Operator:
         if annotate:
             return Annotate(source, keys, calls[0], terms)
@@ -188,9 +197,22 @@ def sliced(offset: int, limit: int | None, **options: Sequence[str]) -> Kind:
     return unary(make, value, few, few)
 
 
-SUMS = [Call("s", "SUM", "x"), Call("n", "COUNT"), Call("a", "AVG", "y"), Call("c", "COUNT", "y")]
-ORDERED = [Call("i", "MIN", "x"), Call("j", "MAX", "y"), Call("k2", "SAMPLE", "x")]
-SETS = [Call("d", "COUNT", None, True), Call("e", "SUM", "x", True), Call("f", "AVG", "y", True)]
+SUMS = [
+    AggregateCall("s", "SUM", "x"),
+    AggregateCall("n", "COUNT"),
+    AggregateCall("a", "AVG", "y"),
+    AggregateCall("c", "COUNT", "y"),
+]
+ORDERED = [
+    AggregateCall("i", "MIN", "x"),
+    AggregateCall("j", "MAX", "y"),
+    AggregateCall("k2", "SAMPLE", "x"),
+]
+SETS = [
+    AggregateCall("d", "COUNT", None, True),
+    AggregateCall("e", "SUM", "x", True),
+    AggregateCall("f", "AVG", "y", True),
+]
 KINDS: dict[str, Kind] = {
     "join": binary(lambda terms, a, b: Join(a, b, terms)),
     "left join": binary(lambda terms, a, b: LeftJoin(a, b)),
@@ -213,8 +235,8 @@ KINDS: dict[str, Kind] = {
         [("x", ".t1", ".t2")],
         cases(rows_over([few, stamp, stamp])),
     ),
-    "coalesce": unary(lambda terms, source: Coalesce(source)),
-    "coalesce, eager": unary(lambda terms, source: Coalesce(source, eager=True)),
+    "coalesce": unary(lambda terms, source: TemporalCoalesce(source)),
+    "coalesce, eager": unary(lambda terms, source: TemporalCoalesce(source, eager=True)),
     "number": unary(lambda terms, source: Number(source, "n", terms)),
     "number by stamps": Kind(
         lambda terms, source: Number(source, "n", terms),
@@ -226,9 +248,9 @@ KINDS: dict[str, Kind] = {
     "order": grouped(["k"], *ORDERED),
     "sets": grouped(["k"], *SETS, *SUMS),
     "sets of all": grouped([], *SETS),
-    "concatenation": grouped(["k"], Call("g", "GROUP_CONCAT", "x", False, "+"), *ORDERED),
+    "concatenation": grouped(["k"], AggregateCall("g", "GROUP_CONCAT", "x", False, "+"), *ORDERED),
     "annotate": grouped(["k"], SUMS[0], annotate=True),
-    "annotate all": grouped([], Call("d", "COUNT", "x", True), annotate=True),
+    "annotate all": grouped([], AggregateCall("d", "COUNT", "x", True), annotate=True),
     "slice": sliced(1, 2),
     "offset": sliced(2, None),
     "limit 0": sliced(0, 0),
@@ -254,30 +276,36 @@ KINDS: dict[str, Kind] = {
         for kind in ("rstream", "istream", "dstream")
         for every in (3, None)
     },
-    "closure": unary(lambda terms, source: Closure(source, "x", "y"), *[st.integers(1, 4)] * 2),
+    "closure": unary(
+        lambda terms, source: TransitiveClosure(source, "x", "y"), *[st.integers(1, 4)] * 2
+    ),
     "tag": unary(lambda terms, source: Tag(source, "..row", terms)),
     "filter": unary(
         lambda terms, source: Filter(
-            source, A, compiled(Function("<", (X, Constant(integer(2)))), terms, Run())
+            source, A, compile_expression(Function("<", (X, Constant(integer(2)))), terms, Run())
         ),
         value,
     ),
     "extend": unary(
-        lambda terms, source: Extend(source, A, X, compiled(Function("STR", (X,)), terms, Run())),
+        lambda terms, source: Extend(
+            source, A, X, compile_expression(Function("STR", (X,)), terms, Run())
+        ),
         value,
     ),
     "order by": unary(
-        lambda terms, source: OrderBy(source, [(compiled(X, terms, Run()), True)], ["x", "y"])
+        lambda terms, source: OrderBy(
+            source, [(compile_expression(X, terms, Run()), True)], ["x", "y"]
+        )
     ),
     "projection": unary(lambda terms, source: Projection(source, ["y", "z"])),
-    "columns": unary(lambda terms, source: Columns(source, {"a": "x", "b": "x"})),
+    "columns": unary(lambda terms, source: Rename(source, {"a": "x", "b": "x"})),
     "constants": unary(lambda terms, source: Constants(source, {"a": terms.id_of(integer(1))})),
-    "equal": unary(lambda terms, source: Equal(source, [("x", "y")], or_unbound=True)),
-    "bound": unary(lambda terms, source: Bound(source, {"x": True})),
-    "not among": unary(lambda terms, source: NotAmong(source, "x", [terms.id_of(integer(1))])),
-    "of sort": unary(lambda terms, source: OfSort(source, "x", 1, terms)),
+    "equal": unary(lambda terms, source: SelectEqual(source, [("x", "y")], or_unbound=True)),
+    "bound": unary(lambda terms, source: SelectBound(source, {"x": True})),
+    "not among": unary(lambda terms, source: SelectNotIn(source, "x", [terms.id_of(integer(1))])),
+    "of sort": unary(lambda terms, source: SelectSort(source, "x", 1, terms)),
     "outer rows": unary(lambda terms, source: OuterRows(source, "x", {"a": ("y", None)})),
-    "collapse": unary(lambda terms, source: Collapse(source)),
+    "collapse": unary(lambda terms, source: Consolidate(source)),
     "triple pattern": Kind(
         lambda terms, source: TriplePatternMatching(source, TriplePattern(X, A, X), terms),
         [TRIPLE],
@@ -341,7 +369,7 @@ def test_a_restored_operator_goes_on_like_an_undisturbed_one(name: str) -> None:
     @settings(max_examples=30)
     @given(KINDS[name].cases, st.integers(0, 5), st.sampled_from([0, 3, 128]))
     def test(case: Case, at: int, few_events: int) -> None:
-        with mock.patch.object(physical_group, "FEW", few_events):
+        with mock.patch.object(physical_group, "MOST_EVENTS", few_events):
             check(KINDS[name], case, at)
 
     test()
@@ -353,7 +381,7 @@ def test_a_restored_operator_goes_on_in_many_cases(name: str) -> None:
     @settings(max_examples=1000)
     @given(KINDS[name].cases, st.integers(0, 5), st.sampled_from([0, 3, 128]))
     def test(case: Case, at: int, few_events: int) -> None:
-        with mock.patch.object(physical_group, "FEW", few_events):
+        with mock.patch.object(physical_group, "MOST_EVENTS", few_events):
             check(KINDS[name], case, at)
 
     test()
@@ -406,7 +434,7 @@ def operator(name: str) -> Operator:
 def test_a_state_is_refused_by_another_operator() -> None:
     with pytest.raises(EngineError, match=r"LeftJoin.* unexpected part"):
         operator("left join").load({**saved(), "other": saved()["min-heap"]})
-    with pytest.raises(EngineError, match="cannot restore the state of .*missing"):
+    with pytest.raises(EngineError, match=r"cannot restore the state of .*missing"):
         operator("left join").load(saved("join"))
     with pytest.raises(EngineError, match="cannot restore the state of "):
         operator("join").load(saved())
@@ -455,12 +483,12 @@ class Hidden(Stateless):
 def test_state_that_is_not_declared_is_found() -> None:
     kind = unary(lambda terms, source: Hidden(source))
     case = Case(((Row((1, 1), 0, 5),),), ((0,),), ())
-    with pytest.raises(AssertionError, match="Hidden.seen is undeclared state"):
+    with pytest.raises(AssertionError, match=r"Hidden\.seen is undeclared state"):
         check(kind, case, 9)
 
 
 class Renamed(Operator):
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         raise NotImplementedError
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import Batch
-from streamsparql.physical.operator import Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 
 EPOCH = 1_700_000_000_000
 """An instant of our days, in milliseconds."""
@@ -65,7 +65,7 @@ class RunInput(Operator):
 
     state = "none"
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         """Never called: its rows come from a case."""
         raise AssertionError("the driver gives the rows of its inputs itself")
 

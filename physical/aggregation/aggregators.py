@@ -16,21 +16,21 @@ import numpy as np
 from streamsparql.algebra.aggregates import Bag, aggregate
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.overriding import override
-from streamsparql.physical.aggregation.numeric_sums import NumberSums, Totals
-from streamsparql.physical.aggregation.range_min import Ranked, least
+from streamsparql.physical.aggregation.numeric_sums import NumericSums, Totals
+from streamsparql.physical.aggregation.range_min import TermRanks, least_ranks
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.state.heap import ByEnd, Heap, turned
 from streamsparql.physical.state.key_slots import SLOT, SlotCounter
 from streamsparql.physical.state.parts import TO_START, NamedRows, PartsByName, Stateful
-from streamsparql.physical.state.unions import Unions
+from streamsparql.physical.state.unions import ValidityUnions
 
 ELEMENTS = "elements"
 """The part of a state with the elements that groups consist of."""
 
 
-class Call(NamedTuple):
+class AggregateCall(NamedTuple):
     """An aggregate: the variable it binds, its function, the column of its argument.
 
     `COUNT(*)` has no argument. LATEST is the greatest stamp of a set's rows.
@@ -53,9 +53,9 @@ class AggregateInput(Stateful):
         """How many elements each group has."""
         self.unbound: PartsByName[SlotCounter] = PartsByName(SlotCounter)
         """By column, how many elements have no term there."""
-        self.sums: PartsByName[NumberSums] = PartsByName(lambda: NumberSums(terms))
+        self.sums: PartsByName[NumericSums] = PartsByName(lambda: NumericSums(terms))
         """By column, what the elements add up to."""
-        self._unions = Unions(self.columns) if distinct else None
+        self._unions = ValidityUnions(self.columns) if distinct else None
         self._coming = Heap(self.columns)
 
     @override
@@ -86,10 +86,10 @@ class AggregateInput(Stateful):
         """Drops what never ends: the end of the input has come."""
         self.live = ByEnd(self.columns)
         if self._unions is not None:
-            self._unions = Unions(self.columns)
+            self._unions = ValidityUnions(self.columns)
 
 
-class Flow:
+class InputEvents:
     """A lane's events in a sweep, of which they are a part, and what they come to."""
 
     def __init__(
@@ -137,17 +137,17 @@ class Flow:
         return Batch.concat([self._ends.where(some[self._ends.columns[SLOT]]), *parts])
 
 
-class Value(ABC):
+class Aggregator(ABC):
     """An aggregate as it is worked out."""
 
-    def __init__(self, call: Call, terms: TermDictionary) -> None:
+    def __init__(self, call: AggregateCall, terms: TermDictionary) -> None:
         self.call, self.terms = call, terms
 
     @abstractmethod
-    def after(self, flow: Flow) -> IntArray:
+    def after(self, flow: InputEvents) -> IntArray:
         """The ids of its values after each point; 0 where it is an error."""
 
-    def by_bags(self, flow: Flow, some: BoolArray) -> IntArray:
+    def by_bags(self, flow: InputEvents, some: BoolArray) -> IntArray:
         """The values after some of the points, each from all that holds there."""
         slots, times = flow.sweep.slots[some], flow.sweep.times[some]
         found = flow.elements(slots)
@@ -163,14 +163,14 @@ class Value(ABC):
             times_ = np.zeros(len(distinct), np.int64)
             np.add.at(times_, code, counts[here][holds])
             bag = list(zip(self.terms.terms_of(distinct), times_.tolist(), strict=True))
-            values[i] = value_of(self.call, bag, self.terms)
+            values[i] = aggregate_id(self.call, bag, self.terms)
         return values
 
 
-def value_of(call: Call, bag: Bag, terms: TermDictionary) -> int:
+def aggregate_id(call: AggregateCall, bag: Bag, terms: TermDictionary) -> int:
     """The id of an aggregate's value over a bag; 0 where it is an error.
 
-    >>> value_of(Call("n", "MIN", "x"), [], TermDictionary())
+    >>> aggregate_id(AggregateCall("n", "MIN", "x"), [], TermDictionary())
     0
     """
     try:
@@ -179,20 +179,20 @@ def value_of(call: Call, bag: Bag, terms: TermDictionary) -> int:
         return 0
 
 
-class Count(Value):
+class Count(Aggregator):
     """COUNT: errors do not count."""
 
     @override
-    def after(self, flow: Flow) -> IntArray:
+    def after(self, flow: InputEvents) -> IntArray:
         column = self.call.argument
         return self.terms.of_integers(flow.rows if column is None else flow.bound(column))
 
 
-class Sum(Value):
+class Sum(Aggregator):
     """SUM and AVG."""
 
     @override
-    def after(self, flow: Flow) -> IntArray:
+    def after(self, flow: InputEvents) -> IntArray:
         assert self.call.argument is not None
         totals = flow.sums(self.call.argument)
         values, some = totals.averages() if self.call.function == "AVG" else totals.sums()
@@ -201,29 +201,29 @@ class Sum(Value):
         return values
 
 
-class Extreme(Value):
+class Extreme(Aggregator):
     """MIN, MAX, SAMPLE, which is the first of what is no error, and LATEST, the last of that."""
 
     @override
-    def after(self, flow: Flow) -> IntArray:
+    def after(self, flow: InputEvents) -> IntArray:
         assert self.call.argument is not None
         sweep, function = flow.sweep, self.call.function
         found = flow.elements(sweep.slots[sweep.final])
         first, after = sweep.ranges(found.columns[SLOT], found.end, found.start)
         last, strict = function in ("MAX", "LATEST"), function in ("MIN", "MAX")
-        ranked = Ranked(found.column(self.call.argument), self.terms, last, strict)
-        return ranked.ids(least(len(sweep), first, after, ranked.ranks))
+        ranked = TermRanks(found.column(self.call.argument), self.terms, last, strict)
+        return ranked.ids(least_ranks(len(sweep), first, after, ranked.ranks))
 
 
-class Concatenation(Value):
+class Concatenation(Aggregator):
     """GROUP_CONCAT."""
 
     @override
-    def after(self, flow: Flow) -> IntArray:
+    def after(self, flow: InputEvents) -> IntArray:
         return self.by_bags(flow, np.ones(len(flow.sweep), np.bool_))
 
 
-VALUES: dict[str, type[Value]] = {
+AGGREGATORS: dict[str, type[Aggregator]] = {
     "COUNT": Count,
     "SUM": Sum,
     "AVG": Sum,
