@@ -30,7 +30,7 @@ ELEMENTS = "elements"
 """The part of a state with the elements that groups consist of."""
 
 
-class AggregateCall(NamedTuple):
+class ColumnAggregate(NamedTuple):
     """An aggregate: the variable it binds, its function, the column of its argument.
 
     `COUNT(*)` has no argument. LATEST is the greatest stamp of a set's rows.
@@ -140,7 +140,7 @@ class InputEvents:
 class Aggregator(ABC):
     """An aggregate as it is worked out."""
 
-    def __init__(self, call: AggregateCall, terms: TermDictionary) -> None:
+    def __init__(self, call: ColumnAggregate, terms: TermDictionary) -> None:
         self.call, self.terms = call, terms
 
     @abstractmethod
@@ -167,10 +167,10 @@ class Aggregator(ABC):
         return values
 
 
-def aggregate_id(call: AggregateCall, bag: Bag, terms: TermDictionary) -> int:
+def aggregate_id(call: ColumnAggregate, bag: Bag, terms: TermDictionary) -> int:
     """The id of an aggregate's value over a bag; 0 where it is an error.
 
-    >>> aggregate_id(AggregateCall("n", "MIN", "x"), [], TermDictionary())
+    >>> aggregate_id(ColumnAggregate("n", "MIN", "x"), [], TermDictionary())
     0
     """
     try:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.physical.aggregation.aggregators import AggregateCall, AggregateInput
+from streamsparql.physical.aggregation.aggregators import AggregateInput, ColumnAggregate
 from streamsparql.physical.aggregation.numeric_sums import LARGEST_COUNT, LARGEST_GROUP
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
@@ -43,7 +43,7 @@ class SmallSteps:
     """
 
     def __init__(
-        self, lane: AggregateInput, calls: Sequence[AggregateCall], terms: TermDictionary
+        self, lane: AggregateInput, calls: Sequence[ColumnAggregate], terms: TermDictionary
     ) -> None:
         self._lane, self._calls, self._terms = lane, calls, terms
         arguments = [(call.function != "COUNT", call.argument) for call in calls]
@@ -53,7 +53,7 @@ class SmallSteps:
         self._groups: dict[int, Ids] = {}
 
     @staticmethod
-    def suits(calls: Iterable[AggregateCall]) -> bool:
+    def suits(calls: Iterable[ColumnAggregate]) -> bool:
         """Whether these are calls that it can work out."""
         return all(call.function in ("COUNT", "SUM", "AVG") and not call.distinct for call in calls)
 

@@ -17,9 +17,7 @@ from streamsparql.algebra.order import comparison_key, order_key
 from streamsparql.algebra.terms import Term
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-
-SortKey = tuple[Any, ...]
-"""What a row is sorted by."""
+from streamsparql.physical.state.ranked_rows import SortKey
 
 
 class Ranking(NamedTuple):

@@ -39,7 +39,7 @@ from streamsparql.physical.operators.columns import Constants, Rename, SelectBou
 from streamsparql.physical.operators.consolidate import Consolidate, consolidated
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
-from streamsparql.physical.operators.group import AggregateCall, Aggregation, Annotate
+from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
 from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.path import TransitiveClosure
@@ -321,7 +321,7 @@ def aggregation(low: Lowering, node: group.Aggregation, at: At) -> Steps[Lowered
 
 def _arguments(
     low: Lowering, rows: Operator, aggregates: Iterable[tuple[Variable, Aggregate]], at: At
-) -> tuple[Operator, list[AggregateCall]]:
+) -> tuple[Operator, list[ColumnAggregate]]:
     """The rows with the aggregates' arguments in columns, and the calls that read these."""
     calls = []
     columns: dict[Any, str] = {}
@@ -337,7 +337,7 @@ def _arguments(
                 rows = low.fold(Extend(rows, made, argument, low.compiled(argument, at)))
         column = None if argument is None else columns[argument]
         calls.append(
-            AggregateCall(variable.name, call.function, column, call.distinct, call.separator)
+            ColumnAggregate(variable.name, call.function, column, call.distinct, call.separator)
         )
     return rows, calls
 

@@ -25,8 +25,8 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.aggregation.aggregators import (
     AGGREGATORS,
-    AggregateCall,
     AggregateInput,
+    ColumnAggregate,
     InputEvents,
     aggregate_id,
 )
@@ -42,7 +42,7 @@ from streamsparql.physical.state.heap import ByEnd, Heap, turned
 from streamsparql.physical.state.key_slots import SLOT, KeySlots
 from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, NamedRows, Stateful, Tables
 
-__all__ = ["AggregateCall", "Aggregation", "Annotate"]
+__all__ = ["Aggregation", "Annotate", "ColumnAggregate"]
 
 _MANY = 1024
 _HOLD = "rows that hold"
@@ -62,7 +62,7 @@ class Aggregation(Operator):
         self,
         input: Operator,  # noqa: A002 -- the role
         keys: Sequence[str],
-        calls: Sequence[AggregateCall],
+        calls: Sequence[ColumnAggregate],
         terms: TermDictionary,
         begin: int = 0,
     ) -> None:
@@ -112,7 +112,7 @@ class Aggregation(Operator):
         """Whether there is a group while there is no row."""
         return not self.keys
 
-    def _lane_of(self, call: AggregateCall, terms: TermDictionary) -> int:
+    def _lane_of(self, call: ColumnAggregate, terms: TermDictionary) -> int:
         """The place of the lane that a call reads."""
         if not _apart(call):
             return 0
@@ -285,7 +285,7 @@ class Annotate(Operator):
         self,
         input: Operator,  # noqa: A002 -- the role
         keys: Sequence[str],
-        call: AggregateCall,
+        call: ColumnAggregate,
         terms: TermDictionary,
     ) -> None:
         super().__init__((*input.names, call.variable), input)
@@ -360,11 +360,11 @@ class Annotate(Operator):
         return self._groups.values()
 
 
-def _apart(call: AggregateCall) -> bool:
+def _apart(call: ColumnAggregate) -> bool:
     """Whether DISTINCT makes a difference."""
     return call.distinct and call.function not in ("MIN", "MAX", "SAMPLE")
 
 
-def _arguments(calls: Sequence[AggregateCall]) -> tuple[str, ...]:
+def _arguments(calls: Sequence[ColumnAggregate]) -> tuple[str, ...]:
     """The columns that are read of all rows."""
     return tuple(dict.fromkeys(c.argument for c in calls if c.argument and not _apart(c)))

@@ -23,7 +23,7 @@ from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import RowBuffer, Stateful
 
-ReportKind = Literal["rstream", "istream", "dstream"]
+RelationToStream = Literal["rstream", "istream", "dstream"]
 
 
 class Clip(Operator):
@@ -105,7 +105,7 @@ class Reports(Operator):
     def __init__(
         self,
         input: Operator,  # noqa: A002 -- the role
-        kind: ReportKind,
+        kind: RelationToStream,
         every: int | None,
         origin: int = 0,
         closing: bool = False,

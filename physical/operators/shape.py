@@ -24,7 +24,7 @@ from streamsparql.physical.expressions.compiler import BatchExpression
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import sorting_column, tie_column
 from streamsparql.physical.operator import Operator, Stateless, StepResult
-from streamsparql.physical.operators.group import AggregateCall, Aggregation
+from streamsparql.physical.operators.group import Aggregation, ColumnAggregate
 from streamsparql.physical.state.canonical import LEVEL, OPEN, ByStamps, Canonical
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, Memo, Stateful
@@ -139,7 +139,7 @@ class LatestStamps(Aggregation):
         stamps: Sequence[str],
         terms: TermDictionary,
     ) -> None:
-        calls = [AggregateCall(stamp, "LATEST", stamp) for stamp in stamps]
+        calls = [ColumnAggregate(stamp, "LATEST", stamp) for stamp in stamps]
         super().__init__(input, columns, calls, terms)
 
     @override

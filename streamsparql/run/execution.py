@@ -30,7 +30,7 @@ from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.lowering.lower import Catalog, Share, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.report import Clip, ReportKind, Reports, TemporalCoalesce
+from streamsparql.physical.operators.report import Clip, RelationToStream, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.sources import Chunk, Reject, Wanted, read_graph, read_stream
@@ -79,7 +79,7 @@ class RunInput:
 class Reporting(NamedTuple):
     """Which reports are wanted, and whether they show the snapshot before their instant (R15)."""
 
-    kind: ReportKind
+    kind: RelationToStream
     every: int | None
     origin: int
     closing: bool

@@ -46,7 +46,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels import keys
 from streamsparql.physical.operator import StepResult
 from streamsparql.physical.operators import group as physical_group
-from streamsparql.physical.operators.group import AggregateCall, Aggregation, Annotate
+from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
 
 XSD = "^^<http://www.w3.org/2001/XMLSchema#"
 TERMS = TermDictionary()
@@ -107,11 +107,11 @@ def defined(node: Operator, names: list[str]) -> Callable[[Bag], Bag]:
     return of
 
 
-def logical(calls: list[AggregateCall]) -> tuple:
+def logical(calls: list[ColumnAggregate]) -> tuple:
     return tuple((Variable(call.variable), expression(call)) for call in calls)
 
 
-def expression(call: AggregateCall) -> Aggregate:
+def expression(call: ColumnAggregate) -> Aggregate:
     argument = Variable(call.argument) if call.argument else None
     return Aggregate(call.function, argument, call.distinct, call.separator)
 
@@ -125,7 +125,11 @@ fews = st.sampled_from([0, 3, 256])
 
 
 def check(
-    keys_: list[str], calls: list[AggregateCall], case: Case, closing: bool = False, few: int = 256
+    keys_: list[str],
+    calls: list[ColumnAggregate],
+    case: Case,
+    closing: bool = False,
+    few: int = 256,
 ) -> None:
     node = group.Aggregation(tuple(map(Variable, keys_)), logical(calls), shape.UNIT)
     with by_hand(few):
@@ -140,7 +144,7 @@ def check_each(function: str, kind: str, examples: int) -> None:
     @settings(max_examples=examples)
     def test(case: Case, keys_: list[str], distinct: bool, closing: bool, few: int) -> None:
         for played in (case, one_by_one(*case.inputs, cut=closing)):
-            check(keys_, [AggregateCall("v", function, "x", distinct)], played, closing, few)
+            check(keys_, [ColumnAggregate("v", function, "x", distinct)], played, closing, few)
 
     test()
 
@@ -159,7 +163,7 @@ def test_each_aggregate_often(function: str, kind: str) -> None:
 
 
 calls = st.builds(
-    lambda function, argument, distinct, separator: AggregateCall(
+    lambda function, argument, distinct, separator: ColumnAggregate(
         "v", "COUNT" if argument is None else function, argument, distinct, separator
     ),
     st.sampled_from(FUNCTIONS),
@@ -172,7 +176,7 @@ keyed = st.sampled_from([[], ["k"], ["x", "k"]])
 
 @given(cases(rows("all")), keyed, st.lists(calls, max_size=4), st.booleans(), fews)
 def test_several_aggregates_at_once(
-    case: Case, keys_: list[str], several: list[AggregateCall], closing: bool, few: int
+    case: Case, keys_: list[str], several: list[ColumnAggregate], closing: bool, few: int
 ) -> None:
     named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
     for played in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=closing)):
@@ -200,7 +204,7 @@ class Watched(Aggregation):
 
 
 simple = st.builds(
-    lambda function, argument: AggregateCall(
+    lambda function, argument: ColumnAggregate(
         "v", "COUNT" if argument is None else function, argument
     ),
     st.sampled_from(["COUNT", "SUM", "AVG"]),
@@ -214,7 +218,7 @@ def check_steps(examples: int) -> None:
     @given(kinds, st.booleans(), keyed, st.lists(simple, max_size=3), fews)
     @settings(max_examples=examples)
     def test(
-        case: Case, slowly: bool, keys_: list[str], several: list[AggregateCall], few: int
+        case: Case, slowly: bool, keys_: list[str], several: list[ColumnAggregate], few: int
     ) -> None:
         case = one_by_one(*case.inputs) if slowly else case
         named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
@@ -244,7 +248,7 @@ def test_many_steps_by_hand_and_swept_come_to_the_same() -> None:
 
 @given(cases(rows("all")), keyed, calls, st.booleans())
 def test_annotate_keeps_the_rows(
-    case: Case, keys_: list[str], call: AggregateCall, closing: bool
+    case: Case, keys_: list[str], call: ColumnAggregate, closing: bool
 ) -> None:
     node = group.Annotate(Variable("v"), expression(call), tuple(map(Variable, keys_)), shape.UNIT)
     out = drive(lambda source: Annotate(source, keys_, call, TERMS), [NAMES], case, closing=closing)
@@ -255,7 +259,7 @@ def test_annotate_keeps_the_rows(
 def test_what_is_counted_twice_is_counted_once(few: int) -> None:
     """Calls of the same column share what is known of it."""
     rows_ = [Row((0, x, 0), t, t + 5) for t, x in enumerate([0, DOUBLES[0], 0, 0])]
-    both = [AggregateCall("v", "COUNT", "x"), AggregateCall("w", "COUNT", "x")]
+    both = [ColumnAggregate("v", "COUNT", "x"), ColumnAggregate("w", "COUNT", "x")]
     check(["k"], both, one_by_one(rows_), few=few)
 
 
@@ -270,7 +274,7 @@ def test_keys_may_collide(monkeypatch: pytest.MonkeyPatch) -> None:
     def test(case: Case) -> None:
         check(
             ["x", "k"],
-            [AggregateCall("v", "SUM", "x"), AggregateCall("w", "COUNT", None, True)],
+            [ColumnAggregate("v", "SUM", "x"), ColumnAggregate("w", "COUNT", None, True)],
             case,
         )
 
@@ -294,7 +298,7 @@ GIANTS = [
 @pytest.mark.parametrize(("function", "ends"), GIANTS)
 def test_one_giant_group(function: str, ends: str) -> None:
     """A million rows of one group: in chunks, which takes seconds at most, and comes out right."""
-    operator = Aggregation(RunInput(["x"]), [], [AggregateCall("v", function, "x")], TERMS)
+    operator = Aggregation(RunInput(["x"]), [], [ColumnAggregate("v", function, "x")], TERMS)
     start = EPOCH + (np.zeros(MANY, np.int64) if ends == "tied" else np.arange(MANY))
     end = {"sliding": start + 1000, "never": np.full(MANY, INFINITY), "tied": start + 5}[ends]
     x = TERMS.of_integers(np.arange(MANY) % 7)
@@ -317,9 +321,9 @@ def test_one_giant_group(function: str, ends: str) -> None:
 def test_state_is_what_the_window_holds() -> None:
     """Ever-new groups, for a long time: neither elements nor slots pile up."""
     calls = [
-        AggregateCall("n", "COUNT"),
-        AggregateCall("s", "SUM", "x"),
-        AggregateCall("d", "COUNT", "x", True),
+        ColumnAggregate("n", "COUNT"),
+        ColumnAggregate("s", "SUM", "x"),
+        ColumnAggregate("d", "COUNT", "x", True),
     ]
     operator = Aggregation(RunInput(["k", "x"]), ["k"], calls, TERMS)
     annotate = Annotate(RunInput(["k", "x"]), ["k"], calls[0], TERMS)

@@ -52,7 +52,7 @@ from streamsparql.physical.operators.columns import (
 from streamsparql.physical.operators.consolidate import Consolidate
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
-from streamsparql.physical.operators.group import AggregateCall, Aggregation, Annotate
+from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
 from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.match import TriplePatternMatching
@@ -127,7 +127,7 @@ def unary(make: Callable[..., Operator], *columns: st.SearchStrategy[int]) -> Ki
 
 
 def grouped(
-    keys: list[str], *calls: AggregateCall, annotate: bool = False, few_events: int = 128
+    keys: list[str], *calls: ColumnAggregate, annotate: bool = False, few_events: int = 128
 ) -> Kind:
     def make(terms: TermDictionary, source: Operator) -> Operator:
         if annotate:
@@ -198,20 +198,20 @@ def sliced(offset: int, limit: int | None, **options: Sequence[str]) -> Kind:
 
 
 SUMS = [
-    AggregateCall("s", "SUM", "x"),
-    AggregateCall("n", "COUNT"),
-    AggregateCall("a", "AVG", "y"),
-    AggregateCall("c", "COUNT", "y"),
+    ColumnAggregate("s", "SUM", "x"),
+    ColumnAggregate("n", "COUNT"),
+    ColumnAggregate("a", "AVG", "y"),
+    ColumnAggregate("c", "COUNT", "y"),
 ]
 ORDERED = [
-    AggregateCall("i", "MIN", "x"),
-    AggregateCall("j", "MAX", "y"),
-    AggregateCall("k2", "SAMPLE", "x"),
+    ColumnAggregate("i", "MIN", "x"),
+    ColumnAggregate("j", "MAX", "y"),
+    ColumnAggregate("k2", "SAMPLE", "x"),
 ]
 SETS = [
-    AggregateCall("d", "COUNT", None, True),
-    AggregateCall("e", "SUM", "x", True),
-    AggregateCall("f", "AVG", "y", True),
+    ColumnAggregate("d", "COUNT", None, True),
+    ColumnAggregate("e", "SUM", "x", True),
+    ColumnAggregate("f", "AVG", "y", True),
 ]
 KINDS: dict[str, Kind] = {
     "join": binary(lambda terms, a, b: Join(a, b, terms)),
@@ -248,9 +248,11 @@ KINDS: dict[str, Kind] = {
     "order": grouped(["k"], *ORDERED),
     "sets": grouped(["k"], *SETS, *SUMS),
     "sets of all": grouped([], *SETS),
-    "concatenation": grouped(["k"], AggregateCall("g", "GROUP_CONCAT", "x", False, "+"), *ORDERED),
+    "concatenation": grouped(
+        ["k"], ColumnAggregate("g", "GROUP_CONCAT", "x", False, "+"), *ORDERED
+    ),
     "annotate": grouped(["k"], SUMS[0], annotate=True),
-    "annotate all": grouped([], AggregateCall("d", "COUNT", "x", True), annotate=True),
+    "annotate all": grouped([], ColumnAggregate("d", "COUNT", "x", True), annotate=True),
     "slice": sliced(1, 2),
     "offset": sliced(2, None),
     "limit 0": sliced(0, 0),
