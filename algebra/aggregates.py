@@ -11,12 +11,12 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from streamsparql.algebra.expression_error import ExpressionError
-from streamsparql.algebra.functions import text_of
+from streamsparql.algebra.functions import string_value
 from streamsparql.algebra.order import order_key
 from streamsparql.algebra.terms import Literal, Term, integer
 from streamsparql.algebra.xsd.literal_operators import divide
-from streamsparql.algebra.xsd.numeric import EXACT, NUMBERS
-from streamsparql.algebra.xsd.values import literal_of, number_of
+from streamsparql.algebra.xsd.numeric import EXACT, NUMERIC_TYPES
+from streamsparql.algebra.xsd.values import literal_of, numeric_value
 
 Bag = list[tuple[Term | None, int]]
 """Terms with their multiplicities; None for a row whose expression raised an error."""
@@ -42,14 +42,14 @@ def _count(bag: Bag, separator: str) -> Term:
     return integer(sum(times for term, times in bag if term is not None))
 
 
-_RANK = {kind: rank for rank, kind in enumerate(NUMBERS)}
+_RANK = {kind: rank for rank, kind in enumerate(NUMERIC_TYPES)}
 
 
 def _sum(bag: Bag, separator: str) -> Literal:
     """Promotes all to the widest type that occurs, adds without rounding, and rounds the total."""
-    numbers = [(number_of(term), times) for term, times in _without_errors(bag)]
+    numbers = [(numeric_value(term), times) for term, times in _without_errors(bag)]
     widest = max((type(number) for number, _ in numbers), key=_RANK.__getitem__, default=int)
-    promote = NUMBERS[widest]
+    promote = NUMERIC_TYPES[widest]
     total = Decimal(0)
     for number, times in numbers:
         total = EXACT.fma(Decimal(promote(number)), Decimal(times), total)
@@ -75,7 +75,9 @@ def _sample(bag: Bag, separator: str) -> Term:
 
 def _concatenation(bag: Bag, separator: str) -> Term:
     ordered = sorted(_without_errors(bag), key=lambda item: order_key(item[0]))
-    return Literal(separator.join(text_of(term) for term, times in ordered for _ in range(times)))
+    return Literal(
+        separator.join(string_value(term) for term, times in ordered for _ in range(times))
+    )
 
 
 def _without_errors(bag: Bag) -> list[tuple[Term, int]]:

@@ -16,14 +16,14 @@ from __future__ import annotations
 from typing import Any
 
 from streamsparql.algebra.event import Detect
+from streamsparql.algebra.grid import Grid, Instants
 from streamsparql.algebra.group import Aggregation
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Distinct, Number, Projection, Slice
 from streamsparql.algebra.streams import INFINITY, Snapshot
-from streamsparql.algebra.window import FixedWindow, SlidingDeltaWindow, SteppedWindow, Window
+from streamsparql.algebra.window import Window
 from streamsparql.overriding import override
 
 
@@ -51,19 +51,17 @@ class Align(Plan):
         return self.input.at(shown, inputs) if shown >= 0 else Snapshot()
 
     def interval(self, start: int, end: int) -> tuple[int, int]:
-        """What becomes of an interval: the grid points in it; empty if there are none.
+        """Return what becomes of an interval: the grid points in it; empty if there are none.
 
         >>> from streamsparql.algebra.shape import UNIT
         >>> Align(UNIT, 10).interval(3, 21), Align(UNIT, 10, closing=True).interval(3, 20)
         ((10, 30), (10, 30))
         """
-        if self.closing:
-            after = INFINITY if end == INFINITY else self._ceil(end + 1)
-            return self._ceil(start + 1), after
-        return self._ceil(start), INFINITY if end == INFINITY else self._ceil(end)
+        return self.moved(start), INFINITY if end == INFINITY else self.moved(end)
 
-    def _ceil(self, t: int) -> int:
-        return -((self.origin - t) // self.period) * self.period + self.origin
+    def moved(self, t: Instants) -> Instants:
+        """Return the first grid point that shows what changes at an instant."""
+        return Grid(self.period, self.origin).ceil(t, later=int(self.closing))
 
 
 def align(plan: Plan, period: int, origin: int = 0, closing: bool = False) -> Plan:
@@ -121,19 +119,12 @@ def closing(plan: Plan) -> bool | None:
 
     >>> from streamsparql.algebra.access import AccessStream
     >>> from streamsparql.algebra.terms import IRI
+    >>> from streamsparql.algebra.window import FixedWindow, SteppedWindow
     >>> stream = AccessStream(IRI("s"))
     >>> live, stepped = FixedWindow(stream, 5), SteppedWindow(stream, 5, 5, "right")
     >>> closing(live), closing(stepped), closing(stream)
     (True, False, None)
     """
-    kinds: set[bool] = plan.fold(_kinds)
-    return kinds.pop() if len(kinds) == 1 else None
-
-
-def _kinds(node: Node, parts: list[set[bool]]) -> set[bool]:
-    found: set[bool] = set().union(*parts)
-    if isinstance(node, SlidingDeltaWindow | FixedWindow):
-        found.add(True)
-    elif isinstance(node, SteppedWindow):
-        found.add(False)
-    return found
+    jumping = (one for one in plan.operators() if isinstance(one, Window) and one.grid is not None)
+    edges = {window.live_edge for window in jumping}
+    return edges.pop() if len(edges) == 1 else None

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 from math import prod
 
 from streamsparql.algebra import filter, graph, group, join, match, path, shape
-from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts
-from streamsparql.algebra.rules.properties import inputs_of
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI
+from streamsparql.algebra.window import Window
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ class Statistics:
     size: int = 10_000
 
 
-_FOR_EVER = 86_400_000
-"""The milliseconds that a window without an end is taken to have seen: a day."""
+_HISTORY = 86_400_000
+"""The milliseconds that a window without an end is assumed to have seen: a day."""
 _SUBJECT, _PREDICATE, _OBJECT = 0.01, 0.1, 0.1
 _PER_SUBJECT, _PER_OBJECT, _PREDICATES = 3.0, 4.0, 10.0
 _EQUAL, _OTHER = 0.1, 0.33
@@ -63,18 +62,9 @@ class Costs:
         >>> costs.rows(triples("?x p ?y")), costs.rows(streamed("?x p ?y"))
         (50.0, 40.0)
         """
-        pending = [(plan, False)]
-        while pending:
-            node, ready = pending.pop()
-            if id(node) in self._rows:
-                continue
-            inputs = inputs_of(node)
-            if ready or not inputs:
-                below = [self._rows[id(one)][1] for one in inputs]
-                self._rows[id(node)] = (node, self._estimate(node, below))
-            else:
-                pending.append((node, True))
-                pending.extend((one, False) for one in inputs)
+        for node in plan.bottom_up(self._rows):
+            below = [self._rows[id(one)][1] for one in node.inputs]
+            self._rows[id(node)] = (node, self._estimate(node, below))
         return self._rows[id(plan)][1]
 
     def values(self, plan: Plan, variable: Variable) -> float:
@@ -86,8 +76,8 @@ class Costs:
         True
         """
         rows = max(self.rows(plan), 1.0)
-        while type(plan) is not match.TriplePatternMatching and len(inputs_of(plan)) == 1:
-            plan = inputs_of(plan)[0]
+        while type(plan) is not match.TriplePatternMatching and len(plan.inputs) == 1:
+            plan = plan.inputs[0]
         if not isinstance(plan, match.TriplePatternMatching):
             return rows
         subject, predicate, _ = plan.pattern
@@ -103,10 +93,8 @@ class Costs:
                 return self.statistics.rates.get(stream, self.statistics.rate)
             case AccessGraph(graphs, background):
                 return float(sum(map(self._size, _names(graphs, background))))
-            case w.ElementWindow(count=count):
-                return min(float(count), below[0] * _FOR_EVER)
-            case w.TimeWindow():
-                return below[0] * _length(plan)
+            case Window():
+                return plan.expected_size(below[0], _HISTORY)
             case match.TriplePatternMatching(pattern):
                 return below[0] * self._share(pattern)
             case path.Path(subject, _, value):
@@ -153,15 +141,6 @@ def _names(graphs: tuple[IRI | Variable, ...], background: bool) -> Iterator[IRI
     yield from (name if isinstance(name, IRI) else None for name in graphs)
     if background:
         yield None
-
-
-def _length(window: w.TimeWindow) -> int:
-    match window:
-        case w.SlidingDeltaWindow(width=width) | w.FixedWindow(width=width):
-            return width
-        case w.SteppedWindow(width=width):
-            return width
-    return 1 if isinstance(window, w.NowWindow) else _FOR_EVER
 
 
 def _passing(condition: Expression) -> float:

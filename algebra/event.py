@@ -14,7 +14,7 @@ from typing import Any
 
 from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.graph import Construct
-from streamsparql.algebra.inputs import Inputs, Item
+from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.join import join_events, left_join_events
 from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
 from streamsparql.algebra.solutions import Expression, Solution
@@ -23,7 +23,7 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 
-MOST_ROUNDS = 1000
+MAX_CLOSURE_ROUNDS = 1000
 """How often rules may feed each other at one instant before their closure counts as infinite."""
 
 
@@ -47,7 +47,7 @@ def before(one: Occurrence, two: Occurrence) -> bool:
     return one.end is not None and two.start is not None and one.end < two.start
 
 
-def together(one: Occurrence, two: Occurrence) -> bool:
+def simultaneous(one: Occurrence, two: Occurrence) -> bool:
     """Both have the same occurrence."""
     return one.end is not None and (one.start, one.end) == (two.start, two.end)
 
@@ -67,7 +67,7 @@ class EqJoin(EventPair):
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         left, right = events
-        return join_events(left, right, together)
+        return join_events(left, right, simultaneous)
 
 
 class SeqRightJoin(EventPair):
@@ -91,7 +91,7 @@ class EqLeftJoin(EventPair):
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         left, right = events
-        return left_join_events(left, right, self.condition, inputs, together)
+        return left_join_events(left, right, self.condition, inputs, simultaneous)
 
 
 class Detect(Plan):
@@ -130,11 +130,11 @@ class Closure(Plan):
     def _closed(self, t: int, inputs: Inputs) -> Inputs:
         """Instant after instant: what rules make at one is there for good before the next."""
         given = inputs.stream(self.stream)
-        known: set[Item] = set()
+        known: set[StreamItem] = set()
         instants = {item.end for stream in inputs.streams.values() for item in stream}
         for instant in sorted(x for x in instants if x <= t):
             new = {item for item in given if item.end == instant}
-            for _ in range(MOST_ROUNDS):
+            for _ in range(MAX_CLOSURE_ROUNDS):
                 known |= new
                 inputs = replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
                 new = set(self._made(instant, inputs)) - known
@@ -143,12 +143,12 @@ class Closure(Plan):
             else:
                 raise EngineError(
                     f"the rules never come to an end at the instant {instant}: each round makes"
-                    f" new triples, also after {MOST_ROUNDS} rounds"
+                    f" new triples, also after {MAX_CLOSURE_ROUNDS} rounds"
                 )
         return replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
 
-    def _made(self, instant: int, inputs: Inputs) -> Iterator[Item]:
+    def _made(self, instant: int, inputs: Inputs) -> Iterator[StreamItem]:
         for rule in self.rules:
             for triple, start, end in rule.events(instant, inputs):
                 if start is not None and end == instant:
-                    yield Item(triple, start, end)
+                    yield StreamItem(triple, start, end)

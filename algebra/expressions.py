@@ -17,21 +17,22 @@ from typing import ClassVar
 
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, Run, cast_function
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal, Term, boolean
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value, equal
 
-Row = Mapping[Variable, Term]
+Bindings = Mapping[Variable, Term]
 
-OCCURRENCE = {
-    "GETSTARTTIME": Variable(".start"),
-    "GETENDTIME": Variable(".end"),
-    "GETDURATION": Variable(".duration"),
+OCCURRENCE: dict[str, Variable] = {
+    "GETSTARTTIME": Hidden(PlanKind.START),
+    "GETENDTIME": Hidden(PlanKind.END),
+    "GETDURATION": Hidden(PlanKind.DURATION),
 }
 """EP-SPARQL's functions, as the hidden variables that hold an event row's occurrence."""
 
 
-def evaluate(expression: Expression, row: Row, run: Run) -> Term:
+def evaluate(expression: Expression, row: Bindings, run: Run) -> Term:
     """The value of an expression on a row, or `ExpressionError`.
 
     >>> sum_ = Call("+", (Constant(Literal("1")), Variable("x")))
@@ -69,7 +70,7 @@ def evaluate(expression: Expression, row: Row, run: Run) -> Term:
     raise ExpressionError(f"{type(expression).__name__} has no value on a row")
 
 
-def holds(condition: Expression, row: Row, run: Run) -> bool:
+def passes(condition: Expression, row: Bindings, run: Run) -> bool:
     """Whether a row passes: an error does not."""
     try:
         return effective_boolean_value(evaluate(condition, row, run))
@@ -77,7 +78,7 @@ def holds(condition: Expression, row: Row, run: Run) -> bool:
         return False
 
 
-def value_or_none(expression: Expression, row: Row, run: Run) -> Term | None:
+def value_or_none(expression: Expression, row: Bindings, run: Run) -> Term | None:
     """The value, or None where the evaluation is an error."""
     try:
         return evaluate(expression, row, run)
@@ -112,7 +113,7 @@ class Call(Expression):
         assert found.least <= len(self.args) <= most, f"{self.function}: too few or many arguments"
         object.__setattr__(self, "_apply", found.apply)
 
-    def value(self, row: Row, run: Run) -> Term:
+    def value(self, row: Bindings, run: Run) -> Term:
         """The function's value. A chain such as `?a + ?b + ..` is worked off without recursion."""
         chain = [self]
         while chain[-1].args and isinstance(first := chain[-1].args[0], Call):
@@ -138,7 +139,7 @@ class Volatile(Expression):
     columns: tuple[Variable, ...]
     site: int
 
-    def value(self, row: Row, run: Run) -> Term:
+    def value(self, row: Bindings, run: Run) -> Term:
         """The function of the row's fingerprint."""
         site = 0 if self.function == "BNODE" and self.args else self.site
         cells = (f"{v}={row[v]}" for v in self.columns if v in row)
@@ -208,7 +209,7 @@ class Aggregate(Expression):
     separator: str | None = None
 
 
-def _decide(args: tuple[Expression, ...], row: Row, run: Run, *, until: bool) -> Literal:
+def _decide(args: tuple[Expression, ...], row: Bindings, run: Run, *, until: bool) -> Literal:
     error: ExpressionError | None = None
     for arg in args:
         try:
@@ -221,7 +222,7 @@ def _decide(args: tuple[Expression, ...], row: Row, run: Run, *, until: bool) ->
     return boolean(not until)
 
 
-def _first_value(args: tuple[Expression, ...], row: Row, run: Run) -> Term:
+def _first_value(args: tuple[Expression, ...], row: Bindings, run: Run) -> Term:
     for arg in args:
         value = value_or_none(arg, row, run)
         if value is not None:
@@ -229,7 +230,7 @@ def _first_value(args: tuple[Expression, ...], row: Row, run: Run) -> Term:
     raise ExpressionError("COALESCE has no argument with a value")
 
 
-def _is_in(value: Term, options: tuple[Expression, ...], row: Row, run: Run) -> Literal:
+def _is_in(value: Term, options: tuple[Expression, ...], row: Bindings, run: Run) -> Literal:
     error: ExpressionError | None = None
     for option in options:
         try:

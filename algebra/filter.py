@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamsparql.algebra.expressions import OCCURRENCE, holds
+from streamsparql.algebra.expressions import OCCURRENCE, passes
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
 from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible
@@ -22,7 +22,7 @@ class Filter(Elementwise):
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """Definition 8, at one instant."""
         return snapshots[0].where(
-            lambda row: holds(self.condition, {**inputs.outer, **row}, inputs.run)
+            lambda row: passes(self.condition, {**inputs.outer, **row}, inputs.run)
         )
 
     @override
@@ -53,7 +53,7 @@ class Mark(_Asking):
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
         """SPARQL 1.1 section 18.6, exists."""
         return snapshots[0].map(
-            lambda row: row.extend(self.variable, exists(self.pattern, row, t, inputs))
+            lambda row: row.extend(self.variable, has_solution(self.pattern, row, t, inputs))
         )
 
 
@@ -65,7 +65,7 @@ class SemiJoin(_Asking):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        return snapshots[0].where(lambda row: exists(self.pattern, row, t, inputs) == TRUE)
+        return snapshots[0].where(lambda row: has_solution(self.pattern, row, t, inputs) == TRUE)
 
 
 class AntiJoin(_Asking):
@@ -76,10 +76,10 @@ class AntiJoin(_Asking):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        return snapshots[0].where(lambda row: exists(self.pattern, row, t, inputs) != TRUE)
+        return snapshots[0].where(lambda row: has_solution(self.pattern, row, t, inputs) != TRUE)
 
 
-def exists(pattern: Plan, row: Solution, t: int, inputs: Inputs) -> Literal:
+def has_solution(pattern: Plan, row: Solution, t: int, inputs: Inputs) -> Literal:
     """Whether the pattern has a solution once the row's bindings are substituted in it.
 
     Substitution happens where the pattern's variables get their values, at its leaves, and where
@@ -95,7 +95,7 @@ def event_passes(condition: Expression | None, event: Occurrence, inputs: Inputs
     if condition is None:
         return True
     row = with_occurrence(event)
-    return holds(condition, {**inputs.outer, **row}, inputs.run)
+    return passes(condition, {**inputs.outer, **row}, inputs.run)
 
 
 def with_occurrence(event: Occurrence) -> Solution:

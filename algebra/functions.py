@@ -47,10 +47,10 @@ from streamsparql.algebra.xsd.literal_operators import (
     plus,
     subtract,
 )
-from streamsparql.algebra.xsd.moments import Date, DateTime, Moment, Time
-from streamsparql.algebra.xsd.numeric import NUMBERS, half_up
-from streamsparql.algebra.xsd.regex import matches, replaced
-from streamsparql.algebra.xsd.values import Value, literal_of, number_of, value_of
+from streamsparql.algebra.xsd.moments import Date, DateTime, Time, XsdMoment
+from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES, half_up
+from streamsparql.algebra.xsd.regex import regex_matches, replaced
+from streamsparql.algebra.xsd.values import XsdValue, literal_of, numeric_value, value_of
 
 _EMPTY = Literal("")
 _EPOCH = Literal("1970-01-01T00:00:00Z", IRI(XSD + "dateTime"))
@@ -144,7 +144,7 @@ _TESTS: dict[str, Callable[[Term], bool]] = {
     "ISURI": lambda term: isinstance(term, IRI),
     "ISBLANK": lambda term: isinstance(term, BlankNode),
     "ISLITERAL": lambda term: isinstance(term, Literal),
-    "ISNUMERIC": lambda term: type(value_of(term)) in NUMBERS,
+    "ISNUMERIC": lambda term: type(value_of(term)) in NUMERIC_TYPES,
 }
 
 
@@ -178,10 +178,10 @@ def _simple(term: Term) -> str:
     return literal.lexical
 
 
-def text_of(term: Term) -> str:
+def string_value(term: Term) -> str:
     """STR of a term, as a Python string.
 
-    >>> text_of(IRI("http://example.org/a"))
+    >>> string_value(IRI("http://example.org/a"))
     'http://example.org/a'
     """
     if isinstance(term, BlankNode):
@@ -189,7 +189,7 @@ def text_of(term: Term) -> str:
     return term.value if isinstance(term, IRI) else term.lexical
 
 
-_builtin("STR", 1)(lambda run, term: Literal(text_of(term)))
+_builtin("STR", 1)(lambda run, term: Literal(string_value(term)))
 _builtin("LANG", 1)(lambda run, term: Literal(_literal(term).language or ""))
 _builtin("DATATYPE", 1)(lambda run, term: _literal(term).datatype)
 
@@ -306,7 +306,7 @@ def _substring(run: Run, text: Term, start: Term, length: Term | None = None) ->
 
 
 def _position(term: Term) -> float:
-    number: float = NUMBERS[float](number_of(term))
+    number: float = NUMERIC_TYPES[float](numeric_value(term))
     return float(half_up(Decimal(number))) if math.isfinite(number) else number
 
 
@@ -321,7 +321,7 @@ def _language_matches(run: Run, language: Term, wanted: Term) -> Term:
 
 @_builtin("REGEX", 2, 3)
 def _regex(run: Run, text: Term, pattern: Term, flags: Term = _EMPTY) -> Term:
-    return boolean(matches(_string(text).lexical, _simple(pattern), _simple(flags)))
+    return boolean(regex_matches(_string(text).lexical, _simple(pattern), _simple(flags)))
 
 
 @_builtin("REPLACE", 3, 4)
@@ -338,7 +338,7 @@ def _to_whole(whole: Callable[[Decimal], int]) -> Callable[..., Term]:
     """Rounds a number to a whole one of the same type. A double keeps its sign: -0.4 is -0."""
 
     def apply(run: Run, term: Term) -> Term:
-        number = number_of(term)
+        number = numeric_value(term)
         if isinstance(number, float):
             if not math.isfinite(number):
                 return literal_of(number)
@@ -356,7 +356,7 @@ _builtin("FLOOR", 1)(_to_whole(math.floor))
 
 @_builtin("ABS", 1)
 def _absolute(run: Run, term: Term) -> Term:
-    number = number_of(term)
+    number = numeric_value(term)
     positive = number.copy_abs() if isinstance(number, Decimal) else type(number)(abs(number))
     return literal_of(positive)
 
@@ -364,14 +364,14 @@ def _absolute(run: Run, term: Term) -> Term:
 # -- Dates and times (17.4.5), on the types that F&O 9.5 gives them ------------------------------
 
 
-def _offset_of(moment: Moment) -> DayTimeDuration:
+def _offset_of(moment: XsdMoment) -> DayTimeDuration:
     if moment.offset is None:
         raise ExpressionError("there is no time zone")
     return DayTimeDuration(0, Decimal(60 * moment.offset))
 
 
 _DATED, _TIMED, _ZONED = (DateTime, Date), (DateTime, Time), (DateTime, Date, Time)
-_COMPONENTS: dict[str, tuple[tuple[type, ...], Callable[[Moment], Value]]] = {
+_COMPONENTS: dict[str, tuple[tuple[type, ...], Callable[[XsdMoment], XsdValue]]] = {
     "YEAR": (_DATED, lambda moment: moment.calendar[0]),
     "MONTH": (_DATED, lambda moment: moment.calendar[1]),
     "DAY": (_DATED, lambda moment: moment.calendar[2]),
@@ -383,10 +383,12 @@ _COMPONENTS: dict[str, tuple[tuple[type, ...], Callable[[Moment], Value]]] = {
 }
 
 
-def _component(kinds: tuple[type, ...], read: Callable[[Moment], Value]) -> Callable[..., Term]:
+def _component(
+    kinds: tuple[type, ...], read: Callable[[XsdMoment], XsdValue]
+) -> Callable[..., Term]:
     def apply(run: Run, term: Term) -> Term:
         value = value_of(term)
-        if isinstance(value, Moment) and type(value) in kinds:
+        if isinstance(value, XsdMoment) and type(value) in kinds:
             return literal_of(read(value))
         raise ExpressionError(f"{term} has no such component")
 

@@ -11,7 +11,13 @@ from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
-from streamsparql.algebra.solutions import Solution, Variable, compatible, merge, numbered
+from streamsparql.algebra.solutions import (
+    Solution,
+    Variable,
+    compatible,
+    merge_solutions,
+    number_equal_rows,
+)
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, Triple, boolean
 from streamsparql.overriding import override
@@ -34,7 +40,7 @@ class Graph(Plan):
         if isinstance(self.name, IRI):
             return self.input.at(t, inputs) if self.name in inputs.graphs else Snapshot()
         return Snapshot(
-            (merge(mu, row), n)
+            (merge_solutions(mu, row), n)
             for mu, there in self._graphs(self.name, inputs)
             for row, n in self.input.at(t, there).entries
             if compatible(mu, row)
@@ -45,7 +51,7 @@ class Graph(Plan):
         if isinstance(self.name, IRI):
             return self.input.events(t, inputs) if self.name in inputs.graphs else frozenset()
         return frozenset(
-            event._replace(item=merge(mu, event.item))
+            event._replace(item=merge_solutions(mu, event.item))
             for mu, there in self._graphs(self.name, inputs)
             for event in self.input.events(t, there)
             if compatible(mu, event.item)
@@ -69,7 +75,7 @@ class Construct(Operator):
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
         """SPARQL 1.1 section 16.2."""
-        rows = numbered(snapshots[0].entries)
+        rows = number_equal_rows(snapshots[0].entries)
         made = {triple: 1 for row, k in rows for triple in instances(self.template, row, k)}
         return Snapshot(made.items())
 

@@ -18,7 +18,7 @@ MAX_JUMP = 86_400_000
 """A day in milliseconds: how far ahead of its stream an item is believed without another one."""
 
 
-class Item(NamedTuple):
+class StreamItem(NamedTuple):
     """An item of a raw stream: a triple that occurred over `[start, end]`, and is known at `end`.
 
     A triple with a timestamp `t` has both equal to `t`.
@@ -29,13 +29,13 @@ class Item(NamedTuple):
     end: int
 
 
-def item(triple: Triple, t: int) -> Item:
+def item(triple: Triple, t: int) -> StreamItem:
     """A triple stamped `t`.
 
     >>> item(Triple(IRI("s"), IRI("p"), IRI("o")), 5).end
     5
     """
-    return Item(triple, t, t)
+    return StreamItem(triple, t, t)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Inputs:
     are set during evaluation: the row that EXISTS is asked for, the graph each `GRAPH ?g` is at.
     """
 
-    streams: Mapping[IRI, Sequence[Item]] = field(default_factory=dict)
+    streams: Mapping[IRI, Sequence[StreamItem]] = field(default_factory=dict)
     graph: frozenset[Triple] = frozenset()
     graphs: Mapping[IRI, frozenset[Triple]] = field(default_factory=dict)
     run: Run = field(default_factory=Run)
@@ -62,7 +62,7 @@ class Inputs:
         """h0: the least timestamp over all stream elements, 0 when there is none."""
         return min((s[0].end for s in self.streams.values() if s), default=0)
 
-    def stream(self, name: IRI) -> Sequence[Item]:
+    def stream(self, name: IRI) -> Sequence[StreamItem]:
         """The items of a stream; a stream that is read must be given."""
         if name not in self.streams:
             given = ", ".join(map(str, self.streams)) or "none"

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from streamsparql.algebra.expressions import holds
-from streamsparql.algebra.filter import event_passes, exists
+from streamsparql.algebra.expressions import passes
+from streamsparql.algebra.filter import event_passes, has_solution
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
-from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible, merge
+from streamsparql.algebra.solutions import (
+    Expression,
+    Solution,
+    Variable,
+    compatible,
+    merge_solutions,
+)
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.overriding import override
 
@@ -78,9 +84,9 @@ class LeftJoin(Operator):
     ) -> Iterator[tuple[Solution, int]]:
         for mu1, n1 in left.entries:
             matches = [
-                (merge(mu1, mu2), n1 * n2)
+                (merge_solutions(mu1, mu2), n1 * n2)
                 for mu2, n2 in right.entries
-                if compatible(mu1, mu2) and self._passes(merge(mu1, mu2), t, inputs)
+                if compatible(mu1, mu2) and self._passes(merge_solutions(mu1, mu2), t, inputs)
             ]
             yield from matches or [(mu1, n1)]
 
@@ -88,8 +94,8 @@ class LeftJoin(Operator):
         if self.condition is None:
             return True
         for variable, pattern in self.marks:
-            row = row.extend(variable, exists(pattern, row, t, inputs))
-        return holds(self.condition, {**inputs.outer, **row}, inputs.run)
+            row = row.extend(variable, has_solution(pattern, row, t, inputs))
+        return passes(self.condition, {**inputs.outer, **row}, inputs.run)
 
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
@@ -126,7 +132,7 @@ class Minus(Operator):
 def join_snapshots(left: Snapshot[Solution], right: Snapshot[Solution]) -> Snapshot[Solution]:
     """Definition 10 on two multisets."""
     return Snapshot(
-        (merge(mu1, mu2), n1 * n2)
+        (merge_solutions(mu1, mu2), n1 * n2)
         for mu1, n1 in left.entries
         for mu2, n2 in right.entries
         if compatible(mu1, mu2)
@@ -164,4 +170,6 @@ def combine(one: Occurrence, two: Occurrence) -> Occurrence:
     """The merged mapping over the least interval that covers both; what is static is neutral."""
     starts = [event.start for event in (one, two) if event.start is not None]
     ends = [event.end for event in (one, two) if event.end is not None]
-    return Occurrence(merge(one.item, two.item), min(starts, default=None), max(ends, default=None))
+    return Occurrence(
+        merge_solutions(one.item, two.item), min(starts, default=None), max(ends, default=None)
+    )

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from streamsparql.algebra.access import Stamped
+from streamsparql.algebra.hidden import Hidden
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import join_events, join_snapshots
 from streamsparql.algebra.plan import Elementwise, Events, Operator, Plan
@@ -31,7 +32,7 @@ class TriplePattern(NamedTuple):
 class Stamp(NamedTuple):
     """A hidden column that `timestamp` asks for: when the triple came, on any stream or on one."""
 
-    variable: Variable
+    variable: Hidden
     stream: IRI | None = None
 
 
@@ -68,7 +69,7 @@ class TriplePatternMatching(Elementwise):
         mu = match(self.pattern, triple)
         if mu is None or not self.stamps:
             return mu
-        times = {
+        times: dict[Variable, list[int]] = {
             s.variable: [at for name, at in stamps if s.stream in (None, name)] for s in self.stamps
         }
         return Solution({**mu, **{v: integer(max(found)) for v, found in times.items() if found}})

@@ -7,11 +7,12 @@ made from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform
 
-R = TypeVar("R")
+_R = TypeVar("_R")
+_N = TypeVar("_N", bound="Node")
 
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
@@ -69,13 +70,13 @@ class Node:
     def parts(self) -> tuple[Node, ...]:
         """The nodes directly inside this one, in the order of the fields."""
         found: list[Node] = []
-        pending = list(reversed(self.members()))
-        while pending:
-            value = pending.pop()
+        own = self.__dict__
+        for name in self.field_names:
+            value = own[name]
             if isinstance(value, Node):
                 found.append(value)
             elif isinstance(value, tuple):
-                pending.extend(reversed(value))
+                _collect(value, found)
         return tuple(found)
 
     def with_parts(self, parts: tuple[Node, ...]) -> Self:
@@ -94,23 +95,26 @@ class Node:
         return type(self)(**{name: swap(self.__dict__[name]) for name in self.field_names})
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, parents first, in the order they are written."""
+        """Yield this node and all below it, parents first, in the order they are written.
+
+        A node that stands in several places is yielded for each of them.
+        """
         pending: list[Node] = [self]
         while pending:
             node = pending.pop()
             yield node
             pending.extend(reversed(node.parts()))
 
-    def fold(self, function: Callable[[Node, list[R]], R], keep: str | None = None) -> R:
-        """Bottom up: `function` gets each node with the results for its parts.
+    def fold(self, function: Callable[[Node, list[_R]], _R], keep: str | None = None) -> _R:
+        """Compute bottom up: call `function` on each node with the results for its parts.
 
-        A part that stands in several places is worked out once; with `keep`, the name of an
+        A part that stands in several places is computed once; with `keep`, the name of an
         attribute, the results stay with the nodes and serve the next fold too.
         """
         if keep is not None and keep in self.__dict__:
-            kept: R = self.__dict__[keep]
+            kept: _R = self.__dict__[keep]
             return kept
-        done: dict[int, R] = {}
+        done: dict[int, _R] = {}
         pending: list[tuple[Node, bool]] = [(self, False)]
         while pending:
             node, ready = pending.pop()
@@ -141,6 +145,35 @@ class Node:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the fields, not what was kept: another process hashes otherwise."""
         return _made, (type(self), {name: self.__dict__[name] for name in self.field_names})
+
+
+def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
+    for value in values:
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            _collect(value, found)
+
+
+def flatten(root: _N, operands: Callable[[_N], Iterable[_N] | None]) -> Iterator[_N]:
+    """Yield the leaves of a nest of nodes of one kind, left to right.
+
+    `operands` returns what a node of that kind combines, and None for a leaf.
+
+    >>> class Sum(Node):
+    ...     terms: tuple[Node, ...] = ()
+    >>> nest = Sum((Sum((Sum(), Sum())), Sum()))
+    >>> len(list(flatten(nest, lambda node: node.terms or None)))
+    3
+    """
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        below = operands(node)
+        if below is None:
+            yield node
+        else:
+            pending.extend(reversed(tuple(below)))
 
 
 def _made(kind: type[Node], values: dict[str, Any]) -> Node:

@@ -36,19 +36,23 @@ def parse_term(text: str, source: str = "") -> Term | None:
 
 def _term(found: re.Match[str], source: str) -> Term:
     if found["iri"] is not None:
-        return IRI(unescape(found["iri"]))
+        return IRI(unescape_ntriples(found["iri"]))
     if found["blank"] is not None:
         return BlankNode(source + found["blank"])
-    text = unescape(found["text"])
+    text = unescape_ntriples(found["text"])
     if found["tag"]:
         return Literal(text, language=found["tag"])
-    return Literal(text, IRI(unescape(found["datatype"]))) if found["datatype"] else Literal(text)
+    return (
+        Literal(text, IRI(unescape_ntriples(found["datatype"])))
+        if found["datatype"]
+        else Literal(text)
+    )
 
 
-def unescape(text: str) -> str:
+def unescape_ntriples(text: str) -> str:
     """The characters that a text with N-Triples' escapes stands for.
 
-    >>> unescape("a\\\\u0062\\\\tc")
+    >>> unescape_ntriples("a\\\\u0062\\\\tc")
     'ab\\tc'
     """
     if "\\" not in text:

@@ -14,13 +14,13 @@ from typing import Any
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.algebra.xsd.durations import DURATIONS, by_length
 from streamsparql.algebra.xsd.moments import MOMENTS
-from streamsparql.algebra.xsd.numeric import NUMBERS
+from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES
 from streamsparql.algebra.xsd.values import value_of
 
-Key = tuple[int | float | str | Decimal, ...]
+SortKey = tuple[int | float | str | Decimal, ...]
 
 _FAMILIES: list[tuple[Iterable[type], Callable[[Any], Any]]] = [
-    (NUMBERS, lambda value: value),
+    (NUMERIC_TYPES, lambda value: value),
     ((str,), lambda value: value),
     ((bool,), int),
     *(((kind,), lambda value: value.instant) for kind in MOMENTS),
@@ -30,7 +30,7 @@ _ORDER = {kind: (rank, key) for rank, (kinds, key) in enumerate(_FAMILIES) for k
 _STRINGS, _NAN, _NO_VALUE = _ORDER[str][0], len(_FAMILIES), len(_FAMILIES) + 1
 
 
-def comparison_key(term: Term | None) -> Key:
+def comparison_key(term: Term | None) -> SortKey:
     """What ORDER BY (SPARQL 1.1, 15.1) compares: where two are the same, its next key decides.
 
     Unbound, blank nodes, IRIs, literals. Literals go by family: numbers; strings, where a
@@ -61,7 +61,7 @@ def comparison_key(term: Term | None) -> Key:
     return (3, rank, key(value))
 
 
-def order_key(term: Term | None) -> Key:
+def order_key(term: Term | None) -> SortKey:
     """A total order in which no two terms share a place: `comparison_key`, then how it is written.
 
     >>> sorted([Literal("b"), IRI("z"), None, Literal("a")], key=order_key)[:2]

@@ -1,13 +1,13 @@
 """What lets a plan be computed in parts: by time, and by the value of a variable.
 
-**By time.** Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so what a plan gives
-for a part of time depends on nothing but the elements that hold there. How long elements hold the
-windows tell: `reach` is the most that an element's validity can go beyond its stamp. Windows that
-count elements have no such bound; they look back by a number of elements, `counted`.
+**By time.** Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so the result for a
+part of time depends on nothing but the elements that hold there. Windows state how long elements
+hold: `reach` is the most that an element's validity can go beyond its stamp. Windows that count
+elements have no such bound; they look back by a number of elements, `look_back`.
 
 **By value.** Where a variable is bound in all rows that meet in joins, groups and duplicates, rows
 with different values of it never meet: `keys`. Then the streams can be divided by that value, each
-part beside all of the static data, and the parts together give what the whole gives.
+part beside all of the static data, and the union of the results is the result.
 """
 
 from __future__ import annotations
@@ -19,34 +19,15 @@ from streamsparql.algebra import filter, group, join, match, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.graph import Describe
+from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_static
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
-from streamsparql.algebra.streams import INFINITY
 
 # -- By time ------------------------------------------------------------------------------------
-
-
-def reach(window: w.Window) -> int:
-    """How long after its stamp an element may still hold; 0 where elements are counted.
-
-    >>> from streamsparql.algebra.shape import UNIT
-    >>> reach(w.SlidingDeltaWindow(UNIT, 10, 5)), reach(w.SteppedWindow(UNIT, 10, 5, "right"))
-    (10, 15)
-    """
-    match window:
-        case w.SlidingDeltaWindow(width=width) | w.FixedWindow(width=width):
-            return width
-        case w.SteppedWindow(width=width, step=step):
-            return width + step
-        case w.NowWindow():
-            return 1
-        case w.ElementWindow():
-            return 0
-    return INFINITY
 
 
 def reaches(plan: Plan) -> dict[str, int]:
@@ -61,70 +42,72 @@ def reaches(plan: Plan) -> dict[str, int]:
         found.setdefault(stream, 1)
     for window in windows(plan):
         for stream in _streams(window):
-            found[stream] = max(found[stream], reach(window))
+            found[stream] = max(found[stream], window.reach)
     return found
 
 
 def windows(plan: Plan) -> Iterator[w.Window]:
-    """The windows of a plan, those in the patterns of EXISTS too; equal ones come once."""
-    seen = {node: None for node in plan.walk() if isinstance(node, w.Window)}
+    """Yield the windows of a plan, those in the patterns of EXISTS too; equal ones once."""
+    seen = {node: None for node in plan.operators() if isinstance(node, w.Window)}
     return iter(seen)
 
 
-def counted(plan: Plan) -> dict[w.ElementWindow, int]:
-    """The windows that count elements, and how many elements before an instant each may need.
+def element_windows(plan: Plan) -> tuple[w.ElementWindow, ...]:
+    """Return the windows that count elements: `reach` bounds none of them, `look_back` does.
 
     >>> from streamsparql.algebra.shape import UNIT
-    >>> list(counted(w.SteppedTupleWindow(UNIT, 10, step=4)).values())
+    >>> [window.look_back for window in element_windows(w.SteppedTupleWindow(UNIT, 10, step=4))]
     [14]
     """
-    found = [window for window in windows(plan) if isinstance(window, w.ElementWindow)]
-    steps = (x.step if isinstance(x, w.SteppedTupleWindow) else 0 for x in found)
-    return {window: window.count + step for window, step in zip(found, steps, strict=True)}
+    return tuple(window for window in windows(plan) if isinstance(window, w.ElementWindow))
 
 
-def grid(plan: Plan) -> tuple[int, int] | None:
-    """Period and origin of the instants at which all time windows of a plan jump, if there are any.
+def common_jumps(plan: Plan) -> Grid | None:
+    """Return a grid of instants at which all time windows of a plan jump, if it has any.
 
     A cut there crosses fewest windows. Where the windows' steps have no common multiple within the
     longest reach, it is the grid of the one with the longest step.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> grid(streamed("?x p ?y"))
-    (1, 0)
+    >>> common_jumps(streamed("?x p ?y"))
+    Grid(step=1, origin=0)
     """
-    steps = [
-        (step, x.origin) for x in windows(plan) if isinstance(x, w.TimeWindow) for step in _step(x)
-    ]
-    if not steps:
+    grids = [(window.grid, window.reach) for window in windows(plan) if window.grid is not None]
+    if not grids:
         return None
-    most = max(reach(x) for x in windows(plan) if _step(x))
-    period, origin = max(steps)
-    for step, its_origin in steps:
-        if (its_origin - origin) % gcd(period, step):
+    most = max(reach for _, reach in grids)
+    step, origin = max(grid for grid, _ in grids)
+    for (its_step, its_origin), _ in grids:
+        if (its_origin - origin) % gcd(step, its_step):
             continue
-        common = lcm(period, step)
+        common = lcm(step, its_step)
         if common <= most:
-            both = range(origin, origin + common, period)
-            origin = next(o for o in both if (o - its_origin) % step == 0)
-            period = common
-    return period, origin % period
+            both = range(origin, origin + common, step)
+            origin = next(o for o in both if (o - its_origin) % its_step == 0)
+            step = common
+    return Grid(step, origin % step)
 
 
-def _step(window: w.Window) -> tuple[int, ...]:
-    match window:
-        case w.SlidingDeltaWindow(slide=step) | w.FixedWindow(width=step):
-            return (step,)
-        case w.SteppedWindow(step=step):
-            return (step,)
-    return ()
+def all_jumps(plan: Plan) -> Grid | None:
+    """Return the coarsest grid that has all instants at which windows of a plan jump.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> all_jumps(w.FixedWindow(w.SlidingDeltaWindow(UNIT, 10, 4), 6))
+    Grid(step=2, origin=0)
+    """
+    grids = [one.grid for one in plan.operators() if isinstance(one, w.Window) and one.grid]
+    if not grids:
+        return None
+    first = grids[0].origin
+    step = gcd(*(grid.step for grid in grids), *(grid.origin - first for grid in grids))
+    return Grid(step, first % step)
 
 
-def reads(plan: Node, stream: str) -> bool:
+def reads_stream(plan: Node, stream: str) -> bool:
     """Whether a stream is read somewhere in a plan.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> reads(streamed("?x p ?y"), "s"), reads(streamed("?x p ?y"), "t")
+    >>> reads_stream(streamed("?x p ?y"), "s"), reads_stream(streamed("?x p ?y"), "t")
     (True, False)
     """
     return stream in _streams(plan)
@@ -134,13 +117,13 @@ def _streams(plan: Node) -> list[str]:
     return [node.stream.value for node in plan.walk() if isinstance(node, AccessStream)]
 
 
-def places(plan: Plan, stream: str) -> frozenset[str]:
+def positions_read(plan: Plan, stream: str) -> frozenset[str]:
     """Which of the places `s`, `p` and `o` of a stream's triples a plan looks at.
 
     A place that only ever binds a variable that is projected away at once is not looked at.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> sorted(places(shape.Projection((Variable("x"),), streamed("?x p ?y")), "s"))
+    >>> sorted(positions_read(shape.Projection((Variable("x"),), streamed("?x p ?y")), "s"))
     ['p', 's']
     """
     kept: dict[Plan, set[Variable] | None] = {}
@@ -151,7 +134,7 @@ def places(plan: Plan, stream: str) -> frozenset[str]:
             before = kept.get(child, set())
             kept[child] = None if variables is None or before is None else before | variables
     for node in plan.walk():
-        if not reads(node, stream):
+        if not reads_stream(node, stream):
             continue
         if isinstance(node, match.TriplePatternMatching):
             if not all(isinstance(below, _WHOLE) for below in node.input.walk()):

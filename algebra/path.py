@@ -110,7 +110,7 @@ class Path(Operator):
     def _end(self, place: Term | Variable, inputs: Inputs) -> Term | Variable:
         return inputs.outer.get(place, place) if isinstance(place, Variable) else place
 
-    def _solution(self, pair: Pair) -> Solution | None:
+    def _solution(self, pair: _Pair) -> Solution | None:
         mu: dict[Variable, Term] = {}
         for place, term in zip((self.subject, self.object), pair, strict=True):
             expected = mu.setdefault(place, term) if isinstance(place, Variable) else place
@@ -119,16 +119,16 @@ class Path(Operator):
         return Solution(mu)
 
 
-Pair = tuple[Term, Term]
-Relation = Counter[Pair]
-Ends = tuple[frozenset[Term], frozenset[Term]]
+_Pair = tuple[Term, Term]
+Relation = Counter[_Pair]
+_Ends = tuple[frozenset[Term], frozenset[Term]]
 
 
 def _terms(place: Term | Variable) -> frozenset[Term]:
     return frozenset() if isinstance(place, Variable) else frozenset((place,))
 
 
-def relation(path: PathExpression, triples: Counter[Triple], ends: Ends) -> Relation:
+def relation(path: PathExpression, triples: Counter[Triple], ends: _Ends) -> Relation:
     """The pairs that a path connects, with the number of ways.
 
     `ends` are the terms that the query itself names as start and end: a path of length zero is at
@@ -162,18 +162,18 @@ def relation(path: PathExpression, triples: Counter[Triple], ends: Ends) -> Rela
     raise AssertionError(path)
 
 
-def _pairs(entries: Iterable[tuple[Pair, int]]) -> Relation:
+def _pairs(entries: Iterable[tuple[_Pair, int]]) -> Relation:
     pairs: Relation = Counter()
     for pair, n in entries:
         pairs[pair] += n
     return pairs
 
 
-def _once(*relations: Iterable[Pair]) -> Relation:
+def _once(*relations: Iterable[_Pair]) -> Relation:
     return Counter(set().union(*relations))
 
 
-def _nothing(triples: Iterable[Triple], ends: Ends) -> set[Pair]:
+def _nothing(triples: Iterable[Triple], ends: _Ends) -> set[_Pair]:
     """The paths of length zero: from each node of the graph, and each end, to itself."""
     nodes = {node for x in triples for node in (x.subject, x.object)}
     return {(node, node) for node in nodes.union(*ends)}
@@ -184,7 +184,7 @@ def _closure(step: Relation) -> Relation:
     steps: dict[Term, set[Term]] = {}
     for a, b in step:
         steps.setdefault(a, set()).add(b)
-    found: set[Pair] = set()
+    found: set[_Pair] = set()
     for start in steps:
         pending, reached = [start], set[Term]()
         while pending:

@@ -18,7 +18,8 @@ tested against.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from streamsparql.algebra.inputs import Inputs
@@ -52,16 +53,48 @@ class Plan(Node):
     equivalent: ClassVar[Callable[..., Any]]
     """`equivalent(other, trials=200, seed=0)`: whether another plan means the same."""
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Plan, ...]:
         """The plans that this one reads, left to right."""
         return tuple(part for part in self.parts() if isinstance(part, Plan))
+
+    @property
+    def operands(self) -> tuple[Plan, ...]:
+        """The first of the inputs: those whose rows it reads. The others are patterns of EXISTS."""
+        return self.inputs
 
     def with_inputs(self, *inputs: Plan) -> Plan:
         """The same operator over other plans."""
         new = iter(inputs)
         parts = (next(new) if isinstance(part, Plan) else part for part in self.parts())
         return self.with_parts(tuple(parts))
+
+    def operators(self) -> Iterator[Plan]:
+        """Yield this plan and the plans below it, each object once, parents first."""
+        pending: list[Plan] = [self]
+        seen: set[int] = set()
+        while pending:
+            node = pending.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                pending.extend(reversed(node.inputs))
+
+    def bottom_up(self, known: Container[int] = ()) -> Iterator[Plan]:
+        """Yield this plan and the plans below it, each object once, inputs first.
+
+        Plans whose id is `known`, when their turn comes, are left out with all that is below them.
+        """
+        pending: list[tuple[Plan, bool]] = [(self, False)]
+        seen: set[int] = set()
+        while pending:
+            node, ready = pending.pop()
+            if ready:
+                yield node
+            elif id(node) not in seen and id(node) not in known:
+                seen.add(id(node))
+                pending.append((node, True))
+                pending.extend((below, False) for below in reversed(node.inputs))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -82,12 +115,7 @@ class Plan(Node):
 
 
 class Operator(Plan, ABC):
-    """A snapshot-reducible operator, defined by what it does to the snapshots of its operands."""
-
-    @property
-    def operands(self) -> tuple[Plan, ...]:
-        """The inputs that `static` gets as snapshots."""
-        return self.inputs
+    """A snapshot-reducible operator, defined by what it does to the snapshots of its `operands`."""
 
     def lets_in(self, variable: Variable) -> bool:
         """Whether a variable of EXISTS' outer row is the same one below here."""
@@ -149,10 +177,10 @@ def _bottom_up(root: Operator, t: int, inputs: Inputs, apply: str, otherwise: st
             results.append(getattr(operand, otherwise)(t, inside))
 
 
-def columns(*variables: Variable) -> tuple[Variable, ...]:
+def tie_breakers(*variables: Variable) -> tuple[Variable, ...]:
     """Variables in the order in which columns break ties: by name.
 
-    >>> columns(Variable("b"), Variable("a"))
+    >>> tie_breakers(Variable("b"), Variable("a"))
     (?a, ?b)
     """
     return tuple(sorted(set(variables), key=lambda variable: variable.name))

@@ -39,7 +39,7 @@ def scope(plan: Plan) -> Scope:
     return plan.fold(_scope, keep="_scope")
 
 
-def visible(plan: Plan) -> tuple[Variable, ...]:
+def visible_variables(plan: Plan) -> tuple[Variable, ...]:
     """The possible variables that a query's writer has named."""
     return tuple(variable for variable in scope(plan).possible if not variable.hidden)
 
@@ -53,10 +53,10 @@ def readable(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
 
 
 def below(plan: Plan, outer: frozenset[Variable]) -> Iterator[tuple[Plan, frozenset[Variable]]]:
-    """The inputs of an operator, each with the variables of an outer row that it can read."""
-    rows = plan.operands if isinstance(plan, Operator) else plan.inputs
-    for child in plan.inputs:
-        if not any(child is row for row in rows):
+    """Yield the inputs of an operator, each with the variables of an outer row that it can read."""
+    rows = len(plan.operands)
+    for k, child in enumerate(plan.inputs):
+        if k >= rows:
             yield child, readable(plan, outer)  # the pattern of an EXISTS
         elif outer and isinstance(plan, Operator):
             yield child, frozenset(v for v in outer if plan.lets_in(v))

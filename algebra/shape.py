@@ -16,8 +16,8 @@ from streamsparql.algebra.solutions import (
     Solution,
     Variable,
     compatible,
-    merge,
-    numbered,
+    merge_solutions,
+    number_equal_rows,
 )
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import Term, integer
@@ -92,7 +92,7 @@ class Number(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        rows = numbered(snapshots[0].entries)
+        rows = number_equal_rows(snapshots[0].entries)
         return Snapshot((row.extend(self.variable, integer(k)), 1) for row, k in rows)
 
 
@@ -219,4 +219,4 @@ def _later(one: Any, other: Any) -> Any:
         for stream, at in other.stamps:
             stamps[stream] = max(at, stamps.get(stream, at))
         return Stamped(one.triple, tuple(sorted(stamps.items(), key=str)))
-    return merge(one, other) if isinstance(one, Solution) else one
+    return merge_solutions(one, other) if isinstance(one, Solution) else one

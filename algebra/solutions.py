@@ -1,8 +1,8 @@
 """Solution mappings: partial functions from variables to terms, and what joins them.
 
-Beside the variables that a query's writer can name there are hidden ones; their names start with a
-dot, which no written variable can. `.t` names are *stamps*: the time of the stream element that
-bound something (SEMANTICS.md section 8). They tell nothing about compatibility, and merge by `max`.
+Beside the variables that a query names there are hidden ones (hidden.py). Among these are *stamps*,
+the time of the stream element that bound something (SEMANTICS.md section 8): they do not count for
+compatibility, and merge by `max`.
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ class Expression(Node):
 class Variable(Expression):
     """A variable: a place in a pattern, a column of a solution, an expression that reads it.
 
-    >>> print(Variable("x"), Variable(".b0").hidden)
-    ?x True
+    >>> Variable("x"), Variable("x").hidden
+    (?x, False)
     """
 
     name: str
 
+    def __post_init__(self) -> None:
+        assert not self.name.startswith("."), "such names are those of Hidden variables"
+
     @property
     def hidden(self) -> bool:
-        """Whether the translator made it up: a blank node of a pattern, an aggregate, a mark."""
-        return self.name.startswith(".")
+        """Whether no query can name it: see `Hidden`."""
+        return False
 
     @property
     def stamp(self) -> bool:
         """Whether it holds the time of a stream element."""
-        return self.name.startswith(".t")
+        return False
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Variable and self.name == other.name
+        return isinstance(other, Variable) and self.name == other.name
 
     def __repr__(self) -> str:
         return f"?{self.name}"
@@ -53,7 +56,7 @@ class Solution(Mapping[Variable, Term]):
 
     >>> from streamsparql.algebra.terms import IRI
     >>> x, y = Variable("x"), Variable("y")
-    >>> merge(Solution({x: IRI("a")}), Solution({y: IRI("b")}))
+    >>> merge_solutions(Solution({x: IRI("a")}), Solution({y: IRI("b")}))
     {?x: <a>, ?y: <b>}
     """
 
@@ -109,30 +112,30 @@ def compatible(one: Solution, other: Solution) -> bool:
     )
 
 
-def merge(one: Solution, other: Solution) -> Solution:
-    """The union of two compatible mappings; of two stamps the later."""
+def merge_solutions(one: Solution, other: Solution) -> Solution:
+    """Return `merge(mu1, mu2)`: the union of two compatible mappings; of two stamps the later."""
     bindings = {**one, **other}
     for variable in bindings:
         if variable.stamp and variable in one and variable in other:
-            bindings[variable] = latest(one[variable], other[variable])
+            bindings[variable] = later_stamp(one[variable], other[variable])
     return Solution(bindings)
 
 
-def latest(one: Term, other: Term) -> Term:
+def later_stamp(one: Term, other: Term) -> Term:
     """The greater of two stamps, which are xsd:integer literals."""
     assert isinstance(one, Literal)
     assert isinstance(other, Literal)
     return max(one, other, key=lambda stamp: int(stamp.lexical))
 
 
-def numbered(rows: Iterable[tuple[Solution, int]]) -> Iterator[tuple[Solution, int]]:
+def number_equal_rows(rows: Iterable[tuple[Solution, int]]) -> Iterator[tuple[Solution, int]]:
     """Each row as often as it comes, with its number among those that are the same but for stamps.
 
     It is what tells equal rows apart (R16). Stamps do not count: where a stream repeats itself, a
     row goes on with another stamp, and is the first of its kind as before.
 
     >>> x = Solution({Variable("x"): Literal("a")})
-    >>> [number for _, number in numbered([(x, 2)])]
+    >>> [number for _, number in number_equal_rows([(x, 2)])]
     [1, 2]
     """
     seen: dict[Solution, int] = {}

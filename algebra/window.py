@@ -1,10 +1,15 @@
 """Windows: which elements of a stream hold at an instant (SEMANTICS.md section 3).
 
-Every window here is given twice. Its *content* at an instant is the definition: a time window says
+Every window is defined twice. Its *content* at an instant is the definition: a time window says
 which stamps belong (`holds`), an element window which elements of the stream so far (`last`). Its
-*validity* is the interval that an element gets when it comes: time windows look at nothing but the
-stamp, which makes them stateless, element windows at the element's rank. That the two agree,
-`snapshot(validity(S), t) == content(S, t)`, is tested for every window, width and instant.
+*validity* is the interval that an element gets when it arrives: a time window looks at nothing but
+the stamp (`interval`), which makes it stateless, an element window at the element's rank (`ranks`).
+Both work on single numbers and on arrays, and the engine computes with them. That content and
+validity agree, `snapshot(validity(S), t) == content(S, t)`, is tested for every window, width and
+instant.
+
+A window also states what others need to know of it: how far it reaches, on which grid it jumps, how
+much it holds. Nothing outside asks which class of windows it is, but for those that write one down.
 
 *Live edge or stepped.* In a `SlidingDeltaWindow` an element is visible at once, when it comes, and
 leaves when the left edge jumps. In a stepped window the content is frozen between steps: elements
@@ -18,35 +23,18 @@ and departures both wait for one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import field
 from typing import Literal
 
+from streamsparql.algebra.grid import Grid, Instants
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Solution, compatible
 from streamsparql.algebra.streams import INFINITY, Element, Snapshot
 from streamsparql.overriding import override
 
-Elements = list[Element[Hashable]]
-
-
-def floor(x: int, d: int) -> int:
-    """The greatest multiple of `d` that is not above `x`.
-
-    >>> floor(17, 5), floor(-1, 5)
-    (15, -5)
-    """
-    return x // d * d
-
-
-def ceil(x: int, d: int) -> int:
-    """The least multiple of `d` that is not below `x`.
-
-    >>> ceil(17, 5), ceil(15, 5)
-    (20, 15)
-    """
-    return -(-x // d) * d
+PhysicalStream = list[Element[Hashable]]
 
 
 class Window(Plan, ABC):
@@ -56,12 +44,40 @@ class Window(Plan, ABC):
     name: str | None = field(default=None, kw_only=True)
 
     @abstractmethod
-    def content(self, elements: Elements, t: int) -> Elements:
-        """The elements of a stream that are in the window at the instant `t`."""
+    def content(self, elements: PhysicalStream, t: int) -> PhysicalStream:
+        """Return the elements of a stream that are in the window at the instant `t`."""
 
     @abstractmethod
-    def validity(self, elements: Elements) -> Elements:
-        """The stream with the intervals that the window gives; empty ones are dropped."""
+    def validity(self, elements: PhysicalStream) -> PhysicalStream:
+        """Return the elements with their intervals in the window; empty ones are left out."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """How long after its stamp an element may hold at most; 0 where elements are counted."""
+
+    @property
+    def grid(self) -> Grid | None:
+        """The instants at which the content jumps; None where it follows the elements alone."""
+        return None
+
+    @property
+    def live_edge(self) -> bool:
+        """Whether an element is visible as soon as it arrives, not only at the next jump."""
+        return True
+
+    @property
+    def misses_elements(self) -> bool:
+        """Whether elements can pass by unseen: the window moves by more than it holds."""
+        return False
+
+    @abstractmethod
+    def expected_size(self, rate: float, history: int) -> float:
+        """Estimate how many elements the window holds.
+
+        `rate` of them arrive per millisecond; a window without an end has seen `history`
+        milliseconds.
+        """
 
     @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Hashable]:
@@ -78,26 +94,39 @@ class TimeWindow(Window):
 
     origin: int = field(default=0, kw_only=True)
 
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """From how many milliseconds the window holds elements."""
+
     @abstractmethod
     def holds(self, t: int, stamp: int) -> bool:
         """Whether an element with this stamp is in the window at `t` (both counted from origin)."""
 
     @abstractmethod
-    def interval(self, stamp: int) -> tuple[int, int]:
-        """When an element with this stamp is in the window (all counted from origin)."""
+    def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
+        """Return from when to when elements with these stamps are in the window.
+
+        It is empty where the window misses them; the starts never fall as stamps grow.
+        """
+
+    @property
+    @override
+    def reach(self) -> int:
+        return self.length
 
     @override
-    def content(self, elements: Elements, t: int) -> Elements:
+    def content(self, elements: PhysicalStream, t: int) -> PhysicalStream:
         return [e for e in elements if self.holds(t - self.origin, e.start - self.origin)]
 
     @override
-    def validity(self, elements: Elements) -> Elements:
-        made: Elements = []
-        for item, stamp, _ in elements:
-            start, end = self.interval(stamp - self.origin)
-            end = INFINITY if end == INFINITY else end + self.origin
-            made.append(Element(item, start + self.origin, end))
+    def validity(self, elements: PhysicalStream) -> PhysicalStream:
+        made = (Element(item, *self.interval(stamp)) for item, stamp, _ in elements)
         return [element for element in made if element.start < element.end]
+
+    @override
+    def expected_size(self, rate: float, history: int) -> float:
+        return rate * (history if self.length == INFINITY else self.length)
 
 
 class SlidingDeltaWindow(TimeWindow):
@@ -121,9 +150,19 @@ class SlidingDeltaWindow(TimeWindow):
         return i * d - w <= stamp <= t
 
     @override
-    def interval(self, stamp: int) -> tuple[int, int]:
+    def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
         """Algorithm 2, corrected (R1): it prints `(stamp div d)*d + w`, right where d divides w."""
-        return stamp, floor(stamp + self.width, self.slide)
+        return stamp, self.grid.floor(stamp, later=self.width)
+
+    @property
+    @override
+    def grid(self) -> Grid:
+        return Grid(self.slide, self.origin)
+
+    @property
+    @override
+    def length(self) -> int:
+        return self.width
 
 
 class FixedWindow(TimeWindow):
@@ -136,11 +175,21 @@ class FixedWindow(TimeWindow):
 
     @override
     def holds(self, t: int, stamp: int) -> bool:
-        return floor(t, self.width) <= stamp <= t
+        return t // self.width * self.width <= stamp <= t
 
     @override
-    def interval(self, stamp: int) -> tuple[int, int]:
-        return stamp, floor(stamp, self.width) + self.width
+    def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
+        return stamp, self.grid.floor(stamp, later=self.width)
+
+    @property
+    @override
+    def grid(self) -> Grid:
+        return Grid(self.width, self.origin)
+
+    @property
+    @override
+    def length(self) -> int:
+        return self.width
 
 
 class SteppedWindow(TimeWindow):
@@ -158,26 +207,45 @@ class SteppedWindow(TimeWindow):
     def __post_init__(self) -> None:
         assert min(self.width, self.step) > 0
 
-    @property
-    def _phase(self) -> int:
-        """Where the grid of the instants lies at which the content changes."""
-        return self.width % self.step if self.closed == "left" else 0
-
     @override
     def holds(self, t: int, stamp: int) -> bool:
-        last = floor(t - self._phase, self.step) + self._phase
         if self.closed == "right":
+            last = t // self.step * self.step
             return last - self.width < stamp <= last
+        first_close = self.width % self.step
+        last = (t - first_close) // self.step * self.step + first_close
         return last - self.width <= stamp < last
 
     @override
-    def interval(self, stamp: int) -> tuple[int, int]:
-        d, w, phase = self.step, self.width, self._phase
-        if self.closed == "right":
-            return ceil(stamp, d), ceil(stamp + w, d)
-        first = ceil(stamp + 1 - phase, d) + phase
-        last = floor(stamp + w - phase, d) + phase
-        return first, last + d
+    def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
+        after = int(self.closed == "left")  # what is stamped c is not in [c - w, c)
+        return self.grid.ceil(stamp, after), self.grid.ceil(stamp, after + self.width)
+
+    @property
+    @override
+    def grid(self) -> Grid:
+        first = 0 if self.closed == "right" else self.width % self.step
+        return Grid(self.step, self.origin + first)
+
+    @property
+    @override
+    def live_edge(self) -> bool:
+        return False
+
+    @property
+    @override
+    def misses_elements(self) -> bool:
+        return self.step > self.width
+
+    @property
+    @override
+    def length(self) -> int:
+        return self.width
+
+    @property
+    @override
+    def reach(self) -> int:
+        return self.width + self.step
 
 
 class NowWindow(TimeWindow):
@@ -188,8 +256,13 @@ class NowWindow(TimeWindow):
         return stamp == t
 
     @override
-    def interval(self, stamp: int) -> tuple[int, int]:
+    def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
         return stamp, stamp + 1
+
+    @property
+    @override
+    def length(self) -> int:
+        return 1
 
 
 class UnboundedWindow(TimeWindow):
@@ -200,8 +273,13 @@ class UnboundedWindow(TimeWindow):
         return stamp <= t
 
     @override
-    def interval(self, stamp: int) -> tuple[int, int]:
-        return stamp, INFINITY
+    def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
+        return stamp, stamp * 0 + INFINITY
+
+    @property
+    @override
+    def length(self) -> int:
+        return INFINITY
 
 
 class ElementWindow(Window):
@@ -211,13 +289,57 @@ class ElementWindow(Window):
 
     @abstractmethod
     def last(self, arrived: int) -> tuple[int, int]:
-        """The ranks, from 0 and the end left out, in the window once `arrived` elements came."""
+        """Return the ranks, from 0 and the end left out, in the window of `arrived` elements."""
+
+    @abstractmethod
+    def ranks(self, rank: Instants) -> tuple[Instants, Instants]:
+        """Return the ranks of the elements that let elements of these ranks in and push them out.
+
+        Both grow with the rank.
+        """
+
+    @property
+    @abstractmethod
+    def moves_by(self) -> int:
+        """By how many elements the window moves at once."""
+
+    @property
+    def look_back(self) -> int:
+        """How many elements before an instant the content at the instant may depend on."""
+        return self.count + self.moves_by
 
     @override
-    def content(self, elements: Elements, t: int) -> Elements:
+    def content(self, elements: PhysicalStream, t: int) -> PhysicalStream:
         arrived = [element for element in elements if element.start <= t]
         start, end = self.last(len(arrived))
         return arrived[max(start, 0) : max(end, 0)]
+
+    @override
+    def validity(self, elements: PhysicalStream) -> PhysicalStream:
+        def stamp(rank: int) -> int:
+            return elements[rank].start if rank < len(elements) else INFINITY
+
+        made = (Element(e.item, *map(stamp, self.ranks(k))) for k, e in enumerate(elements))
+        return [element for element in made if element.start < element.end]
+
+    @property
+    @override
+    def reach(self) -> int:
+        return 0
+
+    @property
+    @override
+    def live_edge(self) -> bool:
+        return self.moves_by == 1
+
+    @property
+    @override
+    def misses_elements(self) -> bool:
+        return self.moves_by > self.count
+
+    @override
+    def expected_size(self, rate: float, history: int) -> float:
+        return min(float(self.count), rate * history)
 
 
 class SlidingTupleWindow(ElementWindow):
@@ -236,8 +358,18 @@ class SlidingTupleWindow(ElementWindow):
         return arrived - self.count, arrived
 
     @override
-    def validity(self, elements: Elements) -> Elements:
-        return _until(elements, lambda k: (k, k + self.count))
+    def ranks(self, rank: Instants) -> tuple[Instants, Instants]:
+        return rank, rank + self.count
+
+    @property
+    @override
+    def moves_by(self) -> int:
+        return 1
+
+    @property
+    @override
+    def look_back(self) -> int:
+        return self.count
 
 
 class SteppedTupleWindow(ElementWindow):
@@ -250,24 +382,15 @@ class SteppedTupleWindow(ElementWindow):
 
     @override
     def last(self, arrived: int) -> tuple[int, int]:
-        seen = floor(arrived, self.step)
+        seen = arrived // self.step * self.step
         return seen - self.count, seen
 
     @override
-    def validity(self, elements: Elements) -> Elements:
-        m, n = self.step, self.count
-        return _until(elements, lambda k: (ceil(k + 1, m) - 1, ceil(k + 1 + n, m) - 1))
+    def ranks(self, rank: Instants) -> tuple[Instants, Instants]:
+        refreshing = Grid(self.step, self.step - 1)
+        return refreshing.ceil(rank), refreshing.ceil(rank, later=self.count)
 
-
-def _until(elements: Elements, ranks: Callable[[int], tuple[int, int]]) -> Elements:
-    """Each element from the stamp of one rank to that of another, INFINITY where it never comes."""
-
-    def stamp(rank: int) -> int:
-        return elements[rank].start if rank < len(elements) else INFINITY
-
-    made = [
-        Element(e.item, stamp(first), stamp(after))
-        for k, e in enumerate(elements)
-        for first, after in [ranks(k)]
-    ]
-    return [element for element in made if element.start < element.end]
+    @property
+    @override
+    def moves_by(self) -> int:
+        return self.step

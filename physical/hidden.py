@@ -1,34 +1,165 @@
-"""Hidden columns: the names that plans give to what is no variable of a query.
+"""Hidden columns: those of a plan's hidden variables, and those that only operators have.
 
-A query's variables are words. The names here begin with a dot, which no query can write, and after
-it with a word of their own, so that no two meanings collide. The translator has hidden variables
-too: a dot, one letter, and a number (`.b0` a blank node, `.e0` an EXISTS, `.t ?x` a stamp).
+Columns are known by name. `Hidden.name` writes the name of a column, `variable_of` reads it; all
+else here is said in terms of kinds. Columns that never leave an operator are named beside it.
 
-What begins with `.t` is a stamp and nothing else may: stamps are left out of what makes rows
-compatible, and merge by `max`. What begins with `..` is carried along (lower_exists.py): joined on
-like a variable, though it is none. Columns that never leave an operator are named beside it.
+*Carried* columns come along from outer rows (lower_exists.py): rows are joined on them like on
+variables, though they are none.
 """
 
 from __future__ import annotations
 
-STAMP = ".t"
-"""How the names of stamps begin: of variables, as the translator has it, and of triples."""
+import re
+from functools import cache, lru_cache
 
-_OF_TRIPLE = STAMP + " of "
+from streamsparql.algebra.hidden import Hidden, HiddenKind, PlanKind, VarOrTerm
+from streamsparql.algebra.ntriples import parse_term
+from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.terms import IRI
+from streamsparql.overriding import override
 
-CARRIED = ".."
-"""How the names of columns begin that a pattern carries of the outer rows that ask for it."""
 
-FROM, TO, VIA = ".way from", ".way to", ".way via"
-"""The ends of a way along a property path, and where its two parts meet."""
+class ColumnKind(HiddenKind):
+    """The kinds of hidden columns that only operators have."""
 
-NUMBER = ".number"
-"""What tells equal rows apart below CONSTRUCT."""
+    ARRIVAL = ".t of {iri}"
+    """The stamp of a triple on a stream."""
+    OUTER_ROW = "..row {number}"
+    """The number of the outer row that asks."""
+    OUTER_VALUE = "..row {number} {name}"
+    """The value of a variable in the outer row that asks."""
+    ASKED = "..asked {name}"
+    """A copy of a variable that a leaf compares with the outer row's."""
+    SORT_KEY = ".key {number}"
+    """The values of the key of ORDER BY at a place."""
+    TIE = ".by {name}"
+    """A copy of a variable, which breaks ties of ORDER BY."""
+    ARGUMENT = ".argument {number}"
+    """The values of an aggregate's argument."""
+    WAY_FROM = ".way from"
+    """Where a way along a property path begins."""
+    WAY_TO = ".way to"
+    """Where a way along a property path ends."""
+    WAY_VIA = ".way via"
+    """Where the two parts of a way meet."""
+    NUMBER = ".number"
+    """What tells equal rows apart below CONSTRUCT."""
+    ANSWER = ".answer"
+    """The answer of ASK."""
+    PRIVATE = ".{name}"
+    """A column that never leaves its operator."""
 
-ANSWER = ".answer"
-"""What ASK says."""
+    @property
+    @override
+    def is_stamp(self) -> bool:
+        return self is ColumnKind.ARRIVAL
 
-_KEY, _TIE, _ARGUMENT = ".key ", ".by ", ".argument "
+
+_CARRIED = (ColumnKind.OUTER_ROW, ColumnKind.OUTER_VALUE, ColumnKind.ASKED)
+_ORDERING = (ColumnKind.SORT_KEY, ColumnKind.TIE)
+
+FROM, TO, VIA = (
+    Hidden(kind).name for kind in (ColumnKind.WAY_FROM, ColumnKind.WAY_TO, ColumnKind.WAY_VIA)
+)
+NUMBER = Hidden(ColumnKind.NUMBER).name
+ANSWER = Hidden(ColumnKind.ANSWER).name
+
+
+# -- reading names ---------------------------------------------------------------------------------
+
+_PLACE = re.compile(r'\?\S+|<[^>]*>|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?')
+_FIELDS = {
+    "number": r"\d+",
+    "of": rf"(?:{_PLACE.pattern})(?: (?:{_PLACE.pattern}))*",
+    "name": ".+",
+    "iri": ".*",
+}
+
+
+@cache
+def _pattern(kind: HiddenKind) -> re.Pattern[str]:
+    """Return the pattern of the names of a kind."""
+    parts = re.split(r"\{(\w+)\}", str(kind.value))
+    written = (
+        f"(?P<{part}>{_FIELDS[part]})" if k % 2 else re.escape(part) for k, part in enumerate(parts)
+    )
+    return re.compile("".join(written), re.DOTALL)
+
+
+@lru_cache(maxsize=4096)
+def variable_of(column: str) -> Variable:
+    """Return the variable whose column this is.
+
+    >>> variable_of("x"), variable_of(outer_column(1, ".b0")).of, variable_of(".slot").kind.name
+    (?x, (?.b0,), 'PRIVATE')
+    """
+    if not column.startswith("."):
+        return Variable(column)
+    return next(
+        Hidden(kind, int(found.groupdict().get("number", 0)), _places(found))
+        for kind in (*PlanKind, *ColumnKind)
+        if (found := _pattern(kind).fullmatch(column))
+    )
+
+
+def _places(found: re.Match[str]) -> tuple[VarOrTerm, ...]:
+    match found.groupdict():
+        case {"of": str(places)}:
+            return tuple(map(_place, _PLACE.findall(places)))
+        case {"name": str(name)}:
+            return (variable_of(name),)
+        case {"iri": str(iri)}:
+            return (IRI(iri),)
+    return ()
+
+
+def _place(text: str) -> VarOrTerm:
+    place = Variable(text[1:]) if text.startswith("?") else parse_term(text)
+    assert place is not None, f"not a term: {text}"
+    return place
+
+
+def _kind(column: str) -> HiddenKind | None:
+    """Return what a column is for; None for a variable that the query names."""
+    variable = variable_of(column)
+    return variable.kind if isinstance(variable, Hidden) else None
+
+
+# -- what columns are for --------------------------------------------------------------------------
+
+
+def is_hidden(column: str) -> bool:
+    """Whether no variable of the query is in a column."""
+    return column.startswith(".")
+
+
+@lru_cache(maxsize=4096)
+def is_stamp(column: str) -> bool:
+    """Whether a column carries timestamp(), of a triple or of a variable."""
+    return variable_of(column).stamp
+
+
+def is_triple_stamp(column: str) -> bool:
+    """Whether a column is the stamp of a triple on some stream."""
+    return _kind(column) is ColumnKind.ARRIVAL
+
+
+@lru_cache(maxsize=4096)
+def is_carried(column: str) -> bool:
+    """Whether a pattern carries a column of the outer rows that ask for it."""
+    return _kind(column) in _CARRIED
+
+
+def in_solution(column: str) -> bool:
+    """Whether a column is part of solutions: neither carried, nor a stamp, nor there for an order.
+
+    >>> [in_solution(name) for name in ("x", ".b0", tie_column("x"), outer_column(1))]
+    [True, True, False, False]
+    """
+    return not is_stamp(column) and _kind(column) not in (*_CARRIED, *_ORDERING)
+
+
+# -- the columns of operators ----------------------------------------------------------------------
 
 
 def stamp_column(stream: str) -> str:
@@ -37,17 +168,7 @@ def stamp_column(stream: str) -> str:
     >>> stamp_column("s"), is_stamp(stamp_column("s"))
     ('.t of s', True)
     """
-    return _OF_TRIPLE + stream
-
-
-def is_stamp(name: str) -> bool:
-    """Whether a column carries timestamp(), of a triple or of a variable."""
-    return name.startswith(STAMP)
-
-
-def is_triple_stamp(name: str) -> bool:
-    """Whether a column is the stamp of a triple on some stream."""
-    return name.startswith(_OF_TRIPLE)
+    return Hidden(ColumnKind.ARRIVAL, of=(IRI(stream),)).name
 
 
 def outer_column(asking: int, name: str = "") -> str:
@@ -56,33 +177,26 @@ def outer_column(asking: int, name: str = "") -> str:
     >>> outer_column(1), outer_column(1, "x")
     ('..row 1', '..row 1 x')
     """
-    return f"{CARRIED}row {asking}" + (f" {name}" if name else "")
+    if not name:
+        return Hidden(ColumnKind.OUTER_ROW, asking).name
+    return Hidden(ColumnKind.OUTER_VALUE, asking, (variable_of(name),)).name
 
 
 def asked_column(name: str) -> str:
     """A copy of a variable that a leaf compares with the outer row's."""
-    return f"{CARRIED}asked {name}"
+    return Hidden(ColumnKind.ASKED, of=(variable_of(name),)).name
 
 
 def sorting_column(place: int) -> str:
     """The values of the key of ORDER BY at this place."""
-    return f"{_KEY}{place}"
+    return Hidden(ColumnKind.SORT_KEY, place).name
 
 
 def tie_column(name: str) -> str:
     """A copy of a variable, which breaks ties of ORDER BY."""
-    return f"{_TIE}{name}"
+    return Hidden(ColumnKind.TIE, of=(variable_of(name),)).name
 
 
 def argument_column(place: int) -> str:
     """The values of an aggregate's argument."""
-    return f"{_ARGUMENT}{place}"
-
-
-def in_solution(name: str) -> bool:
-    """Whether a column is part of solutions: neither carried, nor a stamp, nor there for an order.
-
-    >>> [in_solution(name) for name in ("x", ".b0", tie_column("x"), outer_column(1))]
-    [True, True, False, False]
-    """
-    return not name.startswith((STAMP, CARRIED, _KEY, _TIE))
+    return Hidden(ColumnKind.ARGUMENT, place).name

@@ -16,7 +16,7 @@ from streamsparql.translator.translate import Report, Translation, translate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamsparql.algebra.rewrite import Rewriting
+    from streamsparql.algebra.fixpoint import Rewriting
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.rewrites import Rewrites
     from streamsparql.look.traces.trace import Trace
@@ -181,7 +181,8 @@ class Query:
     @cached_property
     def rewriting(self) -> Rewriting:
         """The optimized plan, and how the rules came to it; worked out when it is first asked."""
-        from streamsparql.algebra.rewrite import Rewriting, rewrite
+        from streamsparql.algebra.fixpoint import Rewriting
+        from streamsparql.algebra.rewrite import rewrite
 
         return rewrite(self.logical) if self.recipe.optimize else Rewriting(self.logical)
 

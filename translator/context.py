@@ -1,9 +1,7 @@
 """What the translation of one query shares: its dialect, names, and hidden variables.
 
-A hidden variable's name says what it is for: `.b` a blank node or the middle of a path, `.a` an
-aggregate, `.k` a grouping key, `.e` an EXISTS, `.n` the number of a row among equal ones (with the
-number of the volatile call that asks for it), `.t` a stamp. The numbers count in the order of the
-text, so that the same text gives the same plan.
+Hidden variables of each kind are numbered in the order of the text, so that the same text gives the
+same plan.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.match import Stamp, TriplePattern
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
@@ -36,18 +35,18 @@ class Context:
     spans: dict[int, tuple[Plan, Span]] = field(default_factory=dict)
     idle: dict[int, s.WindowClause] = field(default_factory=dict)
     shared: dict[Any, Plan] = field(default_factory=dict)
-    _made: Counter[str] = field(default_factory=Counter)
+    _made: Counter[PlanKind] = field(default_factory=Counter)
     _blanks: dict[str, Variable] = field(default_factory=dict)
 
-    def fresh(self, kind: str) -> Variable:
-        """A hidden variable of a kind that is not in use yet."""
+    def fresh(self, kind: PlanKind) -> Hidden:
+        """Return a hidden variable of a kind that is not in use yet."""
         self._made[kind] += 1
-        return Variable(f".{kind}{self._made[kind] - 1}")
+        return Hidden(kind, self._made[kind] - 1)
 
     def site(self) -> int:
-        """The number of a call of RAND, UUID, STRUUID or BNODE."""
-        self._made["site"] += 1
-        return self._made["site"]
+        """Return the number of a call of RAND, UUID, STRUUID or BNODE, and of its row numbers."""
+        self._made[PlanKind.ROW] += 1
+        return self._made[PlanKind.ROW]
 
     def came_from(self, plan: Plan, node: s.Node) -> Plan:
         """Remembers which part of the text a plan node came from; messages point there."""
@@ -76,7 +75,7 @@ class Context:
                 return self.names.literal(node)
             case s.Blank(label):
                 if label not in self._blanks:
-                    self._blanks[label] = self.fresh("b")
+                    self._blanks[label] = self.fresh(PlanKind.BLANK)
                 return self._blanks[label]
 
     def value(self, node: s.Iri | s.Lit) -> IRI | Literal:
@@ -106,17 +105,17 @@ class Stamps:
 
     def __init__(self) -> None:
         self.variables: dict[Variable, set[IRI | None]] = {}
-        self.triples: dict[TriplePattern, Variable] = {}
+        self.triples: dict[TriplePattern, Hidden] = {}
         self.bound: set[Variable] = set()
 
-    def of_variable(self, variable: Variable, stream: IRI | None) -> Variable:
-        """The hidden column of `timestamp(?x)` or `timestamp(?x, <stream>)`."""
+    def of_variable(self, variable: Variable, stream: IRI | None) -> Hidden:
+        """Return the hidden variable of `timestamp(?x)` or `timestamp(?x, <stream>)`."""
         self.variables.setdefault(variable, set()).add(stream)
-        return Variable(f".t {variable}" + (f" {stream}" if stream else ""))
+        return Hidden(PlanKind.STAMP, of=(variable, stream) if stream else (variable,))
 
-    def of_triple(self, pattern: TriplePattern) -> Variable:
-        """The hidden column of `f:timestamp(s, p, o)`."""
-        return self.triples.setdefault(pattern, Variable(".t " + " ".join(map(str, pattern))))
+    def of_triple(self, pattern: TriplePattern) -> Hidden:
+        """Return the hidden variable of `f:timestamp(s, p, o)`."""
+        return self.triples.setdefault(pattern, Hidden(PlanKind.STAMP, of=tuple(pattern)))
 
     @property
     def asked(self) -> bool:

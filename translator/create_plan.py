@@ -28,6 +28,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from streamsparql.algebra import expressions as e
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern, TriplePattern
 from streamsparql.algebra.path import Path
@@ -145,8 +146,8 @@ def _conditioned(
     terms = [prepared.expression for prepared in conditions]
     sites = [site for prepared in conditions for site in prepared.needs.sites]
     if sites:
-        left, of_left = number_rows(left, Variable(f".n{sites[0]} left"), context)
-        right, of_right = number_rows(right, Variable(f".n{sites[0]} right"), context)
+        left, of_left = number_rows(left, Hidden(PlanKind.LEFT_ROW, sites[0]), context)
+        right, of_right = number_rows(right, Hidden(PlanKind.RIGHT_ROW, sites[0]), context)
         columns = tuple(dict.fromkeys((*of_left, *of_right)))
         terms = [fix_columns(term, columns) for term in terms]
     condition = e.And(tuple(terms)) if len(terms) > 1 else next(iter(terms), None)

@@ -17,7 +17,7 @@ from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.join import Join, Union
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.shape import Distinct, Table
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
@@ -199,7 +199,7 @@ def _nothing(plan: Plan) -> Plan:
 
 
 def _empty(plan: Plan) -> Plan:
-    return Table(visible(plan), ())
+    return Table(visible_variables(plan), ())
 
 
 def _binding(variable: Variable, name: IRI | None) -> Wrap:

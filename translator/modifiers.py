@@ -16,9 +16,10 @@ from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.join import Join
-from streamsparql.algebra.plan import Plan, columns
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.plan import Plan, tie_breakers
+from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.translator import syntax as s
@@ -47,7 +48,7 @@ def select(
     items = [item for item in clause.items if isinstance(item, s.SelectItem)]
     plan = yield rows(plan, items, modifiers, values, context, exists)
     shown = dict.fromkeys(Variable(item.variable.name) for item in items)
-    variables = visible(plan) if clause.star else tuple(shown)
+    variables = visible_variables(plan) if clause.star else tuple(shown)
     plan = shape.Projection(variables, plan)
     if clause.modifier == "DISTINCT":
         plan = shape.Distinct(plan)
@@ -152,7 +153,7 @@ def with_keys(
             variables.append(Variable(key.expression.name))
             continue
         prepared = yield prepare(key.expression, context, exists)
-        variable = Variable(key.variable.name) if key.variable else context.fresh("k")
+        variable = Variable(key.variable.name) if key.variable else context.fresh(PlanKind.KEY)
         plan = extended(plan, variable, prepared, context)
         variables.append(variable)
     return plan, tuple(dict.fromkeys(variables))
@@ -186,14 +187,16 @@ def _ordered(plan: Plan, order: list[tuple[Prepared, bool]], context: Context) -
     for prepared, descending in order:
         plan, expression = provided(plan, prepared, context)
         keys.append((expression, descending))
-    return shape.OrderBy(tuple(keys), columns(*visible(plan)), plan)
+    return shape.OrderBy(tuple(keys), tie_breakers(*visible_variables(plan)), plan)
 
 
 def sliced(plan: Plan, modifiers: s.Modifiers) -> Plan:
     """OFFSET and LIMIT. Ties break by all variables that the rows show (R8)."""
     if modifiers.limit is None and not modifiers.offset:
         return plan
-    return shape.Slice(modifiers.offset or 0, modifiers.limit, columns(*visible(plan)), plan)
+    return shape.Slice(
+        modifiers.offset or 0, modifiers.limit, tie_breakers(*visible_variables(plan)), plan
+    )
 
 
 def table(data: s.InlineData, context: Context) -> shape.Table:
@@ -235,7 +238,7 @@ def provided(plan: Plan, prepared: Prepared, context: Context) -> tuple[Plan, Ex
 def _provided(plan: Plan, needs: Needs, context: Context) -> tuple[Plan, tuple[Variable, ...]]:
     fixed: tuple[Variable, ...] = ()
     if needs.sites:
-        plan, fixed = number_rows(plan, Variable(f".n{needs.sites[0]}"), context)
+        plan, fixed = number_rows(plan, Hidden(PlanKind.ROW, needs.sites[0]), context)
     for variable, pattern in needs.marks:
         plan = Mark(variable, plan, pattern)
     return plan, fixed

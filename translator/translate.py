@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd
 from typing import Literal
 
-from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.event import Detect
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.inputs import DEFAULT_STREAM
+from streamsparql.algebra.partition import all_jumps
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
@@ -83,7 +82,7 @@ class Translation:
         """The names of the columns of a SELECT, in order; none for the other forms."""
         if self.form != "select":
             return ()
-        return tuple(variable.name for variable in visible(self.plan))
+        return tuple(variable.name for variable in visible_variables(self.plan))
 
     @property
     def streams(self) -> tuple[IRI, ...]:
@@ -178,7 +177,7 @@ def _create_query_plan(query: s.Query, scope: ReadScope, context: Context) -> St
                 Variable(x.name) if isinstance(x, s.Var) else context.names.iri(x) for x in targets
             )
             data = access(scope, None, context)
-            return Describe(resources or visible(plan), plan, data)
+            return Describe(resources or visible_variables(plan), plan, data)
     return Ask(plan)
 
 
@@ -196,7 +195,8 @@ def _form_name(form: s.Form) -> FormName:
 def _report(query: s.Query, plan: Plan, context: Context) -> Report:
     kind = _OPERATORS[query.operator] if query.operator else context.dialect.report
     register = query.register
-    every, origin = (None, 0) if context.dialect.name == "cqels" else moves(plan)
+    grid = None if context.dialect.name == "cqels" else all_jumps(plan)
+    every, origin = grid or (None, 0)
     if register is None:
         return Report(kind, every, origin=origin)
     if register.every is not None:
@@ -208,24 +208,6 @@ def _report(query: s.Query, plan: Plan, context: Context) -> Report:
     return Report(
         kind, every, context.names.iri(name).value if isinstance(name, s.Iri) else name, origin
     )
-
-
-def moves(plan: Plan) -> tuple[int | None, int]:
-    """The coarsest grid that has all instants at which time windows move: its step and origin."""
-    grids: list[tuple[int, int]] = []
-    for node in plan.walk():
-        match node:
-            case w.SlidingDeltaWindow(slide=step) | w.SteppedWindow(step=step, closed="right"):
-                grids.append((step, node.origin))
-            case w.SteppedWindow(step=step):  # [o, o + width) closes at its end (R4)
-                grids.append((step, node.origin + node.width))
-            case w.FixedWindow(width=step):
-                grids.append((step, node.origin))
-    if not grids:
-        return None, 0
-    first = grids[0][1]
-    every = gcd(*(step for step, _ in grids), *(origin - first for _, origin in grids))
-    return every, first % every
 
 
 def _stranger(stranger: Foreign, dialect: Dialect) -> QueryError:

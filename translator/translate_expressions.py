@@ -15,6 +15,7 @@ from typing import NamedTuple
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.filter import Mark
 from streamsparql.algebra.functions import VOLATILE, cast_function
+from streamsparql.algebra.hidden import PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
@@ -91,14 +92,14 @@ def _translate(node: s.Expression, needs: Needs, context: Context) -> Steps[Expr
         case s.Lit():
             return e.Constant(context.names.literal(node))
         case s.Exists(group):
-            variable = context.fresh("e")
+            variable = context.fresh(PlanKind.EXISTS)
             needs.marks.append((variable, (yield needs.exists(group))))
             return variable
         case s.AggregateCall():
             assert needs.groups is not None, "checks.py lets aggregates stand only in groups"
             call = yield prepare_aggregate(node, context, needs.groups)
             if call not in needs.groups.calls:
-                needs.groups.calls[call] = context.fresh("a")
+                needs.groups.calls[call] = context.fresh(PlanKind.AGGREGATE)
             return needs.groups.calls[call]
         case s.Operation("TIMESTAMP") | s.FunctionCall() if is_timestamp(node, context):
             return stamp(node, context)

@@ -15,6 +15,7 @@ from streamsparql.algebra import window as w
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.node import Node
@@ -96,19 +97,16 @@ class _Unparser:
                 self._stamps(node)
 
     def _variable(self, variable: Variable) -> str:
-        if variable.name.startswith(".b"):
-            return f"_:{variable.name[1:]}"
+        match variable:
+            case Hidden(PlanKind.BLANK, number):
+                return f"_:b{number}"
         return self.shown.get(variable, str(variable))
 
     def _stamps(self, node: TriplePatternMatching) -> None:
-        of_triple = ".t " + " ".join(map(str, node.pattern))
-        for variable, stream in node.stamps:
-            if variable.name == of_triple:
-                places = ", ".join(self.write.term(place) for place in node.pattern)
-                self.shown[variable] = f"<{TIMESTAMP}>({places})"
-            else:
-                name = variable.name.split()[1]
-                self.shown[variable] = f"timestamp({name}{f', {stream}' if stream else ''})"
+        for variable, _ in node.stamps:
+            function = f"<{TIMESTAMP}>" if len(variable.of) == len(node.pattern) else "timestamp"
+            places = ", ".join(map(self.write.term, variable.of))
+            self.shown[variable] = f"{function}({places})"
 
     # -- the query
 

@@ -21,6 +21,8 @@ from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask
 from streamsparql.algebra.group import Annotate
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import EXISTS
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Distinct, Extend, Number, OrderBy, Projection, Reduced
 
 _LEAVES_ROWS = (Distinct, OrderBy, Reduced)
@@ -42,3 +44,6 @@ def _below(plan: Plan, kinds: tuple[type[Plan], ...]) -> Plan:
     while isinstance(plan, kinds):
         plan = plan.inputs[0]
     return plan
+
+
+RULE = Rule(ask_less, at=(Ask, *EXISTS))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from streamsparql.algebra.expressions import And
 from streamsparql.algebra.filter import Filter
-from streamsparql.algebra.node import Node
+from streamsparql.algebra.node import Node, flatten
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 
@@ -14,11 +14,11 @@ Variables = frozenset[Variable]
 _NONE: Variables = frozenset()
 
 
-def read(expression: Expression) -> Variables:
+def variables_in(expression: Expression) -> Variables:
     """The variables that an expression reads; those that make up a row's identity are among them.
 
     >>> from streamsparql.algebra.expressions import Bound, Call
-    >>> sorted(map(str, read(Call("=", (Variable("x"), Bound(Variable("y")))))))
+    >>> sorted(map(str, variables_in(Call("=", (Variable("x"), Bound(Variable("y")))))))
     ['?x', '?y']
     """
     return expression.fold(_read, keep="_variables")
@@ -31,14 +31,8 @@ def _read(node: Node, parts: list[Variables]) -> Variables:
 
 
 def conjuncts(condition: Expression) -> Iterator[Expression]:
-    """The conditions that must all be true for this one to be: what `&&` joins, at any depth."""
-    pending = [condition]
-    while pending:
-        found = pending.pop()
-        if isinstance(found, And):
-            pending.extend(reversed(found.args))
-        else:
-            yield found
+    """Yield the conditions that must all be true for this one to be: the operands of `&&`."""
+    return flatten(condition, lambda one: one.args if isinstance(one, And) else None)
 
 
 def conjunction(conditions: Iterable[Expression]) -> Expression | None:
@@ -47,7 +41,7 @@ def conjunction(conditions: Iterable[Expression]) -> Expression | None:
     return And(distinct) if len(distinct) > 1 else next(iter(distinct), None)
 
 
-def filtered(conditions: Iterable[Expression], plan: Plan) -> Plan:
+def filter_by(conditions: Iterable[Expression], plan: Plan) -> Plan:
     """The rows of a plan for which all conditions are true."""
     condition = conjunction(conditions)
     return plan if condition is None else Filter(condition, plan)
@@ -63,7 +57,7 @@ def parted(
     going: list[Expression] = []
     staying: list[Expression] = []
     for one in conjuncts(plan.condition):
-        variables = read(one)
+        variables = variables_in(one)
         goes = (can_go is None or variables <= can_go) and not variables & stays
         (going if goes else staying).append(one)
     return going, staying

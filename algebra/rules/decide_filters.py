@@ -9,7 +9,7 @@ conjunct that is always an error is never true, whatever the others are. It hold
 an EXISTS, since no row is looked at.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Filter(equal("1", "2"), triples("?x p ?y"))
+    >>> plan = Filter(equals("1", "2"), triples("?x p ?y"))
     >>> print(sketch(plan), "->", sketch(decide_filters(plan)))
     Filter(1 = 2, ?x p ?y) -> Table(?x ?y: no rows)
 """
@@ -23,6 +23,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjunction, conjuncts
 from streamsparql.algebra.rules.fold_constants import is_constant, truth
 from streamsparql.algebra.rules.properties import nothing
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.solutions import Expression
 
 
@@ -58,3 +59,6 @@ def _without_what_is_never_true(condition: Expression) -> Expression:
     if len(kept) == len(condition.args) or not kept:
         return condition
     return Or(tuple(kept)) if len(kept) > 1 else kept[0]
+
+
+RULE = Rule(decide_filters, at=(Filter, LeftJoin))

@@ -25,6 +25,7 @@ from __future__ import annotations
 from streamsparql.algebra.join import Union
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_set
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Distinct, Projection
 
 
@@ -54,3 +55,6 @@ def _bared(plan: Plan) -> Plan:
     for one in reversed(chain):
         bare = Projection(one.variables, bare)
     return bare
+
+
+RULE = Rule(drop_distinct, at=(Distinct,))

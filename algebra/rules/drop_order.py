@@ -18,18 +18,20 @@ EXISTS.
 
 from __future__ import annotations
 
-from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
-from streamsparql.algebra.graph import Describe
+from streamsparql.algebra.graph import Ask, Construct, Describe
+from streamsparql.algebra.group import Aggregation
+from streamsparql.algebra.join import LeftJoin, Minus, Union
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import inputs_of, keeps_order
-from streamsparql.algebra.shape import OrderBy
+from streamsparql.algebra.rules.properties import EXISTS, JOINS, keeps_order
+from streamsparql.algebra.rules.rule import Rule
+from streamsparql.algebra.shape import Number, OrderBy
 
 
 def drop_order(plan: Plan) -> Plan | None:
     """The operator over inputs in no order."""
-    inputs = inputs_of(plan)
+    inputs = plan.inputs
     first = 0
-    if isinstance(plan, Mark | SemiJoin | AntiJoin):
+    if isinstance(plan, EXISTS):
         first = 1  # the rows go on as they come, the pattern is only asked
     elif isinstance(plan, Describe):
         inputs = inputs[:1]
@@ -44,10 +46,26 @@ def _unordered(plan: Plan) -> Plan:
     below = plan
     while keeps_order(below):
         chain.append(below)
-        below = inputs_of(below)[0]
+        below = below.inputs[0]
     if not isinstance(below, OrderBy):
         return plan
     below = below.input
     for one in reversed(chain):
         below = one.with_inputs(below, *one.inputs[1:])
     return below
+
+
+_READS_NO_ORDER = (
+    *JOINS,
+    *EXISTS,
+    LeftJoin,
+    Minus,
+    Union,
+    Aggregation,
+    Number,
+    Ask,
+    Construct,
+    Describe,
+)
+
+RULE = Rule(drop_order, at=_READS_NO_ORDER)

@@ -17,24 +17,23 @@ variables of the outer row are let in.
 
 from __future__ import annotations
 
-from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
-from streamsparql.algebra.join import LeftJoin
+from streamsparql.algebra.filter import Filter
+from streamsparql.algebra.graph import Ask, Construct, Describe
+from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.join import LeftJoin, Minus, Union
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import inputs_of
+from streamsparql.algebra.rules.properties import EXISTS, JOINS
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
-from streamsparql.algebra.shape import Projection
+from streamsparql.algebra.shape import Extend, Number, Projection
 
 
 def drop_projections(plan: Plan) -> Plan | None:
     """The operator over inputs that are not projected in vain."""
-    inputs = inputs_of(plan)
+    inputs = plan.inputs
     if all(type(one) is not Projection for one in inputs):
         return None
-    rows = len(inputs)
-    if isinstance(plan, Mark | SemiJoin | AntiJoin):
-        rows = 1
-    elif isinstance(plan, LeftJoin):
-        rows = 2
+    rows = len(plan.operands)
     bare = [_bare(one) if k < rows else one for k, one in enumerate(inputs)]
     if all(one is other for one, other in zip(bare, inputs, strict=True)):
         return None
@@ -47,3 +46,22 @@ def _bare(plan: Plan) -> Plan:
             break
         plan = plan.input
     return plan
+
+
+_READS_COLUMNS_BY_NAME = (
+    Filter,
+    *JOINS,
+    *EXISTS,
+    LeftJoin,
+    Minus,
+    Union,
+    Extend,
+    Number,
+    Aggregation,
+    Annotate,
+    Ask,
+    Construct,
+    Describe,
+)
+
+RULE = Rule(drop_projections, at=_READS_COLUMNS_BY_NAME, below_exists=False)

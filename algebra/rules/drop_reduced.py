@@ -13,9 +13,13 @@ Side condition: none. It holds in the pattern of an EXISTS, and over events.
 from __future__ import annotations
 
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Reduced
 
 
 def drop_reduced(plan: Plan) -> Plan | None:
     """What is reduced."""
     return plan.input if isinstance(plan, Reduced) else None
+
+
+RULE = Rule(drop_reduced, at=(Reduced,), over_events=True)

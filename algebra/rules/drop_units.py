@@ -16,6 +16,7 @@ from __future__ import annotations
 from streamsparql.algebra.join import Join
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_unit
+from streamsparql.algebra.rules.rule import Rule
 
 
 def drop_units(plan: Plan) -> Plan | None:
@@ -25,3 +26,6 @@ def drop_units(plan: Plan) -> Plan | None:
     if is_unit(plan.left):
         return plan.right
     return plan.left if is_unit(plan.right) else None
+
+
+RULE = Rule(drop_units, at=(Join,), bottom_up=True)

@@ -11,7 +11,7 @@ row.
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Extend, Projection
     >>> x, v = expression("?x"), expression("?v")
-    >>> plan = Projection((x,), Extend(v, equal("?x", "?y"), triples("?x p ?y")))
+    >>> plan = Projection((x,), Extend(v, equals("?x", "?y"), triples("?x p ?y")))
     >>> print(sketch(drop_unread(plan)))
     Projection(?x, ?x p ?y)
 """
@@ -21,6 +21,7 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Mark
 from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Extend, Number, Projection
 
 
@@ -38,3 +39,6 @@ def drop_unread(plan: Plan) -> Plan | None:
         if len(kept) < len(below.aggregates):
             return Projection(plan.variables, Aggregation(below.keys, kept, below.input))
     return None
+
+
+RULE = Rule(drop_unread, at=(Projection,), below_exists=False)

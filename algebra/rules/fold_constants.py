@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamsparql.algebra import event, filter, group, join, shape
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.expressions import (
     And,
@@ -39,8 +40,9 @@ from streamsparql.algebra.expressions import (
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import read
+from streamsparql.algebra.rules.conditions import variables_in
 from streamsparql.algebra.rules.properties import reads_clock
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import boolean
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
@@ -104,7 +106,7 @@ def _worked_out(node: Expression) -> Expression:
 def is_constant(expression: Expression) -> bool:
     """Whether its value, or that it has none, is the same for all rows and runs."""
     return (
-        not read(expression)
+        not variables_in(expression)
         and not reads_clock(expression)
         and not any(isinstance(node, Volatile) for node in expression.walk())
     )
@@ -152,3 +154,17 @@ def _that_count(args: tuple[Expression, ...]) -> Iterator[Expression]:
             yield arg
         if isinstance(arg, Constant):
             return
+
+
+_WITH_EXPRESSIONS = (
+    filter.Filter,
+    join.LeftJoin,
+    shape.Extend,
+    shape.OrderBy,
+    group.Aggregation,
+    group.Annotate,
+    event.EqLeftJoin,
+    event.SeqRightJoin,
+)
+
+RULE = Rule(fold_constants, at=_WITH_EXPRESSIONS, over_events=True)

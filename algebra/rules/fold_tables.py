@@ -8,7 +8,7 @@ ORDER BY, no slice), and it is small: a product of tables can be larger than any
 made of. Not in the pattern of an EXISTS, where expressions can read the outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Filter(equal("?y", "2"), values("?y", 1, 2, 3))
+    >>> plan = Filter(equals("?y", "2"), inline_data("?y", 1, 2, 3))
     >>> print(sketch(plan), "->", sketch(fold_tables(plan)))
     Filter(?y = 2, Table(?y: (1) (2) (3))) -> Table(?y: (2))
 """
@@ -20,21 +20,22 @@ from math import prod
 from streamsparql.algebra import join
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import inputs_of, reads_clock
+from streamsparql.algebra.rules.properties import ROW_OPERATORS, reads_clock
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Table
 
-MOST_ROWS = 1000
-"""More rows than that are not folded."""
+MAX_FOLDED_ROWS = 1000
+"""Results with more rows are not folded."""
 
 
 def fold_tables(plan: Plan) -> Plan | None:
     """The table that an operator over tables is."""
-    inputs = inputs_of(plan)
+    inputs = plan.inputs
     if any(type(one) is not Table for one in inputs):
         return None
     tables = [one for one in inputs if isinstance(one, Table)]
-    if not tables or _most(plan, tables) > MOST_ROWS:
+    if not tables or _most(plan, tables) > MAX_FOLDED_ROWS:
         return None
     if reads_clock(plan):
         return None
@@ -47,3 +48,6 @@ def _most(plan: Plan, tables: list[Table]) -> int:
     """How many rows are looked at."""
     sizes = [len(table.rows) for table in tables]
     return sum(sizes) if isinstance(plan, join.Union) else prod(sizes)
+
+
+RULE = Rule(fold_tables, at=ROW_OPERATORS, bottom_up=True, below_exists=False)

@@ -7,7 +7,7 @@ Source: SPARQL 1.1, section 17.2: `&&` is true exactly if all operands are, erro
 Side condition: none. It holds in the pattern of an EXISTS, and over events.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Filter(equal("?x", "1"), Filter(equal("?y", "2"), triples("?x p ?y")))
+    >>> plan = Filter(equals("?x", "1"), Filter(equals("?y", "2"), triples("?x p ?y")))
     >>> print(sketch(plan), "->", sketch(merge_filters(plan)))
     Filter(?x = 1, Filter(?y = 2, ?x p ?y)) -> Filter(And(?y = 2, ?x = 1), ?x p ?y)
 """
@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import conjuncts, filtered
+from streamsparql.algebra.rules.conditions import conjuncts, filter_by
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.solutions import Expression
 
 
@@ -29,4 +30,7 @@ def merge_filters(plan: Plan) -> Plan | None:
     while isinstance(below, Filter):
         chain.append(below.condition)
         below = below.input
-    return filtered((one for each in reversed(chain) for one in conjuncts(each)), below)
+    return filter_by((one for each in reversed(chain) for one in conjuncts(each)), below)
+
+
+RULE = Rule(merge_filters, at=(Filter,), over_events=True)

@@ -15,6 +15,7 @@ pattern of an EXISTS: the variables of the outer row that both let in are those 
 from __future__ import annotations
 
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Projection
 
 
@@ -26,3 +27,6 @@ def merge_projections(plan: Plan) -> Plan | None:
     while isinstance(below, Projection) and set(plan.variables) <= set(below.variables):
         below = below.input
     return None if below is plan.input else Projection(plan.variables, below)
+
+
+RULE = Rule(merge_projections, at=(Projection,), over_events=True)

@@ -31,12 +31,17 @@ from streamsparql.algebra.cost import Costs
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.join import Join, Union
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
+from streamsparql.algebra.node import flatten
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import inputs_of, is_static
+from streamsparql.algebra.rules.properties import JOINS, is_static
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Distinct
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.window import Window
+
+_ABOVE_MATCHINGS = (Union, Distinct, Filter, Window)
+"""The operators below which a part of a chain still counts as a triple pattern."""
 
 
 def order_joins(plan: Plan, costs: Costs | None = None) -> Plan | None:
@@ -47,34 +52,12 @@ def order_joins(plan: Plan, costs: Costs | None = None) -> Plan | None:
     costs = costs or Costs()
     ordered = _Order(_with_static_subplans(parts, costs), costs).parts()
     made = _joined(ordered)
-    return None if _same(made, plan) else made
-
-
-def _same(one: Plan, other: Plan) -> bool:
-    """Whether both join the same parts in the same way."""
-    pending = [(one, other)]
-    while pending:
-        a, b = pending.pop()
-        if a is b:
-            continue
-        if type(a) is not type(b) or not isinstance(a, Join | BasicGraphPattern):
-            return False
-        if len(inputs_of(a)) != len(inputs_of(b)):
-            return False
-        pending.extend(zip(inputs_of(a), inputs_of(b), strict=True))
-    return True
+    return None if made == plan else made
 
 
 def _parts(plan: Plan) -> list[Plan]:
-    found: list[Plan] = []
-    pending = [plan]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Join | BasicGraphPattern):
-            pending.extend(reversed(inputs_of(node)))
-        else:
-            found.append(node)
-    return found
+    """Return what a chain of joins joins, left to right."""
+    return list(flatten(plan, lambda one: one.inputs if isinstance(one, JOINS) else None))
 
 
 def _joined(parts: list[Plan]) -> Plan:
@@ -90,14 +73,8 @@ def _joined(parts: list[Plan]) -> Plan:
 
 def _is_matching(plan: Plan) -> bool:
     """Whether it is a triple pattern, perhaps below its window, its filter and static data."""
-    pending = [plan]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Union | Distinct | Filter | Window):
-            pending.extend(inputs_of(node))
-        elif not isinstance(node, TriplePatternMatching):
-            return False
-    return True
+    sources = flatten(plan, lambda one: one.inputs if isinstance(one, _ABOVE_MATCHINGS) else None)
+    return all(isinstance(source, TriplePatternMatching) for source in sources)
 
 
 def _with_static_subplans(parts: list[Plan], costs: Costs) -> list[Plan]:
@@ -211,8 +188,11 @@ class _Order:
 def _subject(plan: Plan) -> Iterable[Variable]:
     """The variable that a triple pattern, below whatever, is about."""
     while not isinstance(plan, TriplePatternMatching):
-        if not isinstance(plan, Union | Distinct | Filter | Window):
+        if not isinstance(plan, _ABOVE_MATCHINGS):
             return ()
-        plan = inputs_of(plan)[0]
+        plan = plan.inputs[0]
     subject = plan.pattern.subject
     return (subject,) if isinstance(subject, Variable) else ()
+
+
+RULE = Rule(order_joins, at=JOINS, inside_chains=False, by_cost=True)

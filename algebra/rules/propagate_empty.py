@@ -11,7 +11,7 @@ Source: SPARQL 1.1, section 18.5; SEMANTICS.md section 4.
 Side condition: none. It holds in the pattern of an EXISTS, where 0 is empty under any outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Join(triples("?x p ?y"), values("?y"))
+    >>> plan = Join(triples("?x p ?y"), inline_data("?y"))
     >>> print(sketch(plan), "->", sketch(propagate_empty(plan)))
     Join(?x p ?y, Table(?y: no rows)) -> Table(?x ?y: no rows)
 """
@@ -22,13 +22,14 @@ from streamsparql.algebra import filter, graph, group, join, match, shape, windo
 from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.expressions import Constant
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import inputs_of, is_nothing, nothing
+from streamsparql.algebra.rules.properties import ROW_OPERATORS, is_nothing, nothing
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.terms import FALSE
 
 
 def propagate_empty(plan: Plan) -> Plan | None:
     """What an operator is whose input is empty."""
-    if not any(map(is_nothing, inputs_of(plan))):
+    if not any(map(is_nothing, plan.inputs)):
         return nothing(plan) if _asks_for_nothing(plan) else None
     match plan:
         case join.Join() | match.BasicGraphPattern():
@@ -67,3 +68,15 @@ def _union(plan: join.Union, branches: tuple[Plan, ...]) -> Plan | None:
     if not branches:
         return nothing(plan)
     return branches[0] if len(branches) == 1 else join.Union(branches)
+
+
+_CAN_BE_EMPTY = (
+    *ROW_OPERATORS,
+    match.BasicGraphPattern,
+    match.TriplePatternMatching,
+    shape.OrderBy,
+    shape.Slice,
+    graph.Graph,
+)
+
+RULE = Rule(propagate_empty, at=_CAN_BE_EMPTY, bottom_up=True)

@@ -10,6 +10,27 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Table
 from streamsparql.algebra.solutions import Variable
 
+JOINS = (join.Join, match.BasicGraphPattern)
+"""The operators that a chain of joins is made of."""
+EXISTS = (filter.Mark, filter.SemiJoin, filter.AntiJoin)
+"""The operators that ask, for each of their rows, whether a pattern has a solution."""
+ROW_OPERATORS = (
+    filter.Filter,
+    *EXISTS,
+    join.Join,
+    join.LeftJoin,
+    join.Minus,
+    join.Union,
+    shape.Distinct,
+    shape.Extend,
+    shape.Number,
+    shape.Projection,
+    shape.Reduced,
+    group.Aggregation,
+    group.Annotate,
+)
+"""The operators that compute rows from rows, whatever these are made of and in whatever order."""
+
 _KEEPS_ORDER = {
     filter.Filter,
     filter.Mark,
@@ -34,15 +55,6 @@ _KEEPS_SET = {
     group.Annotate,
 }
 _MOVES = {access.AccessStream, event.Detect, event.Closure}
-
-
-def inputs_of(plan: Plan) -> tuple[Plan, ...]:
-    """`plan.inputs`, looked up once per node: rules ask for it all the time."""
-    known: tuple[Plan, ...] | None = plan.__dict__.get("_inputs")
-    if known is None:
-        known = plan.inputs
-        object.__setattr__(plan, "_inputs", known)
-    return known
 
 
 def nothing(plan: Plan) -> Table:
@@ -87,7 +99,7 @@ def _reads_clock(node: Node, parts: list[bool]) -> bool:
 def is_ordered(plan: Plan) -> bool:
     """Whether an ORDER BY, or a slice, settles the order in which its snapshots are read."""
     while keeps_order(plan):
-        plan = inputs_of(plan)[0]
+        plan = plan.inputs[0]
     return type(plan) in (shape.OrderBy, shape.Slice)
 
 
@@ -147,15 +159,5 @@ def mentions(plan: Plan) -> frozenset[Variable]:
 
     GRAPH's variable is among them.
     """
-    found: set[Variable] = set()
-    seen: set[int] = set()
-    pending: list[Node] = [plan]
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, Variable):
-            found.add(node)
-        pending.extend(node.parts())
-    return frozenset(found)
+    own = (part for one in plan.operators() for part in one.parts() if not isinstance(part, Plan))
+    return frozenset(node for part in own for node in part.walk() if isinstance(node, Variable))

@@ -28,9 +28,10 @@ from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import Variables, read
-from streamsparql.algebra.rules.properties import inputs_of, is_ordered, mentions
-from streamsparql.algebra.scope import scope, visible
+from streamsparql.algebra.rules.conditions import Variables, variables_in
+from streamsparql.algebra.rules.properties import is_ordered, mentions
+from streamsparql.algebra.rules.rule import Rule
+from streamsparql.algebra.scope import scope, visible_variables
 from streamsparql.algebra.shape import Extend, OrderBy, Projection, Slice
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import BlankNode
@@ -42,20 +43,20 @@ def prune_columns(plan: Plan) -> Plan | None:
     """The operator over what it reads of its input."""
     if isinstance(plan, Projection):
         below = _below(plan.input, frozenset(plan.variables))
-        same = all(x is y for x, y in zip(inputs_of(below), inputs_of(plan.input), strict=False))
+        same = all(x is y for x, y in zip(below.inputs, plan.input.inputs, strict=False))
         return None if same else Projection(plan.variables, below)
     if isinstance(plan, Minus):
-        right = narrowed(plan.right, frozenset(scope(plan.left).possible))
+        right = keep_columns(plan.right, frozenset(scope(plan.left).possible))
         return None if right is plan.right else Minus(plan.left, right)
     wanted = _wanted(plan)
     if wanted is None:
         return None
-    rows, *others = inputs_of(plan)
-    fewer = narrowed(rows, wanted)
+    rows, *others = plan.inputs
+    fewer = keep_columns(rows, wanted)
     return None if fewer is rows else plan.with_inputs(fewer, *others)
 
 
-def narrowed(plan: Plan, wanted: Variables) -> Plan:
+def keep_columns(plan: Plan, wanted: Variables) -> Plan:
     """The plan's rows with the wanted columns only; the plan itself if it has no others."""
     possible = scope(plan).possible
     kept = tuple(variable for variable in possible if variable in wanted)
@@ -84,8 +85,8 @@ def _wanted(plan: Plan) -> Variables | None:
 
 def _read_by(call: Aggregate, rows: Plan) -> Variables:
     if call.argument is None and call.distinct:
-        return frozenset(visible(rows))
-    return read(call)
+        return frozenset(visible_variables(rows))
+    return variables_in(call)
 
 
 def _below(plan: Plan, kept: Variables) -> Plan:
@@ -97,28 +98,28 @@ def _below(plan: Plan, kept: Variables) -> Plan:
         case BasicGraphPattern(matchings):
             return _chain(matchings, kept, plan)
         case LeftJoin(left, right, condition, marks):
-            read_ = _NONE if condition is None else read(condition)
+            read_ = _NONE if condition is None else variables_in(condition)
             wanted = kept.union(read_, *(mentions(pattern) for _, pattern in marks))
             sides = _sides((left, right), wanted)
             return plan.with_inputs(*sides, *(pattern for _, pattern in marks))
         case Union(branches):
-            return Union(tuple(narrowed(branch, kept) for branch in branches))
+            return Union(tuple(keep_columns(branch, kept) for branch in branches))
         case Minus(left, right):
             wanted = kept.union(scope(right).possible)
-            return Minus(narrowed(left, wanted), right)
+            return Minus(keep_columns(left, wanted), right)
         case Slice(offset, limit, columns, rows):
             if not kept <= frozenset(columns):
                 return plan
             if isinstance(rows, OrderBy):
                 rows = _below(rows, frozenset(columns))
             elif not is_ordered(rows):
-                rows = narrowed(rows, frozenset(columns))
+                rows = keep_columns(rows, frozenset(columns))
             return plan if rows is plan.input else Slice(offset, limit, columns, rows)
     also = _reads(plan, kept)
     if also is None:
         return plan
-    rows, *others = inputs_of(plan)
-    fewer = narrowed(rows, kept | also)
+    rows, *others = plan.inputs
+    fewer = keep_columns(rows, kept | also)
     return plan if fewer is rows else plan.with_inputs(fewer, *others)
 
 
@@ -126,13 +127,13 @@ def _reads(plan: Plan, kept: Variables) -> Variables | None:
     """What an operator with one input reads itself; None if it looks at whole rows."""
     match plan:
         case Filter(condition):
-            return read(condition)
+            return variables_in(condition)
         case Extend(_, expression):
-            return read(expression)
+            return variables_in(expression)
         case Mark(_, _, pattern) | SemiJoin(_, pattern) | AntiJoin(_, pattern):
             return mentions(pattern)
         case OrderBy(keys, columns):
-            return frozenset(columns).union(*(read(key) for key, _ in keys))
+            return frozenset(columns).union(*(variables_in(key) for key, _ in keys))
         case Annotate(_, call, keys, rows):
             return frozenset(keys) | _read_by(call, rows)
         case Graph(name):
@@ -149,7 +150,7 @@ def _sides(sides: tuple[Plan, ...], kept: Variables) -> list[Plan]:
         shared.update(variable for variable in possible if variable in seen)
         seen.update(possible)
     wanted = kept | shared
-    return [narrowed(side, wanted) for side in sides]
+    return [keep_columns(side, wanted) for side in sides]
 
 
 def _chain(matchings: tuple[Plan, ...], kept: Variables, plan: Plan) -> Plan:
@@ -173,3 +174,8 @@ def _chain(matchings: tuple[Plan, ...], kept: Variables, plan: Plan) -> Plan:
     if len(joined) == len(sides) and all(x is y for x, y in zip(joined, matchings, strict=True)):
         return plan
     return BasicGraphPattern(tuple(joined))
+
+
+RULE = Rule(
+    prune_columns, at=(Projection, Minus, Aggregation, Construct, Describe, Ask), below_exists=False
+)

@@ -9,7 +9,7 @@ left; and `a` reads no mark, which is asked of the merged row. It holds in the p
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.join import LeftJoin
-    >>> plan = LeftJoin(triples("?x p ?y"), triples("?x q ?z"), equal("?z", "1"))
+    >>> plan = LeftJoin(triples("?x p ?y"), triples("?x q ?z"), equals("?z", "1"))
     >>> print(sketch(push_conditions(plan)))
     LeftJoin(?x p ?y, Filter(?z = 1, ?x q ?z))
 """
@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from streamsparql.algebra.join import LeftJoin
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import conjunction, conjuncts, filtered, read
+from streamsparql.algebra.rules.conditions import conjunction, conjuncts, filter_by, variables_in
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression
 
@@ -33,9 +34,12 @@ def push_conditions(plan: Plan) -> Plan | None:
     going: list[Expression] = []
     staying: list[Expression] = []
     for one in conjuncts(plan.condition):
-        (staying if read(one) & doubtful else going).append(one)
+        (staying if variables_in(one) & doubtful else going).append(one)
     if not going:
         return None
     condition = conjunction(staying)
     marks = plan.marks if condition is not None else ()
-    return LeftJoin(plan.left, filtered(going, plan.right), condition, marks)
+    return LeftJoin(plan.left, filter_by(going, plan.right), condition, marks)
+
+
+RULE = Rule(push_conditions, at=(LeftJoin,))

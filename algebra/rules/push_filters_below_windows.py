@@ -11,7 +11,7 @@ what the matching below certainly binds: a window is a border that no outer row 
     >>> from streamsparql.algebra.window import SlidingDeltaWindow
     >>> from streamsparql.algebra.terms import IRI
     >>> stream = AccessStream(IRI("s"))
-    >>> plan = Filter(equal("?y", "1"), SlidingDeltaWindow(triples("?x p ?y", stream), 9, 3))
+    >>> plan = Filter(equals("?y", "1"), SlidingDeltaWindow(triples("?x p ?y", stream), 9, 3))
     >>> print(sketch(push_filters_below_windows(plan)))
     SlidingDeltaWindow(Filter(?y = 1, ?x p ?y), 9, 3)
 """
@@ -21,7 +21,8 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import filtered, parted
+from streamsparql.algebra.rules.conditions import filter_by, parted
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.window import TimeWindow
 
@@ -36,4 +37,7 @@ def push_filters_below_windows(plan: Plan) -> Plan | None:
     going, staying = parted(plan, frozenset(scope(rows).certain))
     if not going:
         return None
-    return filtered(staying, plan.input.with_inputs(filtered(going, rows)))
+    return filter_by(staying, plan.input.with_inputs(filter_by(going, rows)))
+
+
+RULE = Rule(push_filters_below_windows, at=(Filter,))

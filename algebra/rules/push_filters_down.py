@@ -17,8 +17,8 @@ EXISTS: where an operator hides a variable of the outer row, c does not read it.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Extend
-    >>> bind = Extend(expression("?v"), equal("?y", "2"), triples("?x p ?y"))
-    >>> plan = Filter(equal("?x", "1"), bind)
+    >>> bind = Extend(expression("?v"), equals("?y", "2"), triples("?x p ?y"))
+    >>> plan = Filter(equals("?x", "1"), bind)
     >>> print(sketch(push_filters_down(plan)))
     Extend(?v, ?y = 2, Filter(?x = 1, ?x p ?y))
 """
@@ -28,7 +28,8 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter, Mark
 from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import filtered, parted
+from streamsparql.algebra.rules.conditions import filter_by, parted
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Distinct, Extend, OrderBy, Projection, Reduced
 from streamsparql.algebra.solutions import Expression
@@ -42,7 +43,7 @@ def push_filters_down(plan: Plan) -> Plan | None:
     if not going:
         return None
     rows, *others = plan.input.inputs
-    return filtered(staying, plan.input.with_inputs(filtered(going, rows), *others))
+    return filter_by(staying, plan.input.with_inputs(filter_by(going, rows), *others))
 
 
 def _parted(plan: Filter) -> tuple[list[Expression], list[Expression]]:
@@ -58,3 +59,6 @@ def _parted(plan: Filter) -> tuple[list[Expression], list[Expression]]:
         case Aggregation(keys) | Annotate(_, _, keys) if keys:
             return parted(plan, frozenset(keys))
     return [], []
+
+
+RULE = Rule(push_filters_down, at=(Filter,))

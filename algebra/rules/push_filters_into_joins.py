@@ -10,7 +10,7 @@ and is certain nowhere, so it never goes. It holds in the pattern of an EXISTS: 
 is read from the outer row above the join and below it.
 
     >>> from streamsparql.algebra.rules.sketch import *
-    >>> plan = Filter(equal("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
+    >>> plan = Filter(equals("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
     >>> print(sketch(push_filters_into_joins(plan)))
     Join(Filter(?y = 1, ?x p ?y), ?x q ?z)
 """
@@ -21,7 +21,8 @@ from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.join import Join
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import conjuncts, filtered, read
+from streamsparql.algebra.rules.conditions import conjuncts, filter_by, variables_in
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 
@@ -47,17 +48,20 @@ def push_filters_into_joins(plan: Plan) -> Plan | None:
             staying.append(one)
     if not taken:
         return None
-    inputs = (filtered(taken.get(k, ()), side) for k, side in enumerate(sides))
-    return filtered(staying, plan.input.with_inputs(*inputs))
+    inputs = (filter_by(taken.get(k, ()), side) for k, side in enumerate(sides))
+    return filter_by(staying, plan.input.with_inputs(*inputs))
 
 
 def _takers(
     condition: Expression, possible: dict[Variable, set[int]], certain: dict[Variable, set[int]]
 ) -> set[int]:
     takers: set[int] | None = None
-    for variable in read(condition):
+    for variable in variables_in(condition):
         if variable in possible:
             sides = possible[variable]
             able = sides if len(sides) == 1 else certain.get(variable, set())
             takers = able if takers is None else takers & able
     return {0} if takers is None else takers
+
+
+RULE = Rule(push_filters_into_joins, at=(Filter,))

@@ -9,7 +9,7 @@ of the patterns must be settled before.
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.match import BasicGraphPattern
     >>> patterns = triples("?x p ?y"), triples("?x q ?z"), triples("?x r ?w")
-    >>> plan = Filter(equal("?y", "?z"), BasicGraphPattern(patterns))
+    >>> plan = Filter(equals("?y", "?z"), BasicGraphPattern(patterns))
     >>> print(sketch(push_filters_into_prefixes(plan)))
     BasicGraphPattern(Filter(?y = ?z, BasicGraphPattern(?x p ?y, ?x q ?z)), ?x r ?w)
 """
@@ -19,7 +19,8 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import conjuncts, filtered, read
+from streamsparql.algebra.rules.conditions import conjuncts, filter_by, variables_in
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 
@@ -39,7 +40,7 @@ def push_filters_into_prefixes(plan: Plan) -> Plan | None:
             last[variable] = k
     places: dict[int, list[Expression]] = {}
     for one in conjuncts(plan.condition):
-        after = max((_known(v, first, last) for v in read(one)), default=0)
+        after = max((_known(v, first, last) for v in variables_in(one)), default=0)
         places.setdefault(max(after, 1), []).append(one)
     return _between(matchings, places) if min(places) < len(matchings) - 1 else None
 
@@ -56,5 +57,8 @@ def _between(matchings: tuple[Plan, ...], places: dict[int, list[Expression]]) -
     for k, matching in enumerate(matchings):
         joined.append(matching)
         if k in places:
-            joined = [filtered(places[k], BasicGraphPattern(tuple(joined)))]
+            joined = [filter_by(places[k], BasicGraphPattern(tuple(joined)))]
     return joined[0] if len(joined) == 1 else BasicGraphPattern(tuple(joined))
+
+
+RULE = Rule(push_filters_into_prefixes, at=(Filter,))

@@ -7,7 +7,7 @@ Side condition: none. It holds in the pattern of an EXISTS.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.join import Union
-    >>> plan = Filter(equal("?y", "1"), Union((triples("?x p ?y"), triples("?x q ?z"))))
+    >>> plan = Filter(equals("?y", "1"), Union((triples("?x p ?y"), triples("?x q ?z"))))
     >>> print(sketch(push_filters_into_unions(plan)))
     Union(Filter(?y = 1, ?x p ?y), Filter(?y = 1, ?x q ?z))
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.join import Union
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.rule import Rule
 
 
 def push_filters_into_unions(plan: Plan) -> Plan | None:
@@ -24,3 +25,6 @@ def push_filters_into_unions(plan: Plan) -> Plan | None:
     if not isinstance(plan, Filter) or not isinstance(plan.input, Union):
         return None
     return Union(tuple(Filter(plan.condition, branch) for branch in plan.input.branches))
+
+
+RULE = Rule(push_filters_into_unions, at=(Filter,))

@@ -10,7 +10,7 @@ row is the same on both sides.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.join import LeftJoin
-    >>> plan = Filter(equal("?x", "1"), LeftJoin(triples("?x p ?y"), triples("?x q ?z")))
+    >>> plan = Filter(equals("?x", "1"), LeftJoin(triples("?x p ?y"), triples("?x q ?z")))
     >>> print(sketch(push_filters_left(plan)))
     LeftJoin(Filter(?x = 1, ?x p ?y), ?x q ?z)
 """
@@ -20,7 +20,8 @@ from __future__ import annotations
 from streamsparql.algebra.filter import AntiJoin, Filter, SemiJoin
 from streamsparql.algebra.join import LeftJoin, Minus
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import filtered, parted
+from streamsparql.algebra.rules.conditions import filter_by, parted
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 
 
@@ -39,4 +40,7 @@ def push_filters_left(plan: Plan) -> Plan | None:
     if not going:
         return None
     _, *others = below.inputs
-    return filtered(staying, below.with_inputs(filtered(going, below.left), *others))
+    return filter_by(staying, below.with_inputs(filter_by(going, below.left), *others))
+
+
+RULE = Rule(push_filters_left, at=(Filter,))

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_ordered
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Projection, Slice
 
 
@@ -33,3 +34,6 @@ def push_slices(plan: Plan) -> Plan | None:
     if not is_ordered(below.input):
         return None
     return Projection(below.variables, Slice(plan.offset, plan.limit, plan.columns, below.input))
+
+
+RULE = Rule(push_slices, at=(Slice,))

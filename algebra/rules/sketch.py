@@ -1,6 +1,6 @@
 """Plans on one line, and plans by a few words: how the rules' examples are written.
 
->>> plan = Filter(equal("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
+>>> plan = Filter(equals("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
 >>> print(sketch(plan))
 Filter(?y = 1, Join(?x p ?y, ?x q ?z))
 """
@@ -21,7 +21,7 @@ from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal, Term, integer
 from streamsparql.algebra.window import SlidingDeltaWindow
 
-__all__ = ["Filter", "Join", "equal", "expression", "sketch", "streamed", "triples", "values"]
+__all__ = ["Filter", "Join", "equals", "expression", "inline_data", "sketch", "streamed", "triples"]
 
 _DATA = AccessGraph(background=True)
 
@@ -42,7 +42,7 @@ def streamed(words: str, stream: str = "s") -> TriplePatternMatching:
     return triples(words, SlidingDeltaWindow(AccessStream(IRI(stream)), 10, 1))
 
 
-def values(variable: str, *numbers: int) -> Table:
+def inline_data(variable: str, *numbers: int) -> Table:
     """VALUES of one variable."""
     return Table((Variable(variable[1:]),), tuple((integer(n),) for n in numbers))
 
@@ -53,7 +53,7 @@ def expression(word: str) -> Expression:
     return place if isinstance(place, Variable) else Constant(place)
 
 
-def equal(one: str, other: str) -> Expression:
+def equals(one: str, other: str) -> Expression:
     """`one = other`."""
     return Call("=", (expression(one), expression(other)))
 

@@ -16,15 +16,15 @@ from streamsparql.algebra.terms import IRI, XSD, XSD_STRING, BlankNode, Literal,
 from streamsparql.algebra.xsd.durations import (
     DURATIONS,
     DayTimeDuration,
-    Duration,
+    XsdDuration,
     YearMonthDuration,
 )
 from streamsparql.algebra.xsd.literal_operators import TRUTH
-from streamsparql.algebra.xsd.moments import Date, DateTime, Moment, Time
-from streamsparql.algebra.xsd.numeric import INTEGERS, NUMBERS, Single, double
-from streamsparql.algebra.xsd.values import Value, literal_of, value_of
+from streamsparql.algebra.xsd.moments import Date, DateTime, Time, XsdMoment
+from streamsparql.algebra.xsd.numeric import INTEGERS, NUMERIC_TYPES, Single, double
+from streamsparql.algebra.xsd.values import XsdValue, literal_of, value_of
 
-Conversions = dict[type, Callable[[Any], Value]]
+Conversions = dict[type, Callable[[Any], XsdValue]]
 
 
 def _finite(number: float) -> float:
@@ -33,19 +33,19 @@ def _finite(number: float) -> float:
     raise ExpressionError(f"{number} is no decimal number")
 
 
-def _as_duration(kind: type[Duration], months: bool, seconds: bool) -> Conversions:
-    def convert(value: Duration) -> Duration:
+def _as_duration(kind: type[XsdDuration], months: bool, seconds: bool) -> Conversions:
+    def convert(value: XsdDuration) -> XsdDuration:
         return kind(value.months if months else 0, value.seconds if seconds else Decimal(0))
 
     return dict.fromkeys(DURATIONS, convert)
 
 
-def _as_moment(kind: type[Moment], *sources: type[Moment]) -> Conversions:
+def _as_moment(kind: type[XsdMoment], *sources: type[XsdMoment]) -> Conversions:
     return dict.fromkeys(sources, lambda value: kind.at(value.local, value.offset))
 
 
-def _as_number(*to: Callable[[Any], Value]) -> Conversions:
-    return dict(zip((bool, *NUMBERS), to, strict=True))
+def _as_number(*to: Callable[[Any], XsdValue]) -> Conversions:
+    return dict(zip((bool, *NUMERIC_TYPES), to, strict=True))
 
 
 _TO_INTEGER = _as_number(int, int, int, *[lambda number: int(_finite(number))] * 2)
@@ -59,7 +59,7 @@ _CASTS: dict[str, Conversions] = {
     "dateTime": _as_moment(DateTime, DateTime, Date),
     "date": _as_moment(Date, DateTime, Date),
     "time": _as_moment(Time, DateTime, Time),
-    "duration": _as_duration(Duration, months=True, seconds=True),
+    "duration": _as_duration(XsdDuration, months=True, seconds=True),
     "dayTimeDuration": _as_duration(DayTimeDuration, months=False, seconds=True),
     "yearMonthDuration": _as_duration(YearMonthDuration, months=True, seconds=False),
 }

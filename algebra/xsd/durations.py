@@ -15,12 +15,12 @@ from functools import cache
 from typing import Any, ClassVar
 
 from streamsparql.algebra.expression_error import ExpressionError
-from streamsparql.algebra.xsd.gregorian import DAY, day_number, months_later
-from streamsparql.algebra.xsd.numeric import EXACT, Number, decimal_text, half_up, quotient
+from streamsparql.algebra.xsd.gregorian import SECONDS_PER_DAY, day_number, months_later
+from streamsparql.algebra.xsd.numeric import EXACT, Numeric, decimal_text, half_up, quotient
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
+class XsdDuration:
     """xsd:duration: months and exact seconds, neither convertible into the other."""
 
     months: int
@@ -29,17 +29,17 @@ class Duration:
     zero: ClassVar[str] = "PT0S"
 
 
-class DayTimeDuration(Duration):
+class DayTimeDuration(XsdDuration):
     """xsd:dayTimeDuration: no months."""
 
 
-class YearMonthDuration(Duration):
+class YearMonthDuration(XsdDuration):
     """xsd:yearMonthDuration: no seconds."""
 
     zero: ClassVar[str] = "P0M"
 
 
-DURATIONS: tuple[type[Duration], ...] = (Duration, DayTimeDuration, YearMonthDuration)
+DURATIONS: tuple[type[XsdDuration], ...] = (XsdDuration, DayTimeDuration, YearMonthDuration)
 
 
 # -- Reading and writing ------------------------------------------------------------------------
@@ -49,7 +49,7 @@ _DAYS_TIME = (
     r"(?:(?P<days>\d+)D)?"
     r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
 )
-_SECONDS_IN = {"days": DAY, "hours": 3600, "minutes": 60, "seconds": 1}
+_SECONDS_IN = {"days": SECONDS_PER_DAY, "hours": 3600, "minutes": 60, "seconds": 1}
 
 
 @cache
@@ -57,8 +57,8 @@ def _pattern(fields: str) -> re.Pattern[str]:
     return re.compile(rf"(?P<sign>-?)P(?=.){fields}", re.ASCII)
 
 
-def _reader(kind: type[Duration], fields: str) -> Callable[[str], Duration | None]:
-    def read(lexical: str) -> Duration | None:
+def _reader(kind: type[XsdDuration], fields: str) -> Callable[[str], XsdDuration | None]:
+    def read(lexical: str) -> XsdDuration | None:
         match = _pattern(fields).fullmatch(lexical)
         if match is None:
             return None
@@ -72,7 +72,7 @@ def _reader(kind: type[Duration], fields: str) -> Callable[[str], Duration | Non
     return read
 
 
-def duration_text(duration: Duration) -> str:
+def duration_text(duration: XsdDuration) -> str:
     """A duration in canonical form, its parts as large as they can be: never PT60S."""
     total = duration.seconds.copy_abs()
     whole = math.floor(total)
@@ -90,15 +90,15 @@ def duration_text(duration: Duration) -> str:
     return f"{sign}P{dates}{'T' if times else ''}{times}"
 
 
-READERS: dict[str, Callable[[str], Duration | None]] = {
-    "duration": _reader(Duration, _YEARS_MONTHS + _DAYS_TIME),
+DURATION_READERS: dict[str, Callable[[str], XsdDuration | None]] = {
+    "duration": _reader(XsdDuration, _YEARS_MONTHS + _DAYS_TIME),
     "dayTimeDuration": _reader(DayTimeDuration, _DAYS_TIME),
     "yearMonthDuration": _reader(YearMonthDuration, _YEARS_MONTHS),
 }
 """What reads the lexical form of a datatype; None for what is no form of it."""
 
-WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
-    Duration: ("duration", duration_text),
+DURATION_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
+    XsdDuration: ("duration", duration_text),
     DayTimeDuration: ("dayTimeDuration", duration_text),
     YearMonthDuration: ("yearMonthDuration", duration_text),
 }
@@ -112,14 +112,14 @@ WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
 def _references() -> list[Decimal]:
     """XSD's four witnesses of how long a month can be (XSD 1.1, 3.3.6.1)."""
     days = (1696, 9, 1), (1697, 2, 1), (1903, 3, 1), (1903, 7, 1)
-    return [Decimal(DAY * day_number(*day)) for day in days]
+    return [Decimal(SECONDS_PER_DAY * day_number(*day)) for day in days]
 
 
-def _reached(start: Decimal, duration: Duration) -> Decimal:
+def _reached(start: Decimal, duration: XsdDuration) -> Decimal:
     return EXACT.add(months_later(start, duration.months), duration.seconds)
 
 
-def shorter(x: Duration, y: Duration) -> bool:
+def shorter(x: XsdDuration, y: XsdDuration) -> bool:
     """XSD's partial order: shorter from wherever one starts, else the order is not known."""
     if x.months == y.months:
         return x.seconds < y.seconds
@@ -130,32 +130,32 @@ def shorter(x: Duration, y: Duration) -> bool:
     return orders == {-1}
 
 
-def by_length(duration: Duration) -> Decimal:
+def by_length(duration: XsdDuration) -> Decimal:
     """A key to sort durations by: where they lead from the first reference."""
     # Less is less from each of the references, so it is so from the first: this extends `shorter`.
     return _reached(_references()[0], duration)
 
 
-def opposite(duration: Duration) -> Duration:
+def opposite(duration: XsdDuration) -> XsdDuration:
     """A duration of the other sign."""
     return type(duration)(-duration.months, duration.seconds.copy_negate())
 
 
-def together(x: Duration, y: Duration) -> Duration:
+def add_durations(x: XsdDuration, y: XsdDuration) -> XsdDuration:
     """x + y, of their common type if they have one."""
-    kind = type(x) if type(x) is type(y) else Duration
+    kind = type(x) if type(x) is type(y) else XsdDuration
     months, seconds = x.months + y.months, EXACT.add(x.seconds, y.seconds)
     if months and seconds and (months < 0) is not (seconds < 0):
         raise ExpressionError("a duration has one sign for its months and its seconds")
     return kind(months, seconds)
 
 
-def apart(x: Duration, y: Duration) -> Duration:
+def subtract_durations(x: XsdDuration, y: XsdDuration) -> XsdDuration:
     """x - y, of their common type if they have one."""
-    return together(x, opposite(y))
+    return add_durations(x, opposite(y))
 
 
-def multiplied(duration: Duration, factor: Number) -> Duration:
+def multiply_duration(duration: XsdDuration, factor: Numeric) -> XsdDuration:
     """A duration so many times. Months stay whole: they are rounded."""
     by = Decimal(factor)
     return _scaled(
@@ -165,7 +165,7 @@ def multiplied(duration: Duration, factor: Number) -> Duration:
     )
 
 
-def divided(duration: Duration, divisor: Number) -> Duration:
+def divide_duration(duration: XsdDuration, divisor: Numeric) -> XsdDuration:
     """A duration divided by a number. Months stay whole: they are rounded."""
     by = Decimal(divisor)
     if by.is_nan():
@@ -173,7 +173,7 @@ def divided(duration: Duration, divisor: Number) -> Duration:
     return _scaled(duration, quotient(duration.months, by), quotient(duration.seconds, by))
 
 
-def _scaled(duration: Duration, months: Decimal, seconds: Decimal) -> Duration:
+def _scaled(duration: XsdDuration, months: Decimal, seconds: Decimal) -> XsdDuration:
     if not (months.is_finite() and seconds.is_finite()):
         raise ExpressionError("a duration is finite")
     return type(duration)(half_up(months), seconds)

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from streamsparql.algebra.xsd.numeric import EXACT
 
-DAY = 86_400  # seconds
+SECONDS_PER_DAY = 86_400
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 _EPOCH = 719_163  # 1970-01-01, as datetime counts days
 
@@ -39,8 +39,8 @@ def year_month_day(days: int) -> tuple[int, int, int]:
 
 def day_and_rest(local: Decimal) -> tuple[int, Decimal]:
     """Whole days, and the seconds into the day."""
-    days = math.floor(local) // DAY
-    return days, EXACT.subtract(local, Decimal(days * DAY))
+    days = math.floor(local) // SECONDS_PER_DAY
+    return days, EXACT.subtract(local, Decimal(days * SECONDS_PER_DAY))
 
 
 def months_later(local: Decimal, months: int) -> Decimal:
@@ -51,4 +51,4 @@ def months_later(local: Decimal, months: int) -> Decimal:
     year, month, day = year_month_day(days)
     year, month = divmod(12 * year + month - 1 + months, 12)
     last = monthrange(2000 + year % _CYCLE_YEARS, month + 1)[1]
-    return EXACT.add(rest, Decimal(day_number(year, month + 1, min(day, last)) * DAY))
+    return EXACT.add(rest, Decimal(day_number(year, month + 1, min(day, last)) * SECONDS_PER_DAY))

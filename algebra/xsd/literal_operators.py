@@ -17,11 +17,11 @@ from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.terms import IRI, XSD, Literal, Term
 from streamsparql.algebra.xsd.durations import (
     DURATIONS,
-    apart,
-    divided,
-    multiplied,
+    add_durations,
+    divide_duration,
+    multiply_duration,
     shorter,
-    together,
+    subtract_durations,
 )
 from streamsparql.algebra.xsd.moments import (
     MOMENTS,
@@ -36,81 +36,81 @@ from streamsparql.algebra.xsd.moments import (
 from streamsparql.algebra.xsd.numeric import (
     EXACT,
     INTEGERS,
-    NUMBERS,
-    Number,
+    NUMERIC_TYPES,
+    Numeric,
     Single,
     ieee_quotient,
     quotient,
 )
-from streamsparql.algebra.xsd.values import literal_of, number_of, value_of
+from streamsparql.algebra.xsd.values import literal_of, numeric_value, value_of
 
 # -- Tables by type -----------------------------------------------------------------------------
 
-Operation = Callable[[Any, Any], Any]
-Rows = dict[tuple[type, type], Operation]
+_Operation = Callable[[Any, Any], Any]
+_Table = dict[tuple[type, type], _Operation]
 
 
-def _numeric(*by_type: Operation) -> Rows:
+def _numeric(*by_type: _Operation) -> _Table:
     """The rows of an operator on numbers: both operands are promoted to the wider type."""
 
-    promotions = list(NUMBERS.values())
+    promotions = list(NUMERIC_TYPES.values())
 
-    def promoted(wide: int) -> Operation:
+    def promoted(wide: int) -> _Operation:
         apply, to = by_type[wide], promotions[wide]
         return lambda x, y: apply(to(x), to(y))
 
-    pairs = product(enumerate(NUMBERS), repeat=2)
+    pairs = product(enumerate(NUMERIC_TYPES), repeat=2)
     return {
         (left, right): by_type[i] if i == j else promoted(max(i, j))
         for (i, left), (j, right) in pairs
     }
 
 
-def _to_single(apply: Operation) -> Operation:
+def _to_single(apply: _Operation) -> _Operation:
     # A double has more than twice the digits of a single, so rounding twice is rounding once.
     return lambda x, y: Single.nearest(apply(x, y))
 
 
-def _pairs(lefts: Iterable[type], rights: Iterable[type], apply: Operation) -> Rows:
+def _pairs(lefts: Iterable[type], rights: Iterable[type], apply: _Operation) -> _Table:
     return dict.fromkeys(product(lefts, rights), apply)
 
 
-_EQUAL: Rows = {
+_EQUAL: _Table = {
     **_numeric(*[operator.eq] * 4),
     (str, str): operator.eq,
     (bool, bool): operator.eq,
     **{(kind, kind): lambda x, y: not gap(x, y) for kind in MOMENTS},
     **_pairs(DURATIONS, DURATIONS, lambda x, y: (x.months, x.seconds) == (y.months, y.seconds)),
 }
-_LESS: Rows = {
+_LESS: _Table = {
     **_numeric(*[operator.lt] * 4),
     (str, str): operator.lt,
     (bool, bool): operator.lt,
     **{(kind, kind): lambda x, y: gap(x, y) > 0 for kind in MOMENTS},
     **_pairs(DURATIONS, DURATIONS, shorter),
 }
-_ADD: Rows = {
+_ADD: _Table = {
     **_numeric(operator.add, EXACT.add, _to_single(operator.add), operator.add),
     **_pairs((DateTime, Date, Time), DURATIONS, later),
     **_pairs(DURATIONS, (DateTime, Date, Time), lambda x, y: later(y, x)),
-    **_pairs(DURATIONS, DURATIONS, together),
+    **_pairs(DURATIONS, DURATIONS, add_durations),
 }
-_SUBTRACT: Rows = {
+_SUBTRACT: _Table = {
     **_numeric(operator.sub, EXACT.subtract, _to_single(operator.sub), operator.sub),
     **_pairs((DateTime, Date, Time), DURATIONS, earlier),
     **{(kind, kind): elapsed for kind in (DateTime, Date, Time)},
-    **_pairs(DURATIONS, DURATIONS, apart),
+    **_pairs(DURATIONS, DURATIONS, subtract_durations),
 }
-_MULTIPLY: Rows = {
+_MULTIPLY: _Table = {
     **_numeric(operator.mul, EXACT.multiply, _to_single(operator.mul), operator.mul),
-    **_pairs(DURATIONS, NUMBERS, multiplied),
-    **_pairs(NUMBERS, DURATIONS, lambda x, y: multiplied(y, x)),
+    **_pairs(DURATIONS, NUMERIC_TYPES, multiply_duration),
+    **_pairs(NUMERIC_TYPES, DURATIONS, lambda x, y: multiply_duration(y, x)),
 }
-_DIVIDE: Rows = {
+_DIVIDE: _Table = {
     **_numeric(quotient, quotient, _to_single(ieee_quotient), ieee_quotient),
-    **_pairs(DURATIONS, NUMBERS, divided),
+    **_pairs(DURATIONS, NUMERIC_TYPES, divide_duration),
 }
-_NEGATE: dict[type, Callable[[Any], Number]] = {
+_NEGATE: dict[type, Callable[[Any], Numeric]] = {
     int: operator.neg,
     Decimal: Decimal.copy_negate,
     Single: lambda value: Single(-value),
@@ -121,7 +121,7 @@ _NEGATE: dict[type, Callable[[Any], Number]] = {
 # -- The operators ------------------------------------------------------------------------------
 
 
-def _apply(rows: Rows, symbol: str, a: Term, b: Term) -> Any:
+def _apply(rows: _Table, symbol: str, a: Term, b: Term) -> Any:
     x, y = value_of(a), value_of(b)
     row = rows.get((type(x), type(y)))
     if row is None:
@@ -205,7 +205,7 @@ def negate(a: Term) -> Literal:
     >>> negate(Literal("1", IRI(XSD + "integer"))).lexical
     '-1'
     """
-    return literal_of(_NEGATE[type(number := number_of(a))](number))
+    return literal_of(_NEGATE[type(number := numeric_value(a))](number))
 
 
 def plus(a: Term) -> Literal:
@@ -214,7 +214,7 @@ def plus(a: Term) -> Literal:
     >>> plus(Literal("01", IRI(XSD + "byte"))).lexical
     '1'
     """
-    return literal_of(number_of(a))
+    return literal_of(numeric_value(a))
 
 
 # -- Conditions ---------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def plus(a: Term) -> Literal:
 TRUTH: dict[type, Callable[[Any], bool]] = {
     bool: bool,
     str: bool,
-    **dict.fromkeys(NUMBERS, lambda value: value == value and value != 0),  # NaN is false
+    **dict.fromkeys(NUMERIC_TYPES, lambda value: value == value and value != 0),  # NaN is false
 }
 """What a value counts as in a condition, by its type; the other types count as nothing."""
 

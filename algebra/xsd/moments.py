@@ -15,9 +15,9 @@ from functools import cache
 from typing import Any, Self
 
 from streamsparql.algebra.expression_error import ExpressionError
-from streamsparql.algebra.xsd.durations import DayTimeDuration, Duration, opposite
+from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration, opposite
 from streamsparql.algebra.xsd.gregorian import (
-    DAY,
+    SECONDS_PER_DAY,
     day_and_rest,
     day_number,
     months_later,
@@ -28,7 +28,7 @@ from streamsparql.overriding import override
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class XsdMoment:
     """A value of a date or time datatype.
 
     `local` is in exact seconds from 1970-01-01T00:00:00 on the clock that was written, `offset` how
@@ -70,20 +70,20 @@ class Moment:
         return f"{'-' if self.offset < 0 else '+'}{hours:02}:{minutes:02}"
 
 
-class DateTime(Moment):
+class DateTime(XsdMoment):
     """xsd:dateTime."""
 
 
-class Date(Moment):
+class Date(XsdMoment):
     """xsd:date: the moment its day begins."""
 
     @classmethod
     @override
     def at(cls, local: Decimal, offset: int | None) -> Self:
-        return cls(Decimal(day_and_rest(local)[0] * DAY), offset)
+        return cls(Decimal(day_and_rest(local)[0] * SECONDS_PER_DAY), offset)
 
 
-class Time(Moment):
+class Time(XsdMoment):
     """xsd:time: a moment within one day, the same for all."""
 
     @classmethod
@@ -92,29 +92,29 @@ class Time(Moment):
         return cls(day_and_rest(local)[1], offset)
 
 
-class GYear(Moment):
+class GYear(XsdMoment):
     """xsd:gYear."""
 
 
-class GYearMonth(Moment):
+class GYearMonth(XsdMoment):
     """xsd:gYearMonth."""
 
 
-class GMonth(Moment):
+class GMonth(XsdMoment):
     """xsd:gMonth."""
 
 
-class GMonthDay(Moment):
+class GMonthDay(XsdMoment):
     """xsd:gMonthDay."""
 
 
-class GDay(Moment):
+class GDay(XsdMoment):
     """xsd:gDay."""
 
 
 # -- Reading and writing ------------------------------------------------------------------------
 
-_LAYOUTS: dict[type[Moment], str] = {
+_LAYOUTS: dict[type[XsdMoment], str] = {
     DateTime: "{year}-{month}-{day}T{clock}{zone}",
     Date: "{year}-{month}-{day}{zone}",
     Time: "{clock}{zone}",
@@ -126,7 +126,7 @@ _LAYOUTS: dict[type[Moment], str] = {
 }
 """How each is written. Filled with patterns a layout reads, filled with digits it writes."""
 
-MOMENTS: tuple[type[Moment], ...] = tuple(_LAYOUTS)
+MOMENTS: tuple[type[XsdMoment], ...] = tuple(_LAYOUTS)
 
 _FIELDS = {
     "year": r"(?P<year>-?(?:[1-9]\d{3,}|0\d{3}))",
@@ -142,10 +142,10 @@ def _pattern(layout: str) -> re.Pattern[str]:
     return re.compile(layout.format(**_FIELDS), re.ASCII)
 
 
-def _reader(kind: type[Moment], zoned: bool = False) -> Callable[[str], Moment | None]:
+def _reader(kind: type[XsdMoment], zoned: bool = False) -> Callable[[str], XsdMoment | None]:
     """What reads a layout; with `zoned`, only where there is a time zone."""
 
-    def read(lexical: str) -> Moment | None:
+    def read(lexical: str) -> XsdMoment | None:
         match = _pattern(_LAYOUTS[kind]).fullmatch(lexical)
         if match is None or (zoned and match["zone"] is None):
             return None
@@ -154,7 +154,7 @@ def _reader(kind: type[Moment], zoned: bool = False) -> Callable[[str], Moment |
     return read
 
 
-def _moment(kind: type[Moment], part: dict[str, str | None]) -> Moment | None:
+def _moment(kind: type[XsdMoment], part: dict[str, str | None]) -> XsdMoment | None:
     hour, minute = int(part.get("hour") or 0), int(part.get("minute") or 0)
     second = Decimal(part.get("second") or 0)
     if hour == 24 and (minute or second):
@@ -162,7 +162,7 @@ def _moment(kind: type[Moment], part: dict[str, str | None]) -> Moment | None:
     # 1972, as in XSD, is a leap year: --02-29 is a gMonthDay.
     year, month, day = part.get("year") or 1972, part.get("month") or 1, part.get("day") or 1
     days = day_number(int(year), int(month), int(day))
-    local = EXACT.add(second, Decimal(DAY * days + 3600 * hour + 60 * minute))
+    local = EXACT.add(second, Decimal(SECONDS_PER_DAY * days + 3600 * hour + 60 * minute))
     return kind.at(local, _offset(part["zone"]))
 
 
@@ -173,7 +173,7 @@ def _offset(zone: str | None) -> int | None:
     return -minutes if zone[0] == "-" else minutes
 
 
-def _text(moment: Moment) -> str:
+def _text(moment: XsdMoment) -> str:
     year, month, day = moment.calendar
     hours, minutes, seconds = moment.clock
     fraction = decimal_text(EXACT.subtract(seconds, Decimal(int(seconds))))[1:]
@@ -186,7 +186,7 @@ def _text(moment: Moment) -> str:
     )
 
 
-READERS: dict[str, Callable[[str], Moment | None]] = {
+MOMENT_READERS: dict[str, Callable[[str], XsdMoment | None]] = {
     "dateTime": _reader(DateTime),
     "dateTimeStamp": _reader(DateTime, zoned=True),
     "date": _reader(Date),
@@ -199,7 +199,7 @@ READERS: dict[str, Callable[[str], Moment | None]] = {
 }
 """What reads the lexical form of a datatype: None, or ValueError, for what is no form of it."""
 
-WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
+MOMENT_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
     DateTime: ("dateTime", _text),
     Date: ("date", _text),
     Time: ("time", _text),
@@ -217,7 +217,7 @@ WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
 _ZONE_DOUBT = 14 * 3600  # an unknown time zone is within 14 hours of UTC
 
 
-def gap(x: Moment, y: Moment) -> Decimal:
+def gap(x: XsdMoment, y: XsdMoment) -> Decimal:
     """Seconds from x to y; only where the order is known (XSD 1.1, D.2.1: not within 14 hours)."""
     seconds = EXACT.subtract(y.instant, x.instant)
     if (x.offset is None) is not (y.offset is None) and seconds.copy_abs() <= _ZONE_DOUBT:
@@ -225,14 +225,14 @@ def gap(x: Moment, y: Moment) -> Decimal:
     return seconds
 
 
-def elapsed(x: Moment, y: Moment) -> DayTimeDuration:
+def elapsed(x: XsdMoment, y: XsdMoment) -> DayTimeDuration:
     """x - y, where both have a time zone or neither has."""
     if (x.offset is None) is not (y.offset is None):
         raise ExpressionError("the difference depends on a time zone that is not given")
     return DayTimeDuration(0, EXACT.subtract(x.instant, y.instant))
 
 
-def later(moment: Moment, duration: Duration) -> Moment:
+def later(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
     """A moment plus a duration: first its months, then its seconds (XSD 1.1, E.3.3)."""
     local = moment.local
     if duration.months:
@@ -242,6 +242,6 @@ def later(moment: Moment, duration: Duration) -> Moment:
     return moment.at(EXACT.add(local, duration.seconds), moment.offset)
 
 
-def earlier(moment: Moment, duration: Duration) -> Moment:
+def earlier(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
     """A moment minus a duration."""
     return later(moment, opposite(duration))

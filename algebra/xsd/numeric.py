@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from streamsparql.algebra.expression_error import ExpressionError
 
-Number = int | Decimal | float
+Numeric = int | Decimal | float
 
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 """Sums, differences and products of decimals have no rounding at all. Never divide in it."""
@@ -36,7 +36,7 @@ class Single(float):
     __slots__ = ()
 
     @classmethod
-    def nearest(cls, number: Number) -> Self:
+    def nearest(cls, number: Numeric) -> Self:
         """The single that a number rounds to; an infinity where it is too large."""
         wide = double(number)
         try:
@@ -45,7 +45,7 @@ class Single(float):
             return cls(math.copysign(math.inf, wide))
 
 
-def double(number: Number) -> float:
+def double(number: Numeric) -> float:
     """The double that a number rounds to; an infinity where it is too large."""
     try:
         return float(number)
@@ -53,7 +53,7 @@ def double(number: Number) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-NUMBERS: dict[type, Callable[[Any], Any]] = {
+NUMERIC_TYPES: dict[type, Callable[[Any], Any]] = {
     int: int,
     Decimal: Decimal,
     Single: Single.nearest,
@@ -95,7 +95,7 @@ def half_up(number: Decimal) -> int:
 
 # -- How they are read --------------------------------------------------------------------------
 
-Reader = Callable[[str], Number | None]
+Reader = Callable[[str], Numeric | None]
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
@@ -113,7 +113,7 @@ def _integer_reader(least: int | None, most: int | None) -> Reader:
     return read
 
 
-def _reader(pattern: re.Pattern[str], read: Callable[[str], Number]) -> Reader:
+def _reader(pattern: re.Pattern[str], read: Callable[[str], Numeric]) -> Reader:
     return lambda lexical: read(lexical) if pattern.fullmatch(lexical) else None
 
 
@@ -134,7 +134,7 @@ INTEGERS: dict[str, tuple[int | None, int | None]] = {
 }
 """The integer datatypes, with the least and the greatest value of each."""
 
-READERS: dict[str, Reader] = {
+NUMERIC_READERS: dict[str, Reader] = {
     **{name: _integer_reader(*bounds) for name, bounds in INTEGERS.items()},
     "decimal": _reader(_DECIMAL, Decimal),
     "float": _reader(_DOUBLE, lambda lexical: Single.nearest(float(lexical))),
@@ -175,7 +175,7 @@ def _shortest_single(number: float) -> str:
     return next(text for text in texts if Single.nearest(float(text)) == number)
 
 
-WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
+NUMERIC_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
     int: ("integer", str),
     Decimal: ("decimal", decimal_text),
     Single: ("float", partial(_float_text, _shortest_single)),

@@ -19,10 +19,10 @@ from itertools import groupby
 from streamsparql.algebra.expression_error import ExpressionError
 
 
-def matches(text: str, pattern: str, flags: str = "") -> bool:
+def regex_matches(text: str, pattern: str, flags: str = "") -> bool:
     r"""Whether a pattern matches somewhere in a text: fn:matches.
 
-    >>> matches("abc", "^a.c$"), matches("_", r"\w")
+    >>> regex_matches("abc", "^a.c$"), regex_matches("_", r"\w")
     (True, False)
     """
     return _compiled(pattern, flags).search(text) is not None

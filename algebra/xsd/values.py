@@ -26,24 +26,24 @@ from typing import Any
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.terms import IRI, XSD, XSD_STRING, Literal, Term
 from streamsparql.algebra.xsd import durations, moments, numeric
-from streamsparql.algebra.xsd.durations import DayTimeDuration, Duration, duration_text
-from streamsparql.algebra.xsd.moments import DateTime, Moment
-from streamsparql.algebra.xsd.numeric import EXACT, Number
+from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration, duration_text
+from streamsparql.algebra.xsd.moments import DateTime, XsdMoment
+from streamsparql.algebra.xsd.numeric import EXACT, Numeric
 
 # -- Lexical forms to values --------------------------------------------------------------------
 
-Value = bool | Number | str | Moment | Duration
+XsdValue = bool | Numeric | str | XsdMoment | XsdDuration
 
-_READERS: dict[str, Callable[[str], Value | None]] = {
+_READERS: dict[str, Callable[[str], XsdValue | None]] = {
     "boolean": lambda lexical: {"true": True, "1": True, "false": False, "0": False}.get(lexical),
-    **numeric.READERS,
-    **moments.READERS,
-    **durations.READERS,
+    **numeric.NUMERIC_READERS,
+    **moments.MOMENT_READERS,
+    **durations.DURATION_READERS,
 }
 
 
 @lru_cache(maxsize=1 << 16)
-def _read(lexical: str, datatype: str) -> Value | None:
+def _read(lexical: str, datatype: str) -> XsdValue | None:
     read = _READERS.get(datatype.removeprefix(XSD)) if datatype.startswith(XSD) else None
     try:
         return None if read is None else read(lexical)
@@ -51,7 +51,7 @@ def _read(lexical: str, datatype: str) -> Value | None:
         return None
 
 
-def value_of(term: Term) -> Value | None:
+def value_of(term: Term) -> XsdValue | None:
     """The value that a literal denotes; None for a term that has none.
 
     >>> value_of(Literal("01", IRI(XSD + "integer"))), value_of(Literal("300", IRI(XSD + "byte")))
@@ -63,10 +63,10 @@ def value_of(term: Term) -> Value | None:
     return term.lexical if datatype == XSD_STRING.value else _read(term.lexical, datatype)
 
 
-def number_of(term: Term) -> Number:
+def numeric_value(term: Term) -> Numeric:
     """The value of a numeric literal; its type is its place in the order of promotion.
 
-    >>> number_of(Literal("1.50", IRI(XSD + "decimal")))
+    >>> numeric_value(Literal("1.50", IRI(XSD + "decimal")))
     Decimal('1.50')
     """
     value = value_of(term)
@@ -80,14 +80,14 @@ def number_of(term: Term) -> Number:
 _WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
     bool: ("boolean", lambda value: "true" if value else "false"),
     str: ("string", str),
-    **numeric.WRITERS,
-    **moments.WRITERS,
-    **durations.WRITERS,
+    **numeric.NUMERIC_WRITERS,
+    **moments.MOMENT_WRITERS,
+    **durations.DURATION_WRITERS,
 }
 _CANONICAL = {kind: (IRI(XSD + name), write) for kind, (name, write) in _WRITERS.items()}
 
 
-def literal_of(value: Value) -> Literal:
+def literal_of(value: XsdValue) -> Literal:
     """The canonical literal of a value, as fn:string writes it.
 
     >>> print(literal_of(Decimal("2.50")), literal_of(1e21))  # doctest: +NORMALIZE_WHITESPACE
@@ -145,6 +145,6 @@ def duration_milliseconds(literal: Term) -> int:
     86401000
     """
     value = value_of(literal)
-    if not isinstance(value, Duration) or value.months:
+    if not isinstance(value, XsdDuration) or value.months:
         raise ExpressionError(f"{literal} is not a duration of days, hours, minutes and seconds")
     return math.floor(EXACT.scaleb(value.seconds, 3))

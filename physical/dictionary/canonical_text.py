@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.algebra.ntriples import unescape
+from streamsparql.algebra.ntriples import unescape_ntriples
 from streamsparql.algebra.terms import IRI, XSD_STRING, BlankNode, Literal, Term
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import KindArray, bools_of
@@ -91,15 +91,17 @@ def term_of_text(text: str) -> Term:
     'fr'
     """
     if text[0] == "<":
-        return IRI(unescape(text[1:-1]))
+        return IRI(unescape_ntriples(text[1:-1]))
     if text[0] == "_":
         return BlankNode(text[2:])
     found = _LITERAL.fullmatch(text)
     assert found
-    lexical = unescape(found[1])
+    lexical = unescape_ntriples(found[1])
     if found[2] is not None:
         return Literal(lexical, language=found[2])
-    return Literal(lexical) if found[3] is None else Literal(lexical, IRI(unescape(found[3])))
+    return (
+        Literal(lexical) if found[3] is None else Literal(lexical, IRI(unescape_ntriples(found[3])))
+    )
 
 
 _STRING = pa.string()

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.terms import XSD, Literal
-from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Number
+from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Numeric
 from streamsparql.algebra.xsd.values import literal_of
 from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
@@ -430,7 +430,7 @@ def _millionths(plain: _Plain) -> IntArray:
     return np.where(fits, plain.mantissa * factor, NOT_EXACT)
 
 
-def exact_of(value: Number) -> int:
+def exact_of(value: Numeric) -> int:
     """An integer as it is, a decimal in millionths, where that can be relied on."""
     if isinstance(value, int):
         return value if abs(value) < 1 << 63 else NOT_EXACT

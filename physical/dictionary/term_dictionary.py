@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.order import order_key
 from streamsparql.algebra.terms import BlankNode, Literal, Term
-from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Number, Single, double
+from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Numeric, Single, double
 from streamsparql.algebra.xsd.values import literal_of, value_of
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
@@ -486,7 +486,7 @@ class TermDictionary:
         """The ids of xsd:boolean literals."""
         return inlined.boolean_ids(values)
 
-    def _of_rest(self, ids: IntArray, values: Any, exactly: Callable[[Any], Number]) -> IntArray:
+    def _of_rest(self, ids: IntArray, values: Any, exactly: Callable[[Any], Numeric]) -> IntArray:
         """With entries for the values that are not inlined."""
         if not ids.all():
             for i in np.flatnonzero(ids == 0).tolist():

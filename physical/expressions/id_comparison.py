@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from streamsparql.algebra.terms import XSD_STRING, Literal, Term
-from streamsparql.algebra.xsd.numeric import Number, Single, double
+from streamsparql.algebra.xsd.numeric import Numeric, Single, double
 from streamsparql.algebra.xsd.values import value_of
 from streamsparql.physical.batch import UNBOUND, BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
@@ -60,7 +60,7 @@ def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Tr
     return None
 
 
-def _by_tag(symbol: str, ids: IntArray, term: Term, number: Number) -> TruthArray:
+def _by_tag(symbol: str, ids: IntArray, term: Term, number: Numeric) -> TruthArray:
     """Beside a number: the ids of each tag by themselves. Doubles that are written in an odd way
     are compared as doubles."""
     tagged = np.where(ids < 0, tags(ids), _UNTAGGED)
@@ -84,7 +84,7 @@ def _by_tag(symbol: str, ids: IntArray, term: Term, number: Number) -> TruthArra
     return truth
 
 
-def _of_odd_doubles(symbol: str, ids: IntArray, number: Number) -> TruthArray:
+def _of_odd_doubles(symbol: str, ids: IntArray, number: Numeric) -> TruthArray:
     """Doubles that are written in an odd way beside a number; SLOW for what is no double."""
     found = inlined_numbers(ids)
     compared = _COMPARE[symbol](found.values, double(number))
@@ -205,10 +205,10 @@ def _threshold(symbol: str, term: Term, tag: int) -> Threshold | None:
 
 
 @lru_cache(maxsize=1 << 10)
-def _number(term: Term) -> Number | None:
+def _number(term: Term) -> Numeric | None:
     """The number that a term is."""
     value = value_of(term)
-    return value if isinstance(value, Number) and not isinstance(value, bool) else None
+    return value if isinstance(value, Numeric) and not isinstance(value, bool) else None
 
 
 _COMPARE: dict[str, Callable[..., BoolArray]] = {
@@ -229,7 +229,7 @@ def _double_bound(symbol: str, number: float) -> int:
     return int(double_ids(np.array([number]))[0])
 
 
-def _integer_bound(symbol: str, number: Number) -> int:
+def _integer_bound(symbol: str, number: Numeric) -> int:
     """Beside integers, of a comparison with a number that need not be one."""
     if isinstance(number, float) and (isinstance(number, Single) or not abs(number) < 1 << 53):
         return UNBOUND  # integers are rounded before they are compared

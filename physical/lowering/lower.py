@@ -238,7 +238,9 @@ class Lowering:
                 return TupleWindow(data, node)
             case w.SteppedTupleWindow():
                 return SteppedTupleWindow(data, node)
-        raise EngineError(f"there is no operator for {type(node).__name__}")
+            case w.ElementWindow():
+                return ElementWindow(data, node)
+        raise EngineError(f"no operator for {type(node).__name__}")
 
     def _table(self, node: shape.Table, at: At) -> Steps[Operator]:
         yield from ()

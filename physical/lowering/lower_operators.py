@@ -31,6 +31,7 @@ from streamsparql.physical.hidden import (
     is_stamp,
     outer_column,
     stamp_column,
+    variable_of,
 )
 from streamsparql.physical.lowering.lower_exists import Outer, OuterRows, agree, reads, stands_alone
 from streamsparql.physical.operator import Operator
@@ -333,7 +334,7 @@ def _arguments(
                 columns[argument] = name
             else:
                 columns[argument] = argument_column(len(columns))
-                made = Variable(columns[argument])
+                made = variable_of(columns[argument])
                 rows = low.fold(Extend(rows, made, argument, low.compiled(argument, at)))
         column = None if argument is None else columns[argument]
         calls.append(

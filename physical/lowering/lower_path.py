@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from streamsparql.algebra import path as p
 from streamsparql.algebra.match import TriplePattern
-from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.trampoline import Steps
 from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.hidden import FROM, TO, VIA
+from streamsparql.physical.hidden import FROM, TO, VIA, variable_of
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.columns import Rename, SelectNotIn
 from streamsparql.physical.operators.join import Join, Union
@@ -39,7 +38,7 @@ def ways(
     """The pairs that a path connects, as often as there are ways."""
     match path:
         case p.Link(predicate):
-            link = TriplePattern(Variable(FROM), predicate, Variable(TO))
+            link = TriplePattern(variable_of(FROM), predicate, variable_of(TO))
             return TriplePatternMatching(data, link, terms)
         case p.Inverse(inner):
             there = yield ways(inner, data, _swapped(ends), terms)

@@ -62,7 +62,7 @@ def _slices(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:
 def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
     """The variables that decide whether rows are compatible: those of both, stamps left out.
 
-    >>> shared_names(["x", "y", ".t1"], [".t1", "z", "x"])
+    >>> shared_names(["x", "y", ".t ?x"], [".t ?x", "z", "x"])
     ['x']
     """
     return [name for name in left if name in right and not is_stamp(name)]

@@ -14,6 +14,7 @@ from streamsparql.algebra.terms import BlankNode, Term
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
+from streamsparql.physical.hidden import variable_of
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, Stateless
 
@@ -77,7 +78,7 @@ class Construct(Stateless):
         first = order[heads]
         numbers = self._terms.integers_of(batch.columns[self.number][first]).tolist()
         rows = zip(*(c[first].tolist() for c in named.values()), strict=True) if named else None
-        variables = [Variable(name) for name in named]
+        variables = [variable_of(name) for name in named]
         made = []
         for number in numbers:
             terms = () if rows is None else next(rows)

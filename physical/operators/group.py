@@ -34,6 +34,7 @@ from streamsparql.physical.aggregation.group_values import GroupValues
 from streamsparql.physical.aggregation.small_steps import MOST_EVENTS, SmallSteps, turns
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import is_hidden
 from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.kernels.intervals import firsts, pairs_in_blocks
 from streamsparql.physical.kernels.keys import stable_order
@@ -116,7 +117,7 @@ class Aggregation(Operator):
         """The place of the lane that a call reads."""
         if not _apart(call):
             return 0
-        visible = (name for name in self.inputs[0].names if not name.startswith("."))
+        visible = (name for name in self.inputs[0].names if not is_hidden(name))
         columns = tuple(visible) if call.argument is None else (call.argument,)
         for place, lane in enumerate(self._lanes[1:], 1):
             if lane.columns == (SLOT, *columns):

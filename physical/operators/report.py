@@ -13,12 +13,12 @@ from typing import Literal
 
 import numpy as np
 
+from streamsparql.algebra.grid import Grid, Instants
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, StepResult
-from streamsparql.physical.operators.window import Instants, ceil
 from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import RowBuffer, Stateful
@@ -176,9 +176,7 @@ class Reports(Operator):
 
     def _label(self, instants: Instants) -> Instants:
         """The first report that shows the snapshot of an instant or a later one."""
-        if self.every is None:
-            return instants + self.lag
-        return ceil(instants + self.lag - self.origin, self.every) + self.origin
+        return Grid(self.every or 1, self.origin).ceil(instants, later=self.lag)
 
     def _snapshots(self, batch: Batch, until: int) -> Batch:
         """RSTREAM on a grid: each row in all reports that show it, up to before `until`.

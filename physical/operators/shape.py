@@ -22,7 +22,7 @@ from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import BatchExpression
 from streamsparql.physical.expressions.sort_keys import Ranking
-from streamsparql.physical.hidden import sorting_column, tie_column
+from streamsparql.physical.hidden import is_hidden, is_stamp, sorting_column, tie_column
 from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators.group import Aggregation, ColumnAggregate
 from streamsparql.physical.state.canonical import LEVEL, OPEN, ByStamps, Canonical
@@ -52,7 +52,7 @@ class Projection(Stateless):
 
     @override
     def facts(self) -> str:
-        return " ".join(f"?{name}" for name in self.names if not name.startswith("."))
+        return " ".join(f"?{name}" for name in self.names if not is_hidden(name))
 
 
 def projected_to(rows: Operator, names: Sequence[str]) -> Operator:
@@ -160,7 +160,7 @@ class Number(Operator):
         super().__init__((*input.names, variable), input)
         self.variable = variable
         self._terms = terms
-        stamps = [name for name in input.names if name.startswith(".t")]
+        stamps = [name for name in input.names if is_stamp(name)]
         self._rows: Canonical | ByStamps
         if stamps:
             self._rows = ByStamps(input.names, stamps, terms)

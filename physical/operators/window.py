@@ -7,9 +7,7 @@ out, and keeps those that are still to be pushed.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
 
 import numpy as np
 
@@ -21,16 +19,12 @@ from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.state.parts import NamedRows, RowBuffer, Stateful
 
-Instants = TypeVar("Instants", int, IntArray)
-"""One instant, or many at once."""
-
-
 INSIDE = "in the window"
 """What the elements are called that a window of elements holds."""
 
 
 class TimeWindow(Operator):
-    """A window on stamps; what it gives an element is what the logical node says.
+    """A window on stamps: an element holds over the interval that the logical node computes.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> from streamsparql.physical.operators.access import Always
@@ -56,61 +50,16 @@ class TimeWindow(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
-            watermark = self._first(watermark)
+            watermark, _ = self.window.interval(watermark)
         if not len(batch):
             return self.nothing(), watermark
-        start, end = self._first(batch.start), self._end(batch.start)
+        start, end = self.window.interval(batch.start)
         windowed = batch.over(start, end)
-        stepped = isinstance(self.window, w.SteppedWindow)  # the others drop nothing
-        return windowed.where(start < end) if stepped else windowed, watermark
-
-    def _first(self, stamp: Instants) -> Instants:
-        """The first instant of an element; it never falls when stamps grow."""
-        match self.window:
-            case w.SteppedWindow(step=d, closed="right", origin=origin):
-                return ceil(stamp - origin, d) + origin
-            case w.SteppedWindow(width=width, step=d, origin=origin):
-                phase = width % d + origin
-                return ceil(stamp + 1 - phase, d) + phase
-        return stamp
-
-    def _end(self, stamp: IntArray) -> IntArray:
-        origin = self.window.origin
-        match self.window:
-            case w.SlidingDeltaWindow(width=width, slide=d):
-                return floor(stamp - origin + width, d) + origin
-            case w.FixedWindow(width=width):
-                return floor(stamp - origin, width) + width + origin
-            case w.SteppedWindow(width=width, step=d, closed="right"):
-                return ceil(stamp - origin + width, d) + origin
-            case w.SteppedWindow(width=width, step=d):
-                phase = width % d + origin
-                return floor(stamp + width - phase, d) + phase + d
-            case w.NowWindow():
-                return stamp + 1
-        return np.full(len(stamp), INFINITY, np.int64)
+        return windowed.where(start < end) if self.window.misses_elements else windowed, watermark
 
     @override
     def facts(self) -> str:
         return window_facts(self.window)
-
-
-def floor(x: Instants, d: int) -> Instants:
-    """The greatest multiples of `d` that are not above.
-
-    >>> floor(np.array([17, -1]), 5).tolist()
-    [15, -5]
-    """
-    return x - x % d
-
-
-def ceil(x: Instants, d: int) -> Instants:
-    """The least multiples of `d` that are not below.
-
-    >>> ceil(np.array([17, 15]), 5).tolist()
-    [20, 15]
-    """
-    return x + -x % d
 
 
 class ElementWindow(Operator):
@@ -129,10 +78,6 @@ class ElementWindow(Operator):
         """Elements whose end is to come, by rank, over `[stamp, emitted up to)`."""
         self.rank = 0
         """The rank, from 0, of the first of them, or of the next to come."""
-
-    @abstractmethod
-    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
-        """Which ranks let an element in and push it out."""
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
@@ -159,7 +104,7 @@ class ElementWindow(Operator):
     def _intervals(self, stamps: IntArray) -> tuple[IntArray, IntArray]:
         """From when to when the waiting elements hold, INFINITY where it is not known."""
         padded = np.append(stamps, INFINITY)
-        ranks = self.ranks(np.arange(self.rank, self.rank + len(stamps)))
+        ranks = self.window.ranks(np.arange(self.rank, self.rank + len(stamps)))
         first, after = (padded[np.minimum(r - self.rank, len(stamps))] for r in ranks)
         return first, after
 
@@ -203,10 +148,6 @@ class TupleWindow(ElementWindow):
 
     implements = (w.SlidingTupleWindow,)
 
-    @override
-    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
-        return rank, rank + self.window.count
-
 
 class SteppedTupleWindow(ElementWindow):
     """The last `count` elements as of the last `step`-th one.
@@ -221,12 +162,6 @@ class SteppedTupleWindow(ElementWindow):
     """
 
     implements = (w.SteppedTupleWindow,)
-    window: w.SteppedTupleWindow
-
-    @override
-    def ranks(self, rank: IntArray) -> tuple[IntArray, IntArray]:
-        m, n = self.window.step, self.window.count
-        return ceil(rank + 1, m) - 1, ceil(rank + 1 + n, m) - 1
 
 
 class AlignToReports(Operator):
@@ -253,24 +188,12 @@ class AlignToReports(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
-            watermark = self._first(watermark)
+            watermark = self.align.moved(watermark)
         if not len(batch):
             return self.nothing(), watermark
-        start, end = self._first(batch.start), self._end(batch.end)
-        end[batch.end == INFINITY] = INFINITY
-        aligned = batch.over(start, end).where(start < end)
-        return aligned, watermark
-
-    def _first(self, start: Instants) -> Instants:
-        grid = self.align
-        return ceil(start - grid.origin + int(grid.closing), grid.period) + grid.origin
-
-    def _end(self, end: IntArray) -> IntArray:
-        grid = self.align
-        if grid.closing:
-            return floor(end - grid.origin, grid.period) + grid.period + grid.origin
-        ends: IntArray = np.minimum(end, INFINITY - grid.period)
-        return ceil(ends - grid.origin, grid.period) + grid.origin
+        start, end = self.align.moved(batch.start), self.align.moved(batch.end)
+        end = np.where(batch.end == INFINITY, INFINITY, end)  # for which the sum overflows
+        return batch.over(start, end).where(start < end), watermark
 
     @override
     def facts(self) -> str:

@@ -218,9 +218,9 @@ class ByStamps(Stateful):
     to give all rows that are equal to it anew.
 
     >>> terms = TermDictionary()
-    >>> rows = ByStamps(["x", ".t"], [".t"], terms)
+    >>> rows = ByStamps(["x", ".t ?x"], [".t ?x"], terms)
     >>> stamps = terms.of_integers(np.array([5, 4]))
-    >>> both = Batch({"x": np.array([7, 7]), ".t": stamps}, np.array([0, 2]), np.array([6, 6]))
+    >>> both = Batch({"x": np.array([7, 7]), ".t ?x": stamps}, np.array([0, 2]), np.array([6, 6]))
     >>> rows.take(both, 9, False).columns[LEVEL].tolist()
     [1, 1, 2]
     """

@@ -32,7 +32,7 @@ from sortedcontainers import SortedKeyList
 
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
-from streamsparql.physical.hidden import CARRIED
+from streamsparql.physical.hidden import is_carried
 from streamsparql.physical.kernels.intervals import TimeCodes, pairs_in_blocks
 from streamsparql.physical.kernels.keys import row_keys
 from streamsparql.physical.state.parts import RowStore, id_columns, table_of
@@ -161,7 +161,7 @@ class SweepArea(RowStore):
             for mine, runs in self._runs.items():
                 both = mine & bound
                 key = tuple(n for k, n in enumerate(self.shared) if both >> k & 1)
-                if sharing and all(name.startswith(CARRIED) for name in key):
+                if sharing and all(map(is_carried, key)):
                     continue
                 columns = [probes.column(name) for name in key]
                 keys = row_keys(columns, len(probes))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from streamsparql.algebra.functions import Run
-from streamsparql.algebra.inputs import Inputs, Item
+from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.terms import IRI, Literal, Triple
 from streamsparql.errors import SourceError
 from streamsparql.rdflib_terms import term
@@ -58,7 +58,7 @@ def _triple(entry: Any, source: str) -> Triple:
     return triple
 
 
-def _item(entry: Any, source: str) -> Item:
+def _item(entry: Any, source: str) -> StreamItem:
     if not isinstance(entry, Sequence) or len(entry) < 2:
         raise SourceError(f"{entry!r} is no item of a stream: give (s, p, o, t)")
     if len(entry) == 4:
@@ -71,4 +71,4 @@ def _item(entry: Any, source: str) -> Item:
         )
     if times[0] > times[-1]:
         raise SourceError(f"{entry!r} ends before it starts")
-    return Item(_triple(triple, source), times[0], times[-1])
+    return StreamItem(_triple(triple, source), times[0], times[-1])

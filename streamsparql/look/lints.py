@@ -10,17 +10,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from streamsparql.algebra import event, filter, graph, group, join, shape, window
+from streamsparql.algebra import event, filter, graph, group, join, shape
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import Run
+from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import below, readable, scope, visible
+from streamsparql.algebra.scope import below, readable, scope, visible_variables
 from streamsparql.algebra.solutions import EMPTY, Expression, Solution, Variable
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Literal
+from streamsparql.algebra.window import ElementWindow, TimeWindow, Window
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
 from streamsparql.algebra.xsd.values import date_time_literal, duration_literal
 from streamsparql.errors import Span, position, snippet
@@ -224,7 +227,7 @@ def _first_place(variable: Variable, visit: Visit) -> Span | None:
 def _did_you_mean(variable: Variable, visit: Visit) -> str:
     from difflib import get_close_matches
 
-    known = [v.name for child in visit.plan.inputs for v in visible(child)]
+    known = [v.name for child in visit.plan.inputs for v in visible_variables(child)]
     close = get_close_matches(variable.name, known, 1, 0.6)
     return f"did you mean ?{close[0]}?" if close else ""
 
@@ -334,7 +337,7 @@ def _fails(expression: Expression) -> bool:
 def unbounded_state(visit: Visit) -> Iterator[Warning]:
     """What has to be kept for ever."""
     match visit.plan:
-        case window.UnboundedWindow():
+        case Window() as window if window.reach >= INFINITY:
             yield visit.warn(
                 "unbounded-state", "this window never lets an element go, so its state only grows"
             )
@@ -377,14 +380,14 @@ def _is_duration_bound(condition: Expression) -> bool:
 
 
 def missed_elements(visit: Visit) -> Iterator[Warning]:
-    """RSP-QL windows that move by more than they hold."""
+    """Warn of windows that move by more than they hold."""
     match visit.plan:
-        case window.SteppedWindow(width=width, step=step) if step > width:
+        case TimeWindow(misses_elements=True, grid=Grid(step), length=length):
             yield visit.warn(
                 "missed-elements",
-                f"the window moves by {step} ms and holds {width} ms: elements between are missed",
+                f"the window moves by {step} ms and holds {length} ms: elements between are missed",
             )
-        case window.SteppedTupleWindow(count=count, step=step) if step > count:
+        case ElementWindow(misses_elements=True, moves_by=step, count=count):
             yield visit.warn(
                 "missed-elements",
                 f"the window moves by {step} elements and holds {count}: those between are missed",

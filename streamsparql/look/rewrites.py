@@ -17,31 +17,20 @@ stands in the pattern of one.
 
 from __future__ import annotations
 
-import re
-import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, overload
+from typing import overload
 
-from streamsparql.algebra import event, filter, graph, join
+from streamsparql.algebra import event, graph
+from streamsparql.algebra.fixpoint import Rewriting, Spot
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rewrite import Rewriting, Spot, Step, phases, rewrite
+from streamsparql.algebra.rewrite import phases, rewrite
+from streamsparql.algebra.rules.rule import Law
 from streamsparql.look.equivalence import Equivalence, equivalent
 
 __all__ = ["Application", "Law", "Rewrites", "rewrites"]
-
-_ASKING = (filter.Mark, filter.SemiJoin, filter.AntiJoin)
-
-
-@dataclass(frozen=True)
-class Law:
-    """What a rule rests on, in the words at the head of its file."""
-
-    summary: str
-    statement: str
-    condition: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -157,7 +146,7 @@ class Rewrites(Sequence[Application]):
     @property
     def counts(self) -> dict[str, int]:
         """How often each rule was used, in the order of first use."""
-        return Rewriting(self.plan, tuple(Step(x.rule, x.before, x.after) for x in self)).counts()
+        return dict(Counter(x.rule for x in self))
 
     @property
     def wrong(self) -> tuple[Application, ...]:
@@ -222,11 +211,7 @@ def _where(spot: Spot | None) -> tuple[tuple[Plan, int], ...]:
 
 def _asked(where: tuple[tuple[Plan, int], ...]) -> bool:
     """Whether a place is in the pattern of an EXISTS."""
-    return any(
-        index >= (1 if isinstance(plan, _ASKING) else 2)
-        for plan, index in where
-        if isinstance(plan, (*_ASKING, join.LeftJoin))
-    )
+    return any(index >= len(plan.operands) for plan, index in where)
 
 
 def _nth(index: int) -> str:
@@ -248,24 +233,5 @@ def law(rule: str) -> Law:
     >>> law("merge_projections").condition.splitlines()[0]
     'V is a part of W; else P could bind a variable of V that W hides. It holds in the'
     """
-    functions: dict[str, Any] = {
-        known.name: getattr(known.apply, "func", known.apply)
-        for phase in phases()
-        for known in phase.rules
-    }
-    text = sys.modules[functions[rule].__module__].__doc__ or "" if rule in functions else ""
-    text = re.split(r"\n\s*>>> ", text)[0].strip()
-    parts = re.split(r"(?:^|(?<=\s))(Law|Source|Side condition(?:, [^:\n]*)?):\s", text)
-    found = {parts[k].split(",")[0]: _plain(parts[k + 1]) for k in range(1, len(parts) - 1, 2)}
-    condition = found.get("Side condition", "")
-    return Law(
-        summary=parts[0].split("\n\n")[0].strip(),
-        statement=found.get("Law", ""),
-        condition=condition,
-        source=found.get("Source", "").split("\n\n")[0].replace("\n", " ").rstrip("."),
-    )
-
-
-def _plain(text: str) -> str:
-    """A part of a docstring, without the margin of its continuation lines."""
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+    laws = {known.name: known.law for phase in phases() for known in phase.rules}
+    return laws.get(rule, Law("", "", "", ""))

@@ -18,7 +18,7 @@ from streamsparql.algebra.align import align, closing
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.graph import Graph
 from streamsparql.algebra.inputs import MAX_JUMP
-from streamsparql.algebra.partition import places
+from streamsparql.algebra.partition import positions_read
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.xsd.values import date_time_literal
@@ -152,7 +152,7 @@ class Execution:
         self.sink: Operator = self.reports or TemporalCoalesce(self._clip, eager)
         self.pipeline = Pipeline(self.sink, self.terms, observer)
         self._wanted = wanted_predicates(self.sink)
-        self._places = {name: places(query.optimized, name) for name in query.streams}
+        self._places = {name: positions_read(query.optimized, name) for name in query.streams}
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))

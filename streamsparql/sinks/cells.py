@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.algebra.ntriples import unescape
+from streamsparql.algebra.ntriples import unescape_ntriples
 from streamsparql.algebra.terms import XSD
 from streamsparql.physical.dictionary.canonical_text import to_arrow
 
@@ -54,14 +54,14 @@ def apart(text: str) -> tuple[str, str, str, str]:
     (('uri', 'urn:a', '', ''), ('literal', '7', '', 'urn:t'), ('literal', 'chat', 'fr', ''))
     """
     if text[0] == "<":
-        return "uri", unescape(text[1:-1]), "", ""
+        return "uri", unescape_ntriples(text[1:-1]), "", ""
     if text[0] == "_":
         return "bnode", text[2:], "", ""
     end = text.rindex('"')
-    value, rest = unescape(text[1:end]), text[end + 1 :]
+    value, rest = unescape_ntriples(text[1:end]), text[end + 1 :]
     if rest.startswith("@"):
         return "literal", value, rest[1:], ""
-    return "literal", value, "", unescape(rest[3:-1])
+    return "literal", value, "", unescape_ntriples(rest[3:-1])
 
 
 def joined(columns: Sequence[pa.Array | str], between: str, end: str = "") -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.algebra.functions import Run
-from streamsparql.algebra.ntriples import unescape
+from streamsparql.algebra.ntriples import unescape_ntriples
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.algebra.xsd.values import date_time_literal
@@ -418,5 +418,5 @@ def _beside(reading: Encoder, file: str | None) -> dict[str, Term | None]:
 def _lexical(text: str | None) -> str | None:
     """The text of a plain string; another term as it is written."""
     if text is not None and text[:1] == '"' and text[-1:] == '"':
-        return unescape(text[1:-1]) if "\\" in text else text[1:-1]
+        return unescape_ntriples(text[1:-1]) if "\\" in text else text[1:-1]
     return text

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.algebra.partition import counted, grid, keys, reach, reaches, windows
+from streamsparql.algebra.partition import common_jumps, element_windows, keys, reaches, windows
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY
@@ -133,7 +133,7 @@ class SparkRun:
         longest = max(its_reaches.values(), default=0)
         options = CutOptions(
             min(longest + task.margin + task.slack, INFINITY),
-            grid(self.plan),
+            common_jumps(self.plan),
             self._keys(end),
             begin,
             end,
@@ -145,7 +145,7 @@ class SparkRun:
     def _keys(self, end: int) -> tuple[str, ...]:
         """The variables by whose value the streams can be divided."""
         at_changes = self.report is not None and self.report.every is None
-        if self.query.form != "select" or at_changes or counted(self.plan):
+        if self.query.form != "select" or at_changes or element_windows(self.plan):
             return ()
         found = tuple(v.name for v in keys(self.plan) if self._places(v.name) is not None)
         return () if found and self._ends_elsewhere(end) else found
@@ -158,7 +158,7 @@ class SparkRun:
         """
         if self.report is None or self.report.kind != "rstream" or end < INFINITY:
             return False
-        lengths = {reach(window) for window in windows(self.plan)}
+        lengths = {window.reach for window in windows(self.plan)}
         bounded = min(lengths, default=INFINITY) < INFINITY
         return bounded and (INFINITY in lengths or slab.stands(self.task))
 
@@ -287,7 +287,7 @@ class SparkRun:
         sorts = {
             stream.name: by_terms
             for stream in others
-            if isinstance(stream, Frame) and not stream.sequenced and counted(self.plan)
+            if isinstance(stream, Frame) and not stream.sequenced and element_windows(self.plan)
         }
         names = [stream.name for stream in others]
         return arrived.mapInArrow(partial(computing, (names, sorts)), schema)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from streamsparql.algebra import window as w
 from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
-from streamsparql.algebra.partition import places, reads
+from streamsparql.algebra.partition import positions_read, reads_stream
 from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI
@@ -49,9 +49,9 @@ def patterns_over(plan: Plan, stream: str) -> tuple[TriplePattern, ...] | None:
     """
     found: dict[TriplePattern, None] = {}
     for node in plan.walk():
-        if isinstance(node, Path | Describe) and reads(node, stream):
+        if isinstance(node, Path | Describe) and reads_stream(node, stream):
             return None
-        if isinstance(node, TriplePatternMatching) and reads(node, stream):
+        if isinstance(node, TriplePatternMatching) and reads_stream(node, stream):
             if any(isinstance(below, w.ElementWindow) for below in node.input.walk()):
                 return None
             found[node.pattern] = None
@@ -89,7 +89,7 @@ def look_at_frame(name: str, frame: DataFrame, plan: Plan, strict: bool = False)
         if all(isinstance(predicate, IRI) for predicate in found):
             constants = tuple(sorted(map(str, found)))
             items = items.withColumn("predicate", _code(constants))
-    looked_at = {"s", "p", "o"} if strict else places(plan, name)
+    looked_at = {"s", "p", "o"} if strict else positions_read(plan, name)
     unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in looked_at]
     items = items.drop(*(as_ for as_ in unread if _is_vouched(frame, part[as_[0]])))
     spread = TimeHistogram.of_samples([np.array(sample, np.int64)], [rows])

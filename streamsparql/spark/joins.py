@@ -27,7 +27,7 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import read
+from streamsparql.algebra.rules.conditions import variables_in
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Term
@@ -293,7 +293,7 @@ def _works(node: Plan) -> bool:
         case match.BasicGraphPattern() | join.Join():
             return joining_order(node.inputs) is not None
         case filter.Filter():
-            return read(node.condition) <= set(scope(node.input).certain)
+            return variables_in(node.condition) <= set(scope(node.input).certain)
     return isinstance(
         node, join.Union | shape.Projection | shape.Distinct | shape.Reduced | shape.Table
     )
@@ -499,14 +499,14 @@ def rows_passing(
 ) -> Iterator[pa.RecordBatch]:
     """The rows for which a condition is true; `columns` are those of its variables, by name.
 
-    >>> from streamsparql.algebra.rules.sketch import equal
+    >>> from streamsparql.algebra.rules.sketch import equals
     >>> rows = pa.RecordBatch.from_pydict({"v0": ["<a>", "<b>"]})
-    >>> [batch.num_rows for batch in rows_passing(equal("?x", "a"), {"x": "v0"}, 0, [rows])]
+    >>> [batch.num_rows for batch in rows_passing(equals("?x", "a"), {"x": "v0"}, 0, [rows])]
     [1]
     """
     terms = TermDictionary()
     passing = compile_expression(condition, terms, Run(date_time_literal(started)))
-    names = [v.name for v in read(condition)]
+    names = [v.name for v in variables_in(condition)]
     for batch in batches:
         ids = {name: terms.encode(batch.column(columns[name])) for name in names}
         always = np.zeros(batch.num_rows, np.int64), np.full(batch.num_rows, INFINITY)

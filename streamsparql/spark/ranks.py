@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.algebra.functions import Run
-from streamsparql.algebra.partition import counted, reads
+from streamsparql.algebra.partition import element_windows, reads_stream
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
@@ -75,8 +75,8 @@ class Counting:
 
 def windows_over(plan: Plan, stream: str) -> list[tuple[int, ElementWindow]]:
     """The windows that count elements of a stream, by their number in the plan."""
-    found = enumerate(counted(plan))
-    return [(number, window) for number, window in found if reads(window, stream)]
+    found = enumerate(element_windows(plan))
+    return [(number, window) for number, window in found if reads_stream(window, stream)]
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,12 @@ class Ranks:
     edges: IntArray
     before: IntArray
     """By window and edge."""
-    windows: tuple[tuple[ElementWindow, int], ...]
-    """The windows, and how many elements each looks back."""
+    windows: tuple[ElementWindow, ...]
 
     @classmethod
     def of(cls, plan: Plan, edges: IntArray, rows: Iterable[Mapping[str, int]]) -> Ranks:
         """Of what tasks have counted."""
-        windows = tuple(counted(plan).items())
+        windows = element_windows(plan)
         counts = np.zeros((len(windows), len(edges) + 1), np.int64)
         for row in rows:
             counts[row["window"], row["piece"]] += row["elements"]
@@ -104,7 +103,7 @@ class Ranks:
         if at < 0:
             return 0
         for k in windows:
-            need = self.windows[k][1]
+            need = self.windows[k].look_back
             enough = np.flatnonzero(self.before[k, : at + 1] <= self.before[k, at] - need)
             at = int(enough[-1]) if len(enough) else -1
             if at < 0:
@@ -122,5 +121,5 @@ class Ranks:
         for k, edge in since.items():
             at = int(np.searchsorted(self.edges, edge, "left"))
             known = at < len(self.edges) and self.edges[at] == edge
-            found[self.windows[k][0]] = int(self.before[k, at]) if known else 0
+            found[self.windows[k]] = int(self.before[k, at]) if known else 0
         return found

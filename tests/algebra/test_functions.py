@@ -17,7 +17,7 @@ from support.expressions import RUN, any_terms, oxigraph, term, worth
 
 import streamsparql
 from streamsparql.algebra.expression_error import ExpressionError
-from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, text_of
+from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, string_value
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term, boolean
 from streamsparql.algebra.xsd.values import value_of
 
@@ -339,8 +339,8 @@ def test_volatile_functions_have_the_shape_that_the_specification_asks_for(seed:
     assert isinstance(random, float)
     assert 0 <= random < 1
     uuid = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-    assert re.fullmatch(uuid, text_of(VOLATILE["STRUUID"].apply(RUN, seed)))
-    assert re.fullmatch("urn:uuid:" + uuid, text_of(VOLATILE["UUID"].apply(RUN, seed)))
+    assert re.fullmatch(uuid, string_value(VOLATILE["STRUUID"].apply(RUN, seed)))
+    assert re.fullmatch("urn:uuid:" + uuid, string_value(VOLATILE["UUID"].apply(RUN, seed)))
     assert isinstance(VOLATILE["BNODE"].apply(RUN, seed), BlankNode)
 
 

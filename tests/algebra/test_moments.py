@@ -15,9 +15,9 @@ from support.expressions import durations, moments, ours, oxigraph, typed
 
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.terms import Literal
-from streamsparql.algebra.xsd.durations import DayTimeDuration, Duration
+from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration
 from streamsparql.algebra.xsd.literal_operators import add, equal, less, subtract
-from streamsparql.algebra.xsd.moments import DateTime, Moment
+from streamsparql.algebra.xsd.moments import DateTime, XsdMoment
 from streamsparql.algebra.xsd.values import date_time_literal, literal_of
 
 
@@ -74,7 +74,7 @@ def test_the_calendar_is_that_of_datetime_where_datetime_has_one(
 
 @given(durations, durations, moments)
 def test_a_shorter_duration_ends_earlier_wherever_it_starts(
-    x: Duration, y: Duration, start: Moment
+    x: XsdDuration, y: XsdDuration, start: XsdMoment
 ) -> None:
     a, b, moment = literal_of(x), literal_of(y), literal_of(DateTime(start.local, start.offset))
     try:

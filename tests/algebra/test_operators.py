@@ -12,6 +12,7 @@ from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Graph
 from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.inputs import Inputs, item
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern, TriplePattern
@@ -25,7 +26,7 @@ from streamsparql.algebra.shape import (
     Slice,
     Table,
 )
-from streamsparql.algebra.solutions import Solution, Variable, compatible, merge
+from streamsparql.algebra.solutions import Solution, Variable, compatible, merge_solutions
 from streamsparql.algebra.terms import FALSE, IRI, TRUE, BlankNode, integer
 from streamsparql.algebra.window import SlidingDeltaWindow
 from streamsparql.errors import EngineError
@@ -74,7 +75,7 @@ def test_a_left_join_keeps_rows_without_a_partner_that_passes():
 
 
 def test_a_left_joins_condition_may_ask_for_more():
-    mark = Variable(".e0")
+    mark = Hidden(PlanKind.EXISTS)
     left, right = matching("?x p 1"), matching("?x p ?y")
     joined = LeftJoin(left, right, mark, ((mark, matching("?x q ?z")),))
     assert at(joined) == rows({"x": "a", "y": "1"}, {"x": "a", "y": "2"}, {"x": "b"})
@@ -97,7 +98,8 @@ def test_exists_is_asked_row_by_row():
     asks = matching("?x q ?z")
     assert at(SemiJoin(ROWS, asks)) == rows({"x": "a", "y": "1"}, {"x": "a", "y": "2"})
     assert at(AntiJoin(ROWS, asks)) == rows({"x": "b", "y": "1"})
-    marked = {r[Variable(".e0")] for r in at(Mark(Variable(".e0"), ROWS, asks))}
+    mark = Hidden(PlanKind.EXISTS)
+    marked = {r[mark] for r in at(Mark(mark, ROWS, asks))}
     assert marked == {TRUE, FALSE}
 
 
@@ -241,14 +243,14 @@ def test_graph_ranges_over_the_graphs_that_there_are():
 def test_solutions_that_disagree_are_not_compatible():
     assert compatible(row(x="a"), row(y="b"))
     assert not compatible(row(x="a"), row(x="b"))
-    assert merge(row(x="a"), row(y="b")) == row(x="a", y="b")
+    assert merge_solutions(row(x="a"), row(y="b")) == row(x="a", y="b")
 
 
 def test_stamps_say_nothing_about_compatibility_and_merge_to_the_later():
-    stamp = Variable(".t ?x")
+    stamp = Hidden(PlanKind.STAMP, of=(X,))
     early, late = Solution({X: IRI("a"), stamp: integer(9)}), Solution({stamp: integer(10)})
     assert compatible(early, late)
-    assert merge(early, late)[stamp] == integer(10)
+    assert merge_solutions(early, late)[stamp] == integer(10)
     assert early.domain == {X}
 
 

@@ -7,9 +7,12 @@ and whether a rewritten plan is any faster (benchmarks/ does).
 
 from __future__ import annotations
 
+import ast
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -22,14 +25,18 @@ from support.plans import matching, stream
 from support.rewriting import OUTER, check_step, check_whole, inputs, instants
 
 import streamsparql
+from streamsparql.algebra import rules
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.align import Align, align, closing
+from streamsparql.algebra.cost import Statistics
+from streamsparql.algebra.fixpoint import Phase
 from streamsparql.algebra.inputs import Inputs, item
 from streamsparql.algebra.join import Join
-from streamsparql.algebra.match import TriplePatternMatching
+from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rewrite import Phase, Rule, phases, rewrite
+from streamsparql.algebra.rewrite import phases, rewrite
+from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term, Triple, integer
 
@@ -166,6 +173,32 @@ def test_rules_that_undo_each_other_are_stopped() -> None:
     plan = Join(matching("?x p ?y"), matching("?y q ?z"))
     with pytest.raises(AssertionError, match="swap"):
         rewrite(plan, (Phase(Rule(swap, (Join,))),))
+
+
+def test_each_file_of_a_rule_ends_with_its_declaration() -> None:
+    declared = {rule.name: rule.function for phase in phases() for rule in phase.rules}
+    found = set()
+    for path in sorted(Path(rules.__file__).parent.glob("*.py")):
+        tree = ast.parse(path.read_text())
+        names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        if path.stem not in names or path.stem == "sketch":  # a rule is named after its file
+            continue
+        last = tree.body[-1]
+        assert isinstance(last, ast.Assign), path
+        assert ast.unparse(last.targets[0]) == "RULE", path
+        rule = import_module(f"{rules.__name__}.{path.stem}").RULE
+        assert rule.name == path.stem
+        assert declared[path.stem] is rule.apply, f"{path.stem} is in no phase"
+        found.add(path.stem)
+    assert found == set(declared)
+
+
+def test_rules_that_choose_by_cost_know_the_statistics() -> None:
+    patterns = matching("?x p ?y"), matching("?x q ?y")
+    plan = BasicGraphPattern(patterns)
+    for rare, order in (("p", patterns), ("q", patterns[::-1])):
+        known = Statistics(predicates={IRI(rare): 0.001})
+        assert rewrite(plan, statistics=known).plan == BasicGraphPattern(order)
 
 
 def test_every_phase_knows_its_operators() -> None:

@@ -13,11 +13,11 @@ from support.expressions import term, typed
 
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.terms import IRI, XSD, Literal, Term
-from streamsparql.algebra.xsd.durations import DayTimeDuration, Duration
+from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration
 from streamsparql.algebra.xsd.moments import DateTime
 from streamsparql.algebra.xsd.numeric import Single
 from streamsparql.algebra.xsd.values import (
-    Value,
+    XsdValue,
     date_time_literal,
     duration_literal,
     duration_milliseconds,
@@ -43,14 +43,14 @@ from streamsparql.algebra.xsd.values import (
         ('"16777217"^^xsd:float', Single(16777216.0)),
         ('"1e39"^^xsd:float', Single(math.inf)),
         ('"a"', "a"),
-        ('"P1Y2M3DT4H5M6.7S"^^xsd:duration', Duration(14, Decimal("273906.7"))),
+        ('"P1Y2M3DT4H5M6.7S"^^xsd:duration', XsdDuration(14, Decimal("273906.7"))),
         ('"-PT36H"^^xsd:dayTimeDuration', DayTimeDuration(0, Decimal(-129600))),
         ('"1970-01-01T00:00:00Z"^^xsd:dateTime', DateTime(Decimal(0), 0)),
         ('"1970-01-01T00:00:00.25-08:30"^^xsd:dateTimeStamp', DateTime(Decimal("0.25"), -510)),
         ('"1969-12-31T24:00:00"^^xsd:dateTime', DateTime(Decimal(0), None)),
     ],
 )
-def test_a_literal_denotes_a_value_of_its_datatype(text: str, value: Value) -> None:
+def test_a_literal_denotes_a_value_of_its_datatype(text: str, value: XsdValue) -> None:
     found = value_of(term(text))
     assert (type(found), found) == (type(value), value)
 

@@ -6,21 +6,25 @@ computes windows from their clauses a second time, and the cases here are worked
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsparql.algebra.access import AccessStream
+from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.inputs import Inputs, item
 from streamsparql.algebra.streams import INFINITY, Element, Snapshot, snapshot
 from streamsparql.algebra.terms import IRI, Triple, integer
 from streamsparql.algebra.window import (
+    ElementWindow,
     FixedWindow,
     NowWindow,
     SlidingDeltaWindow,
     SlidingTupleWindow,
     SteppedTupleWindow,
     SteppedWindow,
+    TimeWindow,
     UnboundedWindow,
     Window,
 )
@@ -133,6 +137,83 @@ def test_validity_holds_exactly_where_the_content_says(window, gaps):
     for t in range(90):
         content = Snapshot.of(element.item for element in window.content(arrived, t))
         assert snapshot(valid, t) == content
+
+
+# -- what windows state of themselves, against their contents --------------------------------------
+
+DENSE = stream(*range(80))
+"""An element at each instant."""
+LATE = range(40, 80)
+"""Instants at which every window here has filled up."""
+
+
+def ranks_at(window: Window, t: int) -> set[object]:
+    return {element.item for element in window.content(DENSE, t)}
+
+
+@given(windows())
+def test_content_jumps_on_the_grid(window):
+    for t in LATE:
+        before, after = ranks_at(window, t - 1), ranks_at(window, t)
+        jumped = before - after if window.live_edge else before ^ after
+        if window.grid is not None and jumped:
+            assert window.grid.floor(t) == t
+
+
+@given(windows())
+def test_a_window_with_a_live_edge_shows_an_element_as_it_arrives(window):
+    if window.live_edge:
+        assert all(t in ranks_at(window, t) for t in LATE)
+
+
+@given(windows())
+def test_no_element_holds_longer_than_the_reach(window):
+    if isinstance(window, TimeWindow):
+        ages = [t - rank for t in LATE for rank in ranks_at(window, t)]
+        assert not ages or max(ages) < window.reach
+
+
+@given(windows())
+def test_a_window_holds_what_its_length_and_its_expected_size_say(window):
+    largest = max(len(window.content(DENSE, t)) for t in LATE)
+    if not isinstance(window, UnboundedWindow):
+        assert window.expected_size(rate=1.0, history=1000) == largest
+    elif isinstance(window, TimeWindow):
+        assert window.length == INFINITY
+        assert window.expected_size(rate=0.5, history=1000) == 500
+
+
+@given(windows())
+def test_a_window_says_whether_it_misses_elements(window):
+    seen = set().union(*(ranks_at(window, t) for t in range(80)))
+    assert window.misses_elements == (not seen >= set(range(20, 50)))
+
+
+@given(windows(), st.integers(0, 60))
+def test_an_element_window_depends_on_no_more_than_it_looks_back(window, arrived):
+    if isinstance(window, ElementWindow):
+        first, after = window.last(arrived)
+        assert after <= arrived
+        assert first >= arrived - window.look_back
+
+
+@given(st.integers(1, 9), st.integers(0, 12), st.integers(-30, 60), st.integers(0, 12))
+def test_grid_points_around_an_instant(step, origin, t, later):
+    grid = Grid(step, origin)
+    points = [point for point in range(-60, 120) if (point - origin) % step == 0]
+    assert grid.floor(t, later) == max(point for point in points if point <= t + later)
+    assert grid.ceil(t, later) == min(point for point in points if point >= t + later)
+
+
+@given(windows(), st.lists(st.integers(0, 2**45), min_size=1, max_size=20))
+def test_formulas_on_arrays_are_those_on_single_numbers(window, numbers):
+    formula = window.interval if isinstance(window, TimeWindow) else window.ranks
+    start, end = formula(np.array(numbers, np.int64))
+    assert start.dtype == end.dtype == np.int64
+    assert list(zip(start.tolist(), end.tolist(), strict=True)) == list(map(formula, numbers))
+
+
+# -- special cases ---------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 12), st.integers(0, 60))

@@ -31,6 +31,7 @@ from streamsparql.algebra import (
 )
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import window as w
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
@@ -208,7 +209,12 @@ def test_colour_only_where_it_is_asked_for() -> None:
 # -- every operator, every clause ------------------------------------------------------------------
 
 X, Y, P, Q = Variable("x"), Variable("y"), IRI("http://e/p"), IRI("http://e/q")
-MARK, DATA, STREAM = Variable(".e0"), access.AccessGraph(background=True), access.AccessStream(P)
+MARK, DATA, STREAM = (
+    Hidden(PlanKind.EXISTS),
+    access.AccessGraph(background=True),
+    access.AccessStream(P),
+)
+STAMP, STREAM_STAMP = Hidden(PlanKind.STAMP, of=(X,)), Hidden(PlanKind.STAMP, of=(X, P))
 ROWS = match.TriplePatternMatching(match.TriplePattern(X, P, Y), DATA)
 OTHER = match.TriplePatternMatching(match.TriplePattern(X, Q, Y), DATA)
 COUNT, SUM = e.Aggregate("COUNT", None), e.Aggregate("SUM", X)
@@ -242,9 +248,9 @@ OPERATORS: list[list[Plan]] = [
         OTHER,
         replace(ROWS, pattern=match.TriplePattern(X, P, Literal("y"))),
         replace(ROWS, pattern=match.TriplePattern(X, P, IRI("y"))),
-        replace(ROWS, pattern=match.TriplePattern(X, P, Variable(".b0"))),
-        replace(ROWS, stamps=(match.Stamp(Variable(".t ?x")),)),
-        replace(ROWS, stamps=(match.Stamp(Variable(".t ?x"), P),)),
+        replace(ROWS, pattern=match.TriplePattern(X, P, Hidden(PlanKind.BLANK))),
+        replace(ROWS, stamps=(match.Stamp(STAMP),)),
+        replace(ROWS, stamps=(match.Stamp(STREAM_STAMP, P),)),
     ],
     [match.BasicGraphPattern((ROWS, OTHER)), match.BasicGraphPattern((OTHER, ROWS))],
     [
@@ -289,7 +295,7 @@ OPERATORS: list[list[Plan]] = [
         shape.Extend(X, replace(RAND, site=2), ROWS),
         shape.Extend(X, replace(RAND, columns=(X, Y)), ROWS),
     ],
-    [shape.Number(Variable(".n0"), ROWS), shape.Number(Variable(".n1"), ROWS)],
+    [shape.Number(Hidden(PlanKind.ROW, k), ROWS) for k in (0, 1)],
     [shape.Projection((X, Y), ROWS), shape.Projection((Y, X), ROWS), shape.Projection((), ROWS)],
     [shape.Distinct(ROWS), shape.Distinct(OTHER)],
     [shape.Reduced(ROWS)],

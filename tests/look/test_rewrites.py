@@ -11,10 +11,12 @@ from support.rule_queries import QUERIES
 import streamsparql
 from streamsparql.algebra.event import Detect
 from streamsparql.algebra.filter import AntiJoin, Filter
+from streamsparql.algebra.fixpoint import Phase, Replacement, Rewriting
 from streamsparql.algebra.join import Join, LeftJoin
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rewrite import Phase, Rewriting, Rule, Step, phases, rewrite
-from streamsparql.algebra.rules.sketch import equal
+from streamsparql.algebra.rewrite import phases, rewrite
+from streamsparql.algebra.rules.rule import Rule
+from streamsparql.algebra.rules.sketch import equals
 from streamsparql.algebra.shape import Projection
 from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.jupyter.rewriting_view import MOST, compared
@@ -22,7 +24,7 @@ from streamsparql.look.rewrites import Rewrites, law, rewrites
 
 RULES = sorted({rule.name for phase in phases() for rule in phase.rules})
 P, Q, R = matching("?x p ?y"), matching("?x q ?z"), matching("?z r ?w")
-C = equal("?y", "1")
+C = equals("?y", "1")
 TEXT = """PREFIX : <http://e/> SELECT ?x FROM STREAM :s WINDOW RANGE 10 MS SLIDE 5 MS {
     ?x :p ?y . ?x :q ?z OPTIONAL { ?x :r ?w FILTER(?w > 3) } FILTER(?y = 1 + 1 && BOUND(?w)) }"""
 
@@ -248,7 +250,7 @@ def test_long_chains_and_many_applications_are_shown(size: int) -> None:
 
 
 def test_many_steps_are_cut_and_it_is_said() -> None:
-    steps = tuple(Step("drop_reduced", P, Q) for _ in range(MOST + 5))
+    steps = tuple(Replacement("drop_reduced", P, Q) for _ in range(MOST + 5))
     shown = rewrites(P, rewriting=Rewriting(Q, steps))
     html = shown._repr_html_()
     assert f"5 more: show them with [{MOST}:]" in html

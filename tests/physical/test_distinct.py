@@ -24,11 +24,12 @@ from support.steps import (
 
 from streamsparql.algebra import shape
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.solutions import Solution, Variable
+from streamsparql.algebra.solutions import Solution
 from streamsparql.algebra.streams import INFINITY, Element, Snapshot, coalesce
 from streamsparql.algebra.terms import IRI
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import variable_of
 from streamsparql.physical.kernels import keys
 from streamsparql.physical.kernels.change_points import coalesce_levels
 from streamsparql.physical.operators.report import TemporalCoalesce
@@ -122,7 +123,7 @@ def test_number_tells_equal_rows_apart(case: Case, closing: bool) -> None:
 def test_number_orders_rows_by_their_stamps(case: Case, closing: bool) -> None:
     terms = TermDictionary()
     ids = [0, *terms.of_integers(np.arange(1, 50)).tolist()]
-    names, seven = [".t2", "x", ".t1"], terms.id_of(IRI("x:a"))
+    names, seven = [".t of 2", "x", ".t of 1"], terms.id_of(IRI("x:a"))
     inputs = tuple(
         row._replace(ids=(ids[row.ids[1]], seven, ids[row.ids[0] - 1])) for row in case.inputs[0]
     )
@@ -130,15 +131,15 @@ def test_number_orders_rows_by_their_stamps(case: Case, closing: bool) -> None:
 
     def numbered(bag: Counter) -> Counter:
         given = Snapshot((solution(row), n) for row, n in bag.items())
-        node = shape.Number(Variable(".k"), shape.UNIT)
+        node = shape.Number(variable_of(".k"), shape.UNIT)
         found = node.static(0, Inputs(), given).entries
-        every = [Variable(name) for name in [*names, ".k"]]
+        every = [variable_of(name) for name in [*names, ".k"]]
         return Counter(
             tuple(terms.id_of(row[v]) if v in row else 0 for v in every) for row, _ in found
         )
 
     def solution(row: tuple[int, ...]) -> Solution:
-        pairs = zip(map(Variable, names), map(terms.term_of, row), strict=True)
+        pairs = zip(map(variable_of, names), map(terms.term_of, row), strict=True)
         return Solution((v, term) for v, term in pairs if term)
 
     rows = drive(lambda source: Number(source, ".k", terms), [names], case, closing=closing)
@@ -164,7 +165,7 @@ def test_the_latest_stamps_are_kept(case: Case, columns: list[str], closing: boo
         return Counter((*row, *stamps) for row, stamps in found.items())
 
     case = case._replace(inputs=(tuple(map(stamped, case.inputs[0])),))
-    names = ["x", ".t1", ".t2"]
+    names = ["x", ".t of 1", ".t of 2"]
     rows = drive(
         lambda source: LatestStamps(source, columns, names[1:], terms),
         [names],

@@ -43,6 +43,7 @@ from streamsparql.algebra.streams import INFINITY, Snapshot
 from streamsparql.algebra.terms import integer
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import variable_of
 from streamsparql.physical.kernels import keys
 from streamsparql.physical.operator import StepResult
 from streamsparql.physical.operators import group as physical_group
@@ -94,13 +95,16 @@ def defined(node: Operator, names: list[str]) -> Callable[[Bag], Bag]:
 
     def of(bag: Bag) -> Bag:
         solutions = (
-            ({Variable(n): TERMS.term_of(i) for n, i in zip(NAMES, row, strict=True) if i}, times)
+            (
+                {variable_of(n): TERMS.term_of(i) for n, i in zip(NAMES, row, strict=True) if i},
+                times,
+            )
             for row, times in bag.items()
         )
         given = Snapshot((Solution(found), times) for found, times in solutions)
         out: Bag = Counter()
         for solution, times in node.static(0, Inputs(), given).entries:
-            row = (solution.get(Variable(n)) for n in names)
+            row = (solution.get(variable_of(n)) for n in names)
             out[tuple(TERMS.id_of(term) if term else 0 for term in row)] += times
         return out
 
@@ -108,11 +112,11 @@ def defined(node: Operator, names: list[str]) -> Callable[[Bag], Bag]:
 
 
 def logical(calls: list[ColumnAggregate]) -> tuple:
-    return tuple((Variable(call.variable), expression(call)) for call in calls)
+    return tuple((variable_of(call.variable), expression(call)) for call in calls)
 
 
 def expression(call: ColumnAggregate) -> Aggregate:
-    argument = Variable(call.argument) if call.argument else None
+    argument = variable_of(call.argument) if call.argument else None
     return Aggregate(call.function, argument, call.distinct, call.separator)
 
 
@@ -131,7 +135,7 @@ def check(
     closing: bool = False,
     few: int = 256,
 ) -> None:
-    node = group.Aggregation(tuple(map(Variable, keys_)), logical(calls), shape.UNIT)
+    node = group.Aggregation(tuple(map(variable_of, keys_)), logical(calls), shape.UNIT)
     with by_hand(few):
         out = drive(
             lambda source: Aggregation(source, keys_, calls, TERMS), [NAMES], case, closing=closing
@@ -250,7 +254,9 @@ def test_many_steps_by_hand_and_swept_come_to_the_same() -> None:
 def test_annotate_keeps_the_rows(
     case: Case, keys_: list[str], call: ColumnAggregate, closing: bool
 ) -> None:
-    node = group.Annotate(Variable("v"), expression(call), tuple(map(Variable, keys_)), shape.UNIT)
+    node = group.Annotate(
+        Variable("v"), expression(call), tuple(map(variable_of, keys_)), shape.UNIT
+    )
     out = drive(lambda source: Annotate(source, keys_, call, TERMS), [NAMES], case, closing=closing)
     agrees(out, case, defined(node, [*NAMES, "v"]))
 

@@ -313,7 +313,7 @@ class Integers:
 def test_stamps_play_no_part_in_compatibility_and_merge_by_their_greatest() -> None:
     left = [Row((1, -5, -2), 0, 9), Row((2, 0, -4), 0, 9)]
     right = [Row((-3, -7, 1), 0, 9), Row((0, -1, 2), 0, 9)]
-    names = [("x", ".ta", ".tb"), (".ta", ".tb", "x")]
+    names = [("x", ".t of a", ".t of b"), (".t of a", ".t of b", "x")]
     for make in (Join, LeftJoin):
 
         def with_terms(a: Operator, b: Operator, make: Callable[..., Operator] = make) -> Operator:

@@ -26,6 +26,7 @@ import streamsparql
 from streamsparql.algebra import align, event, filter, graph, join, match, path, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.functions import Run
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import INFINITY
@@ -165,7 +166,12 @@ def test_operators_know_the_node_that_they_compute() -> None:
 
 
 def test_no_two_meanings_of_a_hidden_column_collide() -> None:
-    translators = [f".{kind}{n}" for kind in "abekn" for n in (0, 12)] + [".t ?x", ".t ?x <s>"]
+    x, s = Variable("x"), IRI("s")
+    translators = [
+        *(Hidden(kind, n).name for kind in PlanKind if "number" in kind.value for n in (0, 12)),
+        *(Hidden(kind).name for kind in (PlanKind.START, PlanKind.END, PlanKind.DURATION)),
+        *(Hidden(PlanKind.STAMP, of=of).name for of in ((x,), (x, s), (x, s, x))),
+    ]
     made = [
         *TRIPLE, hidden.FROM, hidden.TO, hidden.VIA, hidden.NUMBER, hidden.ANSWER,
         hidden.stamp_column("s"), hidden.outer_column(1), hidden.outer_column(1, "x"),
@@ -177,7 +183,8 @@ def test_no_two_meanings_of_a_hidden_column_collide() -> None:
     assert len(set(made)) == len(made)
     assert all(name.startswith(".") for name in made)
     stamps = {name for name in made if hidden.is_stamp(name)}
-    assert stamps == {".t ?x", ".t ?x <s>", ".t of s"}
+    assert stamps == {".t ?x", ".t ?x <s>", ".t ?x <s> ?x", ".t of s"}
+    assert [hidden.variable_of(name).name for name in made] == made
     assert [name for name in stamps if hidden.is_triple_stamp(name)] == [".t of s"]
 
 

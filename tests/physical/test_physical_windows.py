@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.plans import matching
 from support.steps import (
     EPOCH,
     Bag,
@@ -32,13 +33,22 @@ from support.steps import (
     snapshot,
 )
 
+from streamsparql.algebra import partition
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessStream
-from streamsparql.algebra.align import Align
+from streamsparql.algebra.align import Align, closing
+from streamsparql.algebra.cost import Costs
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.grid import Instants
+from streamsparql.algebra.join import Join
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY, Element
 from streamsparql.algebra.terms import IRI
+from streamsparql.look.equivalence import equivalent
+from streamsparql.look.jupyter.moving_window import stands
 from streamsparql.physical.batch import Batch
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.consolidate import consolidated
 from streamsparql.physical.operators.window import (
@@ -48,6 +58,7 @@ from streamsparql.physical.operators.window import (
     TimeWindow,
     TupleWindow,
 )
+from streamsparql.physical.pipeline import Pipeline
 
 S = AccessStream(IRI("s"))
 NAMES = [["x"]]
@@ -206,3 +217,71 @@ def test_windows_say_their_sizes() -> None:
     shown = TimeWindow(RunInput(["x"]), window).facts()
     assert shown == "SteppedWindow width 10 step 5 closed left origin 3"
     assert AlignToReports(RunInput(["x"]), Align(S, 5)).facts() == "every 5 ms"
+
+
+# -- a window class of one's own: nothing else has to know of it -----------------------------------
+
+
+class DelayedWindow(w.TimeWindow):
+    """An element holds for `width`, from `delay` after its stamp on."""
+
+    width: int
+    delay: int
+
+    def holds(self, t: int, stamp: int) -> bool:
+        return t - self.delay - self.width < stamp <= t - self.delay
+
+    def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
+        return stamp + self.delay, stamp + (self.delay + self.width)
+
+    @property
+    def length(self) -> int:
+        return self.width
+
+    @property
+    def reach(self) -> int:
+        return self.delay + self.width
+
+
+class AllButTheLast(w.ElementWindow):
+    """The `count` elements before the last one."""
+
+    def last(self, arrived: int) -> tuple[int, int]:
+        return arrived - 1 - self.count, arrived - 1
+
+    def ranks(self, rank: Instants) -> tuple[Instants, Instants]:
+        return rank + 1, rank + (1 + self.count)
+
+    @property
+    def moves_by(self) -> int:
+        return 1
+
+
+@given(case=streams(), width=size, delay=size)
+def test_a_new_time_window_is_computed(case: Case, width: int, delay: int) -> None:
+    window = DelayedWindow(S, width, delay)
+    rows = drive(lambda source: TimeWindow(source, window), NAMES, case)
+    for t in around(case):
+        assert snapshot(rows, t) == bag(window.content(elements(case), t)), f"at {t}"
+
+
+@given(case=streams(), count=size)
+def test_a_new_element_window_is_computed(case: Case, count: int) -> None:
+    window = AllButTheLast(S, count)
+    rows = drive(lambda source: ElementWindow(source, window), NAMES, case)
+    for t in (*around(case), INFINITY - 1):
+        assert snapshot(rows, t) == bag(window.content(elements(case), t)), f"at {t}"
+
+
+def test_a_new_window_is_planned_for() -> None:
+    delayed, counted = DelayedWindow(S, 10, 5), AllButTheLast(S, 7)
+    plan = Join(matching("?x p ?y", delayed), matching("?x q ?z", counted))
+    assert partition.reaches(plan) == {"s": 15}
+    assert [window.look_back for window in partition.element_windows(plan)] == [8]
+    assert partition.common_jumps(plan) is partition.all_jumps(plan) is closing(plan) is None
+    assert [Costs().rows(window) for window in (delayed, counted)] == [10.0, 7.0]
+    assert list(stands(delayed, 0, 9)) == list(stands(counted, 0, 9)) == []
+    assert equivalent(plan, plan, trials=3)
+    made = lower(plan, TermDictionary(), Run(), Catalog(known=False)).plain
+    found = [type(one) for one in Pipeline(made, TermDictionary()).operators]
+    assert found.count(TimeWindow) == found.count(ElementWindow) == 1

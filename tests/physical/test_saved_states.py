@@ -69,6 +69,7 @@ from streamsparql.physical.operators.shape import (
 from streamsparql.physical.operators.slice import Slice
 from streamsparql.physical.operators.window import (
     AlignToReports,
+    ElementWindow,
     SteppedTupleWindow,
     TimeWindow,
     TupleWindow,
@@ -408,7 +409,7 @@ def concrete(base: type) -> set[type]:
 def test_each_operator_is_among_them() -> None:
     tested = {type(Played(kind, TermDictionary()).operator) for kind in KINDS.values()}
     every = {kind for kind in concrete(Operator) if kind.__module__.startswith("streamsparql.")}
-    assert every - tested == {Always, StreamAccess}, "these two have no input"
+    assert every - tested == {Always, StreamAccess, ElementWindow}, "no inputs, and a base"
 
 
 def test_rows_that_are_always_there_are_emitted_once() -> None:

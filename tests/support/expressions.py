@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import FUNCTIONS, Run, cast_function
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term
-from streamsparql.algebra.xsd.durations import Duration
+from streamsparql.algebra.xsd.durations import XsdDuration
 from streamsparql.algebra.xsd.moments import Date, DateTime, Time
 from streamsparql.algebra.xsd.numeric import Single
 from streamsparql.algebra.xsd.values import date_time_literal, literal_of
@@ -134,7 +134,7 @@ moments = st.builds(
     st.none() | st.integers(-840, 840),
 )
 durations = st.builds(
-    lambda sign, months, seconds: Duration(sign * months, sign * seconds),
+    lambda sign, months, seconds: XsdDuration(sign * months, sign * seconds),
     st.sampled_from([1, -1]),
     st.integers(0, 30),
     st.decimals(0, 10**8, places=3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
-from streamsparql.algebra.inputs import Inputs, Item
+from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Solution, Variable
@@ -56,7 +56,7 @@ def events(*items: tuple[str, int] | tuple[str, int, int], name: str | None = No
     """Inputs that are one stream, of `("s p o", t)` or `("s p o", start, end)`."""
     from streamsparql.algebra.inputs import DEFAULT_STREAM
 
-    made = [Item(triple(text), times[0], times[-1]) for text, *times in items]
+    made = [StreamItem(triple(text), times[0], times[-1]) for text, *times in items]
     return Inputs({IRI(name) if name else DEFAULT_STREAM: made})
 
 

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from support.generate import triples
 
 import streamsparql
+from streamsparql.algebra.fixpoint import Replacement
 from streamsparql.algebra.graph import Ask
 from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rewrite import Step, phases
+from streamsparql.algebra.rewrite import phases
 from streamsparql.algebra.rules.properties import is_ordered
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import change_points
@@ -20,7 +21,7 @@ from streamsparql.algebra.window import Window
 from streamsparql.errors import EngineError
 
 RULES = {rule.name: rule for phase in phases() for rule in phase.rules}
-ASKED = {name for name, rule in RULES.items() if rule.asked}
+ASKED = {name for name, rule in RULES.items() if rule.below_exists}
 Timed = list[tuple[tuple[str, str, str], int]]
 
 TERMS: list[Term] = [IRI("http://e/a"), IRI("http://e/b"), BlankNode("n"), integer(1), integer(2)]
@@ -63,7 +64,9 @@ def instants(plan: Plan, data: Inputs) -> list[int]:
     return sorted(points)
 
 
-def check_step(step: Step, data: Inputs, outer: dict[Variable, Term], times: list[int]) -> None:
+def check_step(
+    step: Replacement, data: Inputs, outer: dict[Variable, Term], times: list[int]
+) -> None:
     """What took a subplan's place has its snapshots; below an outer row too, if the rule says so."""
     held = data.in_graph(Variable("g"), IRI("http://e/g1"))
     asked_for_rows = step.rule in ASKED and not isinstance(step.before, Ask)

@@ -9,7 +9,7 @@ from support.golden import GOLDEN, read
 from support.plans import BACKGROUND, beside, events, graph, pattern, plan, rows, stream, triple
 
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
-from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs, Item, item
+from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs, StreamItem, item
 from streamsparql.algebra.join import LeftJoin, Union
 from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.node import Node
@@ -227,7 +227,7 @@ def test_cqels_says_how_to_write_an_aggregate():
     assert "subquery" in refused.value.hint
 
 
-def price(company: str, value: str, t: int) -> Item:
+def price(company: str, value: str, t: int) -> StreamItem:
     number = Literal(value, IRI("http://www.w3.org/2001/XMLSchema#decimal"))
     return item(Triple(IRI(company), IRI("http://stock/hasStockPrice"), number), t)
 

@@ -32,9 +32,10 @@ from streamsparql.algebra import event, join, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.filter import AntiJoin, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
+from streamsparql.algebra.hidden import PlanKind
 from streamsparql.algebra.inputs import DEFAULT_STREAM
-from streamsparql.algebra.plan import Elementwise, Plan, columns
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.plan import Elementwise, Plan, tie_breakers
+from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.window import Window
@@ -224,7 +225,9 @@ class Draft:
     def project(self, variables: str = "*") -> Draft:
         """Some variables, or all that can be named."""
         plan = self._rows
-        kept = visible(plan) if variables.strip() == "*" else fragments.variables(variables)
+        kept = (
+            visible_variables(plan) if variables.strip() == "*" else fragments.variables(variables)
+        )
         return self._with(shape.Projection(kept, plan))
 
     def distinct(self) -> Draft:
@@ -277,7 +280,7 @@ class Draft:
         if any(type(n) is not int or n < 0 for n in numbers):
             raise QueryError(f"limit and offset are numbers from 0 on, not {limit!r}, {offset!r}")
         plan = self._rows
-        return self._with(shape.Slice(offset, limit, columns(*visible(plan)), plan))
+        return self._with(shape.Slice(offset, limit, tie_breakers(*visible_variables(plan)), plan))
 
     # -- rows of several plans
 
@@ -509,7 +512,7 @@ def _apart(other: Draft, *left: Plan) -> Plan:
         raise QueryError(
             f"a draft is needed here, not a {type(other).__name__}", hint="draft(plan)"
         )
-    counts: dict[str, int] = {}
+    counts: dict[PlanKind, int] = {}
     for plan in left:
         counts |= {kind: max(n, counts.get(kind, 0)) for kind, n in fragments.used(plan).items()}
     return fragments.apart(other._rows, counts)

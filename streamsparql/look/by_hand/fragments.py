@@ -8,7 +8,7 @@ that a piece is for, as they do in a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 from streamsparql.algebra.event import Closure, Detect, EventPair
 from streamsparql.algebra.expressions import Volatile
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import visible
+from streamsparql.algebra.scope import visible_variables
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.trampoline import run
@@ -260,13 +261,13 @@ def _context(query: s.Query, place: Place) -> Context:
     context = Context(_dialect(place.plan), Names(query.declarations, ""), 0)
     for kind, count in used(place.plan).items():
         for _ in range(count):
-            context.site() if kind == "site" else context.fresh(kind)
+            context.site() if kind is PlanKind.ROW else context.fresh(kind)
     return context
 
 
 def _known(place: Place) -> str:
     """A clause that binds what the place's plan binds, so that checks know it."""
-    return f"VALUES ({' '.join(map(str, visible(place.plan)))}) {{}}"
+    return f"VALUES ({' '.join(map(str, visible_variables(place.plan)))}) {{}}"
 
 
 @contextmanager
@@ -326,52 +327,44 @@ def _stamped() -> UnsupportedFeature:
 
 # -- hidden variables ------------------------------------------------------------------------------
 
-_NUMBERED = re.compile(r"\.([abek])(\d+)|\.(n)(\d+)( left| right)?")
+_COUNTED = (PlanKind.BLANK, PlanKind.AGGREGATE, PlanKind.EXISTS, PlanKind.KEY)
+_ROWS = (PlanKind.ROW, PlanKind.LEFT_ROW, PlanKind.RIGHT_ROW)
+"""These have the numbers of volatile calls, which count from 1."""
 
 
-def used(plan: Plan) -> dict[str, int]:
-    """How many hidden variables of each kind a plan has, by the greatest number; and sites."""
-    found: dict[str, int] = {}
+def used(plan: Plan) -> dict[PlanKind, int]:
+    """Count the hidden variables of each kind in a plan, by the greatest number."""
+    found: dict[PlanKind, int] = {}
     for node in plan.walk():
-        if isinstance(node, Variable) and (parts := _NUMBERED.fullmatch(node.name)):
-            if parts[1]:
-                found[parts[1]] = max(found.get(parts[1], 0), int(parts[2]) + 1)
-        elif isinstance(node, Volatile):
-            found["site"] = max(found.get("site", 0), node.site)
+        match node:
+            case Hidden(PlanKind() as kind, number) if kind in _COUNTED:
+                found[kind] = max(found.get(kind, 0), number + 1)
+            case Volatile(site=site):
+                found[PlanKind.ROW] = max(found.get(PlanKind.ROW, 0), site)
     return found
 
 
-def apart(plan: Plan, others: Mapping[str, int]) -> Plan:
-    """The plan with other hidden variables than those of plans on its left.
+def apart(plan: Plan, others: Mapping[PlanKind, int]) -> Plan:
+    """Return the plan with other hidden variables than those of plans on its left.
 
     >>> from streamsparql.algebra.shape import UNIT, Projection
-    >>> apart(Projection((Variable(".b0"), Variable("x")), UNIT), {"b": 2}).variables
+    >>> plan = Projection((Hidden(PlanKind.BLANK, 0), Variable("x")), UNIT)
+    >>> apart(plan, {PlanKind.BLANK: 2}).variables
     (?.b2, ?x)
     """
     if not others or not used(plan).keys() & others.keys():
         return plan
-    rename = _renaming(others)
 
     def renamed(node: Node, parts: list[Node]) -> Node:
-        if isinstance(node, Variable):
-            return Variable(rename(node.name))
         node = node.with_parts(tuple(parts)) if parts else node
-        if isinstance(node, Volatile):
-            return replace(node, site=node.site + others.get("site", 0))
+        match node:
+            case Hidden(PlanKind() as kind, number):
+                counted = PlanKind.ROW if kind in _ROWS else kind
+                return replace(node, number=number + others.get(counted, 0))
+            case Volatile(site=site):
+                return replace(node, site=site + others.get(PlanKind.ROW, 0))
         return node
 
     made = plan.fold(renamed)
     assert isinstance(made, Plan)
     return made
-
-
-def _renaming(others: Mapping[str, int]) -> Callable[[str], str]:
-    def rename(name: str) -> str:
-        parts = _NUMBERED.fullmatch(name)
-        if parts is None:
-            return name
-        if parts[1]:
-            return f".{parts[1]}{int(parts[2]) + others.get(parts[1], 0)}"
-        return f".n{int(parts[4]) + others.get('site', 0)}{parts[5] or ''}"
-
-    return rename

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs, Item
+from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs, StreamItem
 from streamsparql.algebra.plan import Occurrence, Plan
 from streamsparql.algebra.solutions import EMPTY, Solution
 from streamsparql.algebra.streams import Snapshot
@@ -207,20 +207,20 @@ def _smallest(
 # -- in words --------------------------------------------------------------------------------------
 
 
-def _given(item: Item) -> tuple[tuple[str, str, str], *tuple[int, ...]]:
+def _given(item: StreamItem) -> tuple[tuple[str, str, str], *tuple[int, ...]]:
     subject, predicate, value = map(str, item.triple)
     times = (item.end,) if item.start == item.end else (item.start, item.end)
     return ((subject, predicate, value), *times)
 
 
-def _lines(items: Sequence[Item]) -> Iterator[str]:
+def _lines(items: Sequence[StreamItem]) -> Iterator[str]:
     """The items in order; what is the same is told once, with how often it comes."""
     for item, same in groupby(items):
         times = len(list(same))
         yield f"{_when(item)}  {item.triple}" + (f"  × {times}" if times > 1 else "")
 
 
-def _when(item: Item) -> str:
+def _when(item: StreamItem) -> str:
     return f"{item.end} ms" if item.start == item.end else f"{item.start} to {item.end} ms"
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from random import Random
 
 from streamsparql.algebra.access import AccessStream
-from streamsparql.algebra.inputs import Inputs, Item
+from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, Triple
@@ -84,7 +84,7 @@ class Draws:
     def _placed(self, made: list[tuple[Source, Triple]], begun: list[int]) -> Inputs:
         vocabulary = self.vocabulary
         stamps = iter(self._stamps(len(made), begun))
-        streams: dict[IRI, list[Item]] = {name: [] for name in vocabulary.streams}
+        streams: dict[IRI, list[StreamItem]] = {name: [] for name in vocabulary.streams}
         present = [name for name in vocabulary.names if self._chance(0.9)]
         graphs: dict[IRI, set[Triple]] = {name: set() for name in present}
         background: set[Triple] = set()
@@ -102,9 +102,9 @@ class Draws:
         frozen = {name: frozenset(triples) for name, triples in graphs.items()}
         return Inputs(streams, frozenset(background), frozen)
 
-    def _item(self, triple: Triple, t: int) -> Item:
+    def _item(self, triple: Triple, t: int) -> StreamItem:
         before = self.random.choice((0, 0, 1, 2, 3)) if self.vocabulary.events else 0
-        return Item(triple, max(t - before, 0), t)
+        return StreamItem(triple, max(t - before, 0), t)
 
     # -- triples
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from streamsparql.algebra.inputs import Inputs, Item
+from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.solutions import Solution
 from streamsparql.algebra.terms import IRI, Literal, Term, Triple, integer
 
@@ -108,10 +108,10 @@ def _times(t: int, least: int, lengths: tuple[int, ...]) -> Iterator[int]:
 def _moved(data: Inputs, since: int, by: int) -> Inputs:
     """All items from a time on moved by so much."""
 
-    def moved(item: Item) -> Item:
+    def moved(item: StreamItem) -> StreamItem:
         if item.end < since:
             return item
-        return Item(item.triple, max(item.start + by, 0), item.end + by)
+        return StreamItem(item.triple, max(item.start + by, 0), item.end + by)
 
     streams = {name: [moved(item) for item in items] for name, items in data.streams.items()}
     return replace(data, streams=streams)

@@ -18,7 +18,9 @@ from streamsparql.algebra.align import Align
 from streamsparql.algebra.event import Closure, Detect
 from streamsparql.algebra.expressions import Aggregate, Call, Constant, In
 from streamsparql.algebra.graph import Construct, Describe, Graph
+from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.group import Aggregation, Annotate
+from streamsparql.algebra.hidden import Hidden, HiddenKind
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import Path
@@ -96,7 +98,14 @@ class Vocabulary:
 
 # -- triples ---------------------------------------------------------------------------------------
 
-_ANY = tuple(Variable(f".any{k}") for k in range(3))
+
+class _PatternKind(HiddenKind):
+    """The kind of the variables that stand for any term in the patterns here."""
+
+    ANY = ".any{number}"
+
+
+_ANY = tuple(Hidden(_PatternKind.ANY, k) for k in range(3))
 
 
 def _patterns(nodes: list[Node]) -> Iterator[tuple[TriplePattern, tuple[Source, ...]]]:
@@ -212,12 +221,8 @@ def _functions(nodes: list[Node]) -> Iterator[str]:
 def _lengths(nodes: list[Node]) -> Iterator[int]:
     for node in nodes:
         match node:
-            case w.SlidingDeltaWindow():
-                yield from (node.width, node.slide)
-            case w.FixedWindow():
-                yield node.width
-            case w.SteppedWindow():
-                yield from (node.width, node.step)
+            case w.TimeWindow(grid=Grid(step)):
+                yield from (node.length, step)
             case Align():
                 yield node.period
 
@@ -225,12 +230,9 @@ def _lengths(nodes: list[Node]) -> Iterator[int]:
 def _grids(nodes: list[Node]) -> Iterator[tuple[int, int]]:
     for node in nodes:
         match node:
-            case w.SlidingDeltaWindow():
-                yield from ((node.slide, node.origin), (node.width, node.origin))
-            case w.FixedWindow():
-                yield node.width, node.origin
-            case w.SteppedWindow():
-                yield from ((node.step, node.origin), (node.step, node.origin + node.width))
+            case w.TimeWindow(grid=Grid(step)):
+                yield from ((step, node.origin), (node.length, node.origin))
+                yield step, node.origin + node.length
             case Align():
                 yield node.period, node.origin
 
@@ -239,10 +241,8 @@ def _counts(nodes: list[Node]) -> Iterator[int]:
     """Numbers of elements and of rows that matter."""
     for node in nodes:
         match node:
-            case w.SteppedTupleWindow():
-                yield from (node.count + node.step, node.step)
             case w.ElementWindow():
-                yield node.count
+                yield from (node.look_back, node.moves_by)
             case Slice():
                 yield node.offset + (node.limit or 0)
     if any(isinstance(node, Aggregation | Annotate) for node in nodes):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from streamsparql.algebra.fixpoint import Rewriting
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rewrite import Rewriting
 from streamsparql.errors import StreamSparqlError
 from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.explain.boxes.logical import plan_box

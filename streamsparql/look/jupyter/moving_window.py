@@ -37,21 +37,13 @@ def stands(window: w.Window, first: int, last: int) -> Iterator[Position]:
     [Position(start=-10, end=0, live=0), Position(start=-5, end=5, live=5), \
 Position(start=0, end=10, live=10)]
     """
-    match window:
-        case w.SlidingDeltaWindow(width=width, slide=step) | w.FixedWindow(width=width as step):
-            steps = _grid(first, last, step, window.origin)
-            return (Position(at + step - width, at + step, at) for at in steps)
-        case w.SteppedWindow(width=width, step=step):
-            phase = width % step if window.closed == "left" else 0
-            steps = _grid(first, last, step, window.origin + phase)
-            steps = range(steps.start, steps.stop + (steps[-1] < last) * step, step)
-            return (Position(at - width, at, at) for at in steps)
-    return iter(())
-
-
-def _grid(first: int, last: int, step: int, origin: int) -> range:
-    """The steps from the one at or before `first` to that at or before `last`."""
-    return range(w.floor(first - origin, step) + origin, last + 1, step)
+    if window.grid is None or not isinstance(window, w.TimeWindow):
+        return
+    step, width = window.grid.step, window.length
+    until = last + 1 if window.live_edge else window.grid.ceil(last) + 1
+    for at in range(window.grid.floor(first), until, step):
+        end = at + step if window.live_edge else at
+        yield Position(end - width, end, at)
 
 
 def positions(canvas: Canvas, window: w.Window, number: int, last: int) -> None:

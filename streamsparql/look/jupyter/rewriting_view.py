@@ -47,7 +47,7 @@ def compared(before: Plan, after: Plan, prefixes: Mapping[str, str]) -> tuple[Bo
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> p, q = triples("?x p ?y"), triples("?x q ?z")
-    >>> c = equal("?y", "1")
+    >>> c = equals("?y", "1")
     >>> one, other = compared(Filter(c, Join(p, q)), Join(Filter(c, p), q), {})
     >>> one.kind, one.mark, [(box.role, box.kind) for box in one.children[0].children]
     ('Filter', 'moved', [('P', 'TriplePatternMatching'), ('Q', 'TriplePatternMatching')])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from streamsparql.algebra.access import AccessStream
-from streamsparql.algebra.inputs import Inputs, Item
+from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.partition import windows as windows_of
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY, Element
@@ -85,7 +85,7 @@ class Seen:
 class Shown:
     """Items, by time, and windows over them."""
 
-    items: Sequence[Item]
+    items: Sequence[StreamItem]
     windows: tuple[Seen, ...]
     clock: Clock
     write: Writer = field(default_factory=Writer)
@@ -100,7 +100,7 @@ class Shown:
         end = max([last, *(t for t in edges if t < INFINITY)])
         return first, end + (max(1, (end - first) // 12) if INFINITY in edges else 0)
 
-    def texts(self, item: Item) -> list[str]:
+    def texts(self, item: StreamItem) -> list[str]:
         """An item's terms."""
         subject, predicate, value = item.triple
         write = self.write
@@ -149,7 +149,7 @@ def show(
 # -- what is given ---------------------------------------------------------------------------------
 
 
-def read(source: Any) -> tuple[list[Item], tuple[Reject, ...]]:
+def read(source: Any) -> tuple[list[StreamItem], tuple[Reject, ...]]:
     """The items of a source, by time, ties in the order in which they come; and what is none."""
     from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     from streamsparql.run.result import read_once
@@ -158,7 +158,7 @@ def read(source: Any) -> tuple[list[Item], tuple[Reject, ...]]:
     if read_once(source):
         raise SourceError("the source can be read once, and showing it would: give a list of it")
     terms: TermDictionary = TermDictionary()
-    items: list[Item] = []
+    items: list[StreamItem] = []
     rejects: list[Reject] = []
     for chunk in read_stream(source, "the stream", terms, chunk=_READ):
         rejects += chunk.rejects
@@ -166,7 +166,7 @@ def read(source: Any) -> tuple[list[Item], tuple[Reject, ...]]:
         since = stamps if chunk.since is None else chunk.since
         triples = zip(*(terms.terms_of(ids) for ids in (chunk.s, chunk.p, chunk.o)), strict=True)
         times = zip(since.tolist(), stamps.tolist(), strict=True)
-        items += (Item(_triple(*t), *both) for t, both in zip(triples, times, strict=True))
+        items += (StreamItem(_triple(*t), *both) for t, both in zip(triples, times, strict=True))
         if len(items) >= _READ:
             raise EngineError(
                 f"the stream has {_READ:,} items or more, too many for a picture: show a part of it"
@@ -210,7 +210,7 @@ def _windows(given: Any, stream: str | None) -> Iterator[Window]:
             yield window
 
 
-def _seen(window: Window, items: Sequence[Item], write: Writer) -> Seen:
+def _seen(window: Window, items: Sequence[StreamItem], write: Writer) -> Seen:
     """A window over the items; one that counts elements counts those that its patterns match."""
     counted: Sequence[int] = range(len(items))
     if isinstance(window, ElementWindow):
@@ -223,7 +223,7 @@ def _seen(window: Window, items: Sequence[Item], write: Writer) -> Seen:
     return Seen(plain if isinstance(window, TimeWindow) else window, label, intervals)
 
 
-def _passes(plan: Plan, item: Item) -> bool:
+def _passes(plan: Plan, item: StreamItem) -> bool:
     """Whether an item gets through what is below a window."""
     names = {node.stream for node in plan.walk() if isinstance(node, AccessStream)}
     return bool(plan.elements(Inputs(streams={name: [item] for name in names})))
@@ -311,12 +311,12 @@ def _series(
     canvas: Canvas, shown: Shown, lanes: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> None:
     """A lane per subject and predicate, with a point for each item."""
-    points: dict[tuple[str, ...], list[Item]] = {}
+    points: dict[tuple[str, ...], list[StreamItem]] = {}
     for item in shown.items:
         points.setdefault(tuple(shown.texts(item)[:2]), []).append(item)
     for lane in lanes:
         _label(canvas, lane, widths, " ".join(lane))
-        close: dict[int, list[Item]] = {}
+        close: dict[int, list[StreamItem]] = {}
         for item in points[tuple(lane)]:
             close.setdefault(int(canvas.x(item.end) / _CLOSE), []).append(item)
         for first, *others in close.values():
@@ -348,7 +348,7 @@ def _curves(canvas: Canvas, shown: Shown) -> None:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def _moments(item: Item, clock: Clock) -> str:
+def _moments(item: StreamItem, clock: Clock) -> str:
     both = [item.end] if item.start == item.end else [item.start, item.end]
     return " to ".join(clock.moment(t) for t in both)
 

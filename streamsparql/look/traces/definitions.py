@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streamsparql.algebra import access, match
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.graph import Graph
-from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.inputs import Item as StreamItem
+from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.plan import Operator, Plan
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
@@ -19,7 +18,7 @@ from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.look.traces.trace_rows import compared, numbered
 from streamsparql.physical.batch import Batch
-from streamsparql.physical.hidden import ANSWER, CARRIED
+from streamsparql.physical.hidden import ANSWER, is_carried, variable_of
 from streamsparql.physical.lowering.lower import Catalog
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class Definitions:
         pairs = [
             (operator, operator.node)
             for operator, physical in zip(trace.operators, trace.physical, strict=True)
-            if operator.node in known and not any(n.startswith(CARRIED) for n in physical.names)
+            if operator.node in known and not any(map(is_carried, physical.names))
         ]
         found: list[Disagreement] = []
         for t in trace.instants:
@@ -133,7 +132,7 @@ class Definitions:
         found = self._trace.query.logical.at(t, self.inputs)
         if self._trace.query.form != "ask":
             return Snapshot.of(compared(found))
-        answer = Variable(ANSWER)
+        answer = variable_of(ANSWER)
         return Snapshot.of(Solution({answer: x}) for x in found if isinstance(x, Literal))
 
     def _shown(self, rows: Snapshot[Any]) -> Snapshot[Any]:

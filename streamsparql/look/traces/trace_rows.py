@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from streamsparql.algebra.access import Stamped
+from streamsparql.algebra.hidden import Hidden
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Element
 from streamsparql.algebra.terms import XSD, Literal, Term, Triple
@@ -14,7 +15,7 @@ from streamsparql.look.explain.boxes.box import isolated
 from streamsparql.look.explain.boxes.phrases import with_prefixes
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.hidden import ANSWER, in_solution
+from streamsparql.physical.hidden import ColumnKind, in_solution, variable_of
 from streamsparql.physical.operator import INFINITY, NEVER
 from streamsparql.physical.operators.window import INSIDE
 
@@ -63,7 +64,7 @@ class Decoder:
                 found = Triple(*terms)  # type: ignore[arg-type]
             else:
                 pairs = zip(names, terms, strict=True)
-                found = Solution({Variable(name): term for name, term in pairs if term is not None})
+                found = Solution({variable_of(name): t for name, t in pairs if t is not None})
             self._known[key] = found
         return found
 
@@ -72,7 +73,8 @@ def compared(items: Iterable[Any]) -> Iterator[Any]:
     """The items of a snapshot without what is hidden from solutions: stamps, keys of an order.
 
     >>> from streamsparql.algebra.terms import IRI
-    >>> list(compared([Solution({Variable("x"): IRI("a"), Variable(".t ?x"): IRI("b")})]))
+    >>> x, since = Variable("x"), variable_of(".t ?x")
+    >>> list(compared([Solution({x: IRI("a"), since: IRI("b")})]))
     [{?x: <a>}]
     """
     for item in items:
@@ -146,7 +148,9 @@ class Wording:
 
 
 def _called(variable: Variable) -> str:
-    return "answer" if variable.name == ANSWER else str(variable).replace("?.", ".")
+    if not isinstance(variable, Hidden):
+        return str(variable)
+    return "answer" if variable.kind is ColumnKind.ANSWER else variable.name
 
 
 def numbered(operators: Sequence[_T], number: int) -> _T:

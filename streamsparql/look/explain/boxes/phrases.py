@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import partial
 from inspect import cleandoc
 
-from streamsparql.algebra.expressions import OCCURRENCE
+from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.solutions import Variable
-from streamsparql.algebra.terms import IRI
+from streamsparql.algebra.terms import IRI, Term
 from streamsparql.translator.sparql_text import Writer
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
-_HIDDEN = {"a": "aggregate", "e": "exists", "k": "key", "n": "row"}
-_FUNCTIONS = {variable: f"get{name[3:]}()" for name, variable in OCCURRENCE.items()}
+_HIDDEN = {
+    PlanKind.BLANK: "_:b{}",
+    PlanKind.AGGREGATE: "aggregate#{}",
+    PlanKind.EXISTS: "exists#{}",
+    PlanKind.KEY: "key#{}",
+    PlanKind.ROW: "row#{}",
+    PlanKind.LEFT_ROW: "row#{} left",
+    PlanKind.RIGHT_ROW: "row#{} right",
+}
+_FUNCTIONS = {
+    PlanKind.START: "getSTARTTIME()",
+    PlanKind.END: "getENDTIME()",
+    PlanKind.DURATION: "getDURATION()",
+}
 
 
 def duration(milliseconds: int) -> str:
@@ -33,36 +44,32 @@ def duration(milliseconds: int) -> str:
 
 
 def with_prefixes(prefixes: Mapping[str, str]) -> Writer:
-    """A writer of terms that shortens IRIs and says what hidden variables stand for.
+    """Return a writer of terms that shortens IRIs and says what hidden variables stand for.
 
     >>> write = with_prefixes({"ex": "http://example.org/"})
-    >>> write.variables([Variable("x"), Variable(".b0"), Variable(".e1"), Variable(".t ?x")])
+    >>> x, mark = Variable("x"), Hidden(PlanKind.EXISTS, 1)
+    >>> write.variables([x, Hidden(PlanKind.BLANK), mark, Hidden(PlanKind.STAMP, of=(x,))])
     '?x _:b0 exists#1 timestamp(?x)'
     """
     return Writer(prefixes, partial(_readable, iris=Writer(prefixes)))
 
 
 def _readable(variable: Variable, iris: Writer) -> str:
-    if variable.stamp:
-        return f"timestamp({_stamped(variable.name[3:], iris)})"
-    if variable in _FUNCTIONS:
-        return _FUNCTIONS[variable]
-    if found := re.fullmatch(r"\.([a-z])(\d+.*)", variable.name):
-        kind, number = found.groups()
-        return f"_:b{number}" if kind == "b" else f"{_HIDDEN.get(kind, kind)}#{number}"
+    if not isinstance(variable, Hidden):
+        return str(variable)
+    if variable.kind is PlanKind.STAMP:
+        return f"timestamp({', '.join(_stamped(place, iris) for place in variable.of)})"
+    if variable.kind in _FUNCTIONS:
+        return _FUNCTIONS[variable.kind]
+    if variable.kind in _HIDDEN:
+        return _HIDDEN[variable.kind].format(variable.number)
     return str(variable)
 
 
-def _stamped(places: str, iris: Writer) -> str:
-    """What a stamp is of, from its name: a variable, one and a stream, or a triple pattern."""
-    shown = []
-    for place in places.split(" ", 2):
-        if place.startswith("?."):
-            place = _readable(Variable(place[1:]), iris)
-        elif place.startswith("<") and "\\" not in place:
-            place = iris.iri(IRI(place[1:-1]))
-        shown.append(place)
-    return ", ".join(shown)
+def _stamped(place: Variable | Term, iris: Writer) -> str:
+    if isinstance(place, Variable):
+        return _readable(place, iris)
+    return iris.iri(place) if isinstance(place, IRI) else str(place)
 
 
 def used(rules: Mapping[str, int]) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from streamsparql.algebra.partition import counted, grid, keys, reaches
+from streamsparql.algebra.partition import common_jumps, element_windows, keys, reaches
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.algebra.window import ElementWindow, SteppedTupleWindow
+from streamsparql.algebra.window import ElementWindow
 from streamsparql.look.explain.boxes.box import Box, Measures, visible
 from streamsparql.look.explain.boxes.phrases import duration
 
@@ -91,9 +91,9 @@ def _before(measured: Mapping[str, Measures]) -> Iterator[Box]:
 def _streams(plan: Plan, run: Described | None) -> Iterator[Box]:
     how = {} if run is None else dict(run.sources())
     counts: dict[str, list[str]] = {}
-    for window, need in counted(plan).items():
+    for window in element_windows(plan):
         for stream in reaches(window):
-            counts.setdefault(stream, []).append(_elements(window, need))
+            counts.setdefault(stream, []).append(_elements(window))
     for stream, reach in reaches(plan).items():
         parts = [f"<{stream}>"]
         if reach >= INFINITY:
@@ -106,9 +106,10 @@ def _streams(plan: Plan, run: Described | None) -> Iterator[Box]:
         yield Box("Stream", title=visible("; ".join(parts)), family="access")
 
 
-def _elements(window: ElementWindow, need: int) -> str:
-    steps = f" in steps of {window.step}" if isinstance(window, SteppedTupleWindow) else ""
-    return f"counted for its last {window.count:,} elements{steps}: tasks begin {need:,} before"
+def _elements(window: ElementWindow) -> str:
+    steps = f" in steps of {window.moves_by}" if window.moves_by > 1 else ""
+    last = f"counted for its last {window.count:,} elements{steps}"
+    return f"{last}: tasks begin {window.look_back:,} before"
 
 
 def _cut(plan: Plan, run: Described | None, measured: Mapping[str, Measures]) -> Iterator[Box]:
@@ -119,13 +120,13 @@ def _cut(plan: Plan, run: Described | None, measured: Mapping[str, Measures]) ->
             title = visible(f"{name}  {what}")
             yield Box("Slab", title=title, family="window", measures=measured.get(name))
         return
-    steps = grid(plan)
-    if steps is not None and steps[0] > 1:
-        origin = f" from {duration(steps[1])}" if steps[1] else ""
-        title = f"at multiples of {duration(steps[0])}{origin}, where windows jump"
+    jumps = common_jumps(plan)
+    if jumps is not None and jumps.step > 1:
+        origin = f" from {duration(jumps.origin)}" if jumps.origin else ""
+        title = f"at multiples of {duration(jumps.step)}{origin}, where windows jump"
         yield Box("Cut", title=title, family="window")
     found = keys(plan)
-    if found and not counted(plan):
+    if found and not element_windows(plan):
         names = " or ".join(f"?{v.name}" for v in found)
         title = f"or by the value of {names}, where windows are long against the data"
         yield Box("Cut", title=visible(title), family="window")
