@@ -1,20 +1,20 @@
-"""Physical operators: what they have in common, and how they meet time.
+"""Physical operators: their common interface, and how they advance in time.
 
-An operator works in steps. In a step it gets, of each input, the rows that came (ordered by
-`start`, none of them before the input's last watermark) and the input's new *watermark*: no later
-row will start before it. It answers with rows of its own and with its own watermark, which keep the
-same two promises. What it must remember between steps is its state; it drops what no later row can
-meet.
+An operator works in steps. In a step it consumes, from each input, a batch of new rows (ordered by
+`start`, none of them before the last watermark of the input) and the new *watermark* of the input:
+no later row will start before it. It emits rows of its own and its own watermark, which keep the
+same two promises. What it retains between steps is its state; it evicts what no later row can
+match.
 
     step(batches, watermarks, cut)  ->  (batch, watermark)
 
-Some rows are known before their end is: an unmatched row of a left join, the last value of an
-aggregate. Such an operator keeps them and holds its watermark back, until they end. When `cut` is
-asked for it emits the pieces up to the least watermark W of its inputs instead, goes on from there,
-and gives W or more as its own. Cutting changes no snapshot: it is how eager results, reports and
-bounded memory come about (SEMANTICS.md section 5).
+Some rows hold before their end is known: an unmatched row of a left join, the last value of an
+aggregate. An operator retains them until they are final, and its watermark stays at their start.
+With `cut` it emits the pieces up to the least watermark W of its inputs instead, continues from
+there, and its own watermark is at least W. A cut changes no snapshot: eager results, reports and
+bounded memory depend on it (SEMANTICS.md section 5).
 
-When all watermarks are INFINITY the input has ended, and everything is given out.
+When all watermarks are INFINITY the input has ended, and the operator emits everything.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from streamsparql.physical.batch import NEVER, Batch
 from streamsparql.physical.state.parts import Stateful
 
 StepResult = tuple[Batch, int]
-"""What an operator gives in a step: rows, and its watermark."""
+"""The output of a step: rows, and the watermark of the operator."""
 
 __all__ = ["INFINITY", "NEVER", "Operator", "Stateless", "StepResult"]
 
 
 class Operator(Stateful, ABC):
-    """The base of all physical operators; `names` are the columns of what it gives."""
+    """The base of all physical operators; `names` are the columns of the output."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = ()
     """The logical nodes that it computes."""
@@ -53,27 +53,27 @@ class Operator(Stateful, ABC):
         self.names = tuple(names)
         self.inputs = inputs
         self.node: Plan | None = None
-        """The logical node that it computes, where it computes just one."""
+        """The logical node that it computes, if it is only one."""
 
     @abstractmethod
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        """Takes in what came of each input, and gives what is known by now."""
+        """Consume new rows and watermarks of the inputs; emit the rows that are final."""
 
     def facts(self) -> str:
-        """What sets this operator apart from others of its kind, for people to read."""
+        """Return what distinguishes this operator from others of its class, for people to read."""
         return ""
 
     def due(self) -> bool:
-        """Whether there is something to do in the next step even if no input brings news."""
+        """Return whether the next step has work even if no input changes."""
         return False
 
     def nothing(self) -> Batch:
-        """No rows of this operator's columns."""
+        """Return a batch without rows that has the columns of the output."""
         return Batch.empty(self.names)
 
 
 class Stateless(Operator):
-    """An operator that treats each row by itself and leaves its `start` alone."""
+    """An operator that handles each row by itself and does not change its `start`."""
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
@@ -82,4 +82,4 @@ class Stateless(Operator):
 
     @abstractmethod
     def apply(self, batch: Batch) -> Batch:
-        """The rows that come of a batch, which has at least one."""
+        """Return the output for a batch, which has at least one row."""

@@ -1,18 +1,19 @@
-"""Runs a physical plan: a DAG of operators, step by step.
+"""The execution of a physical plan: a DAG of operators, step by step.
 
-In a step the pipeline offers what came to the sources and asks each operator once, those below
-before those above; an operator that several read is asked once for all of them. One to which
-nothing happened (no rows, no news of the watermark, no cut) is passed over, and one whose inputs
-have ended is asked no more: that is how a static subplan is evaluated once.
+In a step the pipeline offers new items to the stream accesses and calls each operator once, inputs
+before readers; an operator with several readers is called once for all of them. An operator without
+news (no rows, no new watermark, no cut) is skipped, and so is one whose inputs have ended: a static
+subplan is evaluated once.
 
-The pipeline counts rows and, when somebody observes it, takes the time; this one hook is what
-`stats`, `explain --analyze` and traces are made of.
+The pipeline counts rows and, with an observer, measures time; `stats`, `explain --analyze` and
+traces are built on this one hook. Its state is saved as Arrow tables (state/parts.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from time import perf_counter
 from typing import Protocol
 
@@ -33,36 +34,35 @@ from streamsparql.physical.operators.window import AlignToReports, TimeWindow
 from streamsparql.physical.state.parts import Tables
 
 BEFORE = -1
-"""A watermark that says nothing: all instants are from 0 on."""
+"""The watermark before the first step: all instants are from 0 on."""
 
 
 _STAGES = "stages"
 _COUNTS = ("rows_in", "rows_out", "peak")
-_TEXTS = pa.list_(pa.string())
 _SIGNATURE = {"kind": "Pipeline", "version": "1"}
 
 
 class Observer(Protocol):
-    """Sees every step of every operator."""
+    """A receiver of every step of every operator."""
 
     def observe(
         self, operator: Operator, inputs: Sequence[Batch], output: Batch, seconds: float
     ) -> None:
-        """An operator has made a step."""
+        """Receive the inputs, the output and the duration of a step."""
 
 
 @dataclass
 class Counts:
-    """What passed an operator so far."""
+    """How many rows passed an operator so far."""
 
     rows_in: int = 0
     rows_out: int = 0
     peak: int = 0
-    """The most rows that its state held, as far as anybody asked."""
+    """The most rows that `Pipeline.state` found in its state."""
 
 
 class _Stage:
-    """An operator in a pipeline: what it reads, what it gave last, what it has seen."""
+    """An operator in a pipeline: its inputs, its last output, the watermarks that it has seen."""
 
     __slots__ = ("counts", "inputs", "marks", "nothing", "operator", "output", "watermark")
 
@@ -73,21 +73,21 @@ class _Stage:
         self.marks: list[int] = []
 
     def has_news(self, cut: bool) -> bool:
-        """Whether anything happened that the operator could answer to; notes the watermarks."""
+        """Return whether a step can change anything; note the watermarks of the inputs."""
         if not self.inputs:
             return self.watermark != INFINITY
-        came = False
+        new_rows = False
         marks = []
         for below in self.inputs:
-            came = came or len(below.output) > 0
+            new_rows = new_rows or len(below.output) > 0
             marks.append(below.watermark)
         moved = marks != self.marks
         self.marks = marks
-        return moved or came or (cut and min(marks) != INFINITY) or self.operator.due()
+        return moved or new_rows or (cut and min(marks) != INFINITY) or self.operator.due()
 
 
 class Pipeline:
-    """The operators below a root, in the order in which they are asked.
+    """The operators below a root, in the order in which they are called.
 
     >>> import numpy as np
     >>> from streamsparql.physical.operators.join import Union
@@ -116,10 +116,10 @@ class Pipeline:
     def step(
         self, offered: Mapping[str, Batch], watermarks: Mapping[str, int], cut: bool = False
     ) -> StepResult:
-        """What the root gives once these items came and the streams' watermarks are these.
+        """Offer new items and the watermarks of the streams; return the output of the root.
 
-        A stream that is not offered has nothing new. With `cut`, all that holds is given up to the
-        least watermark.
+        A stream that is not offered has no new items. With `cut`, rows that hold are emitted up to
+        the least watermark.
         """
         for stage in self._stages:
             operator = stage.operator
@@ -130,14 +130,14 @@ class Pipeline:
                     watermarks[operator.stream],
                 )
             if stage.has_news(cut):
-                self._ask(stage, cut)
+                self._call(stage, cut)
             else:
                 stage.output = stage.nothing
         last = self._stages[-1]
         self.watermark = last.watermark
         return last.output, last.watermark
 
-    def _ask(self, stage: _Stage, cut: bool) -> None:
+    def _call(self, stage: _Stage, cut: bool) -> None:
         operator, counts = stage.operator, stage.counts
         batches = [below.output for below in stage.inputs]
         before = perf_counter() if self.observer is not None else 0.0
@@ -153,7 +153,7 @@ class Pipeline:
             self.observer.observe(operator, batches, stage.output, perf_counter() - before)
 
     def recycle(self, others: Iterable[IntArray] = ()) -> None:
-        """Lets the dictionary drop the terms that no state and none of `others` refers to."""
+        """Let the dictionary recycle the terms that neither a state nor `others` use."""
         if not self.terms.due():
             return
         self.terms.recycle([*self.retained_ids(), *others])
@@ -161,19 +161,18 @@ class Pipeline:
             operator.forget()
 
     def retained_ids(self) -> Iterator[IntArray]:
-        """Yield the term ids that the states use, and those of the rows that were emitted last."""
+        """Yield the term ids in the states and in the last outputs."""
         for stage in self._stages:
             yield from stage.operator.retained_ids()
             yield from stage.output.columns.values()
 
     def save(self) -> Tables:
-        """Return the state of all operators as Arrow tables, and how far each of them is.
+        """Return the states of all operators as Arrow tables, with their watermarks and counts.
 
-        The rows that were emitted last are not part of it: they are their reader's.
+        The last output is not part of it: the caller of `step` has it.
         """
         stages = {
-            "operator": pa.array([type(stage.operator).__name__ for stage in self._stages]),
-            "columns": pa.array([list(s.operator.names) for s in self._stages], _TEXTS),
+            "operator": pa.array([_described(stage.operator) for stage in self._stages]),
             "watermark": pa.array([stage.watermark for stage in self._stages], pa.int64()),
             "marks": pa.array([stage.marks for stage in self._stages], pa.list_(pa.int64())),
         }
@@ -187,19 +186,17 @@ class Pipeline:
         return tables
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
-        """Take over a state that was saved; this pipeline is new, and of the same plan.
+        """Restore a saved state in a new pipeline of the same plan.
 
-        The dictionary has been loaded before the plan was lowered, so that ids mean what they meant.
+        The dictionary is loaded before the plan is lowered, so that ids keep their meaning.
         """
         left = dict(tables)
         saved = left.pop(_STAGES, None)
         written = None if saved is None else saved.schema.metadata
         if written != {k.encode(): v.encode() for k, v in _SIGNATURE.items()}:
-            raise EngineError("cannot restore the pipeline: this is no state of version 1")
+            raise EngineError("cannot restore the pipeline: not a state of version 1")
         stages = saved.to_pylist()
-        plan = [(type(s.operator).__name__, list(s.operator.names)) for s in self._stages]
-        if [(row["operator"], row["columns"]) for row in stages] != plan:
-            raise EngineError("cannot restore the pipeline: the state is that of another plan")
+        _verify([row["operator"] for row in stages], self.operators)
         for k, (stage, row) in enumerate(zip(self._stages, stages, strict=True)):
             own = [name for name in left if name.startswith(f"{k}/")]
             try:
@@ -215,15 +212,31 @@ class Pipeline:
         self.watermark = self._stages[-1].watermark
 
     def state(self) -> dict[Operator, int]:
-        """Return how many rows each operator retains; note the most so far."""
+        """Return how many rows each operator retains; note the maximum."""
         sizes = {operator: operator.size() for operator in self.operators}
         for operator, size in sizes.items():
             self.counts[operator].peak = max(self.counts[operator].peak, size)
         return sizes
 
 
+def _described(operator: Operator) -> str:
+    """Return what must be the same for a state to be restored: class, parameters, columns."""
+    columns = ", ".join(operator.names)
+    return f"{type(operator).__name__} {operator.facts()} [{columns}]"
+
+
+def _verify(saved: Sequence[str], operators: Sequence[Operator]) -> None:
+    """Raise an error unless a saved state is that of these operators."""
+    plan = list(map(_described, operators))
+    for one, other in zip_longest(saved, plan, fillvalue="no operator"):
+        if one != other:
+            raise EngineError(
+                f"cannot restore the pipeline: the state has {one}, where the plan has {other}"
+            )
+
+
 def _below_first(root: Operator) -> list[Operator]:
-    """Each operator once, after those that it reads; plans may be deep, so without recursion."""
+    """Return each operator once, after its inputs; plans may be deep, so without recursion."""
     order: dict[Operator, None] = {}
     pending: list[tuple[Operator, bool]] = [(root, False)]
     while pending:
@@ -239,9 +252,9 @@ def _below_first(root: Operator) -> list[Operator]:
 
 
 def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
-    """The predicates of each stream that some pattern can match; None where that may be any.
+    """Return the predicates of each stream that a pattern can match; None where any can.
 
-    A source need not look at the rest of other items. Where elements are counted, all count.
+    A source can skip items with other predicates. Windows that count elements need all of them.
 
     >>> wanted_predicates(StreamAccess("s"))
     {'s': frozenset()}
@@ -253,14 +266,14 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     for operator in operators:
         for below in operator.inputs:
             readers.setdefault(below, []).append(operator)
-    found: dict[str, frozenset[int] | None] = {}
+    wanted: dict[str, frozenset[int] | None] = {}
     for operator in operators:
         if isinstance(operator, StreamAccess):
             predicates = _wanted_of(operator, readers)
-            before = found.get(operator.stream, frozenset())
+            before = wanted.get(operator.stream, frozenset())
             every = predicates is None or before is None
-            found[operator.stream] = None if every else before | predicates  # type: ignore[operator]
-    return found
+            wanted[operator.stream] = None if every else before | predicates  # type: ignore[operator]
+    return wanted
 
 
 def _wanted_of(

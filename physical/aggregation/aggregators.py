@@ -42,6 +42,11 @@ class ColumnAggregate(NamedTuple):
     distinct: bool = False
     separator: str | None = None
 
+    def __str__(self) -> str:
+        distinct = "DISTINCT " if self.distinct else ""
+        separator = "" if self.separator is None else f"; {self.separator!r}"
+        return f"{self.function}({distinct}{self.argument or '*'}{separator}) AS {self.variable}"
+
 
 class AggregateInput(Stateful):
     """Elements by slot, with these columns; `distinct` ones hold where any equal one does."""
@@ -77,7 +82,7 @@ class AggregateInput(Stateful):
         """What starts and what ends before the watermark; the latter turned round."""
         new = new.project(self.columns)
         if self._unions is not None:
-            self._coming.push(self._unions.take(new, watermark))
+            self._coming.push(self._unions.consume(new, watermark))
             new = self._coming.release(watermark - 1)
         self.live.push(turned(new))
         return new, self.live.release(watermark - 1)

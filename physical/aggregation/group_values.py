@@ -1,4 +1,4 @@
-"""The values of groups: what stands for each group, and since when."""
+"""The current values of groups, and since when they hold."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arra
 
 
 class GroupValues(Stateful):
-    """Groups by slot: their keys, the values of their aggregates, and since when these stand.
+    """Groups by slot: their keys, the values of their aggregates, and since when these hold.
 
-    >>> groups = GroupValues(keys=1, values=1)
+    >>> groups = GroupValues(1, ["COUNT(*)"])
     >>> slots = groups.slots_of([np.array([7])], 1)
     >>> groups.since[slots], groups.values[:, slots] = 5, 9
     >>> groups.standing().tolist() == slots.tolist(), groups.first()
@@ -27,11 +27,12 @@ class GroupValues(Stateful):
     scalars = ("_ended",)
     encoded = ("since", "values")
 
-    def __init__(self, keys: int, values: int) -> None:
+    def __init__(self, keys: int, aggregates: Sequence[str]) -> None:
         self.slots = KeySlots(keys)
+        self._aggregates = tuple(aggregates)
         self.since = np.full(self.slots.capacity, INFINITY)
-        """Since when the values stand, by slot; INFINITY where there is no group."""
-        self.values = np.zeros((values, self.slots.capacity), np.int64)
+        """Since when the values hold, by slot; INFINITY where there is no group."""
+        self.values = np.zeros((len(aggregates), self.slots.capacity), np.int64)
         """The term ids of the values, a row for each aggregate."""
         self._ended = 0
 
@@ -49,11 +50,11 @@ class GroupValues(Stateful):
         return slots
 
     def first(self) -> int:
-        """Return since when the oldest value stands; INFINITY if there is no group."""
+        """Return since when the oldest value holds; INFINITY without groups."""
         return int(self.since[: self.slots.top].min(initial=INFINITY))
 
     def standing(self, before: int = INFINITY) -> IntArray:
-        """Return the slots of the groups whose values stand since before an instant."""
+        """Return the slots of the groups whose values hold since before an instant."""
         return (self.since[: self.slots.top] < before).nonzero()[0]
 
     def end(self, groups: int) -> None:
@@ -75,14 +76,20 @@ class GroupValues(Stateful):
     @override
     def own_table(self) -> pa.Table:
         slots = self.slots.used()
-        values = {f"?value {k}": ids[slots] for k, ids in enumerate(self.values)}
+        names = self._table_names()
+        values = dict(zip(names, self.values[:, slots], strict=True))
         return table_of_arrays({SLOT: slots, "since": self.since[slots], **values})
+
+    def _table_names(self) -> list[str]:
+        return [f"?{k} {aggregate}" for k, aggregate in enumerate(self._aggregates)]
 
     @override
     def restore_own(self, table: pa.Table) -> None:
-        slots, since, *values = arrays_of(table).values()
-        if len(values) != len(self.values):
-            self._refuse(f"{len(values)} values per group; expected {len(self.values)}")
+        arrays = arrays_of(table)
+        slots, since, *values = arrays.values()
+        names = list(arrays)[2:]
+        if names != self._table_names():
+            self._refuse(f"the values are {names}; expected {self._table_names()}")
         self.since = grown(self.since[:0], self.slots.capacity, INFINITY)
         self.values = grown(self.values[:, :0], self.slots.capacity, 0)
         self.since[slots] = since

@@ -69,7 +69,7 @@ class Aggregation(Operator):
     ) -> None:
         super().__init__((*keys, *(call.variable for call in calls)), input)
         self.keys, self.calls, self._begin = tuple(keys), tuple(calls), begin
-        self._groups = GroupValues(len(self.keys), len(calls))
+        self._groups = GroupValues(len(self.keys), list(map(str, calls)))
         self._lanes = [AggregateInput(_arguments(calls), False, terms)]
         self._values = [
             (self._lane_of(call, terms), AGGREGATORS[call.function](call, terms)) for call in calls

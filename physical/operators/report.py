@@ -79,11 +79,11 @@ class TemporalCoalesce(Operator):
     def __init__(self, input: Operator, eager: bool = False) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
         self.eager = eager
-        self._rows = Canonical(self.names, self.names)
+        self._rows = Canonical(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        rows = self._rows.take(batches[0], watermarks[0], cut and self.eager)
+        rows = self._rows.consume(batches[0], watermarks[0], cut and self.eager)
         return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 
     @override

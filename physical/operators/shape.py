@@ -115,7 +115,7 @@ class Distinct(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (watermark,) = watermarks
         batch = self._coming.through([batches[0].project(self.names)], watermark)
-        return self._unions.take(batch, watermark), watermark
+        return self._unions.consume(batch, watermark), watermark
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
@@ -165,12 +165,12 @@ class Number(Operator):
         if stamps:
             self._rows = ByStamps(input.names, stamps, terms)
         else:
-            self._rows = Canonical(input.names, input.names)
+            self._rows = Canonical(input.names)
         self._ready = Heap(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        rows = self._rows.take(batches[0], watermarks[0], cut)
+        rows = self._rows.consume(batches[0], watermarks[0], cut)
         if len(rows):
             number = self._terms.of_integers(rows.columns[LEVEL])
             self._ready.push(rows.with_columns({self.variable: number}).project(self.names))

@@ -1,7 +1,7 @@
 """OFFSET and LIMIT: ranks that change with time (SEMANTICS.md section 4, R8, R14).
 
-The rows that hold are ranked by a sweep (state/ranked_rows.py). A row is emitted when it has left the
-slice, or at a cut.
+The rows that hold are ranked by a sweep (state/ranked_rows.py). A row is emitted when it has left
+the slice, or at a cut.
 
 Of n equal rows over the same interval only the first few can make a difference. They stand one
 behind the other as long as they hold, so those with `offset + limit` of their equals before them

@@ -1,30 +1,31 @@
-"""How far the rows of a left input are covered by matches: what left join, MINUS and EXISTS share.
+"""How far left rows are covered by matches: shared by the left join, MINUS and EXISTS.
 
-Each left row `[start, end)` meets matches, each over a part of its validity. Where one holds the
-row is *covered*; the rest are its *gaps*. At each instant a row is in one of them, so
+Each left row `[start, end)` has matches, each over a part of its validity. Where a match holds, the
+row is *covered*; the other parts are its *gaps*. At each instant a row is one or the other, so
 
     SemiJoin  = the covered parts            AntiJoin, Minus = the gaps
     Mark      = both, each with its boolean  LeftJoin        = the matches, and the gaps
 
-A match with a right row that has still to come starts at D, the right input's watermark, or later.
-So before D all matches are known, and a row needs to remember one instant: `covered`, up to which
-its parts have been told. The matches that start before D are visited in the order of their start:
+A match with a later right row starts at D, the watermark of the right input, or after it. So all
+matches before D are known, and a single instant per row is enough: `covered`, up to which its parts
+were emitted. The matches that start before D are visited in the order of their start:
 
           start                                              D      end
     row     |===================================================......|
     matches      |------|  |---|     |--|
                     |---------|
-    told    ^gap^|covered  |cov|^gap^|co|^ open gap ...
+    parts   ^gap^|covered  |cov|^gap^|co|^ open gap ...
                                         ^ covered
 
-A match that begins after `covered` tells a gap from there to its start; one that reaches beyond
-`covered` tells a covered part, and moves it: to the *greatest* end of the matches so far, since a
-short match may come after a long one (SEMANTICS.md R9). Matches that start at D or later wait. What
-is left of a row that ends by D is its last gap, and the row goes.
+A match that starts after `covered` ends a gap. A match that ends after `covered` adds a covered
+part and moves `covered` to the *greatest* end of the matches so far, since a short match may follow
+a long one (SEMANTICS.md R9). Matches that start at D or later wait. When a row ends by D, its
+remaining part is its last gap, and the row is evicted.
 
-A gap is told only once its end is known, so it may start long before what else is told. While a gap
-is open, nothing that starts after it may go out: the *release bound* is the least of the inputs'
-watermarks and of the starts of the open gaps. With `cut`, open gaps are told up to D and go on.
+A gap is emitted once its end is known, so it may start long before other parts of the same step.
+While a gap is open, no result that starts after it may be released: the *release bound* is the
+least of the watermarks of the inputs and the starts of the open gaps. With `cut`, open gaps are
+emitted up to D, and continue from there.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ from streamsparql.physical.state.parts import (
 )
 
 LEFT_ROW = "#left row"
-"""The column by which the sweep area's rows know their row in the coverage."""
+"""The column with which rows of a sweep area refer to rows of the coverage."""
 FIRST_ROW = -(1 << 62)
-"""Row numbers count up from here: nobody takes them for entries of the dictionary."""
+"""The first row number: numbers are negative, so they are never ids of dictionary entries."""
 
 UNDECIDED = "undecided"
-"""What the rows are called of which it is open whether they will be covered."""
+"""The part with the rows that may still be covered."""
 
 COVERAGE = "coverage"
 """The name of this part of a state."""
@@ -63,7 +64,7 @@ _TO_START = "matches to come"
 
 
 class Emitted(NamedTuple):
-    """What a step tells of the rows: their gaps, their covered parts, and the release bound."""
+    """The output of a step: gaps and covered parts of rows, and the release bound."""
 
     gaps: Batch
     covered: Batch
@@ -71,13 +72,13 @@ class Emitted(NamedTuple):
 
 
 class Coverage(Stateful):
-    """The live left rows, each with the instant up to which its parts have been told.
+    """The live left rows, each with the instant up to which its parts were emitted.
 
     >>> coverage = Coverage(["x"])
     >>> coverage.add(Batch({"x": np.array([7])}, np.array([0]), np.array([10])), np.array([1]))
     >>> coverage.match(np.array([1]), np.array([2]), np.array([4]))
-    >>> told = coverage.emit((6, 6), cut=False)
-    >>> told.gaps, told.gaps.end.tolist(), told.bound
+    >>> emitted = coverage.emit((6, 6), cut=False)
+    >>> emitted.gaps, emitted.gaps.end.tolist(), emitted.bound
     (Batch(1 rows of x), [2], 4)
     >>> coverage.emit((INFINITY, INFINITY), cut=False).gaps.start.tolist()
     [4]
@@ -93,7 +94,7 @@ class Coverage(Stateful):
         self._ended = 0
         self._counted = False
         self._ascending = True
-        self._found: list[Batch] = []
+        self._matches: list[Batch] = []
         self._waiting = Heap([LEFT_ROW])
         self._at: tuple[int, int] | None = None
         self._bound = 0
@@ -109,7 +110,7 @@ class Coverage(Stateful):
 
     @override
     def content(self) -> Iterator[NamedRows]:
-        """Yield the rest of each live row that is undecided, and the matches that are to start."""
+        """Yield the undecided rest of each live row, and the matches that start later."""
         numbers, end = self._live[_NUMBER], self._live[_END]
         columns = {name: self._live[name] for name in self._names}
         live = Batch(columns, self._live[_COVERED], end, self._live[_COUNT])
@@ -125,7 +126,7 @@ class Coverage(Stateful):
         return (self._live[name] for name in self._names)
 
     def _alive(self) -> IntArray:
-        """The places of the live rows that have not ended."""
+        """Return the places of the rows that have not ended."""
         return self._live[_COUNT].nonzero()[0]
 
     @override
@@ -144,7 +145,7 @@ class Coverage(Stateful):
         self._ascending = bool((numbers[1:] > numbers[:-1]).all())
 
     def add(self, rows: Batch, numbers: IntArray) -> None:
-        """Left rows, each with a number that no other live row has."""
+        """Add left rows, each with a number that no other live row has."""
         if not len(rows):
             return
         self._at = None
@@ -156,70 +157,69 @@ class Coverage(Stateful):
         self._live.append([*(rows.column(name) for name in self._names), *own])
 
     def match(self, numbers: IntArray, start: IntArray, end: IntArray) -> None:
-        """Matches: the numbers of the rows, and where in their validity they hold."""
+        """Add matches: the numbers of their left rows, and their intersections."""
         if len(numbers):
             self._at = None
-            self._found.append(Batch({LEFT_ROW: numbers}, start, end))
+            self._matches.append(Batch({LEFT_ROW: numbers}, start, end))
 
     def emit(self, watermarks: tuple[int, int], cut: bool) -> Emitted:
-        """What is known of the rows by now, and was not told before; in any order."""
+        """Emit the parts that became final, in any order."""
         if self._at == watermarks and not cut:
             return Emitted(self._nothing, self._nothing, self._bound)
         known = watermarks[1]
         gaps, covered = self._visit(known)
         gaps.append(self._end(known))
-        told = self._live[_COVERED]
+        covered_until = self._live[_COVERED]
         if cut:
-            (open_gaps,) = (told < known).nonzero()
+            (open_gaps,) = (covered_until < known).nonzero()
             until = np.full(len(open_gaps), known)
-            gaps.append(self._rows((open_gaps, told[open_gaps], until)))
-            told[open_gaps] = known
+            gaps.append(self._rows((open_gaps, covered_until[open_gaps], until)))
+            covered_until[open_gaps] = known
         self._at = watermarks
-        self._bound = min(*watermarks, int(told.min())) if len(told) else min(watermarks)
+        self._bound = min(*watermarks, int(covered_until.min(initial=INFINITY)))
         return Emitted(Batch.concat(gaps), covered, self._bound)
 
     def _visit(self, known: int) -> tuple[list[Batch], Batch]:
-        """Visits the matches that start before `known`, and lets the others wait."""
+        """Visit the matches that start before `known`; the others wait."""
         if len(self._waiting):
-            self._found.append(self._waiting.release(known - 1))
-        if not self._found:
+            self._matches.append(self._waiting.release(known - 1))
+        if not self._matches:
             return [], self._nothing
-        found = Batch.concat(self._found)
-        self._found = []
-        early = found.start < known
+        matches = Batch.concat(self._matches)
+        self._matches = []
+        early = matches.start < known
         if not early.all():
-            self._waiting.push(found.where(~early))
-            found = found.where(early)
-        told = self._live[_COVERED]
-        parts = split_by_coverage(
-            self._place(found.columns[LEFT_ROW]), found.start, found.end, told
-        )
-        told[parts.place] = parts.until
+            self._waiting.push(matches.where(~early))
+            matches = matches.where(early)
+        covered_until = self._live[_COVERED]
+        place = self._places(matches.columns[LEFT_ROW])
+        parts = split_by_coverage(place, matches.start, matches.end, covered_until)
+        covered_until[parts.place] = parts.until
         return [self._rows(parts.gaps)], self._rows(parts.covered)
 
-    def _place(self, numbers: IntArray) -> IntArray:
+    def _places(self, numbers: IntArray) -> IntArray:
+        """Return the places of the live rows with these numbers."""
         known = self._live[_NUMBER]
         if self._ascending:
             if int(known[-1]) - int(known[0]) < len(known):
-                near: IntArray = numbers - known[0]
-                return near
+                places: IntArray = numbers - known[0]
+                return places
             return np.searchsorted(known, numbers)
         order = np.argsort(known, kind="stable")
-        place: IntArray = order[np.searchsorted(known, numbers, sorter=order)]
-        return place
+        return np.asarray(order[np.searchsorted(known, numbers, sorter=order)])
 
     def _end(self, known: int) -> Batch:
-        """Lets the rows go that end by `known`; gives what of them is not covered.
+        """Evict the rows that end by `known`; return their last gaps.
 
-        They are marked by a count of 0, and dropped when half of all are such.
+        Evicted rows have a count of 0, and are removed once they are more than half of all.
         """
-        end, told, count = self._live[_END], self._live[_COVERED], self._live[_COUNT]
+        end, covered_until, count = (self._live[name] for name in (_END, _COVERED, _COUNT))
         (ended,) = (end <= known).nonzero()
         if not len(ended):
             return self._nothing
-        gap = ended[told[ended] < end[ended]]
-        last_gaps = self._rows((gap, told[gap], end[gap]))
-        end[ended] = told[ended] = INFINITY
+        gap = ended[covered_until[ended] < end[ended]]
+        last_gaps = self._rows((gap, covered_until[gap], end[gap]))
+        end[ended] = covered_until[ended] = INFINITY
         count[ended] = 0
         self._ended += len(ended)
         if known == INFINITY:
@@ -239,7 +239,7 @@ class Coverage(Stateful):
 
 
 class _Table:
-    """Columns that grow at their end, in arrays with room to spare: a row costs O(1) amortised."""
+    """Columns that grow at their end, in arrays with spare room: a row costs O(1) amortised."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._size = 0
@@ -252,7 +252,7 @@ class _Table:
         return self._arrays[name][: self._size]
 
     def append(self, columns: Sequence[IntArray]) -> None:
-        """Rows at the end, their columns in order."""
+        """Add rows at the end, with their columns in order."""
         at, self._size = self._size, self._size + len(columns[0])
         for (name, array), column in zip(self._arrays.items(), columns, strict=True):
             if len(array) < self._size:
@@ -262,12 +262,12 @@ class _Table:
             array[at : self._size] = column
 
     def keep(self, mask: BoolArray) -> None:
-        """Only the rows where the mask is true."""
+        """Remove the rows where the mask is false."""
         kept = {name: self[name][mask] for name in self._arrays}
         self._size = int(mask.sum())
         self._arrays = kept
 
     def clear(self) -> None:
-        """No rows."""
+        """Remove all rows."""
         self._size = 0
         self._arrays = {name: np.empty(64, np.int64) for name in self._arrays}

@@ -1,10 +1,10 @@
 """The min-heap that orders rows by their start (ESWC 2008, Algorithm 4 and Algorithm 5).
 
 Rows are pushed in any order and released by their start, up to a *bound* below which no later row
-will start. They are kept in a few ordered runs. A push extends the run that it continues, so rows
+will start. They are stored in a few ordered runs. A push extends the run that it continues, so rows
 that arrive nearly in order cost O(1) each; otherwise a new run is merged with those before it that
-are not much longer, so a row is moved O(log n) times. Rows of the same start keep the order of their
-pushes, as only the newest run is extended.
+are not much longer, so a row is moved O(log n) times. Rows of the same start keep their order,
+because only the newest run is extended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.state.parts import RowStore, id_columns
 
 _RUNS = 4
-"""New runs are merged with older ones only from this number of runs on."""
+"""From this number of runs on, a new run is merged with older ones."""
 
 
 class Heap(RowStore):
@@ -62,7 +62,7 @@ class Heap(RowStore):
             self._first = INFINITY
             return run.rows(self)
         out = [run.release(bound, self) for run in self._runs if run.first <= bound]
-        self._forget_empty_runs()
+        self._drop_empty_runs()
         return out[0] if len(out) == 1 else Batch.concat(out).ordered()
 
     def through(self, batches: Sequence[Batch], bound: int) -> Batch:
@@ -101,7 +101,7 @@ class Heap(RowStore):
             batch = Batch.concat([run.rows(self), batch]).ordered()
         self._runs.append(_Run(batch))
 
-    def _forget_empty_runs(self) -> None:
+    def _drop_empty_runs(self) -> None:
         self._runs = [run for run in self._runs if len(run)]
         self._first = min((run.first for run in self._runs), default=INFINITY)
 
@@ -126,7 +126,7 @@ class Heap(RowStore):
 class _Run:
     """Ordered rows: the batch that was pushed or, once extended, the columns of one growing array.
 
-    What is released are views. Places of the array are written once, so the views never change.
+    Released rows are views. Each place of the array is written once, so the views never change.
     """
 
     __slots__ = ("_batch", "_head", "_table", "_tail", "first", "last")
@@ -221,20 +221,20 @@ class ByEnd(Heap):
 
     def extract(self, test: Callable[[Batch], BoolArray]) -> Batch:
         """Remove and return the rows that pass, turned."""
-        found, kept = [self._nothing], []
+        extracted, kept = [self._nothing], []
         for run in self._runs:
             rows = run.rows(self)
             passes = test(rows)
             if passes.any():
-                found.append(rows.where(passes))
+                extracted.append(rows.where(passes))
                 rows = rows.where(~passes)
                 if len(rows):
                     kept.append(_Run(rows))
             else:
                 kept.append(run)
         self._runs = kept
-        self._forget_empty_runs()
-        return Batch.concat(found)
+        self._drop_empty_runs()
+        return Batch.concat(extracted)
 
     def first_start(self) -> int:
         """Return when the first of the rows started; INFINITY if there are no rows."""

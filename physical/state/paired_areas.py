@@ -1,4 +1,4 @@
-"""The sweep areas of two inputs, in which rows of both meet: each pair once, whichever row is first."""
+"""The sweep areas of two inputs, which find each matching pair of rows once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ RowPairs: TypeAlias = tuple[Batch, IntArray, Batch, IntArray]
 class PairedAreas(Stateful):
     """Sweep areas of a left and a right input, which yield each compatible pair that overlaps once.
 
-    A row goes into its area only while a row that the other side has still to emit can meet it, so of
-    an input whose other side has ended (a static graph) nothing is retained. `exact` and `sharing`
-    are those of `SweepArea`.
+    A row is retained only while a later row of the other side can match it; opposite an input that
+    has ended (a static graph), nothing is retained. `exact` and `sharing` are those of `SweepArea`.
     """
 
     def __init__(
@@ -71,6 +70,6 @@ class PairedAreas(Stateful):
             yield left, pairs.probe, pairs.rows, pairs.place
 
     def purge(self, watermarks: Sequence[int]) -> None:
-        """Evict what no later row of the other side can meet."""
+        """Evict the rows that no later row of the other side can match."""
         self._left.purge(watermarks[1])
         self._right.purge(watermarks[0])

@@ -1,22 +1,22 @@
-"""State as parts: an operator names what it retains, and the rest follows from that.
+"""State as parts: an operator names what it retains, and everything else follows from that.
 
-A *part* is a structure of this room: a heap, a sweep area, a coverage, the sums of groups. It may have
-parts of its own, down to those that have rows or arrays. From the parts follow how many rows a
-state has, which term ids it uses, what people are shown of it, and its Arrow tables:
+A *part* is a structure such as a heap, a sweep area, a coverage, or the sums of groups. It may have
+parts of its own, down to those with rows or arrays. The parts determine how many rows are retained,
+which term ids are in use, what people see of the state, and its Arrow tables:
 
     class Join(Binary):
         def parts(self):
             return {"areas": self._areas, MIN_HEAP: self._results}
 
     tables = join.save()    # {"areas/left area": ..., "areas/right area": ..., "min-heap": ...}
-    other.load(tables)      # `other` is new, of the same plan: it goes on where `join` was
+    other.load(tables)      # a new operator of the same plan, which continues where `join` was
 
-Term ids stay what they are, so the dictionary is loaded first (`TermDictionary.load`), the plan is
-lowered over it, and then its state is loaded (`Pipeline.load`). Each table says which structure wrote
-it, and in which version; what does not fit is an `EngineError`, never wrong rows.
+Term ids keep their meaning. To restore a run, load the dictionary first (`TermDictionary.load`),
+lower the plan over it, then load the state (`Pipeline.load`). Each table names the structure that
+wrote it and the version; what does not fit raises an `EngineError`, and never leads to wrong rows.
 
-Column names in tables: `?x` has term ids; `start`, `end` and `count` are those of a batch; what
-begins with `#` is a number that only its structure knows the meaning of.
+Columns of tables: `?x` has term ids; `start`, `end` and `count` are those of a batch; a name that
+begins with `#` has numbers that only the structure interprets.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 
 Tables: TypeAlias = dict[str, pa.Table]
-"""The tables of a state, by the names of its parts."""
+"""The tables of a state, by part."""
 
 NamedRows: TypeAlias = tuple[str, Batch]
-"""Rows of a state, and the name of the part that has them."""
+"""The name of a part, and its rows."""
 
 TO_START, TO_BE_EMITTED = "to start", "to be given"
-"""Parts of several operators: rows that start after the watermark; results that wait for others."""
+"""Parts of several operators: rows that start after the watermark; results that are not yet due."""
 
 INTERNAL = "#"
-"""How the names of columns begin that have numbers of a structure, and no term ids."""
+"""The prefix of columns with numbers that only the structure interprets, instead of term ids."""
 
 _SCALARS = "scalars"
 _TIMES = ("start", "end")
@@ -50,34 +50,34 @@ _COUNT = "count"
 
 
 class Memo(Protocol):
-    """Results that are remembered by term id: a cache, and no state."""
+    """Results memoised by term id: a cache, not state."""
 
     def forget(self) -> None:
-        """Drop the results: the ids may mean other terms from now on."""
+        """Drop the results, because ids may be reused for other terms."""
 
 
 class Stateful:
     """Something that retains rows or numbers between steps.
 
-    Its attributes with state are those in `parts()`, in `scalars` and in `encoded`; a test finds one
-    that is in none of them. What `derived` names follows from the others, or is a cache.
+    Its state is in the attributes of `parts()`, `scalars` and `encoded`; a test fails for an
+    attribute with state that is in none of them. `derived` attributes follow from the others.
     """
 
     scalars: ClassVar[tuple[str, ...]] = ()
-    """The attributes with a number, a truth value or None each, or a list of numbers."""
+    """The attributes that are a number, a boolean, None, or a list of numbers."""
     encoded: ClassVar[tuple[str, ...]] = ()
     """The attributes that `own_table` writes and `restore_own` reads."""
     derived: ClassVar[tuple[str, ...]] = ()
-    """The attributes that are computed from the others, or again when they are missing."""
+    """The attributes that are computed from the others."""
     version: ClassVar[int] = 1
-    """The version of what is written: a change of its meaning gives it the next number."""
+    """The version of the written format."""
 
     def parts(self) -> Mapping[str, Stateful]:
         """Return the parts of the state by name."""
         return {}
 
     def memos(self) -> Iterable[Memo | None]:
-        """Return the caches that are kept by term id."""
+        """Return the caches by term id."""
         return ()
 
     def size(self) -> int:
@@ -85,25 +85,24 @@ class Stateful:
         return sum(part.size() for part in self.parts().values())
 
     def content(self) -> Iterator[NamedRows]:
-        """Yield the rows of the state by part, for people to look at: as many as `size` says.
+        """Yield the rows of the state by part, for people to read: as many as `size` returns.
 
-        Each is over the time for which the state still needs it; where the state does not know
-        since when, the start is NEVER.
+        A row is over the time for which the state needs it; the start is NEVER if it is unknown.
         """
         for name, part in self.parts().items():
             yield from part.content_as(name)
 
     def content_as(self, name: str) -> Iterator[NamedRows]:
-        """Yield the content of this part of a state, which is called `name` there."""
+        """Yield the content of this part, which its owner calls `name`."""
         return self.content()
 
     def retained_ids(self) -> Iterator[IntArray]:
-        """Yield the term ids that the state uses: they must not be recycled."""
+        """Yield the term ids in use: they must not be recycled."""
         for part in self.parts().values():
             yield from part.retained_ids()
 
     def forget(self) -> None:
-        """Drop what is remembered by term id alone: ids that no state uses get other terms."""
+        """Drop what is memoised by term id: ids that are not in use are reused for other terms."""
         for memo in self.memos():
             if memo is not None:
                 memo.forget()
@@ -113,7 +112,7 @@ class Stateful:
     # -- Writing and reading
 
     def save(self) -> Tables:
-        """Return the state as Arrow tables, one for each part that has rows or numbers."""
+        """Return the state as Arrow tables, one for each part with rows or numbers."""
         tables: Tables = {}
         own = self.own_table()
         if own is not None:
@@ -126,7 +125,7 @@ class Stateful:
         return tables
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
-        """Take over a state that was saved; this one is new, and made in the same way."""
+        """Restore a saved state; this object is new, and constructed in the same way."""
         left = dict(tables)
         if self.scalars:
             _set_scalars(self, self._verified(left, _SCALARS))
@@ -139,11 +138,11 @@ class Stateful:
             self._refuse(f"unexpected part {next(iter(left))!r}")
 
     def own_table(self) -> pa.Table | None:
-        """Return the table of what this structure itself retains; None where that is nothing."""
+        """Return the table of what this structure itself retains; None if that is nothing."""
         return None
 
     def restore_own(self, table: pa.Table) -> None:
-        """Take over what `own_table` wrote; scalars and parts are there by then."""
+        """Restore what `own_table` returned; scalars and parts are restored before."""
 
     def _signed(self, table: pa.Table) -> pa.Table:
         return table.replace_schema_metadata(self._signature())
@@ -152,7 +151,7 @@ class Stateful:
         return {"kind": type(self).__name__, "version": str(self.version)}
 
     def _verified(self, tables: dict[str, pa.Table], name: str) -> pa.Table:
-        """Remove and return a table, which must be there and of this structure and version."""
+        """Remove and return a table; raise an error unless this structure and version wrote it."""
         if name not in tables:
             self._refuse(f"missing part {name!r}" if name else "missing rows")
         table = tables.pop(name)
@@ -168,7 +167,7 @@ class Stateful:
 
 
 class RowStore(Stateful):
-    """A part that is rows with these columns."""
+    """A part that consists of rows; `names` are their columns."""
 
     names: tuple[str, ...]
 
@@ -208,7 +207,7 @@ class RowStore(Stateful):
             self.put_back(rows)
 
     def _rows_of(self, table: pa.Table, names: Sequence[str]) -> Batch:
-        """Return the rows of a table, which must have these columns."""
+        """Return the rows of a table; raise an error unless it has these columns."""
         rows = batch_of(table)
         if set(rows.columns) != set(names):
             found, expected = (", ".join(some) or "none" for some in (rows.columns, names))
@@ -220,7 +219,7 @@ S = TypeVar("S", bound=Stateful)
 
 
 class PartsByName(Stateful, Generic[S]):
-    """Parts of one kind, each made when it is first asked for."""
+    """Parts of one class by name, each created when it is first used."""
 
     encoded = ("_parts",)
 
@@ -250,7 +249,7 @@ class PartsByName(Stateful, Generic[S]):
 
 
 class RowBuffer(RowStore):
-    """Rows that an operator replaces as a whole, in `batch`.
+    """Rows that an operator replaces as a whole, as `batch`.
 
     >>> buffer = RowBuffer(["x"])
     >>> buffer.batch = Batch({"x": np.array([7])}, np.array([0]), np.array([9]))
@@ -280,12 +279,12 @@ class RowBuffer(RowStore):
 
 
 def is_of_terms(name: str) -> bool:
-    """Whether a column has term ids."""
+    """Return whether a column has term ids."""
     return not name.startswith(INTERNAL)
 
 
 def id_columns(batch: Batch) -> Iterator[IntArray]:
-    """Yield the columns of a batch that have term ids."""
+    """Return the columns of a batch that have term ids."""
     return (column for name, column in batch.columns.items() if is_of_terms(name))
 
 
@@ -293,7 +292,7 @@ def id_columns(batch: Batch) -> Iterator[IntArray]:
 
 
 def table_of(batch: Batch) -> pa.Table:
-    """Return rows as an Arrow table; `batch_of` is the way back.
+    """Return rows as an Arrow table; `batch_of` is the inverse.
 
     >>> rows = Batch({"start": np.array([7])}, np.array([0]), np.array([9]))
     >>> table_of(rows).to_pydict()
@@ -308,7 +307,7 @@ def table_of(batch: Batch) -> pa.Table:
 
 
 def batch_of(table: pa.Table) -> Batch:
-    """Return the rows of a table that `table_of` made."""
+    """Return the rows of a table from `table_of`."""
     arrays = arrays_of(table)
     start, end = (arrays.pop(name) for name in _TIMES)
     count = arrays.pop(_COUNT, None)
@@ -317,12 +316,12 @@ def batch_of(table: pa.Table) -> Batch:
 
 
 def table_of_arrays(arrays: Mapping[str, IntArray]) -> pa.Table:
-    """Return arrays of int64 as the columns of a table."""
+    """Return arrays of int64 as a table."""
     return pa.table({name: pa.array(array, pa.int64()) for name, array in arrays.items()})
 
 
 def arrays_of(table: pa.Table) -> dict[str, IntArray]:
-    """Return the columns of a table as arrays of int64 that may be written to.
+    """Return the columns of a table as writable arrays of int64.
 
     >>> arrays_of(table_of_arrays({"#slot": np.array([5])}))
     {'#slot': array([5])}

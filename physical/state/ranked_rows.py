@@ -1,4 +1,4 @@
-"""Rows in the order of their sort keys, and which of them are inside of a slice, as time goes on.
+"""Rows ranked by their sort keys, and when each of them is inside of a slice (R8, R14).
 
 A sweep goes over the instants at which rows start and end, and keeps the rows that hold in sorted
 lists. A row that starts or ends shifts those behind it by one, so at each end of the slice at most
@@ -18,7 +18,7 @@ from sortedcontainers import SortedList
 
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
-from streamsparql.physical.batch import NEVER, Batch, IdRow
+from streamsparql.physical.batch import NEVER, Batch, IdRow, IntArray
 from streamsparql.physical.state.parts import (
     NamedRows,
     Stateful,
@@ -28,14 +28,14 @@ from streamsparql.physical.state.parts import (
 )
 
 SortKey: TypeAlias = tuple[Any, ...]
-"""What a row is sorted by."""
+"""The key by which a row is sorted."""
 
 Pieces: TypeAlias = list[tuple[IdRow, int, int]]
-"""Rows of term ids, each over a time in which it was inside of the slice."""
+"""Rows of term ids, each with a time in which it was inside of the slice."""
 
 
 class SliceRanks:
-    """The rows of one slice in their order, and those that are inside, with since when.
+    """The rows of one slice in order, and those that are inside, with since when.
 
     An entry is a sort key, followed by the number of its row.
 
@@ -51,7 +51,7 @@ class SliceRanks:
         self.offset, self.end = offset, end
         self.inside = inside
         self.left: dict[int, int] = {}
-        """The rows that left at this instant, with when they had entered."""
+        """The rows that left at this instant, with the instant at which they entered."""
         self._equals: dict[IdRow, SortedList] = {}
 
     def add(self, entry: SortKey, t: int) -> None:
@@ -139,7 +139,7 @@ class _Row(NamedTuple):
 
 
 class RankedRows(Stateful):
-    """The rows that hold, ranked, and since when those inside of the slice are there.
+    """The rows that hold, ranked, and since when those inside of the slice are inside.
 
     `keys` returns the sort keys of rows. With `distinct`, of rows that agree in these columns only
     the first has a rank. Rows that differ in the columns of `partition` rank by themselves.
@@ -189,7 +189,7 @@ class RankedRows(Stateful):
         yield "out of the slice", self._batch(outside)
 
     def first(self) -> int:
-        """Return since when the oldest row inside of the slice is there; INFINITY if none is."""
+        """Return since when the oldest row inside of the slice is inside; INFINITY without rows."""
         return min(self._inside.values(), default=INFINITY)
 
     def clear(self) -> None:
@@ -198,7 +198,7 @@ class RankedRows(Stateful):
             rows.clear()
 
     def sweep(self, new: Batch, until: int) -> Batch:
-        """Apply all changes before `until` in order of time; return what is over of the slice."""
+        """Apply the changes before `until` in order; return the rows that left the slice."""
         keys, rows = self._keys(new), _tuples(new, self.names)
         partitions = _tuples(new, self._partition)
         shown = _tuples(new, self._distinct or ())
@@ -229,7 +229,7 @@ class RankedRows(Stateful):
         return self._batch(pieces)
 
     def cut(self, t: int) -> Batch:
-        """Return the rows inside of the slice up to an instant, from which they go on."""
+        """Return the rows inside of the slice up to an instant, from which they continue."""
         pieces: Pieces = []
         for number, since in self._inside.items():
             if since < t:
@@ -261,7 +261,7 @@ class RankedRows(Stateful):
         return row.partition
 
     def _settle(self, changed: Iterable[IdRow], t: int, pieces: Pieces) -> None:
-        """Emit the rows that left at an instant; drop a slice that has no rows."""
+        """Emit the rows that left at an instant; remove a slice without rows."""
         for partition in changed:
             ranks = self._slices[partition]
             if ranks.left:
@@ -280,7 +280,7 @@ class RankedRows(Stateful):
         return Batch(columns, np.array(starts, np.int64), np.array(ends, np.int64))
 
     @override
-    def retained_ids(self) -> Iterator[Any]:
+    def retained_ids(self) -> Iterator[IntArray]:
         return id_columns(self._batch([(row.terms, 0, 0) for row in self._rows.values()]))
 
     @override
@@ -304,10 +304,10 @@ class RankedRows(Stateful):
             self._refuse(f"the columns are {', '.join(arrays)}")
         numbers, since, end, *ids = arrays.values()
         rows = Batch(dict(zip(self.names, ids, strict=True)), since, end)
-        listed = zip(numbers.tolist(), since.tolist(), end.tolist(), strict=True)
-        self._inside.update((number, t) for number, t, _ in listed if t != NEVER)
-        listed = zip(numbers.tolist(), since.tolist(), end.tolist(), strict=True)
-        self._ending = [(t, number) for number, _, t in listed if t < INFINITY]
+        inside = zip(numbers.tolist(), since.tolist(), strict=True)
+        self._inside.update((number, t) for number, t in inside if t != NEVER)
+        ending = zip(end.tolist(), numbers.tolist(), strict=True)
+        self._ending = [(t, number) for t, number in ending if t < INFINITY]
         heapq.heapify(self._ending)
         for number, key, terms, shown, partition in zip(
             numbers.tolist(),

@@ -24,13 +24,13 @@ from streamsparql.physical.state.parts import (
 
 
 class ValidityUnions(Stateful):
-    """The union of the validities of each distinct row, as rows come in the order of their start.
+    """The union of the validities of each distinct row, for rows in the order of their start.
 
     >>> unions = ValidityUnions(["x"])
     >>> rows = Batch({"x": np.array([1, 1])}, np.array([3, 4]), np.array([6, 9]))
-    >>> found = unions.take(rows, 6)
-    >>> found.start.tolist(), found.end.tolist(), unions.take(found.part(0, 0), 7).start.tolist()
-    ([3, 6], [6, 9], [])
+    >>> pieces = unions.consume(rows, 6)
+    >>> pieces.start.tolist(), pieces.end.tolist(), len(unions.consume(pieces.part(0, 0), 7))
+    ([3, 6], [6, 9], 0)
     """
 
     scalars = ("_entered", "_watermark")
@@ -41,7 +41,7 @@ class ValidityUnions(Stateful):
         self._slots = KeySlots(len(names))
         self._covered = np.full(self._slots.capacity, NEVER)
         self._ready = Heap(names)
-        self._entered = 0  # rows, since idle slots were looked for
+        self._entered = 0  # rows, since idle slots were freed
         self._watermark = NEVER
 
     @override
@@ -55,10 +55,10 @@ class ValidityUnions(Stateful):
     def _alive(self) -> BoolArray:
         return self._covered > self._watermark
 
-    def take(self, batch: Batch, watermark: int) -> Batch:
-        """What is newly covered, as far as it starts no later than the watermark.
+    def consume(self, batch: Batch, watermark: int) -> Batch:
+        """Add rows; return the pieces that are newly covered and start up to the watermark.
 
-        All rows that come later start at the watermark or after it, those of the batch before.
+        Later rows start at the watermark or after it.
         """
         self._watermark = watermark
         if len(batch):
@@ -91,7 +91,7 @@ class ValidityUnions(Stateful):
 
     @override
     def content(self) -> Iterator[NamedRows]:
-        """Yield the rows that are covered, until when, and the pieces that are to be emitted."""
+        """Yield the covered rows, until when they are, and the pieces that are not yet due."""
         alive = self._alive().nonzero()[0]
         columns = [column[alive] for column in self._slots.columns]
         covered = self._covered[alive]

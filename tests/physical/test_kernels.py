@@ -59,8 +59,8 @@ def test_a_clock_keeps_the_order_of_what_it_knows(
 ) -> None:
     clock = TimeCodes(np.array(known, np.int64), groups)
     assert clock.span * groups < 1 << 63 or clock.span <= len(known) + 1
-    numbers = clock.number(np.array(asked, np.int64)).tolist()
-    own = clock.number(np.array(known, np.int64)).tolist()
+    numbers = clock.of(np.array(asked, np.int64)).tolist()
+    own = clock.of(np.array(known, np.int64)).tolist()
     assert all(0 <= number < clock.span for number in numbers + own)
     for t, number in zip(asked, numbers):
         for other, its in zip(known, own):
