@@ -1,8 +1,9 @@
-"""What is worked out over a group, after each of its change points.
+"""Aggregators: the values of aggregates over groups, after each change point.
 
-Aggregates read the elements of a *lane*: all elements of the input or, for DISTINCT, the pieces of
-time over which a group holds a value at all. A lane's events in a step are its *flow*. What several
-aggregates share, how many elements there are and what they add up to, is kept once per lane.
+An aggregator reads an *aggregate input*: all elements or, for DISTINCT, the unions of the
+validities of equal ones. The events of an aggregate input in a step are its starting and ending
+elements. What several aggregates share, such as the number of elements and their sums, is computed
+once per input.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from streamsparql.physical.state.parts import TO_START, NamedRows, PartsByName, 
 from streamsparql.physical.state.unions import ValidityUnions
 
 ELEMENTS = "elements"
-"""The part of a state with the elements that groups consist of."""
+"""The part of a state with the elements of groups."""
 
 
 class ColumnAggregate(NamedTuple):
-    """An aggregate: the variable it binds, its function, the column of its argument.
+    """An aggregate of a column: the variable it binds, its function, the column.
 
-    `COUNT(*)` has no argument. LATEST is the greatest stamp of a set's rows.
+    `COUNT(*)` has no argument. LATEST is the greatest stamp of the rows of a set.
     """
 
     variable: str
@@ -49,7 +50,7 @@ class ColumnAggregate(NamedTuple):
 
 
 class AggregateInput(Stateful):
-    """Elements by slot, with these columns; `distinct` ones hold where any equal one does."""
+    """Elements by slot, with these columns; `distinct` elements hold where any equal one does."""
 
     def __init__(self, columns: tuple[str, ...], distinct: bool, terms: TermDictionary) -> None:
         self.columns = (SLOT, *columns)
@@ -57,9 +58,9 @@ class AggregateInput(Stateful):
         self.rows = SlotCounter()
         """How many elements each group has."""
         self.unbound: PartsByName[SlotCounter] = PartsByName(SlotCounter)
-        """By column, how many elements have no term there."""
+        """By column, how many elements are unbound."""
         self.sums: PartsByName[NumericSums] = PartsByName(lambda: NumericSums(terms))
-        """By column, what the elements add up to."""
+        """By column, the sums of the elements."""
         self._unions = ValidityUnions(self.columns) if distinct else None
         self._coming = Heap(self.columns)
 
@@ -72,14 +73,17 @@ class AggregateInput(Stateful):
 
     @override
     def content(self) -> Iterator[NamedRows]:
-        """Yield the elements, with their slots; of distinct ones also those to start."""
+        """Yield the elements with their slots, and of distinct ones those that start later."""
         yield ELEMENTS, self.live.rows()
         if self._unions is not None:
             yield TO_START, self._coming.rows()
             yield from self._unions.content()
 
-    def take(self, new: Batch, watermark: int) -> tuple[Batch, Batch]:
-        """What starts and what ends before the watermark; the latter turned round."""
+    def consume(self, new: Batch, watermark: int) -> tuple[Batch, Batch]:
+        """Consume rows; return the elements that start and those that end, before the watermark.
+
+        Those that end are turned.
+        """
         new = new.project(self.columns)
         if self._unions is not None:
             self._coming.push(self._unions.consume(new, watermark))
@@ -87,93 +91,94 @@ class AggregateInput(Stateful):
         self.live.push(turned(new))
         return new, self.live.release(watermark - 1)
 
-    def ended(self) -> None:
-        """Drops what never ends: the end of the input has come."""
+    def end(self) -> None:
+        """Evict the elements that never end: the input has ended."""
         self.live = ByEnd(self.columns)
         if self._unions is not None:
             self._unions = ValidityUnions(self.columns)
 
 
 class InputEvents:
-    """A lane's events in a sweep, of which they are a part, and what they come to."""
+    """The events of an aggregate input as a part of a sweep, and their running totals."""
 
     def __init__(
-        self, lane: AggregateInput, events: tuple[Batch, Batch], sweep: Sweep, at: int
+        self, source: AggregateInput, events: tuple[Batch, Batch], sweep: Sweep, at: int
     ) -> None:
-        self.lane, self.sweep = lane, sweep
+        self.source, self.sweep = source, sweep
         self._new, self._ends, self._at = *events, at
         self._bound: dict[str, IntArray] = {}
         self._sums: dict[str, Totals] = {}
-        self._counts = self._wide(np.concatenate([self._new.counts(), -self._ends.counts()]))
-        self.rows = lane.rows.after(sweep, self._counts)
-        """How many elements there are after each point."""
+        self._counts = self._padded(np.concatenate([self._new.counts(), -self._ends.counts()]))
+        self.rows = source.rows.after(sweep, self._counts)
+        """How many elements each group has after each point."""
 
-    def _wide(self, some: IntArray) -> IntArray:
-        """Of the events of all lanes, 0 for those of others."""
-        if len(some) == self.sweep.events:
-            return some
-        wide = np.zeros(self.sweep.events, np.int64)
-        wide[self._at : self._at + len(some)] = some
-        return wide
+    def _padded(self, own: IntArray) -> IntArray:
+        """Return values for all events of the sweep, 0 for those of other inputs."""
+        if len(own) == self.sweep.events:
+            return own
+        padded = np.zeros(self.sweep.events, np.int64)
+        padded[self._at : self._at + len(own)] = own
+        return padded
 
     def _ids(self, column: str) -> IntArray:
         both = [self._new.columns[column], self._ends.columns[column]]
-        return self._wide(np.concatenate(both))
+        return self._padded(np.concatenate(both))
 
     def bound(self, column: str) -> IntArray:
-        """How many elements have a term in a column after each point."""
+        """Return how many elements have a term in a column after each point."""
         if column not in self._bound:
-            none = np.where(self._ids(column) == 0, self._counts, 0)
-            self._bound[column] = self.rows - self.lane.unbound[column].after(self.sweep, none)
+            unbound = np.where(self._ids(column) == 0, self._counts, 0)
+            counter = self.source.unbound[column]
+            self._bound[column] = self.rows - counter.after(self.sweep, unbound)
         return self._bound[column]
 
     def sums(self, column: str) -> Totals:
-        """What a column adds up to after each point."""
+        """Return the totals of a column after each point."""
         if column not in self._sums:
-            kept = self.lane.sums[column]
-            self._sums[column] = kept.after(self.sweep, self._ids(column), self._counts, self.rows)
+            sums, ids = self.source.sums[column], self._ids(column)
+            self._sums[column] = sums.after(self.sweep, ids, self._counts, self.rows)
         return self._sums[column]
 
     def elements(self, slots: IntArray) -> Batch:
-        """The elements of some slots that hold at one of the points, turned round."""
-        some = np.zeros(self.sweep.capacity, np.bool_)
-        some[slots] = True
-        parts = self.lane.live.find(lambda run: some[run.columns[SLOT]])
-        return Batch.concat([self._ends.where(some[self._ends.columns[SLOT]]), *parts])
+        """Return the elements of these slots that hold at a point of the sweep, turned."""
+        wanted = np.zeros(self.sweep.capacity, np.bool_)
+        wanted[slots] = True
+        parts = self.source.live.find(lambda run: wanted[run.columns[SLOT]])
+        return Batch.concat([self._ends.where(wanted[self._ends.columns[SLOT]]), *parts])
 
 
 class Aggregator(ABC):
-    """An aggregate as it is worked out."""
+    """The base of the functions that compute aggregates."""
 
     def __init__(self, call: ColumnAggregate, terms: TermDictionary) -> None:
         self.call, self.terms = call, terms
 
     @abstractmethod
-    def after(self, flow: InputEvents) -> IntArray:
-        """The ids of its values after each point; 0 where it is an error."""
+    def after(self, events: InputEvents) -> IntArray:
+        """Return the ids of the values after each point; 0 for an error."""
 
-    def by_bags(self, flow: InputEvents, some: BoolArray) -> IntArray:
-        """The values after some of the points, each from all that holds there."""
-        slots, times = flow.sweep.slots[some], flow.sweep.times[some]
-        found = flow.elements(slots)
-        found = found.take(np.argsort(found.columns[SLOT], kind="stable"))
-        first = found.columns[SLOT].searchsorted(slots, "left").tolist()
-        after = found.columns[SLOT].searchsorted(slots, "right").tolist()
-        ids, counts = found.column(self.call.argument or SLOT), found.counts()
+    def by_bags(self, events: InputEvents, where: BoolArray) -> IntArray:
+        """Return the values after some points, by the definition over the bag at each."""
+        slots, times = events.sweep.slots[where], events.sweep.times[where]
+        elements = events.elements(slots)
+        elements = elements.take(np.argsort(elements.columns[SLOT], kind="stable"))
+        first = elements.columns[SLOT].searchsorted(slots, "left").tolist()
+        after = elements.columns[SLOT].searchsorted(slots, "right").tolist()
+        ids, counts = elements.column(self.call.argument or SLOT), elements.counts()
         values = np.zeros(len(slots), np.int64)
         for i, t in enumerate(times.tolist()):
             here = slice(first[i], after[i])
-            holds = (found.end[here] <= t) & (t < found.start[here])
+            holds = (elements.end[here] <= t) & (t < elements.start[here])
             distinct, code = np.unique(ids[here][holds], return_inverse=True)
-            times_ = np.zeros(len(distinct), np.int64)
-            np.add.at(times_, code, counts[here][holds])
-            bag = list(zip(self.terms.terms_of(distinct), times_.tolist(), strict=True))
+            multiplicity = np.zeros(len(distinct), np.int64)
+            np.add.at(multiplicity, code, counts[here][holds])
+            bag = list(zip(self.terms.terms_of(distinct), multiplicity.tolist(), strict=True))
             values[i] = aggregate_id(self.call, bag, self.terms)
         return values
 
 
 def aggregate_id(call: ColumnAggregate, bag: Bag, terms: TermDictionary) -> int:
-    """The id of an aggregate's value over a bag; 0 where it is an error.
+    """Return the id of the value of an aggregate over a bag; 0 for an error.
 
     >>> aggregate_id(ColumnAggregate("n", "MIN", "x"), [], TermDictionary())
     0
@@ -188,35 +193,35 @@ class Count(Aggregator):
     """COUNT: errors do not count."""
 
     @override
-    def after(self, flow: InputEvents) -> IntArray:
+    def after(self, events: InputEvents) -> IntArray:
         column = self.call.argument
-        return self.terms.of_integers(flow.rows if column is None else flow.bound(column))
+        return self.terms.of_integers(events.rows if column is None else events.bound(column))
 
 
 class Sum(Aggregator):
     """SUM and AVG."""
 
     @override
-    def after(self, flow: InputEvents) -> IntArray:
+    def after(self, events: InputEvents) -> IntArray:
         assert self.call.argument is not None
-        totals = flow.sums(self.call.argument)
-        values, some = totals.averages() if self.call.function == "AVG" else totals.sums()
-        if some.any():
-            values[some] = self.by_bags(flow, some)
+        totals = events.sums(self.call.argument)
+        values, left = totals.averages() if self.call.function == "AVG" else totals.sums()
+        if left.any():
+            values[left] = self.by_bags(events, left)
         return values
 
 
 class Extreme(Aggregator):
-    """MIN, MAX, SAMPLE, which is the first of what is no error, and LATEST, the last of that."""
+    """MIN, MAX, SAMPLE (the least value that is not an error), LATEST (the greatest)."""
 
     @override
-    def after(self, flow: InputEvents) -> IntArray:
+    def after(self, events: InputEvents) -> IntArray:
         assert self.call.argument is not None
-        sweep, function = flow.sweep, self.call.function
-        found = flow.elements(sweep.slots[sweep.final])
-        first, after = sweep.ranges(found.columns[SLOT], found.end, found.start)
+        sweep, function = events.sweep, self.call.function
+        elements = events.elements(sweep.slots[sweep.final])
+        first, after = sweep.ranges(elements.columns[SLOT], elements.end, elements.start)
         last, strict = function in ("MAX", "LATEST"), function in ("MIN", "MAX")
-        ranked = TermRanks(found.column(self.call.argument), self.terms, last, strict)
+        ranked = TermRanks(elements.column(self.call.argument), self.terms, last, strict)
         return ranked.ids(least_ranks(len(sweep), first, after, ranked.ranks))
 
 
@@ -224,8 +229,8 @@ class Concatenation(Aggregator):
     """GROUP_CONCAT."""
 
     @override
-    def after(self, flow: InputEvents) -> IntArray:
-        return self.by_bags(flow, np.ones(len(flow.sweep), np.bool_))
+    def after(self, events: InputEvents) -> IntArray:
+        return self.by_bags(events, np.ones(len(events.sweep), np.bool_))
 
 
 AGGREGATORS: dict[str, type[Aggregator]] = {
@@ -238,4 +243,4 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
     "LATEST": Extreme,
     "GROUP_CONCAT": Concatenation,
 }
-"""How each function is worked out."""
+"""The aggregator of each function."""

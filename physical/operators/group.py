@@ -1,14 +1,14 @@
 """GROUP BY and AGGREGATE: a sweep over change points per group (SEMANTICS.md section 5).
 
-Each element is two events: its start adds it to its group, its end takes it away. In a step the
-events before the watermark are put in order of group and time; between two change points of a group
-its values stand. COUNT, SUM and AVG are running sums over the events, exact ones (sums.py), so a
-step costs what changes in it. MIN, MAX and SAMPLE look at the elements that the changing groups
-hold. What is neither, as GROUP_CONCAT or a sum of numbers that are too large, is worked out by
-`algebra.aggregates` from the bag of each piece.
+Each element is two events: its start adds it to its group, its end removes it. In a step the events
+before the watermark are sorted by group and time; between two change points of a group its values
+are constant. COUNT, SUM and AVG are running sums over the events, which are exact (exact_sums.py),
+so a step costs as much as changes in it. MIN, MAX and SAMPLE read the elements of the changing
+groups. Anything else, such as GROUP_CONCAT or a sum of very large numbers, is evaluated by the
+definition (`algebra.aggregates`) over the bag of each piece.
 
-A value is a row when the next one is known, or when it is cut. So the watermark trails behind the
-oldest value that still stands.
+A value is emitted when the next one is known, or at a cut. So the watermark stays at the start of
+the oldest current value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streamsparql.physical.aggregation.aggregators import (
     aggregate_id,
 )
 from streamsparql.physical.aggregation.group_values import GroupValues
-from streamsparql.physical.aggregation.small_steps import MOST_EVENTS, SmallSteps, turns
+from streamsparql.physical.aggregation.small_steps import MOST_EVENTS, SmallSteps, replaced_values
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import is_hidden
@@ -45,18 +45,18 @@ from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, NamedRows
 
 __all__ = ["Aggregation", "Annotate", "ColumnAggregate"]
 
-_MANY = 1024
+_LEAST = 1024  # slots, before idle ones are freed
 _HOLD = "rows that hold"
 
 
 class Aggregation(Operator):
-    """One row per group and piece of time over which its values stand.
+    """One row per group and piece of time over which its values are constant.
 
-    With no keys there is one group from the instant `begin` on, also while it is empty.
+    Without keys there is one group, which exists even while it is empty.
     """
 
     implements: ClassVar[tuple[type[Plan], ...]] = (group.Aggregation,)
-    state = "the elements that hold; per group its sums, its values and since when they stand"
+    state = "the elements that hold; per group its sums, its values and since when they hold"
     encoded = ("_small_steps",)
 
     def __init__(
@@ -65,19 +65,19 @@ class Aggregation(Operator):
         keys: Sequence[str],
         calls: Sequence[ColumnAggregate],
         terms: TermDictionary,
-        begin: int = 0,
     ) -> None:
         super().__init__((*keys, *(call.variable for call in calls)), input)
-        self.keys, self.calls, self._begin = tuple(keys), tuple(calls), begin
+        self.keys, self.calls = tuple(keys), tuple(calls)
         self._groups = GroupValues(len(self.keys), list(map(str, calls)))
-        self._lanes = [AggregateInput(_arguments(calls), False, terms)]
-        self._values = [
-            (self._lane_of(call, terms), AGGREGATORS[call.function](call, terms)) for call in calls
+        self._elements = [AggregateInput(_arguments(calls), False, terms)]
+        self._aggregators = [
+            (self._elements_of(call, terms), AGGREGATORS[call.function](call, terms))
+            for call in calls
         ]
         self._small_steps = (
-            SmallSteps(self._lanes[0], calls, terms) if SmallSteps.suits(calls) else None
+            SmallSteps(self._elements[0], calls, terms) if SmallSteps.supports(calls) else None
         )
-        read = (name for lane in self._lanes for name in lane.columns if name != SLOT)
+        read = (name for one in self._elements for name in one.columns if name != SLOT)
         self._coming_names = tuple(dict.fromkeys((*keys, *read)))
         self._coming = Heap(self._coming_names)
         self._none = Batch.empty((*self._coming_names, SLOT))
@@ -85,18 +85,13 @@ class Aggregation(Operator):
         self._out: list[Batch] = []
         if self._always():
             self._groups.slots_of([], 1)
-            self._groups.since[0] = begin
+            self._groups.since[0] = 0
             self._groups.values[:, 0] = [aggregate_id(call, [], terms) for call in calls]
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        lanes = {f"input {k}": lane for k, lane in enumerate(self._lanes)}
-        return {
-            TO_START: self._coming,
-            TO_BE_EMITTED: self._ready,
-            "groups": self._groups,
-            **lanes,
-        }
+        parts = {TO_START: self._coming, TO_BE_EMITTED: self._ready, "groups": self._groups}
+        return {**parts, **{f"input {k}": one for k, one in enumerate(self._elements)}}
 
     @override
     def save(self) -> Tables:
@@ -110,20 +105,20 @@ class Aggregation(Operator):
             yield name, self._keyed(rows) if SLOT in rows.columns else rows
 
     def _always(self) -> bool:
-        """Whether there is a group while there is no row."""
+        """Return whether there is a group without rows."""
         return not self.keys
 
-    def _lane_of(self, call: ColumnAggregate, terms: TermDictionary) -> int:
-        """The place of the lane that a call reads."""
+    def _elements_of(self, call: ColumnAggregate, terms: TermDictionary) -> int:
+        """Return the place of the elements that an aggregate reads."""
         if not _apart(call):
             return 0
         visible = (name for name in self.inputs[0].names if not is_hidden(name))
         columns = tuple(visible) if call.argument is None else (call.argument,)
-        for place, lane in enumerate(self._lanes[1:], 1):
-            if lane.columns == (SLOT, *columns):
+        for place, elements in enumerate(self._elements[1:], 1):
+            if elements.columns == (SLOT, *columns):
                 return place
-        self._lanes.append(AggregateInput(columns, True, terms))
-        return len(self._lanes) - 1
+        self._elements.append(AggregateInput(columns, True, terms))
+        return len(self._elements) - 1
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
@@ -135,12 +130,12 @@ class Aggregation(Operator):
             self._cut(watermark)
             bound = watermark
         if watermark == INFINITY:
-            for lane in self._lanes:
-                lane.ended()
+            for elements in self._elements:
+                elements.end()
         return self._released(bound), bound
 
     def _released(self, bound: int) -> Batch:
-        """What starts no later than the bound, of what was put out; the last goes right through."""
+        """Return the results that start up to the bound; the last batch may pass through."""
         if not self._out:
             return self._ready.release(bound)
         for batch in self._out[:-1]:
@@ -150,13 +145,13 @@ class Aggregation(Operator):
         return self._ready.through([last], bound)
 
     def _advance(self, new: Batch, watermark: int) -> None:
-        """Takes in what happens before the watermark."""
+        """Apply the events before the watermark."""
         if len(new):
             slots = self._groups.slots_of([new.columns[key] for key in self.keys], len(new))
             new = new.with_columns({SLOT: slots})
         else:
             new = self._none
-        events = [lane.take(new, watermark) for lane in self._lanes]
+        events = [elements.consume(new, watermark) for elements in self._elements]
         parts = [batch for pair in events for batch in pair if len(batch)]
         if not parts:
             return
@@ -164,13 +159,11 @@ class Aggregation(Operator):
         if len(parts) > 1:
             slots = np.concatenate([batch.columns[SLOT] for batch in parts])
             times = np.concatenate([batch.start for batch in parts])
-        if self._always():
-            times = np.maximum(times, self._begin)
-        if not self._by_hand(slots, times, events[0]):
+        if not self._small_step(slots, times, events[0]):
             self._sweep(Sweep(slots, times, self._groups.slots.capacity), events)
 
-    def _by_hand(self, slots: IntArray, times: IntArray, events: tuple[Batch, Batch]) -> bool:
-        """Takes in events without a sweep, if they are few and common; says whether they are."""
+    def _small_step(self, slots: IntArray, times: IntArray, events: tuple[Batch, Batch]) -> bool:
+        """Apply events without a sweep, if they are few and common; return whether they are."""
         if self._small_steps is None:
             return False
         if len(slots) > MOST_EVENTS:
@@ -185,41 +178,41 @@ class Aggregation(Operator):
         at = np.array(touched, np.int64)
         groups = self._groups
         before = zip(groups.since[at].tolist(), map(tuple, groups.values.take(at, 1).T.tolist()))
-        standing = dict(zip(touched, before))
-        over = turns(points, standing)
+        current = dict(zip(touched, before))
+        over = replaced_values(points, current)
         if over:
             width = 3 + len(self.calls)
             flat = np.fromiter(chain.from_iterable(over), np.int64, width * len(over))
             columns = flat.reshape(-1, width).T.copy()
             self._put(columns[0], columns[1], columns[2], columns[3:])
-        since, values = zip(*standing.values(), strict=True)
+        since, values = zip(*current.values(), strict=True)
         groups.since[at], groups.values[:, at] = since, np.array(values, np.int64).T
         groups.end(since.count(INFINITY))
         return True
 
     def _sweep(self, sweep: Sweep, events: Sequence[tuple[Batch, Batch]]) -> None:
-        """Takes in the events of each lane."""
-        flows, at = [], 0
-        for lane, pair in zip(self._lanes, events, strict=True):
-            flows.append(InputEvents(lane, pair, sweep, at))
+        """Apply events by a sweep."""
+        inputs, at = [], 0
+        for elements, pair in zip(self._elements, events, strict=True):
+            inputs.append(InputEvents(elements, pair, sweep, at))
             at += len(pair[0]) + len(pair[1])
-        values = np.empty((len(self._values), len(sweep)), np.int64)
-        for row, (place, value) in zip(values, self._values, strict=True):
-            row[:] = value.after(flows[place])
-        exists = np.ones(len(sweep), np.bool_) if self._always() else flows[0].rows > 0
+        values = np.empty((len(self._aggregators), len(sweep)), np.int64)
+        for row, (place, aggregator) in zip(values, self._aggregators, strict=True):
+            row[:] = aggregator.after(inputs[place])
+        exists = np.ones(len(sweep), np.bool_) if self._always() else inputs[0].rows > 0
         self._emit(sweep, exists, values)
         self._groups.end(int(np.count_nonzero(~exists[sweep.final])))
 
     def _emit(self, sweep: Sweep, exists: BoolArray, values: IntArray) -> None:
-        """Puts out the values that the points end, and keeps those that stand after the last."""
-        standing_since, standing = self._groups.since, self._groups.values
+        """Emit the values that end at the points; the values after the last points are current."""
+        current_since, current = self._groups.since, self._groups.values
         opened = sweep.slots[sweep.first]
         existed = np.empty(len(sweep), np.bool_)
         existed[1:] = exists[:-1]
-        existed[sweep.first] = standing_since[opened] < INFINITY
+        existed[sweep.first] = current_since[opened] < INFINITY
         before = np.empty_like(values)
         before[:, 1:] = values[:, :-1]
-        before[:, sweep.first] = standing[:, opened]
+        before[:, sweep.first] = current[:, opened]
         changed = (values != before).any(axis=0)
         changed &= exists
         changed |= exists != existed
@@ -230,18 +223,18 @@ class Aggregation(Operator):
         first = firsts(slots)
         since = np.empty(len(points), np.int64)
         since[1:] = times[:-1]
-        since[first] = standing_since[slots[first]]
+        since[first] = current_since[slots[first]]
         over = (existed[points] & (since < times)).nonzero()[0]
         if len(over):
             self._put(slots[over], since[over], times[over], before[:, points[over]])
         last = np.empty(len(points), np.bool_)
         last[:-1], last[-1] = first[1:], True
         final, slots = points[last], slots[last]
-        standing_since[slots] = np.where(exists[final], times[last], INFINITY)
-        standing[:, slots] = values[:, final]
+        current_since[slots] = np.where(exists[final], times[last], INFINITY)
+        current[:, slots] = values[:, final]
 
     def _cut(self, watermark: int) -> None:
-        """Puts out what stands, up to the watermark."""
+        """Emit the current values up to the watermark."""
         groups = self._groups
         slots = groups.standing(watermark)
         end = np.full(len(slots), watermark)
@@ -254,7 +247,7 @@ class Aggregation(Operator):
             self._out.append(Batch(dict(zip(self.names, columns, strict=True)), start, end))
 
     def values(self) -> Batch:
-        """The groups that there are: their values, and since when these stand."""
+        """Return the groups with their current values, and since when these hold."""
         groups = self._groups
         slots = groups.standing()
         columns = [*(key[slots] for key in groups.slots.columns), *groups.values[:, slots]]
@@ -263,7 +256,7 @@ class Aggregation(Operator):
         return Batch(named, groups.since[slots], until).ordered()
 
     def _keyed(self, rows: Batch) -> Batch:
-        """The rows with the keys of their slots."""
+        """Return rows with the keys of their slots."""
         slots = rows.columns[SLOT]
         keys = {n: key[slots] for n, key in zip(self.keys, self._groups.slots.columns, strict=True)}
         columns = {name: ids for name, ids in rows.columns.items() if name != SLOT}
@@ -271,16 +264,16 @@ class Aggregation(Operator):
 
 
 class Annotate(Operator):
-    """Adds to each row the value of its group, which the rows themselves make up.
+    """Add to each row the value of its group, which consists of the same rows.
 
-    A value of a group is joined with the rows of the group when it is over: all rows that started
-    before its end are known by then. So the values need not be kept, and a row is kept until the
-    values are known up to its end.
+    A value is joined with the rows of its group when it ends: all rows that start before its end
+    are known then. So values are not retained, and a row is retained until the values are known up
+    to its end.
     """
 
     implements = (group.Annotate,)
     state = "the rows that hold, twice, and per group its sums and its value"
-    scalars = ("_settled",)
+    scalars = ("_used_slots",)
 
     def __init__(
         self,
@@ -292,7 +285,7 @@ class Annotate(Operator):
         super().__init__((*input.names, call.variable), input)
         self._groups = Aggregation(input, keys, [call], terms)
         self._slots = KeySlots(len(keys))
-        self._settled = 0  # how many slots there were when idle ones were last looked for
+        self._used_slots = 0  # how many slots there were when idle ones were last freed
         self._coming, self._rows = Heap(input.names), ByEnd((*input.names, SLOT))
         self._ready = Heap(self.names)
 
@@ -304,25 +297,25 @@ class Annotate(Operator):
             self._rows.push(turned(new.with_columns({SLOT: self._slots_of(new)})))
         values, known = self._groups.step(batches, watermarks, cut)
         if len(values):
-            self._meet(values)
+            self._join(values)
         self._rows.release(known)
-        if len(self._slots) > 2 * self._settled + _MANY:
-            self._settle()
+        if len(self._slots) > 2 * self._used_slots + _LEAST:
+            self._free_slots()
         return self._ready.release(known), known
 
     def _slots_of(self, rows: Batch) -> IntArray:
         return self._slots.of([rows.columns[key] for key in self._groups.keys], len(rows))
 
-    def _settle(self) -> None:
-        """Frees the slots of groups that have no rows."""
+    def _free_slots(self) -> None:
+        """Free the slots of groups without rows."""
         alive = np.zeros(self._slots.capacity, np.bool_)
         for run in self._rows.runs():
             alive[run.columns[SLOT]] = True
         self._slots.keep(alive)
-        self._settled = len(self._slots)
+        self._used_slots = len(self._slots)
 
-    def _meet(self, values: Batch) -> None:
-        """Puts out each row with each value of its group, for as long as both hold."""
+    def _join(self, values: Batch) -> None:
+        """Emit each row with each value of its group, over the intersection."""
         of_value = self._slots_of(values)
         changed = np.zeros(self._slots.capacity, np.bool_)
         changed[of_value] = True
@@ -335,10 +328,10 @@ class Annotate(Operator):
             value = order[place]
             start = np.maximum(rows.end[row], values.start[value])
             end = np.minimum(rows.start[row], values.end[value])
-            some = start < end
-            met = rows.take(row[some]).over(start[some], end[some])
-            found = values.columns[call.variable][value[some]]
-            self._ready.push(met.with_columns({call.variable: found}))
+            overlap = start < end
+            joined = rows.take(row[overlap]).over(start[overlap], end[overlap])
+            ids = values.columns[call.variable][value[overlap]]
+            self._ready.push(joined.with_columns({call.variable: ids}))
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
@@ -357,15 +350,15 @@ class Annotate(Operator):
                 yield f"{name}: {inner}" if part is self._groups else inner, rows
 
     def values(self) -> Batch:
-        """The groups that there are: their values, and since when these stand."""
+        """Return the groups with their current values, and since when these hold."""
         return self._groups.values()
 
 
 def _apart(call: ColumnAggregate) -> bool:
-    """Whether DISTINCT makes a difference."""
+    """Return whether an aggregate has distinct elements of its own."""
     return call.distinct and call.function not in ("MIN", "MAX", "SAMPLE")
 
 
 def _arguments(calls: Sequence[ColumnAggregate]) -> tuple[str, ...]:
-    """The columns that are read of all rows."""
+    """Return the columns of arguments that are read from all rows."""
     return tuple(dict.fromkeys(c.argument for c in calls if c.argument and not _apart(c)))

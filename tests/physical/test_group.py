@@ -196,11 +196,11 @@ class Watched(Aggregation):
         batch, watermark = super().step(batches, watermarks, cut)
         live = np.flatnonzero(self._groups.since < INFINITY).tolist()
         known, standing = [], self._groups.values[:, live].T.tolist()
-        if live and self._small_steps._know(live):
+        if live and self._small_steps._copy(live):
             known = [self._small_steps._groups[slot] for slot in live]
             scale = [1] * (1 + len(self._small_steps._counted))
             for name in self._small_steps._summed:
-                scale.append(Fraction(2) ** self._lanes[0].sums[name]._binary._base)
+                scale.append(Fraction(2) ** self._elements[0].sums[name]._binary._base)
             known = [[*map(mul, scale, group)] for group in known]
         since = self._groups.since[live].tolist()
         self.seen.append((sorted(rows_of(batch)), watermark, live, since, standing, known))
