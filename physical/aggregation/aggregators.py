@@ -62,13 +62,13 @@ class AggregateInput(Stateful):
         self.sums: PartsByName[NumericSums] = PartsByName(lambda: NumericSums(terms))
         """By column, the sums of the elements."""
         self._unions = ValidityUnions(self.columns) if distinct else None
-        self._coming = Heap(self.columns)
+        self._upcoming = Heap(self.columns)
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
         parts: dict[str, Stateful] = {ELEMENTS: self.live}
         if self._unions is not None:
-            parts |= {TO_START: self._coming, "distinct": self._unions}
+            parts |= {TO_START: self._upcoming, "distinct": self._unions}
         return {**parts, "rows": self.rows, "unbound": self.unbound, "sums": self.sums}
 
     @override
@@ -76,7 +76,7 @@ class AggregateInput(Stateful):
         """Yield the elements with their slots, and of distinct ones those that start later."""
         yield ELEMENTS, self.live.rows()
         if self._unions is not None:
-            yield TO_START, self._coming.rows()
+            yield TO_START, self._upcoming.rows()
             yield from self._unions.content()
 
     def consume(self, new: Batch, watermark: int) -> tuple[Batch, Batch]:
@@ -86,8 +86,8 @@ class AggregateInput(Stateful):
         """
         new = new.project(self.columns)
         if self._unions is not None:
-            self._coming.push(self._unions.consume(new, watermark))
-            new = self._coming.release(watermark - 1)
+            self._upcoming.push(self._unions.consume(new, watermark))
+            new = self._upcoming.release(watermark - 1)
         self.live.push(turned(new))
         return new, self.live.release(watermark - 1)
 

@@ -1,4 +1,4 @@
-"""Operators on two inputs: long steps in slices of time, and rows merged in pairs."""
+"""The base of operators on two inputs, and the merging of matching rows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ AREAS, MIN_HEAP = "areas", "min-heap"
 """Parts of a state: the sweep areas, and the results that start after the release bound."""
 
 SLICE = 1 << 16
-"""So many rows are taken in at a time: the arrays of more would leave the cache."""
+"""The number of rows consumed at a time: the arrays of more rows would leave the cache."""
 
 
 class Binary(Operator):
-    """An operator on two inputs, which takes a long step in slices of time.
+    """An operator on two inputs, which divides a long step into slices of time.
 
-    That is sound as rows come in order: what has still to come of a batch starts no earlier than
-    its next row does, which is all that a watermark says.
+    This is sound because batches are ordered: the rest of a batch starts no earlier than its next
+    row, which is then the watermark.
     """
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         if len(batches[0]) + len(batches[1]) <= SLICE:
-            return self._take(batches, watermarks, cut)
+            return self._consume(batches, watermarks, cut)
         out, bound, last = [], 0, tuple(map(len, batches))
         before = 0, 0
         for after in _slices(batches):
@@ -39,18 +39,20 @@ class Binary(Operator):
                 mark if at == end else min(mark, int(batch.start[at]))
                 for batch, mark, at, end in zip(batches, watermarks, after, last, strict=True)
             ]
-            rows, bound = self._take(parts, marks, cut and after == last)
+            rows, bound = self._consume(parts, marks, cut and after == last)
             out.append(rows)
             before = after
         return Batch.concat(out), bound
 
     @abstractmethod
-    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        """A step that is not too long."""
+    def _consume(
+        self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool
+    ) -> StepResult:
+        """Make a step that is not too long."""
 
 
 def _slices(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:
-    """Where slices of time end in each of two batches."""
+    """Yield where slices of time end in each of two batches."""
     left, right = batches
     longer = left if len(left) > len(right) else right
     number = -(-(len(left) + len(right)) // SLICE)
@@ -60,7 +62,7 @@ def _slices(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:
 
 
 def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
-    """The variables that decide whether rows are compatible: those of both, stamps left out.
+    """Return the variables that decide whether rows are compatible: shared ones, except stamps.
 
     >>> shared_names(["x", "y", ".t ?x"], [".t ?x", "z", "x"])
     ['x']
@@ -74,21 +76,21 @@ def join_facts(shared: Sequence[str]) -> str:
 
 
 class StampValues(Protocol):
-    """What merging needs to know of a dictionary."""
+    """The part of a dictionary that merging needs."""
 
     def integers_of(self, ids: IntArray) -> IntArray:
-        """The numbers that inlined integers stand for."""
+        """Return the values of inlined integers."""
 
 
 class RowMerger:
-    """Makes the row `merge(mu1, mu2)` of each pair; counts multiply."""
+    """A merger of pairs of rows into `merge(mu1, mu2)`; multiplicities multiply."""
 
     def __init__(self, names: Sequence[str], terms: StampValues | None) -> None:
         self._names = names
         self._terms = terms
 
     def rows(self, left: Batch, i: IntArray, right: Batch, j: IntArray) -> Batch:
-        """The merged rows of pairs, each over the intersection."""
+        """Return the merged rows of pairs, each over the intersection."""
         columns = {}
         for name in self._names:
             one, other = left.columns.get(name), right.columns.get(name)
@@ -112,7 +114,7 @@ class RowMerger:
         return np.where(unbound, other[j], one) if unbound.any() else one
 
     def _latest(self, one: IntArray, other: IntArray) -> IntArray:
-        """The greater of two stamps; what is unbound loses."""
-        assert self._terms is not None, "stamps are merged by their numbers"
+        """Return the greater of two stamps; a bound one if only one is bound."""
+        assert self._terms is not None, "stamps are merged by their values"
         later = self._terms.integers_of(other) > self._terms.integers_of(one)
         return np.where((one == UNBOUND) | (later & (other != UNBOUND)), other, one)

@@ -1,4 +1,4 @@
-"""Operators without a logical twin: rename and add columns, select rows by their terms."""
+"""Operators without a logical twin: they rename and add columns, and select rows by terms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamsparql.physical.operator import Operator, Stateless
 
 
 class Rename(Stateless):
-    """Columns under other names; a name may be given twice. Rows stay as they are.
+    """The rows with other names for columns; a column may have several names, or none.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7])}, 1)
@@ -38,7 +38,7 @@ class Rename(Stateless):
 
 
 class Constants(Stateless):
-    """Adds columns that have the same term in all rows.
+    """The rows with further columns, which have the same term in all rows.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7, 8])}, 2)
@@ -60,13 +60,13 @@ class Constants(Stateless):
 
 
 class SelectEqual(Stateless):
-    """Keeps the rows in which two columns, or a column and a constant, have the same term.
+    """The rows in which two columns, or a column and a constant, have the same term.
 
-    With `or_unbound` a row passes also where one of the two is unbound: compatibility.
+    With `or_unbound` a row passes also if one of the two is unbound, as for compatibility.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7, 8, 0])}, 3)
-    >>> [len(SelectEqual(rows, [("x", 7)], or_unbound).apply(rows.rows)) for or_unbound in (False, True)]
+    >>> [len(SelectEqual(rows, [("x", 7)], lax).apply(rows.rows)) for lax in (False, True)]
     [1, 2]
     """
 
@@ -95,7 +95,7 @@ class SelectEqual(Stateless):
         return batch.where(mask)
 
     def constants(self) -> list[tuple[str, int]]:
-        """Columns with the terms that they must have."""
+        """Return the columns that must have a certain term, with the term."""
         if self.or_unbound:
             return []
         return [(name, other) for name, other in self.pairs if isinstance(other, int)]
@@ -106,7 +106,7 @@ class SelectEqual(Stateless):
 
 
 class SelectBound(Stateless):
-    """Keeps the rows in which some columns are bound and others are not.
+    """The rows in which certain columns are bound, and others are not.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7, 8, 0])}, 3)
@@ -129,7 +129,7 @@ class SelectBound(Stateless):
 
 
 class SelectNotIn(Stateless):
-    """Keeps the rows whose column has none of some terms: a negated property set.
+    """The rows whose column has none of certain terms: a negated property set.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7, 8])}, 2)
@@ -150,10 +150,10 @@ class SelectNotIn(Stateless):
 
 
 class Tag(Stateless):
-    """Gives each row a number of its own, in a hidden column, so that it can be found again.
+    """The rows with a number each, in a hidden column, by which they are joined again.
 
-    EXISTS and the conditions of OPTIONAL are worked out beside the rows that ask, and joined back
-    to them by this number. It never reaches a result.
+    EXISTS and conditions of OPTIONAL with EXISTS are evaluated on numbered rows, and joined to them
+    by this number. It never is in a result.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows, terms = Always.of({"x": np.array([7, 7])}, 2), TermDictionary()

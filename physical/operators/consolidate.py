@@ -1,4 +1,4 @@
-"""Equal rows as one, with a count: fewer rows to join and to aggregate."""
+"""Consolidation: equal rows become one with a count, so that fewer are joined and aggregated."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streamsparql.physical.operator import Operator, Stateless
 
 
 class Consolidate(Stateless):
-    """Rows of a batch that are equal, over the same interval, become one with a count.
+    """The rows, those of a batch that are equal over the same interval as one with a count.
 
-    It pays where intervals are aligned to reports and columns have been dropped.
+    This pays where validities are aligned to reports and columns were projected away.
     """
 
     family = "shape"
@@ -27,7 +27,7 @@ class Consolidate(Stateless):
 
 
 def consolidated(batch: Batch) -> Batch:
-    """The same rows, those that are equal over the same interval as one with a count.
+    """Return the rows, those that are equal over the same interval as one with a count.
 
     >>> same = Batch({"x": np.array([7, 7])}, np.array([0, 0]), np.array([5, 5]))
     >>> consolidated(same).count.tolist()

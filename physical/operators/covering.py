@@ -1,4 +1,4 @@
-"""The base of the operators that emit the covered or the uncovered parts of their left rows."""
+"""The base of MINUS, EXISTS and NOT EXISTS, which emit covered parts or gaps of left rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from streamsparql.physical.state.parts import NamedRows, Stateful
 
 
 class Covering(Binary):
-    """An operator that tells what of its left rows is covered by partners on its right.
+    """An operator that emits the parts of its left rows that right rows match, or do not match.
 
-    Rows are partners when they are compatible, or, with `on`, when they agree in the pairs of
-    columns that it names, where what is unbound equals what is unbound.
+    Rows match when they are compatible or, with `on`, when they agree in these pairs of columns,
+    where unbound equals unbound.
     """
 
     state = "both inputs, while they can still meet; what holds but is not known to its end"
@@ -49,7 +49,9 @@ class Covering(Binary):
         self._next_row = FIRST_ROW
 
     @override
-    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+    def _consume(
+        self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool
+    ) -> StepResult:
         left, right = batches
         if len(left) or len(right):
             numbers = np.arange(self._next_row, self._next_row + len(left))
@@ -62,19 +64,19 @@ class Covering(Binary):
                 Batch(rights, right.start, right.end),
                 watermarks,
             ):
-                self._coverage.match(*held_over(pair))
+                self._coverage.match(*intersections(pair))
         self._areas.purge(watermarks)
-        told = self._coverage.emit((watermarks[0], watermarks[1]), cut)
-        bound = self._bound(told, watermarks)
-        return self._results.through(self._emit(told), bound), bound
+        parts = self._coverage.emit((watermarks[0], watermarks[1]), cut)
+        bound = self._bound(parts, watermarks)
+        return self._results.through(self._select(parts), bound), bound
 
     @abstractmethod
-    def _emit(self, told: Emitted) -> Sequence[Batch]:
-        """What the operator gives of it."""
+    def _select(self, parts: Emitted) -> Sequence[Batch]:
+        """Return the results among the parts of left rows."""
 
-    def _bound(self, told: Emitted, watermarks: Sequence[int]) -> int:
-        """No result that has still to come starts before this."""
-        return told.bound
+    def _bound(self, parts: Emitted, watermarks: Sequence[int]) -> int:
+        """Return a bound: no later result starts before it."""
+        return parts.bound
 
     @override
     def facts(self) -> str:
@@ -97,8 +99,8 @@ class Covering(Binary):
             yield name, rows
 
 
-def held_over(pair: RowPairs) -> tuple[IntArray, IntArray, IntArray]:
-    """The numbers of the left rows of pairs, and the intersections."""
+def intersections(pair: RowPairs) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the numbers of the left rows of pairs, and the intersections."""
     left, i, right, j = pair
     start = np.maximum(left.start[i], right.start[j])
     return left.columns[LEFT_ROW][i], start, np.minimum(left.end[i], right.end[j])

@@ -1,4 +1,4 @@
-"""FILTER: lets the rows pass for which a condition holds (algebra.filter.Filter)."""
+"""FILTER, EXISTS and NOT EXISTS: rows for which a condition or a pattern holds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamsparql.physical.state.parts import Memo
 
 
 class Filter(Stateless):
-    """Keeps the rows for which the condition is true; an error is not true. Definition 8."""
+    """The rows for which the condition is true; an error is not (ESWC 2008, Definition 8)."""
 
     implements = (algebra.Filter,)
 
@@ -47,7 +47,7 @@ class Filter(Stateless):
 
 
 class AntiJoin(Covering):
-    """NOT EXISTS: the left rows where they have no partner."""
+    """NOT EXISTS: the left rows where they have no match."""
 
     implements = (algebra.AntiJoin,)
 
@@ -57,12 +57,12 @@ class AntiJoin(Covering):
         super().__init__(left.names, left, right, on)
 
     @override
-    def _emit(self, told: Emitted) -> Sequence[Batch]:
-        return [told.gaps]
+    def _select(self, parts: Emitted) -> Sequence[Batch]:
+        return [parts.gaps]
 
 
 class SemiJoin(Covering):
-    """EXISTS: the left rows where they have a partner, told as soon as there is one."""
+    """EXISTS: the left rows where they have a match, emitted with their first match."""
 
     implements = (algebra.SemiJoin,)
 
@@ -72,24 +72,23 @@ class SemiJoin(Covering):
         super().__init__(left.names, left, right, on)
 
     @override
-    def _emit(self, told: Emitted) -> Sequence[Batch]:
-        return [told.covered]
+    def _select(self, parts: Emitted) -> Sequence[Batch]:
+        return [parts.covered]
 
     @override
-    def _bound(self, told: Emitted, watermarks: Sequence[int]) -> int:
+    def _bound(self, parts: Emitted, watermarks: Sequence[int]) -> int:
         return min(watermarks)
 
 
 class BooleanIds(Protocol):
-    """What marking needs to know of a dictionary."""
+    """The part of a dictionary that marks need."""
 
     def of_booleans(self, values: BoolArray) -> IntArray:
-        """The ids of true and false."""
-        ...
+        """Return the ids of booleans."""
 
 
 class Mark(Covering):
-    """The left rows with a boolean more: whether they have a partner."""
+    """The left rows with a boolean: whether they have a match."""
 
     implements = (algebra.Mark,)
 
@@ -106,8 +105,8 @@ class Mark(Covering):
         self._false, self._true = terms.of_booleans(np.array([False, True])).tolist()
 
     @override
-    def _emit(self, told: Emitted) -> Sequence[Batch]:
-        return [self._marked(told.gaps, self._false), self._marked(told.covered, self._true)]
+    def _select(self, parts: Emitted) -> Sequence[Batch]:
+        return [self._marked(parts.gaps, self._false), self._marked(parts.covered, self._true)]
 
     def _marked(self, rows: Batch, mark: int) -> Batch:
         return rows.with_columns({self._variable: np.full(len(rows), mark)})

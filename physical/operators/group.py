@@ -78,9 +78,9 @@ class Aggregation(Operator):
             SmallSteps(self._elements[0], calls, terms) if SmallSteps.supports(calls) else None
         )
         read = (name for one in self._elements for name in one.columns if name != SLOT)
-        self._coming_names = tuple(dict.fromkeys((*keys, *read)))
-        self._coming = Heap(self._coming_names)
-        self._none = Batch.empty((*self._coming_names, SLOT))
+        self._upcoming_names = tuple(dict.fromkeys((*keys, *read)))
+        self._upcoming = Heap(self._upcoming_names)
+        self._none = Batch.empty((*self._upcoming_names, SLOT))
         self._ready = Heap(self.names)
         self._out: list[Batch] = []
         if self._always():
@@ -90,7 +90,7 @@ class Aggregation(Operator):
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        parts = {TO_START: self._coming, TO_BE_EMITTED: self._ready, "groups": self._groups}
+        parts = {TO_START: self._upcoming, TO_BE_EMITTED: self._ready, "groups": self._groups}
         return {**parts, **{f"input {k}": one for k, one in enumerate(self._elements)}}
 
     @override
@@ -123,8 +123,8 @@ class Aggregation(Operator):
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (watermark,) = watermarks
-        batch = batches[0].project(self._coming_names)
-        self._advance(self._coming.through([batch], watermark - 1), watermark)
+        batch = batches[0].project(self._upcoming_names)
+        self._advance(self._upcoming.through([batch], watermark - 1), watermark)
         bound = min(watermark, self._groups.first())
         if bound < watermark and (cut or watermark == INFINITY):
             self._cut(watermark)
@@ -286,13 +286,13 @@ class Annotate(Operator):
         self._groups = Aggregation(input, keys, [call], terms)
         self._slots = KeySlots(len(keys))
         self._used_slots = 0  # how many slots there were when idle ones were last freed
-        self._coming, self._rows = Heap(input.names), ByEnd((*input.names, SLOT))
+        self._upcoming, self._rows = Heap(input.names), ByEnd((*input.names, SLOT))
         self._ready = Heap(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         batch = batches[0].project(self.inputs[0].names)
-        new = self._coming.through([batch], watermarks[0] - 1)
+        new = self._upcoming.through([batch], watermarks[0] - 1)
         if len(new):
             self._rows.push(turned(new.with_columns({SLOT: self._slots_of(new)})))
         values, known = self._groups.step(batches, watermarks, cut)
@@ -336,7 +336,7 @@ class Annotate(Operator):
     @override
     def parts(self) -> Mapping[str, Stateful]:
         return {
-            TO_START: self._coming,
+            TO_START: self._upcoming,
             _HOLD: self._rows,
             TO_BE_EMITTED: self._ready,
             "keys": self._slots,

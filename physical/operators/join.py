@@ -1,11 +1,11 @@
 """The join of two inputs over intervals (SEMANTICS.md section 5).
 
-Each side has a sweep area. What comes of one side meets what is in the other's area; what comes of
-both in one step meets once. A row goes into its area only while a row that the other side has still
-to give can meet it, so of an input that has ended (a static graph) the other side keeps nothing.
+Each input has a sweep area. New rows of one input probe the area of the other; new rows of both
+inputs are paired once. A row is retained only while a later row of the other input can match it, so
+opposite an input that has ended (a static graph) nothing is retained.
 
-A result holds over the intersection, and so starts where the later of the two does. That may be
-after the least watermark, when one input runs ahead of the other: the heap keeps it until then.
+A result holds over the intersection, so it starts with the later of the two rows. When one input is
+ahead of the other, that can be after the least watermark; the heap retains the result until then.
 """
 
 from __future__ import annotations
@@ -46,15 +46,17 @@ class Join(Binary):
         self._results = Heap(self.names)
 
     @override
-    def _take(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+    def _consume(
+        self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool
+    ) -> StepResult:
         left, right = batches
-        found = []
+        results = []
         if len(left) or len(right):
-            met = self._areas.meet(left, right, watermarks)
-            found = [self._merge.rows(*pair) for pair in met]
+            pairs = self._areas.meet(left, right, watermarks)
+            results = [self._merge.rows(*pair) for pair in pairs]
         self._areas.purge(watermarks)
         bound = min(watermarks)
-        return self._results.through(found, bound), bound
+        return self._results.through(results, bound), bound
 
     @override
     def facts(self) -> str:
@@ -66,7 +68,7 @@ class Join(Binary):
 
 
 class Union(Operator):
-    """All rows of all inputs; a column that an input lacks is unbound there (Definition 9).
+    """The rows of all inputs; columns that an input lacks are unbound (ESWC 2008, Definition 9).
 
     >>> import numpy as np
     >>> from streamsparql.physical.operators.access import Always
@@ -102,5 +104,5 @@ class Minus(Covering):
         super().__init__(left.names, left, right, sharing=True)
 
     @override
-    def _emit(self, told: Emitted) -> Sequence[Batch]:
-        return [told.gaps]
+    def _select(self, parts: Emitted) -> Sequence[Batch]:
+        return [parts.gaps]

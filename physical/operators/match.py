@@ -1,4 +1,4 @@
-"""From triples to solutions: triple patterns."""
+"""Triple patterns: from triples to solutions (twins of algebra.match)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamsparql.physical.operator import Operator, Stateless
 
 
 class TriplePatternMatching(Stateless):
-    """Keeps the triples that match a pattern, as solutions of its variables (Definition 7).
+    """The triples that match a pattern, as solutions (ESWC 2008, Definition 7).
 
     >>> from streamsparql.physical.operators.access import Always
     >>> ids = (np.array([7, 7]), np.array([1, 2]), np.array([7, 8]))
@@ -56,24 +56,24 @@ class TriplePatternMatching(Stateless):
         if mask is not None:
             batch = batch.where(mask)
         columns = {name: batch.columns[column] for name, column in self._places.items()}
-        for name, found in self._stamps.items():
+        for name, stamps in self._stamps.items():
             columns[name] = latest_stamps(
-                self._terms, [batch.columns[c] for c in found], len(batch)
+                self._terms, [batch.columns[c] for c in stamps], len(batch)
             )
         return Batch(columns, batch.start, batch.end, batch.count)
 
     def _matches(self, batch: Batch) -> BoolArray | None:
         mask: BoolArray | None = None
         for column, constant in self._constants:
-            found = batch.columns[column] == constant
-            mask = found if mask is None else mask & found
+            equal = batch.columns[column] == constant
+            mask = equal if mask is None else mask & equal
         for one, other in self._repeated:
-            found = batch.columns[one] == batch.columns[other]
-            mask = found if mask is None else mask & found
+            equal = batch.columns[one] == batch.columns[other]
+            mask = equal if mask is None else mask & equal
         return mask
 
     def constants(self) -> list[tuple[str, int]]:
-        """Columns with the terms that they must have."""
+        """Return the columns that must have a certain term, with the term."""
         return self._constants
 
     @override
@@ -82,7 +82,7 @@ class TriplePatternMatching(Stateless):
 
 
 def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
-    """Which stamps of a triple count: those of all streams, or of one."""
+    """Return the columns of the stamps that count: those of all streams, or of one."""
     if stamp.stream is not None:
         own = stamp_column(stamp.stream.value)
         return [own] if own in names else []
@@ -90,7 +90,7 @@ def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
 
 
 def latest_stamps(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray:
-    """Of several stamps of each row the greatest; unbound ones do not count.
+    """Return the greatest stamp of each row, ignoring unbound ones.
 
     >>> terms = TermDictionary()
     >>> one, two = terms.of_integers(np.array([10, 20])), terms.of_integers(np.array([30, 5]))
@@ -99,9 +99,9 @@ def latest_stamps(terms: TermDictionary, stamps: list[IntArray], rows: int) -> I
     """
     if not stamps:
         return np.zeros(rows, np.int64)
-    found = stamps[0]
+    latest = stamps[0]
     for stamp in stamps[1:]:
-        later = terms.integers_of(stamp) > terms.integers_of(found)
-        take = (found == 0) | (later & (stamp != 0))
-        found = np.where(take, stamp, found)
-    return found
+        later = terms.integers_of(stamp) > terms.integers_of(latest)
+        take = (latest == 0) | (later & (stamp != 0))
+        latest = np.where(take, stamp, latest)
+    return latest

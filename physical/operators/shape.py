@@ -1,12 +1,12 @@
 """The shape of solutions: projection, BIND, DISTINCT, ORDER BY, numbering (twins of algebra.shape).
 
 `Distinct` is the union of the validities of equal rows (SEMANTICS.md section 5). A new element
-`[ts, te)` of a row that is covered until `c` adds `[max(ts, c), te)`, if that is not empty, and
-this is known at once. So a row that comes again and again, as in a sliding window, is given in
-adjoining pieces. `Coalesce` (report.py) puts such pieces together; `Number` tells equal rows apart.
+`[ts, te)` of a row that is covered until `c` adds `[max(ts, c), te)`, if that is not empty, and it
+is final at once. So a row that recurs, as in a sliding window, is emitted in adjoining pieces.
+`TemporalCoalesce` (report.py) joins such pieces; `Number` distinguishes equal rows.
 
-The order of rows in a snapshot is no part of time, so `OrderBy` moves no rows: it adds the hidden
-columns of a `Ranking`, by which a `Slice` (slice.py) above, or a reader of a snapshot, sorts.
+The order of rows in a snapshot is independent of time, so `OrderBy` moves no rows: it adds the
+hidden columns of a `Ranking`, by which a `Slice` (slice.py), or a reader of a snapshot, sorts.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from streamsparql.physical.state.unions import ValidityUnions
 
 
 class Projection(Stateless):
-    """Keeps some columns; those that the input lacks are unbound.
+    """The rows with only certain columns; those that the input lacks are unbound.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7]), "y": np.array([8])}, 1)
-    >>> made = Projection(rows, ["y", "z"]).apply(rows.rows)
-    >>> made.columns["y"].tolist(), made.columns["z"].tolist()
+    >>> projected = Projection(rows, ["y", "z"]).apply(rows.rows)
+    >>> projected.columns["y"].tolist(), projected.columns["z"].tolist()
     ([8], [0])
     """
 
@@ -56,7 +56,7 @@ class Projection(Stateless):
 
 
 def projected_to(rows: Operator, names: Sequence[str]) -> Operator:
-    """The rows with just these columns, in this order; themselves where they have no others.
+    """Return an operator with only these columns, in this order; `rows` itself if it has them.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Always.of({"x": np.array([7])}, 1)
@@ -67,7 +67,7 @@ def projected_to(rows: Operator, names: Sequence[str]) -> Operator:
 
 
 class Extend(Stateless):
-    """Binds a variable to an expression's value. Where that is an error, a row stays as it is."""
+    """The rows with a variable bound to the value of an expression; unchanged for an error."""
 
     implements = (shape.Extend,)
 
@@ -101,36 +101,36 @@ class Extend(Stateless):
 
 
 class Distinct(Operator):
-    """The union of validities of each distinct row of these columns."""
+    """The union of the validities of each distinct row of these columns."""
 
     implements = (shape.Distinct,)
     state = "per distinct row that holds, until when it is covered"
 
     def __init__(self, input: Operator, columns: Sequence[str]) -> None:  # noqa: A002 -- the role
         super().__init__(columns, input)
-        self._coming = Heap(self.names)
+        self._upcoming = Heap(self.names)
         self._unions = ValidityUnions(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (watermark,) = watermarks
-        batch = self._coming.through([batches[0].project(self.names)], watermark)
+        batch = self._upcoming.through([batches[0].project(self.names)], watermark)
         return self._unions.consume(batch, watermark), watermark
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        return {TO_START: self._coming, "unions": self._unions}
+        return {TO_START: self._upcoming, "unions": self._unions}
 
 
 class LatestStamps(Aggregation):
-    """Each row once, with the greatest of the stamps that live rows like it carry.
+    """Each distinct row with the greatest of the stamps of equal live rows.
 
-    A row that comes again cuts the validity, and goes on with its new stamp. So unlike `Distinct`
-    this gives a row when it is over.
+    When a row recurs, its validity is cut, and continues with the new stamp. So unlike `Distinct`,
+    this operator emits a row when it ends.
     """
 
     implements = (shape.Distinct,)
-    state = "the rows that hold; per distinct one its stamps and since when they stand"
+    state = "the rows that hold; per distinct one its stamps and since when it has them"
 
     def __init__(
         self,
@@ -148,9 +148,9 @@ class LatestStamps(Aggregation):
 
 
 class Number(Operator):
-    """Adds a column that numbers equal rows: k for the k-th level of a row.
+    """The rows with a column that numbers equal rows: k for the k-th level of a row.
 
-    Stamps do not count in what is equal; where there are some, they are what orders the rows.
+    Rows that differ in stamps only are equal, and numbered in the order of their stamps.
     """
 
     implements = (shape.Number,)
@@ -183,7 +183,7 @@ class Number(Operator):
 
 
 class OrderBy(Stateless):
-    """Adds the columns of a `Ranking` to rows: the keys' values and copies of what breaks ties.
+    """The rows with the columns of a `Ranking`: values of the keys, and copies that break ties.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> OrderBy(Always.of({}, 0), [], ["x"]).ranking.columns
@@ -207,9 +207,9 @@ class OrderBy(Stateless):
 
     @override
     def apply(self, batch: Batch) -> Batch:
-        made: Mapping[str, IntArray] = {n: key.values(batch) for n, key in self._keys.items()}
+        keys: Mapping[str, IntArray] = {n: key.values(batch) for n, key in self._keys.items()}
         ties = {tie: batch.column(name) for tie, name in self._ties.items()}
-        return batch.with_columns({**made, **ties}).project(self.names)
+        return batch.with_columns({**keys, **ties}).project(self.names)
 
     @override
     def memos(self) -> Iterable[Memo]:

@@ -3,10 +3,10 @@
 The rows that hold are ranked by a sweep (state/ranked_rows.py). A row is emitted when it has left
 the slice, or at a cut.
 
-Of n equal rows over the same interval only the first few can make a difference. They stand one
-behind the other as long as they hold, so those with `offset + limit` of their equals before them
-are never inside; and with no limit, those with `offset` before them always are. These are not
-ranked, so that a million duplicates cost as much as a handful.
+Of n equal rows over the same interval only the first few matter. Their ranks are consecutive as
+long as they hold, so a row with `offset + limit` equals before it is never inside; and without a
+limit, a row with `offset` equals before it always is. Such rows are not ranked, so a million
+duplicates cost as much as a few.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Slice(Operator):
     >>> terms = TermDictionary()
     >>> rows = Batch({"x": terms.encode(["<b>", "<a>"])}, np.array([0, 5]), np.array([9, 7]))
     >>> first = Slice(Always.of({"x": rows.columns["x"]}, 2), Ranking((), ("x",)), terms, limit=1)
-    >>> given, _ = first.step([rows], [INFINITY], False)
-    >>> terms.texts(given.columns["x"]).to_pylist(), given.start.tolist(), given.end.tolist()
+    >>> output, _ = first.step([rows], [INFINITY], False)
+    >>> terms.texts(output.columns["x"]).to_pylist(), output.start.tolist(), output.end.tolist()
     (['<b>', '<a>', '<b>'], [0, 5, 7], [5, 7, 9])
     """
 
     implements = (shape.Slice,)
-    state = "the rows that hold, ranked, and those to come"
+    state = "the rows that hold, ranked, and those that start later"
 
     def __init__(
         self,
@@ -64,12 +64,12 @@ class Slice(Operator):
         self._distinct = distinct is not None
         self._keys = SortKeys(ranking, terms)
         self._ranks = RankedRows(self.names, self._keys.of, offset, end, distinct, partition)
-        self._coming = Heap(self.names)
+        self._upcoming = Heap(self.names)
         self._ready = Heap(self.names)
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        return {"ranks": self._ranks, TO_START: self._coming, TO_BE_EMITTED: self._ready}
+        return {"ranks": self._ranks, TO_START: self._upcoming, TO_BE_EMITTED: self._ready}
 
     @override
     def memos(self) -> Iterable[Memo]:
@@ -79,8 +79,8 @@ class Slice(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if self.limit != 0:
-            self._coming.push(batch)
-        new = self._ranked(self._coming.release(watermark - 1))
+            self._upcoming.push(batch)
+        new = self._ranked(self._upcoming.release(watermark - 1))
         over = [self._ranks.sweep(new, watermark)]
         if cut or watermark == INFINITY:
             over.append(self._ranks.cut(watermark))
@@ -89,17 +89,17 @@ class Slice(Operator):
         bound = min(watermark, self._ranks.first())
         return self._ready.through(over, bound), bound
 
-    def _ranked(self, came: Batch) -> Batch:
-        """Rows one by one, of equal ones no more than can make a difference."""
-        if len(came) > _FEW or came.count is not None:
-            came = consolidated(came)
-        if came.count is None:
-            return came
+    def _ranked(self, new: Batch) -> Batch:
+        """Return the rows to be ranked, without duplicates that do not matter."""
+        if len(new) > _FEW or new.count is not None:
+            new = consolidated(new)
+        if new.count is None:
+            return new
         most = 1 if self._distinct else self._end
         if most is None:
             most = self.offset
-            self._ready.push(_counted(came, came.count - most))
-        return _counted(came, np.minimum(came.count, most)).expanded()
+            self._ready.push(_counted(new, new.count - most))
+        return _counted(new, np.minimum(new.count, most)).expanded()
 
     @override
     def facts(self) -> str:
@@ -108,10 +108,10 @@ class Slice(Operator):
 
 
 _FEW = 64
-"""So many rows are ranked as they are: it takes longer to see whether some are equal."""
+"""Up to this number of rows, ranking is faster than consolidating first."""
 
 
 def _counted(rows: Batch, count: IntArray) -> Batch:
-    """The rows, each so often."""
+    """Return rows with these multiplicities, except those with 0 or less."""
     kept = count > 0
     return Batch(rows.columns, rows.start, rows.end, count).where(kept)

@@ -231,13 +231,13 @@ class ByStamps(Stateful):
     def __init__(self, names: Sequence[str], stamps: Sequence[str], terms: TermDictionary) -> None:
         self._names, self._stamps, self._terms = tuple(names), tuple(sorted(stamps)), terms
         self._bare = [i for i, name in enumerate(names) if name not in stamps]
-        self._coming, self._live = Heap(self._names), ByEnd(self._names)
+        self._upcoming, self._live = Heap(self._names), ByEnd(self._names)
         self._alike: dict[IdRow, Counter[IdRow]] = {}
         self._since: dict[IdRow, int] = {}
 
     def consume(self, batch: Batch, watermark: int, cut: bool) -> Batch:
         """Consume rows; return those whose number changes or which are cut, up to then."""
-        new = self._coming.through([batch.project(self._names)], watermark - 1)
+        new = self._upcoming.through([batch.project(self._names)], watermark - 1)
         self._live.push(turned(new))
         events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
         out: list[_Numbered] = []
@@ -283,7 +283,7 @@ class ByStamps(Stateful):
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        return {TO_START: self._coming, "live": self._live}
+        return {TO_START: self._upcoming, "live": self._live}
 
     def first_start(self) -> int:
         """Return a bound: no later output starts before it."""
@@ -291,7 +291,7 @@ class ByStamps(Stateful):
 
     @override
     def content_as(self, name: str) -> Iterator[NamedRows]:
-        yield name, Batch.concat([self._coming.rows(), self._live.rows()]).ordered()
+        yield name, Batch.concat([self._upcoming.rows(), self._live.rows()]).ordered()
 
     @override
     def own_table(self) -> pa.Table:
