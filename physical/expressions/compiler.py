@@ -1,14 +1,14 @@
-"""Vectorised evaluation of expressions: over all rows of a batch at once.
+"""The compilation of expressions for vectorised evaluation: over all rows of a batch at once.
 
-Equality, order, arithmetic and the logic of `||`, `&&` and `!` work on arrays. What they cannot
-tell, and every other function, is evaluated by `algebra.expressions.evaluate`: once per distinct
-binding of the variables that the sub-expression reads, with the results kept for later batches. So
-there is one semantics, and here are short cuts to it.
+Equality, order, arithmetic and the logic of `||`, `&&` and `!` are computed on arrays. Where arrays
+do not decide, and for every other function, `algebra.expressions.evaluate` is called, once per
+distinct binding of the variables that the sub-expression reads, with memoised results. So there is
+one semantics, and this module adds fast paths.
 
     FILTER(?v > 22.5 && REGEX(?name, "^a"))
 
         And                      three-valued, cheap parts first
-         |- Comparison           doubles and int64; what those cannot tell: one by one
+         |- Comparison           doubles and int64; undecided rows: one by one
          `- OneByOne             for the rows that are left, per distinct ?name
 """
 
@@ -64,20 +64,20 @@ from streamsparql.physical.expressions.string_building import TemplateEvaluation
 
 
 class BatchExpression(Protocol):
-    """What operators ask of an expression."""
+    """The interface of expressions for operators."""
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Where it is true, as a condition."""
+        """Return where the expression is true as a condition."""
 
     def values(self, batch: Batch) -> IntArray:
-        """Its values, 0 where it is an error."""
+        """Return the values, 0 for an error."""
 
     def forget(self) -> None:
-        """Drops what is kept by id: ids that nothing holds are given to other terms."""
+        """Drop what is memoised by id: ids are reused for other terms."""
 
 
 class CompiledExpression:
-    """An expression, ready for batches.
+    """An expression that is ready for batches.
 
     >>> from streamsparql.algebra.terms import integer
     >>> terms = TermDictionary()
@@ -88,57 +88,57 @@ class CompiledExpression:
     [True, False, False]
     """
 
-    def __init__(self, root: Evaluation, terms: TermDictionary, kept: Memos) -> None:
-        self._root, self._terms, self._kept = root, terms, kept
+    def __init__(self, root: Evaluation, terms: TermDictionary, memos: Memos) -> None:
+        self._root, self._terms, self._memos = root, terms, memos
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Where the effective boolean value is true; an error is not."""
+        """Return where the effective boolean value is true; an error is not."""
         holds: BoolArray = self._root.truth(BatchRows(self._terms, batch)) == IS_TRUE
         return holds
 
     def values(self, batch: Batch) -> IntArray:
-        """The values; 0, which is unbound, where there is an error."""
+        """Return the values; 0, which means unbound, for an error."""
         return self._root.ids(BatchRows(self._terms, batch))
 
     def forget(self) -> None:
-        """Drops all ids that are kept, as the dictionary may give them to other terms now."""
-        for known in self._kept:
-            known.clear()
+        """Drop what is memoised by id, as the dictionary reuses ids for other terms."""
+        for memo in self._memos:
+            memo.clear()
 
 
 def compile_expression(
     expression: Expression, terms: TermDictionary, run: Run
 ) -> CompiledExpression:
-    """Prepares an expression for batches whose terms are in `terms`."""
-    kept: Memos = []
+    """Compile an expression for batches whose terms are in `terms`."""
+    memos: Memos = []
 
     def of(node: Node, parts: list[Evaluation | None]) -> Evaluation | None:
-        """None is for an expression that is the same on all rows; the largest such is evaluated."""
+        """Compile a node; None for one without variables, of which the largest are evaluated."""
         assert isinstance(node, Expression)
         if not isinstance(node, Variable) and not any(parts):
             return None
-        inner = [made or constant(part) for made, part in zip(parts, node.parts(), strict=True)]
-        slow = OneByOne(node, run, kept)
+        inner = [part or constant(own) for part, own in zip(parts, node.parts(), strict=True)]
+        slow = OneByOne(node, run, memos)
         depth = _depth(node, inner)
-        made = slow if depth > _DEEPEST else _evaluation(node, inner, slow)
-        made.depth = depth
-        return made
+        evaluation = slow if depth > _DEEPEST else _evaluation(node, inner, slow)
+        evaluation.depth = depth
+        return evaluation
 
     def constant(node: Node) -> Evaluation:
         assert isinstance(node, Expression)
-        return _Fixed(OneByOne(node, run, kept))
+        return _Fixed(OneByOne(node, run, memos))
 
     root = expression.fold(of) or constant(expression)
-    return CompiledExpression(root, terms, kept)
+    return CompiledExpression(root, terms, memos)
 
 
 _DEEPEST = 70
-"""What is nested deeper is evaluated one by one: `evaluate` takes fewer frames for a level."""
+"""Deeper expressions are evaluated one by one: `evaluate` needs fewer frames per level."""
 
 
 def _depth(node: Node, inner: Sequence[Evaluation]) -> int:
-    """How deep Python's stack gets, in levels. A chain such as `?a + ?b + ..` is one."""
-    depths = [made.depth for made in inner]
+    """Return the depth of Python's stack, in levels. A chain such as `?a + ?b + ..` is one."""
+    depths = [part.depth for part in inner]
     if isinstance(node, Call) and node.args and isinstance(node.args[0], Call):
         depths[0] -= 1
     return 1 + max(depths, default=0)
@@ -168,8 +168,8 @@ def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Ev
             return _First(inner, slow)
         case In():
             return _Among(node, inner, slow)
-    worded = string_template(node)
-    return slow if worded is None else TemplateEvaluation(worded, slow)
+    template = string_template(node)
+    return slow if template is None else TemplateEvaluation(template, slow)
 
 
 # -- Leaves -------------------------------------------------------------------------------------
@@ -192,16 +192,16 @@ class _Column(Evaluation):
 
 
 class _Fixed(Evaluation):
-    """The same on all rows: a constant, or what is made of constants."""
+    """A constant, or an expression of constants."""
 
     def __init__(self, slow: OneByOne) -> None:
         super().__init__(slow)
-        self._made: list[NumericOperand] = []
-        slow.kept.append(self._made)
+        self._memo: list[NumericOperand] = []
+        slow.memos.append(self._memo)
 
     @property
     def term(self) -> Term | None:
-        """The term, where it is written as one."""
+        """The term, if the expression is a term."""
         match self.slow.expression:
             case Constant(term):
                 return term
@@ -219,10 +219,10 @@ class _Fixed(Evaluation):
 
     @override
     def operand(self, rows: BatchRows) -> NumericOperand:
-        if not self._made:
+        if not self._memo:
             ids = np.array([self.slow.constant(rows.terms)], np.int64)
-            self._made.append(NumericOperand.of(rows.terms, ids))
-        return self._made[0]
+            self._memo.append(NumericOperand.of(rows.terms, ids))
+        return self._memo[0]
 
 
 class _IsBound(Evaluation):
@@ -243,7 +243,7 @@ class _IsBound(Evaluation):
 
 
 def _booleans(rows: BatchRows, truth: TruthArray) -> IntArray:
-    """The xsd:booleans of truths; none for an error."""
+    """Return the xsd:booleans of truths; 0 for an error."""
     ids = rows.terms.of_booleans(truth == IS_TRUE)
     return np.where(truth == IS_ERROR, UNBOUND, ids) if (truth == IS_ERROR).any() else ids
 
@@ -252,7 +252,7 @@ def _booleans(rows: BatchRows, truth: TruthArray) -> IntArray:
 
 
 class _Condition(Evaluation):
-    """What is a boolean or an error."""
+    """An expression whose value is a boolean or an error."""
 
     @override
     def ids(self, rows: BatchRows) -> IntArray:
@@ -260,7 +260,7 @@ class _Condition(Evaluation):
 
 
 class _Comparison(_Condition):
-    """`=`, `<` and their like."""
+    """`=`, `<` and the other comparisons."""
 
     def __init__(self, symbol: str, a: Evaluation, b: Evaluation, slow: OneByOne) -> None:
         super().__init__(slow)
@@ -282,7 +282,7 @@ class _Comparison(_Condition):
         return compare_numbers(self._symbol, self._a.operand(rows), self._b.operand(rows))
 
     def _by_ids(self, rows: BatchRows) -> TruthArray | None:
-        """Of columns and constants, if their ids tell."""
+        """Compare columns and constants by ids; None if ids do not decide."""
         match self._a, self._b:
             case _Column() as column, _Column() as other:
                 return between(self._symbol, column.ids(rows), other.ids(rows))
@@ -294,7 +294,7 @@ class _Comparison(_Condition):
 
 
 def _settled(truth: TruthArray, rows: BatchRows, slow: OneByOne) -> TruthArray:
-    """The truth with what was not known yet worked out."""
+    """Return the truth with undecided rows evaluated one by one."""
     if not len(truth) or truth.max() < NOT_VECTORISED:
         return truth
     index = np.flatnonzero(truth == NOT_VECTORISED)
@@ -321,7 +321,7 @@ _SORTS = {"ISIRI": IRI_SORT, "ISURI": IRI_SORT, "ISBLANK": BLANK_SORT, "ISLITERA
 
 
 class _Test(_Condition):
-    """isIRI and its like."""
+    """isIRI, isBlank, isLiteral, isNumeric."""
 
     def __init__(self, name: str, arg: Evaluation, slow: OneByOne) -> None:
         super().__init__(slow)
@@ -367,7 +367,7 @@ class _Calculation(Evaluation):
 
 
 class _Decision(_Condition):
-    """`||` and `&&`: decided as soon as one part is true, or false."""
+    """`||` and `&&`: a row is decided by the first part that is true, or false."""
 
     def __init__(self, args: Sequence[Evaluation], until: bool, slow: OneByOne) -> None:
         super().__init__(slow)
@@ -383,7 +383,7 @@ class _Decision(_Condition):
             left = np.count_nonzero(undecided)
             if not left:
                 break
-            # Picking rows out costs more than a cheap part does on all of them.
+            # Selecting rows costs more than evaluating a cheap part on all of them.
             if left == len(rows) or (not arg.expensive and 4 * left > len(rows)):
                 truth = arg.truth(rows)
                 better = undecided & (truth != 1 - self._until)
@@ -451,7 +451,7 @@ class _First(Evaluation):
 
 
 class _Shared(Evaluation):
-    """An argument that several operators read, worked out once for a batch."""
+    """An argument that several operators read, evaluated once per batch."""
 
     def __init__(self, arg: Evaluation) -> None:
         super().__init__(arg.slow)
@@ -460,8 +460,8 @@ class _Shared(Evaluation):
 
     @override
     def ids(self, rows: BatchRows) -> IntArray:
-        found = self.operand(rows).ids
-        return self._arg.ids(rows) if found is None else found
+        ids = self.operand(rows).ids
+        return self._arg.ids(rows) if ids is None else ids
 
     @override
     def operand(self, rows: BatchRows) -> NumericOperand:
@@ -469,7 +469,7 @@ class _Shared(Evaluation):
 
 
 class _Among(_Condition):
-    """IN: a chain of `=`; taken together where the options are terms that ids tell apart."""
+    """IN: a chain of `=`; a single comparison by ids if these decide."""
 
     def __init__(self, node: In, inner: Sequence[Evaluation], slow: OneByOne) -> None:
         super().__init__(slow)
@@ -488,9 +488,9 @@ class _Among(_Condition):
     @override
     def truth(self, rows: BatchRows) -> TruthArray:
         if self._together:
-            found = among(self._arg.ids(rows), self._terms, rows.terms)
-            if found is not None:
-                return found
+            truth = among(self._arg.ids(rows), self._terms, rows.terms)
+            if truth is not None:
+                return truth
         if not self._chain.args:
             return np.where(self._arg.ids(rows) == UNBOUND, IS_ERROR, IS_FALSE).astype(np.int8)
         return self._chain.truth(rows)

@@ -1,7 +1,7 @@
 """What rows are sorted by: a ranking of columns, and Python values made of their terms (R8, R14).
 
 Terms are sorted by Python values (`algebra/order.py`). The key of a row is one flat tuple, which
-Python compares without calling back; a descending key has its numbers negated.
+Python compares without calls; numbers of a descending key are negated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streamsparql.physical.state.ranked_rows import SortKey
 
 
 class Ranking(NamedTuple):
-    """The columns that rows are sorted by: keys, each up or down, then what breaks ties."""
+    """The columns by which rows are sorted: keys, each up or down, then those that break ties."""
 
     keys: tuple[tuple[str, bool], ...]
     ties: tuple[str, ...]
@@ -34,7 +34,7 @@ class Ranking(NamedTuple):
 
 @total_ordering
 class Down:
-    """A part of a key that sorts the other way round.
+    """A part of a key with the reverse order.
 
     >>> sorted([Down(1), Down(2)])[0].part
     2
@@ -56,7 +56,7 @@ class Down:
 
 
 def descending_key(term: Term | None) -> SortKey:
-    """The `comparison_key` of a term, for the other direction.
+    """Return the `comparison_key` of a term for descending order.
 
     >>> from streamsparql.algebra.terms import integer
     >>> descending_key(integer(2)) < descending_key(integer(1)) < descending_key(None)
@@ -66,14 +66,14 @@ def descending_key(term: Term | None) -> SortKey:
 
 
 def _down(part: Any) -> Any:
-    """Numbers negated, exactly; two parts at one place of two keys are of one kind."""
+    """Return a part of a key reversed: numbers negated exactly, others as `Down`."""
     if isinstance(part, float | Rational):
         return -part
     return part.copy_negate() if isinstance(part, Decimal) else Down(part)
 
 
 class SortKeys:
-    """Makes the keys of rows, and remembers those of terms that come again and again.
+    """The sort keys of rows; those of terms are memoised.
 
     >>> import numpy as np
     >>> from streamsparql.algebra.terms import integer
@@ -94,7 +94,7 @@ class SortKeys:
         self._known: dict[Callable[..., SortKey], dict[int, SortKey]] = {way: {} for _, way in ways}
 
     def of(self, batch: Batch) -> list[SortKey]:
-        """What each row is sorted by; no part of a key is the beginning of another's."""
+        """Return the key of each row; no part of a key is a prefix of the same part of another."""
         keys: list[SortKey] = [()] * len(batch)
         for name, way in self._columns:
             keys = list(map(add, keys, self._of_terms(batch.columns[name], way)))
@@ -111,7 +111,7 @@ class SortKeys:
         return [known[term] for term in listed]
 
     def forget(self) -> None:
-        """Ids will stand for other terms."""
+        """Drop what is memoised by id."""
         for known in self._known.values():
             known.clear()
 
@@ -120,5 +120,5 @@ _MANY = 1 << 15
 
 
 def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[SortKey]:
-    """What each row of a batch is sorted by, as Python values."""
+    """Return the sort key of each row of a batch."""
     return SortKeys(ranking, terms).of(batch)

@@ -530,7 +530,7 @@ def test_a_dictionary_with_entries_is_not_restored() -> None:
     terms.encode(["<a>"])
     with pytest.raises(EngineError, match="has entries already"):
         terms.load(terms.save([]))
-    with pytest.raises(EngineError, match="no table of version 1"):
+    with pytest.raises(EngineError, match="not a table of version 1"):
         TermDictionary().load(pa.table({"id": [1]}))
 
 
