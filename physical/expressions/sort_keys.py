@@ -1,4 +1,4 @@
-"""What rows are sorted by: a ranking of columns, and Python values made of their terms (R8, R14).
+"""Sort keys: the columns by which rows are sorted, and Python values of their terms (R8, R14).
 
 Terms are sorted by Python values (`algebra/order.py`). The key of a row is one flat tuple, which
 Python compares without calls; numbers of a descending key are negated.

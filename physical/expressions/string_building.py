@@ -121,9 +121,9 @@ class TemplateEvaluation(Evaluation):
     ['<http://a>', None]
     """
 
-    def __init__(self, string_template: StringTemplate, slow: OneByOne) -> None:
+    def __init__(self, template: StringTemplate, slow: OneByOne) -> None:
         super().__init__(slow)
-        self._template = string_template
+        self._template = template
 
     @override
     def ids(self, rows: BatchRows) -> IntArray:

@@ -1,9 +1,9 @@
 """Rows ranked by their sort keys, and when each of them is inside of a slice (R8, R14).
 
-A sweep goes over the instants at which rows start and end, and keeps the rows that hold in sorted
-lists. A row that starts or ends shifts those behind it by one, so at each end of the slice at most
-one row enters or leaves: a change costs O(log n), however long the slice is. The sweep is a loop in
-Python because each rank depends on all changes before it.
+A sweep visits the instants at which rows start and end, with the rows that hold in sorted lists. A
+row that starts or ends shifts those after it by one, so at each end of the slice at most one row
+enters or leaves: a change costs O(log n), however long the slice is. The sweep is a loop in Python
+because each rank depends on all changes before it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SliceRanks:
         self._equals: dict[IdRow, SortedList] = {}
 
     def add(self, entry: SortKey, t: int) -> None:
-        """Add a row that starts: those behind it shift by one."""
+        """Add a row that starts: those after it shift by one."""
         rows, offset, end = self.rows, self.offset, self.end
         rows.add(entry)
         size = len(rows)
@@ -70,7 +70,7 @@ class SliceRanks:
             self._leave(rows[end])
 
     def remove(self, entry: SortKey, t: int) -> None:
-        """Remove a row that ends: those behind it move up."""
+        """Remove a row that ends: those after it move up."""
         rows, offset, end = self.rows, self.offset, self.end
         size = len(rows)
         full = end is not None and size > end
