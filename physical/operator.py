@@ -46,6 +46,7 @@ class Operator(Stateful, ABC):
     """What it retains between steps, in a line."""
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if "family" not in cls.__dict__ and cls.implements:
             cls.family = cls.implements[0].__module__.rpartition(".")[2]
 

@@ -127,12 +127,13 @@ class Stateful:
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         """Restore a saved state; this object is new, and constructed in the same way."""
         left = dict(tables)
+        has_own = self.own_table() is not None
         if self.scalars:
             _set_scalars(self, self._verified(left, _SCALARS))
         for name, part in self.parts().items():
             inner = [key for key in left if key == name or key.startswith(f"{name}/")]
             part.load({key[len(name) + 1 :]: left.pop(key) for key in inner})
-        if self.own_table() is not None:
+        if has_own:
             self.restore_own(self._verified(left, ""))
         if left:
             self._refuse(f"unexpected part {next(iter(left))!r}")
