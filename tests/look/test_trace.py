@@ -212,18 +212,16 @@ class _Sizes:
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
 
-    def observe(
-        self, operator: Operator, inputs: Sequence[Batch], given: Batch, seconds: float
-    ) -> None:
+    def observe(self, operator: Operator, inputs: Sequence[Batch], output: Batch) -> None:
         shown = sum(len(rows) for _, rows in operator.content())
         assert shown == operator.size(), operator
         self.seen[type(operator).__name__] += shown > 0
 
 
 STATEFUL = {
-    "Aggregation", "Annotate", "AntiJoin", "Closure", "Coalesce", "Distinct", "Join", "LatestStamps",
-    "LeftJoin", "Mark", "Minus", "Number", "SemiJoin", "Slice", "SteppedTupleWindow", "TupleWindow",
-    "Union",
+    "Aggregation", "Annotate", "AntiJoin", "Distinct", "Join", "LatestStamps",
+    "LeftJoin", "Mark", "Minus", "Number", "SemiJoin", "Slice", "SteppedTupleWindow", "TemporalCoalesce",
+    "TransitiveClosure", "TupleWindow", "Union",
 }  # fmt: skip
 
 
@@ -497,7 +495,7 @@ def test_the_picture_has_what_there_is() -> None:
     heads = [e.text for e in svg.iter() if _tag(e) == "tspan" and e.get("class") == "head"]
     assert heads == [
         "1 StreamAccess", "2 TimeWindow", "3 TriplePatternMatching", "4 Filter",
-        "5 TriplePatternMatching", "6 Filter", "7 LeftJoin", "8 Aggregation", "10 Coalesce",
+        "5 TriplePatternMatching", "6 Filter", "7 LeftJoin", "8 Aggregation", "10 TemporalCoalesce",
     ]  # fmt: skip
     reads = [e.text for e in svg.iter() if (e.text or "").startswith("reads ")]
     assert reads[-1] == "reads 8"  # not the clip, which cut nothing
