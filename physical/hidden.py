@@ -97,14 +97,14 @@ def variable_of(column: str) -> Variable:
     if not column.startswith("."):
         return Variable(column)
     return next(
-        Hidden(kind, int(found.groupdict().get("number", 0)), _places(found))
+        Hidden(kind, int(match.groupdict().get("number", 0)), _places(match))
         for kind in (*PlanKind, *ColumnKind)
-        if (found := _pattern(kind).fullmatch(column))
+        if (match := _pattern(kind).fullmatch(column))
     )
 
 
-def _places(found: re.Match[str]) -> tuple[VarOrTerm, ...]:
-    match found.groupdict():
+def _places(match_of_name: re.Match[str]) -> tuple[VarOrTerm, ...]:
+    match match_of_name.groupdict():
         case {"of": str(places)}:
             return tuple(map(_place, _PLACE.findall(places)))
         case {"name": str(name)}:

@@ -3,7 +3,7 @@
 A report at an instant shows a snapshot. `Reports` emits its rows as rows that start there: RSTREAM
 those that hold, ISTREAM those whose multiplicity is greater than in the report before, DSTREAM
 those whose multiplicity is less. Differences of bags need no snapshots: a row that starts adds one,
-a row that ends subtracts one, and a sum of zero is no change.
+a row that ends subtracts one, and a sum of zero means no change.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class ElementWindow(Operator):
         inside = start < INFINITY
         rows = waiting.over(np.where(inside, start, waiting.start), end)
         yield INSIDE, rows.take(inside.nonzero()[0])
-        yield "not let in", rows.take((~inside).nonzero()[0])
+        yield "outside", rows.take((~inside).nonzero()[0])
 
     @override
     def facts(self) -> str:

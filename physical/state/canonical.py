@@ -39,7 +39,7 @@ _Numbered = tuple[IdRow, int, int, int]
 LEVEL = "#level"
 """The column with the level of a row, from 1."""
 
-OPEN = "could go on"
+OPEN = "still open"
 """The part with the rows that a later row can still extend."""
 
 _KEY = "#key"
@@ -153,7 +153,7 @@ class Canonical(RowStore):
         shared = np.zeros(len(self._table), np.bool_)
         shared[self._buckets(due_keys[crowded])] = True
         retained = (run.columns[_KEY] for run in self._rows.runs())
-        others = (found[shared[self._buckets(found)]] for found in retained)
+        others = (keys[shared[self._buckets(keys)]] for keys in retained)
         every = np.concatenate([due_keys[crowded], *others])
         every.sort()
         twins = every[1:][every[1:] == every[:-1]]

@@ -38,7 +38,7 @@ Tables: TypeAlias = dict[str, pa.Table]
 NamedRows: TypeAlias = tuple[str, Batch]
 """The name of a part, and its rows."""
 
-TO_START, TO_BE_EMITTED = "to start", "to be given"
+TO_START, TO_BE_EMITTED = "to start", "to be emitted"
 """Parts of several operators: rows that start after the watermark; results that are not yet due."""
 
 INTERNAL = "#"
@@ -157,9 +157,10 @@ class Stateful:
             self._refuse(f"missing part {name!r}" if name else "missing rows")
         table = tables.pop(name)
         written = table.schema.metadata or {}
-        found = {key.decode(): value.decode() for key, value in written.items()}
-        if found != self._signature():
-            kind, version = found.get("kind", "an unknown structure"), found.get("version", "?")
+        signature = {key.decode(): value.decode() for key, value in written.items()}
+        if signature != self._signature():
+            kind = signature.get("kind", "an unknown structure")
+            version = signature.get("version", "?")
             self._refuse(f"written by {kind}, version {version}; expected version {self.version}")
         return table
 
@@ -211,8 +212,8 @@ class RowStore(Stateful):
         """Return the rows of a table; raise an error unless it has these columns."""
         rows = batch_of(table)
         if set(rows.columns) != set(names):
-            found, expected = (", ".join(some) or "none" for some in (rows.columns, names))
-            self._refuse(f"the columns are {found}; expected {expected}")
+            actual, expected = (", ".join(some) or "none" for some in (rows.columns, names))
+            self._refuse(f"the columns are {actual}; expected {expected}")
         return rows.project(names)
 
 

@@ -199,7 +199,7 @@ def test_distinct() -> None:
     )  # fmt: skip
     assert held(trace, 3, number(trace, "Distinct")) == {
         "covered": ["?x :a  until 12", "?x :b  until 13"],
-        "to be given": ["?x :a  [11, 12)"],
+        "to be emitted": ["?x :a  [11, 12)"],
     }
 
 
@@ -503,7 +503,7 @@ def test_the_picture_has_what_there_is() -> None:
     given = Counter(e.get("data-o") for e in rows if e.get("data-h") == "0")
     assert all(given[str(n)] == len(trace.given_by(n)) for n in range(1, 9))
     names = {e[-1].tail if len(e) else e.text for e in svg.iter() if _tag(e) == "text"}
-    assert {"left area", "right area", "undecided", "min-heap", "values", "could go on"} <= names
+    assert {"left area", "right area", "undecided", "min-heap", "values", "still open"} <= names
     assert html.count("<tr>") == 1 + min(len(trace), 30)
     assert '<div class="controls" hidden>' in html, "what needs a script shows with it only"
     assert not re.search(r"\sid=", html)
