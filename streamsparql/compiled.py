@@ -15,9 +15,9 @@ from streamsparql.translator.translate import ReportPolicy, Translation, transla
 
 if TYPE_CHECKING:
     from streamsparql.algebra.fixpoint import Rewriting
+    from streamsparql.physical.expressions.sort_keys import Ranking
     from streamsparql.physical.lowering.lower import Lowered
     from streamsparql.physical.operator import Operator
-    from streamsparql.physical.operators.order import Ranking
 
 
 class Recipe(NamedTuple):

@@ -210,7 +210,7 @@ state  at most # rows; # terms in the dictionary
 span   1 ms to 7 ms, 6 ms
 
                                         rows in     out   out/in   state    time
-Coalesce                                      3       3    100 %       1 # %
+TemporalCoalesce                              3       3    100 %       1 # %
 Clip                                          3       3    100 % # %
 Aggregation  by ?x: ?n := COUNT(?z)           3       3    100 %       2 # %
 LeftJoin  on x                                3       3    100 %       4 # %

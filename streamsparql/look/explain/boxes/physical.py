@@ -28,6 +28,10 @@ class Operator(Protocol):
     node: Plan | None
 
     @property
+    def family(self) -> str:
+        """The family of nodes that it belongs to, which has a colour."""
+
+    @property
     def inputs(self) -> tuple[Operator, ...]:
         """The operators that it reads."""
 
@@ -39,22 +43,6 @@ class Operator(Protocol):
         """What sets it apart from others of its kind."""
 
     def __hash__(self) -> int: ...
-
-
-_FAMILIES = {
-    "closure": "path",
-    "coverage": "filter",
-    "distinct": "shape",
-    "extend": "shape",
-    "left_join": "join",
-    "lower_exists": "filter",
-    "collapse": "shape",
-    "order": "shape",
-    "report": "align",
-    "slice": "shape",
-    "union": "join",
-}
-"""The families of modules that have no twin among the logical ones."""
 
 
 def physical_box(root: Operator, prefixes: Mapping[str, str] | None = None) -> Box:
@@ -93,12 +81,11 @@ def described_box(description: Description) -> Box:
 def description_of(operator: Operator, write: Writer) -> Description:
     """Return an operator in a reader's words."""
     kind = type(operator)
-    module = kind.__module__.rpartition(".")[2]
     return Description(
         kind.__name__,
         visible(_title(operator, write)),
         computed(operator),
-        _FAMILIES.get(module, module),
+        operator.family,
         meaning(kind),
         tuple(_facts(operator)),
     )
