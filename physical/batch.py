@@ -36,6 +36,8 @@ NEVER = -INFINITY
 class Batch:
     """Rows in columns, each over `[start, end)`; ordered by `start`.
 
+    It is a part of a physical stream (ESWC 2008, Definition 1).
+
     >>> batch = Batch({"x": np.array([7, 8])}, np.array([0, 5]), np.array([9, 9]))
     >>> len(batch), batch.where(batch.start > 0).columns["x"].tolist()
     (2, [8])

@@ -66,7 +66,10 @@ class Context:
         return apply
 
     def term(self, node: s.GraphTerm) -> Term | Variable:
-        """Return a term of a triple pattern, where a blank node is a variable of its own."""
+        """Return a term of a triple pattern; a blank node becomes a hidden variable.
+
+        One label, one variable: this is the instance mapping of ESWC 2008, Definition 6.
+        """
         match node:
             case s.Var(name):
                 return Variable(name)

@@ -151,6 +151,8 @@ def split_by_coverage(
 ) -> CoverageSplit:
     """Split rows by matches, visited in the order of their start; `covered` is by row.
 
+    This is the loop over matches of ESWC 2008, Algorithm 5.
+
     >>> places, covered = np.array([0, 0]), np.array([0])
     >>> parts = split_by_coverage(places, np.array([2, 5]), np.array([4, 9]), covered)
     >>> [x.tolist() for x in parts.gaps], parts.until.tolist()

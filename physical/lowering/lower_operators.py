@@ -102,7 +102,7 @@ def lower_union(low: Lowering, node: access.Merge | join.Union, at: At, first: L
 def lower_basic_graph_pattern(
     low: Lowering, node: match.BasicGraphPattern, at: At, first: Lowered
 ) -> Lowered:
-    """Lower matchings, joined from left to right."""
+    """Lower matchings, joined from left to right (ESWC 2008, Definition 11)."""
     rows = first.plain
     for matching in node.matchings[1:]:
         rows = Join(rows, low.rows(matching, at), low.terms)

@@ -16,6 +16,8 @@ from streamsparql.physical.operator import Operator, StepResult
 class StreamAccess(Operator):
     """The items of a stream, over `[t, t+1)`, that the pipeline offers for a step.
 
+    Its output is a physical stream (ESWC 2008, Definition 1).
+
     >>> stream = StreamAccess("s")
     >>> item = np.array([7])
     >>> stream.offer(Batch(dict.fromkeys(TRIPLE, item), np.array([3]), np.array([4])), 5)

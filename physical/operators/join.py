@@ -34,7 +34,10 @@ from streamsparql.physical.state.parts import Stateful
 
 
 class Join(Binary):
-    """`merge(mu1, mu2)` of each compatible pair that overlaps, over the intersection."""
+    """`merge(mu1, mu2)` of each compatible pair that overlaps, over the intersection.
+
+    At each instant it is the join of ESWC 2008, Definition 10.
+    """
 
     implements = (algebra.Join,)
     state = "both inputs, while they can still meet; results that start after the watermark"

@@ -84,7 +84,11 @@ class Condition(Memo, Protocol):
 
 
 class LeftJoin(Binary):
-    """The join where `condition` is true, and each left row where it has no such match."""
+    """The join where `condition` is true, and each left row where it has no such match.
+
+    At each instant it is the left join of ESWC 2008, Definition 13, and over static data that of
+    ESWC 2008, Definition 12. It is computed by ESWC 2008, Algorithm 4 and Algorithm 5.
+    """
 
     implements = (algebra.LeftJoin,)
     state = "both inputs, while they can still meet; what holds but is not known to its end"

@@ -16,6 +16,9 @@ from streamsparql.physical.operator import Operator, Stateless
 class TriplePatternMatching(Stateless):
     """The triples that match a pattern, as solutions (ESWC 2008, Definition 7).
 
+    This is ESWC 2008, Algorithm 3, on columns. A blank node of the pattern is a variable here, as
+    in ESWC 2008, Definition 6.
+
     >>> from streamsparql.physical.operators.access import Always
     >>> ids = (np.array([7, 7]), np.array([1, 2]), np.array([7, 8]))
     >>> triples = Always.of(dict(zip(TRIPLE, ids, strict=True)), 2)

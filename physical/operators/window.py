@@ -26,6 +26,8 @@ INSIDE = "in the window"
 class TimeWindow(Operator):
     """A window on stamps: an element holds over the interval that the logical node computes.
 
+    The sliding window is that of ESWC 2008, Definition 3, computed by ESWC 2008, Algorithm 2.
+
     >>> from streamsparql.algebra.shape import UNIT
     >>> from streamsparql.physical.operators.access import Always
     >>> window = TimeWindow(Always.of({}, 0), w.SlidingDeltaWindow(UNIT, 10, 5))
@@ -65,7 +67,8 @@ class TimeWindow(Operator):
 class ElementWindow(Operator):
     """A window on ranks: an element holds from the stamp of one rank to that of another.
 
-    Elements arrive in stream order, over all steps.
+    Elements arrive in stream order, over all steps. The rank of an element is the number of those
+    before it (ESWC 2008, Definition 4).
     """
 
     state = "the elements that no later one has pushed out of the window: as many as it holds"
@@ -136,6 +139,8 @@ class ElementWindow(Operator):
 
 class TupleWindow(ElementWindow):
     """The last `count` elements: the k-th holds until the (k + count)-th arrives.
+
+    This is the sliding tuple window of ESWC 2008, Definition 5.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> from streamsparql.physical.operators.access import Always

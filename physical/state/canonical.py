@@ -51,6 +51,8 @@ _ROOM, _TOO_MUCH = 8, 512
 class Canonical(RowStore):
     """Rows in canonical form, each emitted when no later row can change it.
 
+    They depend on the logical stream alone (ESWC 2008, Definition 2).
+
     >>> canonical = Canonical(["x"])
     >>> twice = Batch({"x": np.array([7, 7])}, np.array([0, 4]), np.array([6, 10]))
     >>> rows = canonical.consume(twice, 9, False)

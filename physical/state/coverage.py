@@ -74,6 +74,8 @@ class Emitted(NamedTuple):
 class Coverage(Stateful):
     """The live left rows, each with the instant up to which its parts were emitted.
 
+    This instant is the covered end of ESWC 2008, Algorithm 5, corrected (R9).
+
     >>> coverage = Coverage(["x"])
     >>> coverage.add(Batch({"x": np.array([7])}, np.array([0]), np.array([10])), np.array([1]))
     >>> coverage.match(np.array([1]), np.array([2]), np.array([4]))
