@@ -32,6 +32,7 @@ from streamsparql.look.analysis import Analysis
 from streamsparql.look.analysis_text import operators_box
 from streamsparql.look.explain.boxes.box import Box, Measures, places
 from streamsparql.look.explain.drawing.measure_columns import MEASURE_COLUMNS
+from streamsparql.look.explain.drawing.palette import FAMILIES
 from streamsparql.run.input import RunInput
 from streamsparql.run.measured import MeasuredRun, OperatorMeasures
 from streamsparql.sources import Accounting
@@ -135,6 +136,15 @@ def test_reports_are_measured_on_request() -> None:
     assert analysis.rows == sum(len(rows) for _, rows in shown)
     with pytest.raises(EngineError, match="report must be rstream"):
         measured(report="sometimes")
+
+
+def test_reports_over_consolidated_rows_are_drawn() -> None:
+    text = (
+        "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> WINDOW RANGE 9 MS SLIDE 3 MS { ?x ?p 1 }"
+    )
+    analysis = streamsparql.compile(text).analyze(ITEMS, report="rstream", every=9)
+    assert {operator.description.family for operator in analysis.operators} <= set(FAMILIES)
+    assert analysis.explain("svg")
 
 
 def test_static_rows_are_emitted_in_one_step() -> None:

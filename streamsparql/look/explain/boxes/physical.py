@@ -42,13 +42,12 @@ class ExplainedOperator(Protocol):
 
 
 _FAMILIES = {
-    "closure": "path",
+    "consolidate": "shape",
     "coverage": "filter",
     "distinct": "shape",
     "extend": "shape",
     "left_join": "join",
     "lower_exists": "filter",
-    "collapse": "shape",
     "order": "shape",
     "report": "align",
     "slice": "shape",
