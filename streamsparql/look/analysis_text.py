@@ -9,7 +9,7 @@ from typing import Any
 
 from streamsparql.errors import StreamSparqlError
 from streamsparql.look.explain.boxes.box import Box, Measures, build_tree
-from streamsparql.look.explain.boxes.phrases import duration_text
+from streamsparql.look.explain.boxes.phrases import with_units
 from streamsparql.look.explain.boxes.physical import described_box
 from streamsparql.look.explain.explanation import Explanation
 from streamsparql.run.measured import ItemsRead, Measurements
@@ -137,7 +137,7 @@ def _notes(analysis: Measurements) -> Iterator[tuple[str, str]]:
     yield "state", f"peak {_rows(analysis.state)}{where}; {_terms(analysis.terms)}"
     if analysis.span is not None:
         first, last = analysis.span
-        yield "span", f"{instant(first)} to {instant(last)}, {duration_text(last - first)}"
+        yield "span", f"{instant(first)} to {instant(last)}, {with_units(last - first)}"
 
 
 def _items_line(analysis: Measurements) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamsparql.look.explain.boxes.box import Box
-from streamsparql.look.explain.boxes.phrases import duration_text
+from streamsparql.look.explain.boxes.phrases import with_units
 from streamsparql.text.visible import visible
 from streamsparql.translator.translate import ReportPolicy, Translation
 
@@ -81,6 +81,6 @@ def _report_line(report: ReportPolicy) -> str:
     name = f", as {report.name}" if report.name else ""
     if report.kind is None:
         return f"rows with their validity{name}"
-    period = f"every {duration_text(report.every)}" if report.every else "at every change"
-    period += f" from {duration_text(report.origin)}" if report.origin else ""
+    period = f"every {with_units(report.every)}" if report.every else "at every change"
+    period += f" from {with_units(report.origin)}" if report.origin else ""
     return f"{report.kind.upper()} {period}{name}"

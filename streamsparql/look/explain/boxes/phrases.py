@@ -31,10 +31,10 @@ _FUNCTIONS = {
 }
 
 
-def duration_text(milliseconds: int) -> str:
+def with_units(milliseconds: int) -> str:
     """Return a duration with units.
 
-    >>> duration_text(1_800_000), duration_text(90_500), duration_text(0)
+    >>> with_units(1_800_000), with_units(90_500), with_units(0)
     ('30 min', '1 min 30 s 500 ms', '0 ms')
     """
     parts = []

@@ -15,7 +15,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.look.explain.boxes.box import Box, Measures
-from streamsparql.look.explain.boxes.phrases import duration_text
+from streamsparql.look.explain.boxes.phrases import with_units
 from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _streams(plan: Plan, run: CutDescription | None) -> Iterator[Box]:
         if reach >= INFINITY:
             parts.append("look-back to its start")
         elif reach > 1:
-            parts.append(f"look-back {duration_text(reach)}")
+            parts.append(f"look-back {with_units(reach)}")
         parts += dict.fromkeys(counts.get(stream, []))
         if stream in reads:
             parts.append(reads[stream])
@@ -127,8 +127,8 @@ def _cut(plan: Plan, run: CutDescription | None, measured: Mapping[str, Measures
         return
     jumps = common_jumps(plan)
     if jumps is not None and jumps.step > 1:
-        origin = f" from {duration_text(jumps.origin)}" if jumps.origin else ""
-        title = f"at multiples of {duration_text(jumps.step)}{origin}, where windows jump"
+        origin = f" from {with_units(jumps.origin)}" if jumps.origin else ""
+        title = f"at multiples of {with_units(jumps.step)}{origin}, where windows jump"
         yield Box("Cut", title=title, family="window")
     variables = keys(plan)
     if variables and not element_windows(plan):

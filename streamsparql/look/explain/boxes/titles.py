@@ -8,7 +8,7 @@ from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI, Term
-from streamsparql.look.explain.boxes.phrases import MAX_VALUES_ROWS, duration_text
+from streamsparql.look.explain.boxes.phrases import MAX_VALUES_ROWS, with_units
 from streamsparql.translator.sparql_text import Writer
 
 
@@ -76,7 +76,7 @@ def _source(plan: AccessStream | AccessGraph | w.Window, write: Writer) -> str:
 
 
 def _align(plan: align.Align) -> str:
-    period = f"every {duration_text(plan.period)}" + f", origin {plan.origin}" * bool(plan.origin)
+    period = f"every {with_units(plan.period)}" + f", origin {plan.origin}" * bool(plan.origin)
     closing = "just before the report" * plan.closing
     return _joined(period, closing, "equal rows" * plan.collapse)
 
@@ -88,12 +88,12 @@ def _stream(stream: IRI, write: Writer) -> str:
 def _window(plan: w.Window) -> str:
     match plan:
         case w.SlidingDeltaWindow():
-            return f"range {duration_text(plan.width)}, slide {duration_text(plan.slide)}"
+            return f"range {with_units(plan.width)}, slide {with_units(plan.slide)}"
         case w.FixedWindow():
-            return f"range {duration_text(plan.width)}"
+            return f"range {with_units(plan.width)}"
         case w.SteppedWindow():
             edges = "[from, to)" if plan.closed == "left" else "(from, to]"
-            return f"range {duration_text(plan.width)}, step {duration_text(plan.step)}, {edges}"
+            return f"range {with_units(plan.width)}, step {with_units(plan.step)}, {edges}"
         case w.SlidingTupleWindow():
             return f"last {_elements(plan.count)}"
         case w.SteppedTupleWindow():
