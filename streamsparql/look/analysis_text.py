@@ -63,7 +63,9 @@ def _measured_stage(stage: str, stages: Mapping[str, Box]) -> str:
     if stage in stages:
         return stage
     if stage == "spark":
-        raise StreamSparqlError("no stage 'spark': the run was not on Spark; use engine='spark'")
+        raise StreamSparqlError(
+            "no measurements for stage 'spark': the run was not on Spark; use engine='spark'"
+        )
     raise StreamSparqlError(
         f"a run has no measurements for stage {stage!r}; expected physical, spark or all"
     )

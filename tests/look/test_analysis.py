@@ -448,7 +448,7 @@ def test_a_horizon_before_all_items_measures_nothing() -> None:
     assert analysis.explain()
 
 
-def test_spark_itself(spark: Any, tmp_path: Path) -> None:
+def test_a_run_in_a_spark_session_is_measured(spark: Any, tmp_path: Path) -> None:
     """A file that is sorted by time, which tasks read themselves."""
     file = tmp_path / "s.parquet"
     parquet.write_table(item_table(MANY), file, row_group_size=20)

@@ -1,4 +1,4 @@
-"""Boxes: the trees that every stage of a query is drawn as.
+"""Boxes: the nodes of the trees in which the stages of a query are drawn.
 
 A stage (the syntax tree, the logical plan, ..) has one visitor that turns its nodes into boxes, and
 a format renders boxes; no format knows the nodes. A box has

@@ -102,7 +102,7 @@ def _is_input(value: object) -> bool:
 
 
 def exact_text(value: object) -> str:
-    """Return the exact_text text of a parameter: whole IRIs, hidden variables by their names.
+    """Return the exact text of a parameter: whole IRIs, hidden variables by their names.
 
     >>> from streamsparql.algebra.terms import IRI
     >>> exact_text(((IRI("a"), None), True, 5))

@@ -75,7 +75,7 @@ def spark_box(
         meaning=_SLABS,
         measures=measures.get("slabs"),
     )
-    merge = "joins rows that are cut at a border between slabs; reports need no merge"
+    merge = "reunites rows that a border between slabs cuts; not needed for reports"
     return Box(
         "Merge",
         title=merge,

@@ -28,7 +28,7 @@ RAIL = 14.0
 """The width reserved for the rail of a column, which is drawn in its middle."""
 
 _SCREEN_WIDTH = 1250.0
-_SPREAD = 2.5
+_SPREAD = 2.5  # the ratio of width to height of a large picture
 _MAX_WIDTH_RATIO = 0.8  # of a column to the row that it replaces
 _LEAF_GAP, _TREE_GAP = 8.0, 18.0  # between the leaves, and between the trees, of a column
 _MIN_COLUMN = 3  # the number of adjacent leaves that are stacked

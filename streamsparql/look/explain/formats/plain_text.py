@@ -41,7 +41,7 @@ from streamsparql.look.explain.explanation import Explanation
 from streamsparql.text.widths import cells, wrap
 
 MIN_WIDTH = 60
-"""The width for narrower terminals: below it nothing is readable."""
+"""The least width of the output, also on a narrower terminal."""
 
 _MIN_TITLE_WIDTH = 24  # a title with less room starts on the line after its operator
 _MIN_WIDTH_OF_BOX = 52  # a branch with less room is moved below the tree
