@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from streamsparql.compiled import CompiledQuery
-from streamsparql.display import Displayed, timeline
+from streamsparql.display import Displayed, draw_timeline
 from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
@@ -408,7 +408,7 @@ class Result(Displayed):
         "1"  ████████████████████████████████████████████████████████████
              5 to 10 ms
         """
-        picture: Picture = timeline(self, limit, report, every, timestamps)
+        picture: Picture = draw_timeline(self, limit, report, every, timestamps)
         return picture
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.operators.window import INSIDE
 from streamsparql.physical.state.parts import TO_BE_EMITTED
 from streamsparql.sources import Accounting, Reject
-from streamsparql.text.instants import Clock
+from streamsparql.text.instants import DisplayClock
 
 if TYPE_CHECKING:
     from streamsparql.compiled import CompiledQuery
@@ -222,7 +222,7 @@ class Trace(Sequence[Step]):
         self.decoder = Decoder(run.terms)
         self.physical: tuple[Operator, ...] = tuple(run.pipeline.operators)
         prefixes = query.prefixes
-        self.clock = Clock.of(None, self.first)
+        self.clock = DisplayClock.of(None, self.first)
         self.wording = Wording(prefixes, self._moment)
         numbers = {operator: k for k, operator in enumerate(self.physical, 1)}
         self.operators = tuple(self._described(o, numbers) for o in self.physical)
