@@ -336,6 +336,6 @@ class Query(CompiledQuery):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the text, and the logical plan."""
-        from streamsparql.look.jupyter.query_view import shown
+        from streamsparql.look.jupyter.query_view import query_html
 
-        return shown(self)
+        return query_html(self)
