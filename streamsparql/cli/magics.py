@@ -109,7 +109,7 @@ def _query_parser() -> argparse.ArgumentParser:
     names = "variable for the query; its result is NAME_result"
     parser.add_argument("name", metavar="NAME", nargs="?", help=names)
     compile_options(parser)
-    _data(parser)
+    _add_run_options(parser)
     return parser
 
 
@@ -123,11 +123,11 @@ def _explain_parser() -> argparse.ArgumentParser:
     group.add_argument("--stage", choices=STAGES, metavar="NAME", help=", ".join(STAGES))
     group.add_argument("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS))
     group.add_argument("--analyze", action="store_true", help="run the query and measure it")
-    _data(parser)
+    _add_run_options(parser)
     return parser
 
 
-def _data(parser: argparse.ArgumentParser) -> None:
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name data and select reports; `--streams` accepts several values."""
     parser.add_argument(
         "--streams", dest="stream", action="extend", nargs="+", metavar="[IRI=]VAR", default=[]
@@ -145,16 +145,16 @@ def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Na
         raise UsageError(str(error)) from None
 
 
-def _words(line: str) -> list[str]:
+def _split_words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
         raise UsageError(f"{error}: {line}") from None
 
 
-def _data_flags(options: argparse.Namespace) -> list[str]:
+def _run_flags(options: argparse.Namespace) -> list[str]:
     """Return the flags of the data options that differ from their defaults."""
-    defaults = vars(_data_defaults())
+    defaults = vars(_run_defaults())
     names = {"start": "from", "end": "until"}
     return [
         f"--{names.get(dest, dest).replace('_', '-')}"
@@ -171,9 +171,9 @@ def _compile_flags(options: argparse.Namespace) -> list[str]:
     return [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
 
 
-def _data_defaults() -> argparse.Namespace:
+def _run_defaults() -> argparse.Namespace:
     parser = _parser("")
-    _data(parser)
+    _add_run_options(parser)
     return parser.parse_args([])
 
 
@@ -194,12 +194,12 @@ class Magics:
 
     def streamsparql(self, line: str, cell: str | None) -> None:
         """Compile the query in a cell, show it, and run it if its streams are named."""
-        options = _parse(_query_parser(), _words(line))
+        options = _parse(_query_parser(), _split_words(line))
         name = options.name or ""
         if name and (not name.isidentifier() or iskeyword(name)):
             raise UsageError(f"not a valid variable name: {name!r}")
         query = compiled_text(cell or "", options)
-        flags = _data_flags(options)
+        flags = _run_flags(options)
         runs = bool(options.stream or (not query.streams and (options.graph or options.named)))
         if flags and not runs:
             raise UsageError(f"{flags[0]} applies to a run; add --streams VAR")
@@ -222,8 +222,8 @@ class Magics:
         if isinstance(target, str):
             target = compiled_text(target, options)
         elif flags := _compile_flags(options):
-            raise UsageError(f"{flags[0]} applies to the text of a query; this is compiled already")
-        if not options.analyze and (flags := _data_flags(options)):
+            raise UsageError(f"{flags[0]} applies to the text of a query; this one is compiled")
+        if not options.analyze and (flags := _run_flags(options)):
             raise UsageError(f"{flags[0]} requires --analyze, which runs the query")
         if not isinstance(target, Query):
             self._show_plan(target, options)
@@ -329,18 +329,20 @@ class Magics:
         from streamsparql.query import Query
 
         if cell is not None:
-            return cell, _words(line)
+            return cell, _split_words(line)
         option = re.search(r"(?:^|\s)--(?=[a-z])", line)
         text, rest = (line[: option.start()], line[option.start() :]) if option else (line, "")
         text = text.strip()
         if not text:
             raise UsageError("missing query; write %explain NAME or %explain SELECT ..")
         if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", text):
-            return text, _words(rest)
+            return text, _split_words(rest)
         value = self._value(text, files=False)
         if not isinstance(value, Query | Plan | Operator | Draft | str):
-            raise UsageError(f"expected a query or a plan; {text} is a {type(value).__name__}")
-        return value, _words(rest)
+            raise UsageError(
+                f"expected a query or a plan; {text} is of type {type(value).__name__}"
+            )
+        return value, _split_words(rest)
 
     def _run_arguments(self, query: Query, options: argparse.Namespace) -> dict[str, Any]:
         """Return the arguments of `Query.run`, with the values of the notebook's variables."""
@@ -353,9 +355,7 @@ class Magics:
             )
         )
         if missing := [name for name in query.streams if name not in streams]:
-            raise UsageError(
-                f"missing source of stream <{missing[0]}>; add --streams {missing[0]}=VAR"
-            )
+            raise UsageError(f"missing stream <{missing[0]}>; add --streams {missing[0]}=VAR")
         engine: dict[str, Any] = {}
         if options.engine == "spark":
             from streamsparql.spark.sessions import session

@@ -144,11 +144,11 @@ def test_bars_of_a_timeline_span_the_validity_of_rows(count: int) -> None:
     picture = result.timeline(limit=1000)
     check_labels(picture)
     rows = list(result)
-    bar_tips = [tip for tip in validities(picture, "rect", "path") if tip.startswith("from")]
-    assert sorted(bar_tips) == sorted(f"from {row.start} until before {row.end}" for row in rows)
+    bar_tips = [tip for tip in validities(picture, "rect", "path") if tip.startswith("holds")]
+    assert sorted(bar_tips) == sorted(f"holds over [{row.start}, {row.end})" for row in rows)
     if rows:
         first, last = rows[0].start, max(row.end for row in rows)
-        bars = [bar for bar in shapes(picture, "rect") if "from" in "".join(bar.itertext())]
+        bars = [bar for bar in shapes(picture, "rect") if "holds" in "".join(bar.itertext())]
         right = max(float(bar.attrib["x"]) + float(bar.attrib["width"]) for bar in bars)
         left = min(float(bar.attrib["x"]) for bar in bars)
         scale = (right - left) / (last - first)
@@ -200,7 +200,7 @@ def test_rows_without_end_are_arrows() -> None:
     query = streamsparql.compile("SELECT ?x { STREAM <s> [ALL] { ?x <http://e/p> ?v } }")
     result = query.run(items(2))
     picture = result.timeline()
-    assert validities(picture, "path") == ["from 0 on", "from 7 on"]
+    assert validities(picture, "path") == ["holds over [0, …)", "holds over [7, …)"]
     assert str(picture).count("▶") == 2
     assert table_of(result._repr_html_())[1][1] == "…"
 

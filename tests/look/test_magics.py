@@ -182,7 +182,7 @@ WRONG = {
     f"%%streamsparql --slabs 3 --streams wind\n{QUERY}": ["--engine spark"],
     f"%%streamsparql 'unclosed\n{QUERY}": ["closing quotation"],
     "%explain": ["missing query; write %explain NAME"],
-    "%explain wind": ["expected a query or a plan; wind is a list"],
+    "%explain wind": ["expected a query or a plan; wind is of type list"],
     "%explain SELECT ?x { ?x ?p ?o } --strict": ["--strict requires --analyze"],
     "%explain ASK {": ["QuerySyntaxError"],
     "%explain stops --dialect cqels": ["--dialect applies to the text of a query"],

@@ -19,7 +19,7 @@ from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.rules.sketch import equals
 from streamsparql.algebra.shape import Projection
 from streamsparql.look.explain.boxes.box import Box
-from streamsparql.look.jupyter.rewriting_view import MAX_APPLICATIONS, compare_plans
+from streamsparql.look.jupyter.rewriting_view import SHOWN_APPLICATIONS, compare_plans
 from streamsparql.look.rewrites import Rewrites, law, rewrites
 
 RULES = sorted({rule.name for phase in phases() for rule in phase.rules})
@@ -245,13 +245,13 @@ def test_long_chains_and_many_applications_are_shown(size: int) -> None:
     group = " ".join(f"?x <p{k}> ?y{k} FILTER(?y{k} > {k})" for k in range(size))
     shown = streamsparql.compile(f"SELECT ?x {{ {group} }}").rewrites()
     page = Page(shown._repr_html_())
-    assert page.tags.count("section") == min(len(shown), MAX_APPLICATIONS)
+    assert page.tags.count("section") == min(len(shown), SHOWN_APPLICATIONS)
     assert page.open == []
 
 
 def test_many_steps_are_cut_and_it_is_said() -> None:
-    steps = tuple(Replacement("drop_reduced", P, Q) for _ in range(MAX_APPLICATIONS + 5))
+    steps = tuple(Replacement("drop_reduced", P, Q) for _ in range(SHOWN_APPLICATIONS + 5))
     shown = rewrites(P, rewriting=Rewriting(Q, steps))
     html = shown._repr_html_()
-    assert f"5 more: show them with [{MAX_APPLICATIONS}:]" in html
-    assert html.count("<section>") == MAX_APPLICATIONS
+    assert f"5 more: show them with [{SHOWN_APPLICATIONS}:]" in html
+    assert html.count("<section>") == SHOWN_APPLICATIONS

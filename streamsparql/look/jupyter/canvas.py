@@ -119,7 +119,7 @@ class Canvas:
         self._shape("rect", f'x="{x:g}" y="{y:g}" {size} rx="{min(2, height / 4):g}"', kind, tip)
 
     def dot(self, x: float, y: float, kind: str, radius: float = 3.5, tip: str = "") -> None:
-        """Draw a dot: an event at an instant."""
+        """Draw a dot that marks an instant."""
         self._shape("circle", f'cx="{x:g}" cy="{y:g}" r="{radius:g}"', kind, tip)
 
     def bar(
@@ -154,7 +154,7 @@ class Canvas:
     def ruler(
         self, top: float, bottom: float, clock: Clock | None = None, every: int | None = None
     ) -> None:
-        """Draw grid lines, labelled below `bottom`, at round times or `every` ms from the start."""
+        """Draw grid lines at round times, or `every` ms from the start, labelled below `bottom`."""
         clock = clock or Clock("ms")
         ticks = self._ticks(clock)
         if every is not None:

@@ -14,9 +14,9 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.look.jupyter.canvas import CELL, Canvas, fit_text, title_element
 from streamsparql.text.widths import cells, in_picture
 
-LABELLED = 48
+MAX_LABELLED_BARS = 48
 """The number of bars up to which a group has labels."""
-MOST_LANES, MOST_BARS = 28, 600
+MAX_GROUP_LANES, MAX_GROUP_BARS = 28, 600
 """The limits beyond which bars are drawn as an area chart."""
 
 _PITCH, _BAR = 17.0, 13.0
@@ -65,14 +65,14 @@ def draw_group(canvas: Canvas, group: BarGroup) -> bool:
     top = canvas.y
     bars = [bar for bar in group.bars if bar.start < canvas.end]
     later = len(group.bars) - len(bars)
-    labelled = len(bars) <= LABELLED
+    labelled = len(bars) <= MAX_LABELLED_BARS
     placed = list(place_bars(canvas, bars, labelled))
     lanes = 1 + max((each.lane for each in placed), default=0)
-    if len(bars) > MOST_BARS:
-        lanes = MOST_LANES + 1
+    if len(bars) > MAX_GROUP_BARS:
+        lanes = MAX_GROUP_LANES + 1
     pitch = _PITCH if labelled else _THIN_PITCH
     canvas.text(8, top + 11, fit_text(group.name, canvas.left - 14, 6.4), "soft fine", group.name)
-    if lanes > MOST_LANES:
+    if lanes > MAX_GROUP_LANES:
         _draw_area(canvas, bars)
         return True
     for each in placed:

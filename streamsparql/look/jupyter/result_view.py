@@ -14,7 +14,7 @@ from streamsparql.display.picture import Picture
 from streamsparql.errors import StreamSparqlError
 from streamsparql.look.jupyter.display_rows import DisplayRows, cells_and_times, display_rows
 from streamsparql.look.jupyter.html_table import first_rows_html, note_html
-from streamsparql.look.jupyter.timeline import Report, draw_timeline, timeline_span
+from streamsparql.look.jupyter.timeline import Report, timeline_picture, timeline_span
 from streamsparql.run.replay import layout_of
 from streamsparql.run.reports import reporting
 from streamsparql.run.result import preview, rejects_note
@@ -51,7 +51,7 @@ def result_html(result: Result) -> str:
     rows = _display_rows(result, first, PREVIEW)
     parts = [first_rows_html(rows)]
     if rows.rows:
-        parts.append(draw_timeline(rows, instants=_report_instants(result, rows)).html)
+        parts.append(timeline_picture(rows, instants=_report_instants(result, rows)).html)
     if text := rejects_note(first.rejected, first.example):
         parts.append(note_html(text))
     return "\n".join(parts)
@@ -86,9 +86,9 @@ def timeline_of(
     assert everything is not None
     rows = _display_rows(result, everything, None)
     if report is None and every is None:
-        return draw_timeline(rows, limit, _report_instants(result, rows), timestamps=timestamps)
+        return timeline_picture(rows, limit, _report_instants(result, rows), timestamps=timestamps)
     instants, reports = _reports(result, report, every)
-    return draw_timeline(rows, limit, instants, reports, timestamps)
+    return timeline_picture(rows, limit, instants, reports, timestamps)
 
 
 def _display_rows(result: Result, first: Preview, limit: int | None) -> DisplayRows:

@@ -32,7 +32,7 @@ from streamsparql.text.widths import cells, wrap
 if TYPE_CHECKING:
     from streamsparql.look.rewrites import Application, Rewrites
 
-MAX_APPLICATIONS = 40
+SHOWN_APPLICATIONS = 40
 """The number of applications that a notebook shows."""
 _LETTERS = "PQRSTUVW"
 _MIN_SCALE = 0.7  # of the natural size of a picture
@@ -214,11 +214,11 @@ def applications_html(applications: Sequence[Application], head: str) -> str:
     """Return applications as an HTML fragment; the first one of each rule states its law."""
     stated: set[str] = set()
     parts = []
-    for application in applications[:MAX_APPLICATIONS]:
+    for application in applications[:SHOWN_APPLICATIONS]:
         parts.append(_section(application, application.rule not in stated))
         stated.add(application.rule)
-    more = len(applications) - MAX_APPLICATIONS
-    note = f"<p>{more} more: show them with [{MAX_APPLICATIONS}:]</p>" if more > 0 else ""
+    more = len(applications) - SHOWN_APPLICATIONS
+    note = f"<p>{more} more: show them with [{SHOWN_APPLICATIONS}:]</p>" if more > 0 else ""
     legend = _LEGEND if applications else ""
     top = f"<p>{escape(head)}</p>" * bool(head)
     style = f"<style>{PLANS}\n{_STYLE}\n{_PRINTED}</style>"

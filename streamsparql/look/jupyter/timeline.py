@@ -77,14 +77,14 @@ def solution_lanes(
     groups: dict[Cell, list[SolutionLane]] = {}
     for lane in list(lanes.values())[:limit]:
         groups.setdefault(lane.cells[0] if lane.cells else Cell(""), []).append(lane)
-    several = len(groups) > 1
+    coloured = len(groups) > 1
     for k, group in enumerate(groups.values()):
         for lane in group:
-            lane.kind = f"c{k % len(SERIES)}" if several else "c0"
+            lane.kind = f"c{k % len(SERIES)}" if coloured else "c0"
     return [lane for group in groups.values() for lane in group], len(lanes)
 
 
-def draw_timeline(
+def timeline_picture(
     shown: DisplayRows,
     limit: int = MAX_LANES,
     instants: Sequence[int] = (),
@@ -96,7 +96,7 @@ def draw_timeline(
         raise EngineError(f"limit must be a positive number of lanes, not {limit!r}")
     lanes, count = solution_lanes(shown.rows, limit)
     start, end = timeline_span(shown, [row for lane in lanes for row in lane.rows], reports)
-    # a range may have too many instants to be iterated over, hence slicing
+    # a slice, because a range may have too many instants to iterate over
     instants = instants[bisect_left(instants, start) : bisect_right(instants, end)]
     clock = Clock.of(timestamps, start)
     labels = [[cell.short for cell in lane.cells] for lane in lanes]
@@ -210,9 +210,8 @@ def visibly_distinct(canvas: Canvas, rows: Iterable[DisplayRow]) -> Iterator[Dis
 
 def validity_text(row: DisplayRow, clock: Clock) -> str:
     """Return the validity of a row as text."""
-    if row.never_ends:
-        return f"from {clock.moment(row.start)} on"
-    return f"from {clock.moment(row.start)} until before {clock.moment(row.end)}"
+    end = "…" if row.never_ends else clock.moment(row.end)
+    return f"holds over [{clock.moment(row.start)}, {end})"
 
 
 def _draw_verticals(

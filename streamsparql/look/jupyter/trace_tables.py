@@ -67,7 +67,7 @@ def steps_table(trace: Trace) -> str:
 
 
 def _eventful(trace: Trace, step: Step) -> bool:
-    """Return whether anything happened in a step; in most that only advance time nothing did."""
+    """Return whether anything happened in a step; most steps only advance time."""
     return bool(
         any(step.came.values())
         or step.gave(len(trace.operators))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _WIDTH = 960.0
 _LEFT = 118.0
 _HEAD = 22.0
-_MAX_INPUTS = 12  # that a head lists
+_MAX_INPUTS = 12  # listed in the head of an operator
 _COLOURS = 7  # the eighth is for rows with more than two items in their lineage, or none
 _MAX_TAIL = 30  # time drawn after the last step, as a multiple of the time of the steps
 _BOLD = 9.0  # the advance of the font of heads, rounded up
