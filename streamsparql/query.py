@@ -335,7 +335,7 @@ class Query(CompiledQuery):
         return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows: the text, and the logical plan."""
-        from streamsparql.look.jupyter.query_view import shown
+        """Return what a notebook shows: the text, and the logical plan."""
+        from streamsparql.look.jupyter.query_view import query_html
 
-        return shown(self)
+        return query_html(self)

@@ -104,9 +104,9 @@ class Application:
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
-        from streamsparql.look.jupyter.rewriting_view import applications
+        from streamsparql.look.jupyter.rewriting_view import applications_html
 
-        return applications((self,), "")
+        return applications_html((self,), "")
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ class Rewrites(Sequence[Application]):
 
     def _repr_html_(self) -> str:
         """How a notebook shows them: each before and after, side by side."""
-        from streamsparql.look.jupyter.rewriting_view import applications, summary
+        from streamsparql.look.jupyter.rewriting_view import applications_html, summary
 
-        return applications(self.applications, summary(self))
+        return applications_html(self.applications, summary(self))
 
 
 def rewrites(

@@ -578,5 +578,5 @@ def test_a_picture_goes_on_until_all_has_ended_or_says_that_it_does_not() -> Non
     assert whole.note == ""
     assert re.search(r'"instants":\[1,2,3,[0-9,]*20\]', whole.html)
     cut = _of(text.format(2_000), *given).picture()
-    assert cut.note == "what holds after 63, to 2000, is cut off"
+    assert cut.note == "cut off at 63; rows hold until 2000"
     assert re.search(r'"instants":\[1,2,3,4\]', cut.html)

@@ -141,9 +141,9 @@ class Equivalence:
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
-        from streamsparql.look.jupyter.equivalence_view import equivalence
+        from streamsparql.look.jupyter.equivalence_view import equivalence_html
 
-        return equivalence(self)
+        return equivalence_html(self)
 
 
 def equivalent(
