@@ -99,7 +99,7 @@ class Canvas:
     # -- shapes
 
     def add(self, part: str) -> None:
-        """Append an SVG stage_html."""
+        """Append an SVG fragment."""
         self.parts.append(part)
 
     def text(self, x: float, y: float, text: str, kind: str = "", tip: str = "") -> None:

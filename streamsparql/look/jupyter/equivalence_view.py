@@ -40,7 +40,7 @@ _STYLE = themed(
 
 
 def equivalence_html(equivalence: Equivalence) -> str:
-    """Return the verdict, and the counterexample if there is one, as an HTML stage_html."""
+    """Return the verdict, and the counterexample if there is one, as an HTML fragment."""
     if equivalence.counterexample is None:
         verdict = f'<p><span class="badge good">✓ {escape(str(equivalence))}</span></p>'
     else:

@@ -211,7 +211,7 @@ def application_text(application: Application, with_law: bool = True) -> str:
 
 
 def applications_html(applications: Sequence[Application], head: str) -> str:
-    """Return applications as an HTML stage_html; the first one of each rule states its law."""
+    """Return applications as an HTML fragment; the first one of each rule states its law."""
     stated: set[str] = set()
     parts = []
     for application in applications[:SHOWN_APPLICATIONS]:
