@@ -233,9 +233,9 @@ class Query(CompiledQuery):
         >>> print(trace[1])
         at 5
           1  StreamAccess
-               gives <a> <q> "2"  [5, 6)
+               emits <a> <q> "2"  [5, 6)
           2  TimeWindow
-               gives <a> <q> "2"  [5, 10)
+               emits <a> <q> "2"  [5, 10)
         """
         from streamsparql.look.traces.trace import Trace
         from streamsparql.run.input import input_of

@@ -13,9 +13,9 @@ from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
-    from streamsparql.look.traces.definitions import Logical
-    from streamsparql.look.traces.trace import Moment, Step, Trace
-    from streamsparql.look.traces.trace_rows import Wording
+    from streamsparql.look.traces.definitions import LogicalMoment
+    from streamsparql.look.traces.trace import Moment, Trace, TraceStep
+    from streamsparql.look.traces.trace_rows import TraceWording
 
 STEPS = 30
 """So many steps are in a table."""
@@ -66,27 +66,27 @@ def steps_table(trace: Trace) -> str:
     )
 
 
-def _eventful(trace: Trace, step: Step) -> bool:
+def _eventful(trace: Trace, step: TraceStep) -> bool:
     """Whether a step has anything to tell: where time goes on by itself, most have not."""
     return bool(
-        any(step.came.values())
-        or step.gave(len(trace.operators))
+        any(step.consumed.values())
+        or step.emitted(len(trace.operators))
         or any(doing.changes for doing in step)
         or step.instant >= INFINITY
     )
 
 
-def _step(trace: Trace, step: Step) -> str:
-    from streamsparql.look.traces.trace_text import change
+def _step(trace: Trace, step: TraceStep) -> str:
+    from streamsparql.look.traces.trace_text import change_text
 
     wording = trace.wording
-    came = [wording.item(e.item) for rows in step.came.values() for e in rows]
+    came = [wording.item(e.item) for rows in step.consumed.values() for e in rows]
     states = [
-        f"{doing.operator.number} {change(wording, each)}"
+        f"{doing.operator.number} {change_text(wording, each)}"
         for doing in step
         for each in doing.changes
     ]
-    gave = [wording.element(e) for e in step.gave(len(trace.operators))]
+    gave = [wording.element(e) for e in step.emitted(len(trace.operators))]
     return _line(
         wording.instant(step.instant), *(_few(each, _LINES) for each in (came, states, gave))
     )
@@ -94,15 +94,15 @@ def _step(trace: Trace, step: Step) -> str:
 
 def moment_html(moment: Moment) -> str:
     """The operators at an instant: what holds, what is held, what has just happened."""
-    from streamsparql.look.traces.trace_text import change, held_row
+    from streamsparql.look.traces.trace_text import change_text, state_row_text
 
     wording = moment.trace.wording
     rows = "".join(
         _line(
             str(standing.operator),
             _few(_bag(wording, standing.snapshot)),
-            _few(held_row(moment, held) for held in standing.state),
-            _few(change(wording, each) for each in standing.changes),
+            _few(state_row_text(moment, held) for held in standing.state),
+            _few(change_text(wording, each) for each in standing.changes),
             number=standing.operator.number,
         )
         for standing in moment
@@ -111,7 +111,7 @@ def moment_html(moment: Moment) -> str:
     return _table(title, ("", "operator", "holds", "is held", "just now"), rows)
 
 
-def logical_html(logical: Logical) -> str:
+def logical_html(logical: LogicalMoment) -> str:
     """The nodes of the logical plan at an instant."""
     wording = logical.trace.wording
     rows = "".join(
@@ -146,6 +146,6 @@ def _few(texts: Iterable[str], most: int = _MORE) -> str:
     return f'{shown}<br><span class="soft">and {more} more</span>' if more > 0 else shown
 
 
-def _bag(wording: Wording, snapshot: Snapshot[Any]) -> Iterator[str]:
+def _bag(wording: TraceWording, snapshot: Snapshot[Any]) -> Iterator[str]:
     for item, times in snapshot.entries:
         yield f"{wording.item(item)}{f'  x {times}' if times > 1 else ''}"

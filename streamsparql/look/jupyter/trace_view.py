@@ -25,7 +25,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
-    from streamsparql.look.traces.trace import Held, Trace, TracedOperator
+    from streamsparql.look.traces.trace import StateRow, Trace, TracedOperator
 
 WIDTH = 960.0
 LEFT = 118.0
@@ -141,7 +141,7 @@ def _same(lineage: Lineage, operator: TracedOperator) -> bool:
 
 def _rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[Bar]:
     """The rows that an operator gives."""
-    given = trace.given_by(operator.number)
+    given = trace.emitted_by(operator.number)
     for (step, element), (_, origins) in zip(given, lineage.rows[operator.number - 1], strict=True):
         later = step.instant > max(element.start, trace.first)
         given_at = f", given at {trace.wording.instant(step.instant)}" if later else ""
@@ -160,14 +160,14 @@ def _rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[
 
 def _held(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[Bar]:
     """The rows of an operator's state, each from when it came until it was let go."""
-    since: dict[Held, list[int]] = {}
+    since: dict[StateRow, list[int]] = {}
     found: list[Bar] = []
 
-    def over(held: Held, begun: int, until: int, why: str) -> None:
+    def over(held: StateRow, begun: int, until: int, why: str) -> None:
         origins = lineage.of(operator.number, held)
         wording = trace.wording
         there = f"{wording.instant(begun)} to {wording.instant(until)}"
-        tip = f"{held.part}: {wording.held(*held)}, there from {there}"
+        tip = f"{held.part}: {wording.state_row(*held)}, there from {there}"
         text, shown = wording.item(held.element.item), colours(origins)
         ended = f"{tip}, {why}" if why else tip
         start = max(begun, trace.first)
