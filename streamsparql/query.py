@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError
-from streamsparql.look.lints import Warning, lint
+from streamsparql.look.lints import LintWarning, lint
 from streamsparql.run.options import (
     InputOptions,
     LiveOptions,
@@ -111,7 +111,7 @@ class Query(CompiledQuery):
     └─ AccessGraph  default graph
     """
 
-    def check(self) -> tuple[Warning, ...]:
+    def check(self) -> tuple[LintWarning, ...]:
         """Return warnings on constructs that compile and yet may not do what the writer wants.
 
         >>> [warning.code for warning in compile("SELECT ?y { ?x <p> 1 }").check()]

@@ -11,7 +11,7 @@ from streamsparql.look.explain.drawing.highlight import highlighted, rules
 from streamsparql.look.explain.drawing.palette import INK, MONO, PAPER, SANS
 from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.look.explain.formats.html import fragment
-from streamsparql.look.lints import Warning, lint
+from streamsparql.look.lints import LintWarning, lint
 
 if TYPE_CHECKING:
     from streamsparql.compiled import CompiledQuery
@@ -50,7 +50,7 @@ def _read(query: CompiledQuery) -> str:
     return f"{query.form.upper()}, read as {query.dialect}, over {streams}"
 
 
-def _doubt(warning: Warning) -> str:
+def _doubt(warning: LintWarning) -> str:
     at = ""
     if warning.span is not None:
         line, column = position(warning.text, warning.span.start)
