@@ -287,7 +287,7 @@ _ORDER = frozenset("< > <= >=".split())
 def _always_error(expression: Expression, bound: frozenset[Variable]) -> bool:
     """Return whether an expression is certain to be an error for every row."""
 
-    def judge(node: Node, parts: list[bool]) -> bool:
+    def is_error(node: Node, parts: list[bool]) -> bool:
         match node:
             case Variable():
                 return node not in bound and not node.hidden
@@ -301,7 +301,7 @@ def _always_error(expression: Expression, bound: frozenset[Variable]) -> bool:
                 return parts[0]
         return False
 
-    return expression.fold(judge)
+    return expression.fold(is_error)
 
 
 def _cannot_apply(function: str | IRI, arg: Expression) -> bool:
@@ -317,7 +317,7 @@ def _cannot_apply(function: str | IRI, arg: Expression) -> bool:
 
 @cache
 def _sample_occurrence() -> Solution:
-    """Return an occurrence, over which expressions are evaluated to find errors of type."""
+    """Return an occurrence over which expressions are evaluated, to detect type errors."""
     return Solution(
         {
             e.OCCURRENCE["GETSTARTTIME"]: date_time_literal(0),
@@ -340,14 +340,14 @@ def _fails(expression: Expression) -> bool:
 
 
 def unbounded_state(visit: Visit) -> Iterator[LintWarning]:
-    """Warn of state that grows without bound."""
+    """Warn of windows and event patterns whose state grows without bound."""
     match visit.plan:
         case Window() as window if window.reach >= INFINITY:
             yield visit.warn(
                 "unbounded-state",
                 "this window never evicts an element, so its state grows without bound",
             )
-        case event.Detect(pattern) if _relates(pattern) and not _bounded(pattern):
+        case event.Detect(pattern) if _joins_instants(pattern) and not _is_bounded(pattern):
             yield visit.warn(
                 "unbounded-state",
                 "no filter bounds the time between the events, so all of them are retained forever",
@@ -355,14 +355,14 @@ def unbounded_state(visit: Visit) -> Iterator[LintWarning]:
             )
 
 
-def _relates(pattern: Plan) -> bool:
+def _joins_instants(pattern: Plan) -> bool:
     """Return whether a pattern joins events of different instants; EQUALS does not."""
     operators = join.Join | join.LeftJoin | BasicGraphPattern | event.SeqJoin | event.SeqRightJoin
     return any(isinstance(node, operators) for node in pattern.walk())
 
 
-def _bounded(pattern: Plan) -> bool:
-    """Return whether the filters on top have a conjunct `getDURATION() < X`."""
+def _is_bounded(pattern: Plan) -> bool:
+    """Return whether the topmost filters have a conjunct `getDURATION() < X`."""
     while isinstance(pattern, event.Closure):
         pattern = pattern.input
     while isinstance(pattern, filter.Filter):

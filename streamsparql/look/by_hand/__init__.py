@@ -200,13 +200,14 @@ class Draft:
         """
         self._check_kind(triples=True, hint="match reads triples; use join for rows")
         known = {**self.prefixes, **(prefixes or {})}
-        plan = fragments.group_plan(
-            pattern, fragments.FragmentContext(shape.UNIT, self.plan, known)
-        )
+        plan = fragments.group_plan(pattern, fragments.Host(shape.UNIT, self.plan, known))
         return Draft(plan, known, self.plan)
 
     def graph(self, name: str | IRI) -> Draft:
-        """Wrap a plan that reads `graph(name)` in `GRAPH name`; bind a variable name."""
+        """Wrap a plan that reads `by_hand.graph(name)` in `GRAPH name`.
+
+        If the name is a variable, it is bound to the name of the graph.
+        """
         return self._with(Graph(fragments.parse_graph_name(name, self.prefixes), self._rows))
 
     # -- rows of one plan
@@ -218,12 +219,12 @@ class Draft:
         Filter  (?x > 1)
         Table  ?x: (1) (2)
         """
-        return self._with(fragments.apply_clause(condition, "FILTER(", ")", self._context))
+        return self._with(fragments.apply_clause(condition, "FILTER(", ")", self._host))
 
     def extend(self, variable: str, expression: str) -> Draft:
         """Bind a new variable to the value of an expression."""
         new = fragments.parse_variable(variable)
-        return self._with(fragments.apply_clause(expression, "BIND(", f"AS {new})", self._context))
+        return self._with(fragments.apply_clause(expression, "BIND(", f"AS {new})", self._host))
 
     def project(self, variables: str = "*") -> Draft:
         """Keep some variables, or with `*` all visible ones."""
@@ -253,14 +254,14 @@ class Draft:
             if not re.search(r"\bAS\b", call, re.IGNORECASE):
                 raise QueryError(f"missing name for {call!r}", hint=f"{call} AS ?name")
         select = " ".join(f"({call}\n)" for call in calls) or keys
-        by = f" GROUP BY {keys}\n" * bool(keys.strip())
-        filter_groups = "" if having is None else f" HAVING ({having}\n)"
+        group_by = f" GROUP BY {keys}\n" * bool(keys.strip())
+        having_clause = "" if having is None else f" HAVING ({having}\n)"
         count = len(calls) or len(fragments.parse_variables(keys))
         plan = fragments.apply_modifiers(
             select,
             "SELECT",
-            f"{{}}{by}{filter_groups}",
-            self._context,
+            f"{{}}{group_by}{having_clause}",
+            self._host,
             items=count,
             group=None,
             having=int(having is not None),
@@ -270,15 +271,13 @@ class Draft:
     def annotate(self, call: str) -> Draft:
         """Add aggregates to each row, as C-SPARQL does: `annotate("(?n, COUNT, {?x})")`."""
         plan = fragments.apply_modifiers(
-            call, "SELECT * {} AGGREGATE {", "}", self._context, aggregates=1
+            call, "SELECT * {} AGGREGATE {", "}", self._host, aggregates=1
         )
         return self._with(plan)
 
     def order_by(self, keys: str) -> Draft:
         """Sort the rows: `order_by("DESC(?x) ?y")`."""
-        plan = fragments.apply_modifiers(
-            keys, "SELECT * {} ORDER BY", "", self._context, order=None
-        )
+        plan = fragments.apply_modifiers(keys, "SELECT * {} ORDER BY", "", self._host, order=None)
         return self._with(plan)
 
     def slice(self, limit: int | None = None, offset: int = 0) -> Draft:
@@ -307,7 +306,9 @@ class Draft:
         return self._with_others(plan, *others)
 
     def left_join(self, other: Draft, condition: str | None = None) -> Draft:
-        """Left join, as OPTIONAL does; the condition is that of its filters.
+        """Extend rows by their matches in another plan, as OPTIONAL does.
+
+        `condition` is that of the filters in the optional group.
 
         >>> print(values("?x { 1 2 }").left_join(values("?y { 2 3 }"), "?x = ?y"))
         LeftJoin  (?x = ?y)
@@ -315,19 +316,18 @@ class Draft:
         └─ Table  ?y: (2) (3)
         """
         right = _right_plan(other, self._rows)
-        context = fragments.FragmentContext(
-            join.Join(self.plan, right), other.source, self._joint_prefixes(other)
-        )
-        conditions, translation = fragments.left_join_conditions(condition, context)
-        plan = set_left_join_in_hierarchy(right, conditions, translation)(self.plan)
+        joined = join.Join(self.plan, right)
+        host = fragments.Host(joined, other.source, self._joint_prefixes(other))
+        conditions, context = fragments.left_join_conditions(condition, host)
+        plan = set_left_join_in_hierarchy(right, conditions, context)(self.plan)
         return self._with_others(plan, other)
 
     def minus(self, other: Draft) -> Draft:
-        """Remove the rows that MINUS removes."""
+        """Remove the rows that are compatible with a row of another plan, as MINUS does."""
         return self._with_others(join.Minus(self._rows, _right_plan(other, self.plan)), other)
 
     def union(self, *others: Draft) -> Draft:
-        """Concatenate the rows of plans, as UNION does."""
+        """Combine the rows of plans, as UNION does."""
         if not others:
             raise QueryError("a union needs at least two plans")
         plans = [self._rows]
@@ -360,12 +360,12 @@ class Draft:
     # -- forms
 
     def ask(self) -> Draft:
-        """Test for a row, as ASK does."""
+        """Test whether there is a row, as ASK does."""
         return self._with(Ask(self._rows))
 
     def construct(self, template: str) -> Draft:
         """Instantiate a template for each row, as CONSTRUCT does."""
-        return self._with(Construct(fragments.parse_template(template, self._context), self.plan))
+        return self._with(Construct(fragments.parse_template(template, self._host), self.plan))
 
     # -- results
 
@@ -475,11 +475,11 @@ class Draft:
         return self.plan
 
     @property
-    def _context(self) -> fragments.FragmentContext:
-        return fragments.FragmentContext(self._rows, self.source, self.prefixes)
+    def _host(self) -> fragments.Host:
+        return fragments.Host(self._rows, self.source, self.prefixes)
 
     def _check_window_input(self) -> None:
-        """Raise unless the plan is a stream, or processes the items of one one by one."""
+        """Raise unless the plan is a stream, or processes its items one by one."""
         below = self.plan
         while isinstance(below, Elementwise):
             (below,) = below.inputs

@@ -44,7 +44,7 @@ from streamsparql.translator.translate_expressions import PreparedExpression, pr
 Prefixes = Mapping[str, str]
 
 
-class FragmentContext(NamedTuple):
+class Host(NamedTuple):
     """The plan that a fragment extends, the source of its patterns, and its prefixes."""
 
     plan: Plan
@@ -55,75 +55,73 @@ class FragmentContext(NamedTuple):
 # -- fragments -------------------------------------------------------------------------------------
 
 
-def group_plan(text: str, context: FragmentContext) -> Plan:
-    """Return the plan of a group's content, without its braces, over the context's source."""
-    with _parsed(f"SELECT * {{\x00{text}\n}}", text, context) as (query, translation):
+def group_plan(text: str, host: Host) -> Plan:
+    """Return the plan of a group's content, without its braces, over the host's source."""
+    with _parsed(f"SELECT * {{\x00{text}\n}}", text, host) as (query, context):
         assert query.where is not None
         _check_only(text, query)
-        plan = create_group_plan(query.where, _scope(query, context, translation), translation)
-        _check_no_timestamps(translation)
+        plan = create_group_plan(query.where, _scope(query, host, context), context)
+        _check_no_timestamps(context)
         return plan
 
 
-def apply_clause(text: str, before: str, after: str, context: FragmentContext) -> Plan:
-    """Apply a FILTER or a BIND, whose keywords are `before` and `after`, to the context's plan."""
-    whole = f"SELECT * {{ {_binding_clause(context)} {before}\x00{text}\n{after} }}"
-    with _parsed(whole, text, context) as (query, translation):
+def apply_clause(text: str, before: str, after: str, host: Host) -> Plan:
+    """Apply a FILTER or a BIND, whose keywords are `before` and `after`, to the host's plan."""
+    whole = f"SELECT * {{ {_binding_clause(host)} {before}\x00{text}\n{after} }}"
+    with _parsed(whole, text, host) as (query, context):
         assert query.where is not None
         _check_only(text, query, elements=2)
         clause = query.where.elements[-1]
-        act = create_plan(clause, _scope(query, context, translation), translation)
+        act = create_plan(clause, _scope(query, host, context), context)
         assert isinstance(act, Act)
-        plan = act.apply(context.plan)
-        _check_no_timestamps(translation)
+        plan = act.apply(host.plan)
+        _check_no_timestamps(context)
         return plan
 
 
-def left_join_conditions(
-    text: str | None, context: FragmentContext
-) -> tuple[list[PreparedExpression], Context]:
+def left_join_conditions(text: str | None, host: Host) -> tuple[list[PreparedExpression], Context]:
     """Return the condition of an OPTIONAL, if there is one, and the context to translate it in."""
     if text is None:
-        return [], _translation_context(
-            s.QueryUnit((), None, None, s.AskForm(), (), None, s.Modifiers(), None), context
+        return [], _context_of(
+            s.QueryUnit((), None, None, s.AskForm(), (), None, s.Modifiers(), None), host
         )
-    with _parsed(f"SELECT * {{ FILTER(\x00{text}\n) }}", text, context) as (query, translation):
+    with _parsed(f"SELECT * {{ FILTER(\x00{text}\n) }}", text, host) as (query, context):
         assert query.where is not None
         _check_only(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.FilterClause)
-        exists = exists_translator(_scope(query, context, translation), translation)
-        condition = prepare_expression(clause.condition, translation, exists)
-        if translation.stamps.any:
+        exists = exists_translator(_scope(query, host, context), context)
+        condition = prepare_expression(clause.condition, context, exists)
+        if context.stamps.any:
             raise _timestamp_error()
-        return [condition], translation
+        return [condition], context
 
 
 def apply_modifiers(
     text: str,
     before: str,
     after: str,
-    context: FragmentContext,
+    host: Host,
     items: int = 0,
     **counts: int | None,
 ) -> Plan:
-    """Apply the clauses after a WHERE to the context's plan: GROUP BY, ORDER BY, AGGREGATE.
+    """Apply the clauses after a WHERE to the host's plan: GROUP BY, ORDER BY, AGGREGATE.
 
     `before` and `after` complete the query, with `{}` for the WHERE. The query must have `items`
     items in its SELECT, and `counts` of each kind in `s.Modifiers` (None: any number).
     """
     before, after = (
-        part.replace("{}", f"{{ {_binding_clause(context)} }}") for part in (before, after)
+        part.replace("{}", f"{{ {_binding_clause(host)} }}") for part in (before, after)
     )
-    with _parsed(f"{before}\x00{text}\n{after}", text, context) as (query, translation):
-        exists = exists_translator(_scope(query, context, translation), translation)
+    with _parsed(f"{before}\x00{text}\n{after}", text, host) as (query, context):
+        exists = exists_translator(_scope(query, host, context), context)
         assert isinstance(query.form, s.SelectForm)
         selected = [x for x in query.form.select.items if isinstance(x, s.SelectItem)]
         _check_only(text, query, 1, items, counts)
         plan = modifiers.create_rows_plan(
-            context.plan, selected, query.modifiers, query.values, translation, exists
+            host.plan, selected, query.modifiers, query.values, context, exists
         )
-        _check_no_timestamps(translation)
+        _check_no_timestamps(context)
         return plan
 
 
@@ -131,21 +129,21 @@ def parse_values(text: str, prefixes: Prefixes) -> Plan:
     """Return the table of a VALUES clause."""
     from streamsparql.algebra.shape import UNIT
 
-    context = FragmentContext(UNIT, None, prefixes)
-    with _parsed(f"SELECT * {{ VALUES\x00{text}\n}}", text, context) as (query, translation):
+    host = Host(UNIT, None, prefixes)
+    with _parsed(f"SELECT * {{ VALUES\x00{text}\n}}", text, host) as (query, context):
         assert query.where is not None
         _check_only(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.InlineData)
-        return modifiers.create_table(clause, translation)
+        return modifiers.create_table(clause, context)
 
 
-def parse_template(text: str, context: FragmentContext) -> tuple[Any, ...]:
+def parse_template(text: str, host: Host) -> tuple[Any, ...]:
     """Return the triples of a CONSTRUCT template."""
-    with _parsed(f"CONSTRUCT {{\x00{text}\n}} {{}}", text, context) as (query, translation):
+    with _parsed(f"CONSTRUCT {{\x00{text}\n}} {{}}", text, host) as (query, context):
         assert isinstance(query.form, s.ConstructForm)
         _check_only(text, query, elements=0)
-        return translation.template(query.form.template)
+        return context.template(query.form.template)
 
 
 def windowing(text: str, dialect: str | None, origin: int, name: str | None) -> Windowing:
@@ -222,20 +220,18 @@ def parse_graph_name(name: str | IRI, prefixes: Prefixes) -> IRI | Variable:
 
 
 @contextmanager
-def _parsed(
-    whole: str, text: str, context: FragmentContext
-) -> Iterator[tuple[s.QueryUnit, Context]]:
+def _parsed(whole: str, text: str, host: Host) -> Iterator[tuple[s.QueryUnit, Context]]:
     """Parse the query around a fragment, which starts after its zero character.
 
     Yield the query, and the context to translate it in.
     """
     _check_string(text)
-    declared = "".join(f"PREFIX {name}: <{value}> " for name, value in context.prefixes.items())
+    declared = "".join(f"PREFIX {name}: <{value}> " for name, value in host.prefixes.items())
     whole = declared + whole
     with _errors_in(text, whole.index("\x00") + 1), recursion_headroom():
         query = parse(whole.replace("\x00", "\n"))
         check(query)
-        yield query, _translation_context(query, context)
+        yield query, _context_of(query, host)
 
 
 def _check_only(
@@ -272,18 +268,18 @@ def _check_only(
             )
 
 
-def _translation_context(query: s.QueryUnit, context: FragmentContext) -> Context:
+def _context_of(query: s.QueryUnit, host: Host) -> Context:
     """Return a context in which hidden variables are numbered after those of the plan."""
-    translation = Context(_dialect(context.plan), Names(query.declarations, ""), 0)
-    for kind, count in count_hidden(context.plan).items():
+    context = Context(_dialect(host.plan), Names(query.declarations, ""), 0)
+    for kind, count in count_hidden(host.plan).items():
         for _ in range(count):
-            translation.site() if kind is PlanKind.ROW else translation.fresh(kind)
-    return translation
+            context.site() if kind is PlanKind.ROW else context.fresh(kind)
+    return context
 
 
-def _binding_clause(context: FragmentContext) -> str:
-    """Return a clause that binds the variables of the context's plan, for the checks of scope."""
-    return f"VALUES ({' '.join(map(str, visible_variables(context.plan)))}) {{}}"
+def _binding_clause(host: Host) -> str:
+    """Return a clause that binds the variables of the host's plan, for the checks of scope."""
+    return f"VALUES ({' '.join(map(str, visible_variables(host.plan)))}) {{}}"
 
 
 @contextmanager
@@ -305,12 +301,12 @@ def _errors_in(text: str, offset: int) -> Iterator[None]:
         raise error.about(text) from None
 
 
-def _scope(query: s.QueryUnit, context: FragmentContext, translation: Context) -> ReadScope:
-    """Return a scope whose only source is that of the fragment's context."""
+def _scope(query: s.QueryUnit, host: Host, context: Context) -> ReadScope:
+    """Return a scope whose only source is that of the host."""
     scope = ReadScope.of(Dataset())
-    if context.source is not None:
-        translation.shared[scope.streams, scope.graphs, scope.background, None] = context.source
-        assert merge_active_sources(scope, None, translation) is context.source
+    if host.source is not None:
+        context.shared[scope.streams, scope.graphs, scope.background, None] = host.source
+        assert merge_active_sources(scope, None, context) is host.source
         return scope
     for node in query.walk():
         if isinstance(node, s.TriplePath):
@@ -327,8 +323,8 @@ def _dialect(plan: Plan) -> Dialect:
     return EPSPARQL if events else STREAMING
 
 
-def _check_no_timestamps(translation: Context) -> None:
-    if translation.stamps.any:
+def _check_no_timestamps(context: Context) -> None:
+    if context.stamps.any:
         raise _timestamp_error()
 
 

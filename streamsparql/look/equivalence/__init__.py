@@ -10,7 +10,7 @@ all trials is evidence that they are equivalent, not a proof.
 ...     f"SELECT ?x FROM STREAM <s> WINDOW RANGE 10 MS SLIDE {d} MS {{ ?x <p> ?y }}").logical
 ...     for d in (5, 4))
 >>> print(equivalent(one, other))
-not equivalent: found in trial 3, over these data
+not equivalent; counterexample found in trial 3:
     stream <s>
         0 ms  <urn:a> <p> <urn:a>
 the snapshots at 8 ms
@@ -82,7 +82,7 @@ class Counterexample:
         }
 
     def sources(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield a label and the lines of text of each source; streams may be empty."""
+        """Yield the label of each source with its items as text; streams may be empty."""
         for name, items in self.inputs.streams.items():
             yield f"stream {_stream_label(name)}", list(_lines(items))
         if self.inputs.graph:
@@ -90,10 +90,10 @@ class Counterexample:
         for graph, triples in self.graphs.items():
             yield f"graph <{graph}>", [" ".join(triple) for triple in triples]
         if self.row:
-            yield "row of the EXISTS around it", [str(self.row)]
+            yield "outer row of the EXISTS", [str(self.row)]
 
     def rows(self) -> list[tuple[str, int, int]]:
-        """Return the rows of both snapshots as text, each with its multiplicity in either."""
+        """Return the rows of both snapshots as text, each with its multiplicity in both."""
         items = dict.fromkeys(item for side in (self.one, self.other) for item, _ in side.entries)
         counted = ((item, self.one.count(item), self.other.count(item)) for item in items)
         return [(_item_text(item), n, m) for item, n, m in counted]
@@ -139,7 +139,7 @@ class Equivalence:
                 return "equal: the two plans are the same"
             return f"no difference in {self.trials} trial{'s' * (self.trials != 1)}"
         return (
-            f"not equivalent: found in trial {self.trials}, over these data\n{self.counterexample}"
+            f"not equivalent; counterexample found in trial {self.trials}:\n{self.counterexample}"
         )
 
     def _repr_html_(self) -> str:
@@ -157,7 +157,7 @@ def equivalent(
     inside_exists: bool = False,
     below_detect: bool = False,
 ) -> Equivalence:
-    """Search for data over which two plans differ. The search is determined by the seed.
+    """Search for data over which two plans differ. The same seed repeats the same search.
 
     Plans are equivalent when they have the same snapshot, a multiset of rows with named columns, at
     every instant over any data; where both are ordered, the same sequence.

@@ -50,7 +50,10 @@ class PlanComparison:
         self.graph_variables = frozenset(free_graph_variables(one) | free_graph_variables(other))
 
     def difference(self, data: Inputs, rows: Iterable[Solution] = (EMPTY,)) -> Difference | None:
-        """Return the first difference over this data, under any of the outer rows."""
+        """Return the first difference over this data, under any of the outer rows.
+
+        Return None if there is none. Free variables of `GRAPH ?g` are bound to the first graph.
+        """
         if self.graph_variables:
             if not data.graphs:
                 return None
@@ -112,7 +115,7 @@ def _reads_bare_stream(plan: Plan) -> bool:
 
 
 def free_graph_variables(plan: Plan) -> set[Variable]:
-    """Return the variables of `GRAPH ?g` that a subplan reads graphs by, and does not bind."""
+    """Return the variables of `GRAPH ?g` that a plan reads graphs by and does not bind."""
     free: set[Variable] = set()
     pending: list[tuple[Plan, frozenset[Variable]]] = [(plan, frozenset())]
     seen: set[tuple[int, frozenset[Variable]]] = set()

@@ -31,7 +31,7 @@ from streamsparql.algebra.terms import IRI, Literal, Term
 from streamsparql.look.equivalence.random_values import is_number_literal, small_whole_number
 
 TripleSource = AccessStream | AccessGraph
-UNNAMED_GRAPHS = (IRI("urn:g1"), IRI("urn:g2"))
+OTHER_GRAPHS = (IRI("urn:g1"), IRI("urn:g2"))
 """Graphs for `GRAPH ?g`, besides those that the plans name."""
 _NUMERIC_FUNCTIONS = frozenset(
     ("<", ">", "<=", ">=", "+", "-", "*", "/", "u-", "ABS", "ROUND", "CEIL", "FLOOR", "SUM", "AVG")
@@ -166,7 +166,7 @@ def _graph_names(nodes: list[Node]) -> tuple[IRI, ...]:
     graphs += [node.name for node in nodes if isinstance(node, Graph)]
     names = dict.fromkeys(name for name in graphs if isinstance(name, IRI))
     if any(isinstance(name, Variable) for name in graphs):
-        names |= dict.fromkeys(UNNAMED_GRAPHS)
+        names |= dict.fromkeys(OTHER_GRAPHS)
     return tuple(names)
 
 
