@@ -32,6 +32,7 @@ from streamsparql.look.traces.lineage import Lineage
 from streamsparql.look.traces.trace import Trace
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operators.distinct import OPEN
 from streamsparql.physical.state.queues import READY
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
@@ -521,7 +522,7 @@ def test_picture_has_all_operators_and_rows() -> None:
     emitted = Counter(e.get("data-o") for e in rows if e.get("data-h") == "0")
     assert all(emitted[str(n)] == len(trace.emitted_by(n)) for n in range(1, 9))
     names = {e[-1].tail if len(e) else e.text for e in svg.iter() if _tag(e) == "text"}
-    assert {"left area", "right area", "undecided", "min-heap", "values", "could go on"} <= names
+    assert {"left area", "right area", "undecided", "min-heap", "values", OPEN} <= names
     assert html.count("<tr>") == 1 + min(len(trace), 30)
     assert '<div class="controls" hidden>' in html, "controls are hidden without the script"
     assert not re.search(r"\sid=", html)

@@ -52,7 +52,7 @@ class PlanComparison:
     def difference(self, data: Inputs, rows: Iterable[Solution] = (EMPTY,)) -> Difference | None:
         """Return the first difference over this data, under any of the outer rows.
 
-        Return None if there is none. Free variables of `GRAPH ?g` are bound to the first graph.
+        Return None without a difference. Free variables of `GRAPH ?g` are bound to the first graph.
         """
         if self.graph_variables:
             if not data.graphs:
