@@ -139,7 +139,7 @@ def test_step_text_has_the_changes_of_states(slow: Trace) -> None:
     assert "undecided ~ ?x :x, ?v :e  [0, 30) now [17, 30)" in texts[6]
     assert "right area - ?x :x, ?d :p  [6, 17): expired" in texts[16]
     assert not slow.at(5)[join].changes
-    assert [row.part for row in slow.at(6).step[join].inserted] == ["right area"]  # type: ignore[union-attr]
+    assert [row.part for row in slow.at(6).step[join].inserted] == ["right area"]  # type: ignore[index]
 
 
 def test_trace_is_a_sequence_of_steps(slow: Trace) -> None:
