@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError
-from streamsparql.look.lints import Warning, lint
+from streamsparql.look.lints import LintWarning, lint
 from streamsparql.run.options import (
     InputOptions,
     LiveOptions,
@@ -111,8 +111,8 @@ class Query(CompiledQuery):
     └─ AccessGraph  default graph
     """
 
-    def check(self) -> tuple[Warning, ...]:
-        """Return warnings on valid constructs that are probably mistakes.
+    def check(self) -> tuple[LintWarning, ...]:
+        """Return warnings on constructs that compile and yet may not do what the writer wants.
 
         >>> [warning.code for warning in compile("SELECT ?y { ?x <p> 1 }").check()]
         ['never-bound']
@@ -233,9 +233,9 @@ class Query(CompiledQuery):
         >>> print(trace[1])
         at 5
           1  StreamAccess
-               gives <a> <q> "2"  [5, 6)
+               emits <a> <q> "2"  [5, 6)
           2  TimeWindow
-               gives <a> <q> "2"  [5, 10)
+               emits <a> <q> "2"  [5, 10)
         """
         from streamsparql.look.traces.trace import Trace
         from streamsparql.run.input import input_of

@@ -11,7 +11,7 @@ from streamsparql.look.explain.drawing.highlight import highlight_rules, highlig
 from streamsparql.look.explain.drawing.palette import INK, MONO, PAPER, SANS
 from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.look.explain.formats.html import stage_html
-from streamsparql.look.lints import Warning, lint
+from streamsparql.look.lints import LintWarning, lint
 
 if TYPE_CHECKING:
     from streamsparql.compiled import CompiledQuery
@@ -50,7 +50,7 @@ def _heading(query: CompiledQuery) -> str:
     return f"{query.form.upper()}, read as {query.dialect}, over {streams}"
 
 
-def _warning_item(warning: Warning) -> str:
+def _warning_item(warning: LintWarning) -> str:
     place = ""
     if warning.span is not None:
         line, column = position(warning.text, warning.span.start)

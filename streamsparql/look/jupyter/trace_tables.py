@@ -13,9 +13,9 @@ from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
-    from streamsparql.look.traces.definitions import Logical
-    from streamsparql.look.traces.trace import Moment, Step, Trace
-    from streamsparql.look.traces.trace_rows import Wording
+    from streamsparql.look.traces.definitions import LogicalMoment
+    from streamsparql.look.traces.trace import Moment, Trace, TraceStep
+    from streamsparql.look.traces.trace_rows import TraceWording
 
 MAX_TABLE_STEPS = 30
 """The number of steps that a table shows."""
@@ -66,42 +66,42 @@ def steps_table(trace: Trace) -> str:
     )
 
 
-def _eventful(trace: Trace, step: Step) -> bool:
+def _eventful(trace: Trace, step: TraceStep) -> bool:
     """Return whether anything happened in a step; most steps only advance time."""
     return bool(
-        any(step.came.values())
-        or step.gave(len(trace.operators))
+        any(step.consumed.values())
+        or step.emitted(len(trace.operators))
         or any(doing.changes for doing in step)
         or step.instant >= INFINITY
     )
 
 
-def _step(trace: Trace, step: Step) -> str:
-    from streamsparql.look.traces.trace_text import change
+def _step(trace: Trace, step: TraceStep) -> str:
+    from streamsparql.look.traces.trace_text import change_text
 
     wording = trace.wording
-    items = [wording.item(e.item) for rows in step.came.values() for e in rows]
+    items = [wording.item(e.item) for rows in step.consumed.values() for e in rows]
     changes = [
-        f"{doing.operator.number} {change(wording, each)}"
+        f"{doing.operator.number} {change_text(wording, each)}"
         for doing in step
         for each in doing.changes
     ]
-    output = [wording.element(e) for e in step.gave(len(trace.operators))]
+    output = [wording.element(e) for e in step.emitted(len(trace.operators))]
     cells = (_cell(each, _STEP_LINES) for each in (items, changes, output))
     return _line(wording.instant(step.instant), *cells)
 
 
 def moment_html(moment: Moment) -> str:
     """Return a table of the operators at an instant: rows that hold, state, last changes."""
-    from streamsparql.look.traces.trace_text import change, held_row
+    from streamsparql.look.traces.trace_text import change_text, state_row_text
 
     wording = moment.trace.wording
     rows = "".join(
         _line(
             str(standing.operator),
             _cell(_lines(wording, standing.snapshot)),
-            _cell(held_row(moment, held) for held in standing.state),
-            _cell(change(wording, each) for each in standing.changes),
+            _cell(state_row_text(moment, held) for held in standing.state),
+            _cell(change_text(wording, each) for each in standing.changes),
             number=standing.operator.number,
         )
         for standing in moment
@@ -110,7 +110,7 @@ def moment_html(moment: Moment) -> str:
     return _table(title, ("", "operator", "holds", "state", "last changes"), rows)
 
 
-def logical_html(logical: Logical) -> str:
+def logical_html(logical: LogicalMoment) -> str:
     """Return a table of the nodes of the logical plan at an instant, with their snapshots."""
     wording = logical.trace.wording
     rows = "".join(
@@ -145,6 +145,6 @@ def _cell(texts: Iterable[str], limit: int = _MOMENT_LINES) -> str:
     return f'{shown}<br><span class="soft">and {more} more</span>' if more > 0 else shown
 
 
-def _lines(wording: Wording, snapshot: Snapshot[Any]) -> Iterator[str]:
+def _lines(wording: TraceWording, snapshot: Snapshot[Any]) -> Iterator[str]:
     for item, multiplicity in snapshot.entries:
         yield f"{wording.item(item)}{f'  x {multiplicity}' if multiplicity > 1 else ''}"

@@ -32,7 +32,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
-    from streamsparql.look.traces.trace import Held, Trace, TracedOperator
+    from streamsparql.look.traces.trace import StateRow, Trace, TracedOperator
 
 _WIDTH = 960.0
 _LEFT = 118.0
@@ -150,7 +150,7 @@ def _is_identity(lineage: Lineage, operator: TracedOperator) -> bool:
 
 def _emitted_rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[RowBar]:
     """Yield a bar for each row that an operator emitted."""
-    output = trace.given_by(operator.number)
+    output = trace.emitted_by(operator.number)
     rows = lineage.rows[operator.number - 1]
     for (step, element), (_, origins) in zip(output, rows, strict=True):
         delayed = step.instant > max(element.start, trace.first)
@@ -170,14 +170,14 @@ def _emitted_rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> I
 
 def _retained_rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[RowBar]:
     """Yield a bar for each row of an operator's state, from its entry to its eviction."""
-    entries: dict[Held, list[int]] = {}
+    entries: dict[StateRow, list[int]] = {}
     bars: list[RowBar] = []
 
-    def add_bar(held: Held, entered: int, evicted: int, why: str) -> None:
+    def add_bar(held: StateRow, entered: int, evicted: int, why: str) -> None:
         origins = lineage.of(operator.number, held)
         wording = trace.wording
         period = f"{wording.instant(entered)} to {wording.instant(evicted)}"
-        tip = f"{held.part}: {wording.held(*held)}, retained from {period}"
+        tip = f"{held.part}: {wording.state_row(*held)}, retained from {period}"
         tip = f"{tip}, {why}" if why else tip
         text, shown = wording.item(held.element.item), colours(origins)
         start = max(entered, trace.first)
