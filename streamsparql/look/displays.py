@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from streamsparql.display.picture import Picture
     from streamsparql.look.equivalence import Equivalence
     from streamsparql.look.explain.boxes.box import Box
+    from streamsparql.look.rewrites import Application, Rewrites
+    from streamsparql.look.traces.definitions import LogicalMoment
+    from streamsparql.look.traces.trace import Moment, Trace
     from streamsparql.physical.operator import Operator
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
@@ -26,6 +29,12 @@ PLAN = "streamsparql.algebra.plan.Plan"
 OPERATOR = "streamsparql.physical.operator.Operator"
 RESULT = "streamsparql.run.result.Result"
 LIVE = "streamsparql.run.live.Live"
+APPLICATION = "streamsparql.look.rewrites.Application"
+REWRITES = "streamsparql.look.rewrites.Rewrites"
+EQUIVALENCE = "streamsparql.look.equivalence.Equivalence"
+TRACE = "streamsparql.look.traces.trace.Trace"
+MOMENT = "streamsparql.look.traces.trace.Moment"
+LOGICAL_MOMENT = "streamsparql.look.traces.definitions.LogicalMoment"
 
 
 # -- plans -----------------------------------------------------------------------------------------
@@ -128,3 +137,62 @@ def _live_html(live: Live) -> str:
     from streamsparql.look.jupyter.live_view import live_html
 
     return live_html(live.stats(), live.closed)
+
+
+# -- rewrites, comparisons, traces -----------------------------------------------------------------
+
+
+@display.display_text.register(APPLICATION)
+def _application_text(application: Application) -> str:
+    from streamsparql.look.jupyter.rewriting_view import application_text
+
+    return application_text(application)
+
+
+@display.display_html.register(APPLICATION)
+def _application_html(application: Application) -> str:
+    from streamsparql.look.jupyter.rewriting_view import applications_html
+
+    return applications_html((application,), "")
+
+
+@display.display_text.register(REWRITES)
+def _rewrites_text(rewrites: Rewrites) -> str:
+    from streamsparql.look.jupyter.rewriting_view import applications_text, summary
+
+    return applications_text(rewrites.applications, summary(rewrites))
+
+
+@display.display_html.register(REWRITES)
+def _rewrites_html(rewrites: Rewrites) -> str:
+    from streamsparql.look.jupyter.rewriting_view import applications_html, summary
+
+    return applications_html(rewrites.applications, summary(rewrites))
+
+
+@display.display_html.register(EQUIVALENCE)
+def _equivalence_html(equivalence: Equivalence) -> str:
+    from streamsparql.look.jupyter.equivalence_view import equivalence_html
+
+    return equivalence_html(equivalence)
+
+
+@display.draw_trace.register(TRACE)
+def _trace_picture(trace: Trace) -> Picture:
+    from streamsparql.look.jupyter.trace_view import trace_picture
+
+    return trace_picture(trace)
+
+
+@display.display_html.register(MOMENT)
+def _moment_html(moment: Moment) -> str:
+    from streamsparql.look.jupyter.trace_tables import moment_html
+
+    return moment_html(moment)
+
+
+@display.display_html.register(LOGICAL_MOMENT)
+def _logical_moment_html(moment: LogicalMoment) -> str:
+    from streamsparql.look.jupyter.trace_tables import logical_html
+
+    return logical_html(moment)

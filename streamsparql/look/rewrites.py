@@ -27,13 +27,14 @@ from streamsparql.algebra.fixpoint import Rewriting, Spot
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rewrite import phases, rewrite
 from streamsparql.algebra.rules.rule import Law
+from streamsparql.display import Displayed
 from streamsparql.look.equivalence import Equivalence, equivalent
 
 __all__ = ["Application", "Law", "Rewrites", "rewrites"]
 
 
 @dataclass(frozen=True)
-class Application:
+class Application(Displayed):
     """One application of a rule: a subplan, and the one that replaced it.
 
     `path` are the operators above it, from the result down, each with the index of the input that
@@ -96,19 +97,9 @@ class Application:
         )
         return replace(self, checked=checked)
 
-    def __str__(self) -> str:
-        from streamsparql.look.jupyter.rewriting_view import application_text
-
-        return application_text(self)
-
-    def _repr_html_(self) -> str:
-        from streamsparql.look.jupyter.rewriting_view import applications_html
-
-        return applications_html((self,), "")
-
 
 @dataclass(frozen=True)
-class Rewrites(Sequence[Application]):
+class Rewrites(Displayed, Sequence[Application]):
     """The applications of rules that lead from `plan` to `result`, in order.
 
     `checked` is the comparison of these two plans, None before a check.
@@ -150,16 +141,6 @@ class Rewrites(Sequence[Application]):
     def wrong(self) -> tuple[Application, ...]:
         """The applications that were checked and have a counterexample."""
         return tuple(x for x in self if x.checked is not None and not x.checked)
-
-    def __str__(self) -> str:
-        from streamsparql.look.jupyter.rewriting_view import applications_text, summary
-
-        return applications_text(self.applications, summary(self))
-
-    def _repr_html_(self) -> str:
-        from streamsparql.look.jupyter.rewriting_view import applications_html, summary
-
-        return applications_html(self.applications, summary(self))
 
 
 def rewrites(

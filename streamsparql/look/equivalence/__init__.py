@@ -32,11 +32,13 @@ from streamsparql.algebra.plan import Occurrence, Plan
 from streamsparql.algebra.solutions import EMPTY, Solution
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
+from streamsparql.display import Displayed
 from streamsparql.errors import EngineError
 from streamsparql.look.equivalence.difference import Difference, PlanComparison
 from streamsparql.look.equivalence.random_inputs import InputGenerator
 from streamsparql.look.equivalence.shrinking import shrink
 from streamsparql.look.equivalence.vocabulary import Vocabulary
+from streamsparql.overriding import override
 
 __all__ = ["TRIALS", "Counterexample", "Equivalence", "equivalent"]
 
@@ -122,7 +124,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Equivalence:
+class Equivalence(Displayed):
     """The result of the search: true if no difference was found in `trials` trials."""
 
     one: Plan = field(repr=False)
@@ -133,6 +135,7 @@ class Equivalence:
     def __bool__(self) -> bool:
         return self.counterexample is None
 
+    @override
     def __str__(self) -> str:
         if self.counterexample is None:
             if self.one == self.other:
@@ -141,11 +144,6 @@ class Equivalence:
         return (
             f"not equivalent; counterexample found in trial {self.trials}:\n{self.counterexample}"
         )
-
-    def _repr_html_(self) -> str:
-        from streamsparql.look.jupyter.equivalence_view import equivalence_html
-
-        return equivalence_html(self)
 
 
 def equivalent(

@@ -15,8 +15,10 @@ from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Literal, Triple
 from streamsparql.algebra.xsd.values import date_time_literal
+from streamsparql.display import Displayed
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.look.traces.trace_rows import numbered, without_hidden
+from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.hidden import ANSWER, is_carried, variable_of
 from streamsparql.physical.lowering.lower import Catalog
@@ -48,7 +50,7 @@ class NodeMoment(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class LogicalMoment:
+class LogicalMoment(Displayed):
     """The nodes of the logical plan at an instant, inputs first, the query's result last."""
 
     trace: Trace
@@ -61,6 +63,7 @@ class LogicalMoment:
     def __getitem__(self, number: int) -> NodeMoment:
         return numbered(self.nodes, number)
 
+    @override
     def __str__(self) -> str:
         from streamsparql.look.traces.trace_text import logical_text
 
@@ -68,11 +71,6 @@ class LogicalMoment:
 
     def __repr__(self) -> str:
         return f"<LogicalMoment at {self.trace.wording.moment(self.t)}>"
-
-    def _repr_html_(self) -> str:
-        from streamsparql.look.jupyter.trace_tables import logical_html
-
-        return logical_html(self)
 
 
 class Definitions:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import Element, Snapshot
+from streamsparql.display import Displayed, draw_trace
 from streamsparql.errors import EngineError
 from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.explain.boxes.physical import operator_box
@@ -20,6 +21,7 @@ from streamsparql.look.traces.trace_rows import (
     TraceWording,
     numbered,
 )
+from streamsparql.overriding import override
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.operators.window import INSIDE
@@ -181,7 +183,7 @@ class OperatorMoment(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Moment:
+class Moment(Displayed):
     """All operators at an instant; `moment[n]` is the operator with number n."""
 
     trace: Trace
@@ -196,6 +198,7 @@ class Moment:
     def __getitem__(self, number: int) -> OperatorMoment:
         return numbered(self.operators, number)
 
+    @override
     def __str__(self) -> str:
         from streamsparql.look.traces.trace_text import moment_text
 
@@ -203,11 +206,6 @@ class Moment:
 
     def __repr__(self) -> str:
         return f"<Moment at {self.trace.wording.moment(self.t)}>"
-
-    def _repr_html_(self) -> str:
-        from streamsparql.look.jupyter.trace_tables import moment_html
-
-        return moment_html(self)
 
 
 class Trace(Sequence[TraceStep]):
@@ -366,9 +364,8 @@ class Trace(Sequence[TraceStep]):
 
     def picture(self) -> Picture:
         """Draw the timelines of all operators below each other, in the order of their numbers."""
-        from streamsparql.look.jupyter.trace_view import trace_picture
-
-        return trace_picture(self)
+        picture: Picture = draw_trace(self)
+        return picture
 
     def _repr_html_(self) -> str:
         return self.picture().html
