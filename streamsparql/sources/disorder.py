@@ -137,7 +137,7 @@ class Sorter:
         """Yield the term ids of the rows that are retained, here or in the source."""
         if self._held_by_source is not None:
             yield from self._held_by_source()
-        yield from self._heap.held()
+        yield from self._heap.retained_ids()
         for item in self._quarantine:
             if item.row is not None:
                 yield from item.row.columns.values()

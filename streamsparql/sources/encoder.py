@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import (
-    IRI_NODE,
-    LITERAL,
-    UNBOUND,
+    IRI_SORT,
+    LITERAL_SORT,
+    UNBOUND_SORT,
     TermDictionary,
 )
 from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, Wanted, printable
@@ -130,7 +130,7 @@ class Encoder:
         """Encode the wanted, valid triples; return also their places, and reasons for the rest."""
         s, p, o = triples
         ids = self.encode(p)
-        iris = self.terms.sorts(ids) == IRI_NODE
+        iris = self.terms.sorts(ids) == IRI_SORT
         why: dict[int, str] = {}
         if not iris.all():
             why = {int(k): _predicate_reason(ids[k]) for k in np.flatnonzero(~iris)}
@@ -142,7 +142,7 @@ class Encoder:
             (s, o), ids = _at_places(s, o, kept), ids[kept]
         subjects, objects = self.encode(s), self.encode(o)
         sorts = self.terms.sorts(subjects)
-        good = (sorts != UNBOUND) & (sorts != LITERAL) & (objects != UNBOUND)
+        good = (sorts != UNBOUND_SORT) & (sorts != LITERAL_SORT) & (objects != UNBOUND_SORT)
         if not good.all():
             places = np.arange(len(good)) if kept is None else kept
             for k in np.flatnonzero(~good):
@@ -206,15 +206,15 @@ def event_stamps(since: ParsedStamps, stamps: ParsedStamps) -> ParsedStamps:
 
 
 def _predicate_reason(identifier: int) -> str:
-    if identifier == UNBOUND:
+    if identifier == UNBOUND_SORT:
         return _NOT_A_TERM.format("predicate")
     return "the predicate is not an IRI"
 
 
 def _term_reason(sort: int) -> str:
-    if sort == LITERAL:
+    if sort == LITERAL_SORT:
         return "the subject is a literal"
-    return _NOT_A_TERM.format("subject" if sort == UNBOUND else "object")
+    return _NOT_A_TERM.format("subject" if sort == UNBOUND_SORT else "object")
 
 
 def _at_places(

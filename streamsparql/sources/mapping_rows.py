@@ -17,7 +17,7 @@ from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.dictionary.term_dictionary import IRI_NODE, LITERAL, UNBOUND
+from streamsparql.physical.dictionary.term_dictionary import IRI_SORT, LITERAL_SORT, UNBOUND_SORT
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
@@ -401,11 +401,11 @@ class _Places:
         if part not in self._sorts:
             self._sorts[part] = self._terms.sorts(self.ids(part))
         sorts = self._sorts[part]
-        valid: BoolArray = sorts != UNBOUND
+        valid: BoolArray = sorts != UNBOUND_SORT
         if place == "p":
-            valid = sorts == IRI_NODE
+            valid = sorts == IRI_SORT
         elif place == "s":
-            valid &= sorts != LITERAL
+            valid &= sorts != LITERAL_SORT
         return valid
 
 

@@ -23,13 +23,12 @@ from streamsparql.display import Description
 from streamsparql.run.input import RunInput
 from streamsparql.run.measured import (
     ItemsRead,
+    MeasuredExecution,
     Measurements,
     OperatorMeasures,
     Slab,
     Stage,
     Times,
-    Watch,
-    WatchedExecution,
     items_offered,
 )
 from streamsparql.run.reports import Reporting
@@ -52,10 +51,11 @@ Numbers = dict[str, Any]
 def watched_part(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """Computes a part; gives the rows that go to the merge, if there is one, and the numbers."""
     begun, before = time(), perf_counter()
-    watch, runs, rows = Watch(), [], 0
+    runs: list[MeasuredExecution] = []
+    rows = 0
 
-    def execution(query: CompiledQuery, given: RunInput, **options: Any) -> WatchedExecution:
-        runs.append(WatchedExecution(query, given, watch=watch, **options))
+    def execution(query: CompiledQuery, given: RunInput, **options: Any) -> MeasuredExecution:
+        runs.append(MeasuredExecution(query, given, **options))
         return runs[-1]
 
     for table in slab.together(slab.compute(task, part, streams, execution)):
@@ -67,18 +67,18 @@ def watched_part(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator
                 pass
     (run,) = runs
     seconds = perf_counter() - before
-    operators = watch.measures(run.pipeline.operators, task.query.prefixes)
+    operators = run.measures()
     yield _numbers(
         part.number,
         slab=part.number,
         begun=begun,
         seconds=seconds,
-        reading=watch.reading,
-        computing=watch.computing,
+        reading=run.reading,
+        computing=run.computing,
         items=items_offered(run.pipeline.operators, operators),
         rows=rows,
         terms=len(run.terms),
-        state=watch.peak,
+        state=run.pipeline.peak,
         operators=[_sent(each) for each in operators],
     )
 

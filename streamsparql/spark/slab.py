@@ -32,7 +32,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import TimeSlab
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.distinct import Coalesce
+from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.run.decoder import time_columns
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
@@ -331,6 +331,6 @@ def coalesced(tables: Sequence[pa.Table]) -> pa.Table:
     names = [name for name in table.column_names if name not in (START, END)]
     columns = {name: terms.encode(table.column(name)) for name in names}
     rows = Batch(columns, table.column(START).to_numpy(), table.column(END).to_numpy())
-    found, _ = Coalesce(Always(rows)).step([rows.ordered()], [INFINITY], False)
+    found, _ = TemporalCoalesce(Always(rows)).step([rows.ordered()], [INFINITY], False)
     made = {name: terms.dictionary(found.columns[name]) for name in names}
     return pa.table({**made, START: found.start, END: found.end})

@@ -45,12 +45,12 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY, Element
 from streamsparql.algebra.terms import IRI
 from streamsparql.look.equivalence import equivalent
-from streamsparql.look.jupyter.moving_window import stands
+from streamsparql.look.jupyter.moving_window import window_positions
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.consolidate import collapsed
+from streamsparql.physical.operators.consolidate import consolidated
 from streamsparql.physical.operators.window import (
     AlignToReports,
     ElementWindow,
@@ -198,7 +198,7 @@ def test_alignment_moves_intervals_as_the_definition_does(align: Align, case: Ca
 
 @given(rows=st.lists(rows_over([st.integers(1, 2), st.integers(0, 1)]), max_size=12))
 def test_collapsing_counts_what_is_equal(rows: list[Row]) -> None:
-    made = rows_of(collapsed(batch_of(["x", "y"], rows)))
+    made = rows_of(consolidated(batch_of(["x", "y"], rows)))
     assert len({row[:3] for row in made}) == len(made)
     for t in range(25):
         assert snapshot(made, t) == snapshot(rows, t)
@@ -280,7 +280,7 @@ def test_a_new_window_is_planned_for() -> None:
     assert [window.look_back for window in partition.element_windows(plan)] == [8]
     assert partition.common_jumps(plan) is partition.all_jumps(plan) is closing(plan) is None
     assert [Costs().rows(window) for window in (delayed, counted)] == [10.0, 7.0]
-    assert list(stands(delayed, 0, 9)) == list(stands(counted, 0, 9)) == []
+    assert list(window_positions(delayed, 0, 9)) == list(window_positions(counted, 0, 9)) == []
     assert equivalent(plan, plan, trials=3)
     made = lower(plan, TermDictionary(), Run(), Catalog(known=False)).plain
     found = [type(one) for one in Pipeline(made, TermDictionary()).operators]
