@@ -77,7 +77,7 @@ def _shows(source: str) -> bool:
 @quiet
 @each
 def test_it_runs_and_shows_what_it_should(path: Path, tmp_path: Path) -> None:
-    book = run.executed(path, tmp_path)
+    book = run.execute(path, tmp_path)
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code)
     pictures = 0
@@ -99,7 +99,7 @@ def test_it_runs_and_shows_what_it_should(path: Path, tmp_path: Path) -> None:
 @each
 def test_it_is_kept_without_outputs(path: Path) -> None:
     text = path.read_text("utf-8")
-    assert text == run.stripped(json.loads(text)), "make notebooks writes it as it should be"
+    assert text == run.without_outputs(json.loads(text)), "make notebooks writes it as it should be"
 
 
 @each
