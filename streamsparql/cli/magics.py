@@ -26,18 +26,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamsparql.algebra.plan import Plan
-from streamsparql.cli.data_options import data_options, with_mappings
-from streamsparql.cli.options import (
-    MEASURED,
+from streamsparql.cli.common_options import (
+    MEASURED_STAGES,
     REPORTS,
     UsageError,
-    compile_options,
-    compiled_text,
-    period,
-    sources,
-    text_of,
+    add_compile_options,
+    compile_text,
+    files_by_name,
+    parse_period,
+    read_text,
 )
-from streamsparql.cli.queries import FORMATS, STAGES
+from streamsparql.cli.data_options import add_data_options, with_mappings
+from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.errors import StreamSparqlError
 from streamsparql.overriding import override
 
@@ -108,7 +108,7 @@ def _query_parser() -> argparse.ArgumentParser:
     parser = _parser("%%streamsparql")
     name = "the query's variable; NAME_result is the result's"
     parser.add_argument("name", metavar="NAME", nargs="?", help=name)
-    compile_options(parser)
+    add_compile_options(parser)
     _data(parser)
     return parser
 
@@ -116,10 +116,14 @@ def _query_parser() -> argparse.ArgumentParser:
 def _explain_parser() -> argparse.ArgumentParser:
     parser = _parser("%explain")
     parser.add_argument("query", metavar="NAME|TEXT", nargs="?", help="a variable, or a query")
-    compile_options(parser)
+    add_compile_options(parser)
     group = parser.add_argument_group("what is shown")
-    group.add_argument("--stage", choices=STAGES, metavar="NAME", help=", ".join(STAGES))
-    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS))
+    group.add_argument(
+        "--stage", choices=EXPLAIN_STAGES, metavar="NAME", help=", ".join(EXPLAIN_STAGES)
+    )
+    group.add_argument(
+        "--format", choices=EXPLAIN_FORMATS, metavar="NAME", help=", ".join(EXPLAIN_FORMATS)
+    )
     group.add_argument("--analyze", action="store_true", help="run the query, and measure it")
     _data(parser)
     return parser
@@ -130,10 +134,10 @@ def _data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--streams", dest="stream", action="extend", nargs="+", metavar="[IRI=]VAR", default=[]
     )
-    data_options(parser)
+    add_data_options(parser)
     add = parser.add_argument_group("reports").add_argument
     add("--report", choices=REPORTS, metavar="KIND", help=", ".join(REPORTS))
-    add("--every", metavar="DUR", type=period, help="from one report to the next")
+    add("--every", metavar="DUR", type=parse_period, help="from one report to the next")
 
 
 def _parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
@@ -164,7 +168,7 @@ def _about_data(options: argparse.Namespace) -> list[str]:
 def _about_reading(options: argparse.Namespace) -> list[str]:
     """The options about how a text is read that are given, by their names."""
     parser = _parser("")
-    compile_options(parser)
+    add_compile_options(parser)
     defaults = vars(parser.parse_args([]))
     return [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
 
@@ -196,7 +200,7 @@ class Magics:
         name = options.name or ""
         if name and (not name.isidentifier() or iskeyword(name)):
             raise UsageError(f"{name!r} is no name for a variable")
-        query = compiled_text(cell or "", options)
+        query = compile_text(cell or "", options)
         given = _about_data(options)
         runs = bool(options.stream or (not query.streams and (options.graph or options.named)))
         if given and not runs:
@@ -218,7 +222,7 @@ class Magics:
         if options.query is not None:
             raise UsageError(f"what is {options.query!r}? The query is there already")
         if isinstance(target, str):
-            target = compiled_text(target, options)
+            target = compile_text(target, options)
         elif given := _about_reading(options):
             raise UsageError(f"{given[0]} is about a text, and this is compiled already")
         if not options.analyze and (given := _about_data(options)):
@@ -305,7 +309,7 @@ class Magics:
 
     def _analyze(self, query: Query, options: argparse.Namespace) -> None:
         stage = options.stage or "all"
-        if stage not in MEASURED:
+        if stage not in MEASURED_STAGES:
             raise UsageError(f"--analyze measures what runs: --stage {stage} shows what it is of")
         kwargs = self._given(query, options)
         analysis = query.analyze(**kwargs, report=options.report, every=options.every)
@@ -342,7 +346,7 @@ class Magics:
         """The arguments of `Query.run`, of the notebook's variables."""
         prefixes = query.prefixes
         streams, named = (
-            sources([_spelt(text, known, prefixes) for text in given], known, what)
+            files_by_name([_spelt(text, known, prefixes) for text in given], known, what)
             for given, known, what in (
                 (options.stream, query.streams, "stream"),
                 (options.named, query.graphs, "named"),
@@ -386,7 +390,7 @@ class Magics:
         """The text of a mapping."""
         mapping = self._value(word)
         if isinstance(mapping, Path):
-            return text_of(str(mapping))
+            return read_text(str(mapping))
         if not isinstance(mapping, str):
             kind = type(mapping).__name__
             raise UsageError(f"--map {word}: a mapping is a text or a file, not {kind}")

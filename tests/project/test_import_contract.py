@@ -73,7 +73,7 @@ TYPED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import {}"
         ("translator/sparql_text.py", "import rdflib"),
         ("sinks/__init__.py", "import pyspark"),
         ("look/equivalence/random_inputs.py", "import streamsparql.physical.batch"),
-        ("sources/__init__.py", "import streamsparql.cli.options"),
+        ("sources/__init__.py", "import streamsparql.cli.common_options"),
         ("run/live.py", "import streamsparql.look.jupyter.live_view"),
         ("spark/slab.py", "import streamsparql.look.explain"),
         ("text/widths.py", "import streamsparql.sources"),
