@@ -25,7 +25,7 @@ _EXAMPLES = """\
 examples:
   streamsparql demo                            queries over a wind park
   streamsparql run query.rq --stream wind.nq   run a query over a file
-  streamsparql explain query.rq                show how a query is read, and its plan
+  streamsparql explain query.rq                show the plan of a query
   streamsparql COMMAND --help                  show the options of a command"""
 
 __all__ = ["DIALECT_CHOICES", "EXPLAIN_FORMATS", "EXPLAIN_STAGES", "main"]
