@@ -1,9 +1,9 @@
-"""The errors of this package; all of them are a `StreamSparqlError`.
+"""The errors of this package, subclasses of `StreamSparqlError`.
 
 Errors in a query's text have a place in it: a line, a column and a span. Their message shows the
 source line with carets, what was expected, and possibly a hint.
 
-This module imports nothing, so that every layer can raise these errors.
+This module imports nothing from the package, so that every layer can raise these errors.
 """
 
 from __future__ import annotations

@@ -104,7 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(name=parser.prog)
     parser.add_argument(
-        "--version", action=VersionAction, help="show the versions of this, Python, Spark, Java"
+        "--version",
+        action=VersionAction,
+        help="show the versions of streamsparql, Python, Spark, Java",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     runs.add_run(commands)

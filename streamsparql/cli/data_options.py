@@ -43,14 +43,14 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     repeated("--graph", metavar="FILE", help="file or folder of the static default graph")
     repeated("--named", metavar="IRI=FILE", help="file or folder of a static named graph")
     repeated("--map", metavar="[IRI=]RQ", help="file with a CONSTRUCT over the columns of a table")
-    add("--no-header", action="store_true", help="a mapped CSV lacks one: columns are ?a ?b ?c ..")
-    add("--delimiter", metavar="C", help="separates the values of a mapped CSV; tab for a tab")
+    add("--no-header", action="store_true", help="the mapped CSV has none: columns are ?a ?b ?c ..")
+    add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab")
     add("--max-delay", metavar="DUR", type=parse_duration, default=0, help=delay)
     add("--strict", action="store_true", help="stop at the first late or rejected item")
     add("--from", dest="start", metavar="T", type=_parse_time, help="compute results from T on")
     add("--until", dest="end", metavar="T", type=_parse_time, help="compute results before T")
     engines = ("embedded", "spark")
-    slabs = "number of slabs of time that Spark computes"
+    slabs = "number of slabs of time on Spark"
     add("--engine", choices=engines, metavar="NAME", default="embedded", help="embedded or spark")
     add("--master", metavar="URL", help=MASTER_HELP)
     add("--slabs", metavar="N", type=parse_positive_number, help=slabs)

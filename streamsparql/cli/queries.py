@@ -115,7 +115,7 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
     if not over_data:
         from streamsparql.look.explain import explain
 
-        if options.output and _same_file(options.output, options.query):
+        if options.output and _is_same_file(options.output, options.query):
             raise UsageError(f"-o {options.output}: would overwrite the query")
         _show(partial(explain, query, options.stage, options.format), options)
         return 0
@@ -129,7 +129,7 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
     return 0
 
 
-def _same_file(one: str, other: str) -> bool:
+def _is_same_file(one: str, other: str) -> bool:
     return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 
 

@@ -100,8 +100,8 @@ class WindPark:
     """A wind park: a stream of readings, a static graph of turbines, and queries over them.
 
     Each turbine reports its wind (`wnac:WdSpd`, m/s) and power (`wtur:W`, kW) once a minute. When
-    it stops, it reports the number of its stops (`wtur:StopCnt`) and why it stopped
-    (`:stopReason`), when it starts, the number of its starts (`wtur:StrCnt`).
+    it stops, it reports the number of its stops (`wtur:StopCnt`) and the reason (`:stopReason`);
+    when it starts, the number of its starts (`wtur:StrCnt`).
     """
 
     turbines: int
@@ -177,8 +177,8 @@ class WindPark:
         label, field_size = park_iri("rdfs:label"), -(-self.turbines // len(self.fields))
         for field in self.fields:
             yield [(park_iri(f":{field}"), label, f'"the {field}ern field"')]
-        for name, rated, rated_wind in MODELS:
-            power, wind = _number(rated, "integer"), _number(rated_wind // 1000, "integer")
+        for name, rated_power, rated_wind in MODELS:
+            power, wind = _number(rated_power, "integer"), _number(rated_wind // 1000, "integer")
             ratings = ((":ratedPower", power), (":ratedWind", wind))
             model = park_iri(f":{name}")
             yield [(model, park_iri(predicate), value) for predicate, value in ratings]
@@ -220,10 +220,8 @@ class WindPark:
 
     def _blocks(self, count: int | None) -> Iterator[_Block]:
         """Yield the items of the first `count` minutes in blocks, without end if it is None."""
-        first, size = (
-            self.start // MINUTE % DAY,
-            max(1, min(_BLOCK_MINUTES, _BLOCK_READINGS // self.turbines)),
-        )
+        first = self.start // MINUTE % DAY
+        size = max(1, min(_BLOCK_MINUTES, _BLOCK_READINGS // self.turbines))
         size = size if count is None else min(size, count)
         steps = endless(0, size) if count is None else range(0, count, size)
         blocks = turbine_readings(self.turbines, self.seed, first, size)
@@ -292,7 +290,7 @@ def _seconds(chance: Integers) -> Integers:
 
 
 def _value_terms(codes: Integers) -> list[str]:
-    """Return a list of terms that contains all these codes."""
+    """Return the terms of the first codes, as many as these codes need, and of some more."""
     return _first_terms(1 << int(codes.max()).bit_length())
 
 

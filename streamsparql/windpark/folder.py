@@ -30,7 +30,7 @@ _MAST_INTERVAL = 5
 
 
 def write_park(park: WindPark, folder: Path) -> list[Path]:
-    """Write all files and return their paths, or none if one exists with other content."""
+    """Write all files and return their paths; write none if one exists with other content."""
     contents = {folder / name: content for name, content in park_files(park).items()}
     try:
         for path, content in contents.items():
@@ -159,7 +159,7 @@ def readme_text(park: WindPark) -> str:
         "wind.nq": f"the stream <{park.stream}>",
         "turbines.ttl": "the static graph: turbines, fields, models",
         "mast.csv": f"the stream <{MAST}>, as a table",
-        "mast.map.rq": "the mapping of mast.csv to triples, a CONSTRUCT query",
+        "mast.map.rq": "a CONSTRUCT query that maps mast.csv to triples",
     }
     for name, text in park.queries.items():
         descriptions[f"{name}.rq"] = query_comment(text)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
+Flags = NDArray[np.bool_]
 RandomBits = NDArray[np.uint64]
 
 DAY = 1440
@@ -53,8 +53,8 @@ class Readings(NamedTuple):
     """Tenths of metres per second."""
     power: Integers
     """Kilowatts."""
-    started: Booleans
-    stopped: Booleans
+    started: Flags
+    stopped: Flags
     reason: Integers
     """The index in REASONS, if the turbine stopped."""
     starts: Integers
