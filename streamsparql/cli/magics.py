@@ -26,18 +26,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamsparql.algebra.plan import Plan
-from streamsparql.cli.data_options import data_options, with_mappings
-from streamsparql.cli.options import (
-    MEASURED,
+from streamsparql.cli.common_options import (
+    MEASURED_STAGES,
     REPORTS,
     UsageError,
-    compile_options,
-    compiled_text,
-    period,
-    sources,
-    text_of,
+    add_compile_options,
+    compile_text,
+    files_by_name,
+    parse_period,
+    read_text,
 )
-from streamsparql.cli.queries import FORMATS, STAGES
+from streamsparql.cli.data_options import add_data_options, with_mappings
+from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.errors import StreamSparqlError
 from streamsparql.overriding import override
 
@@ -106,24 +106,26 @@ def _parser(name: str) -> _Arguments:
 
 def _query_parser() -> argparse.ArgumentParser:
     parser = _parser("%%streamsparql")
-    names = "variable for the query; its result is NAME_result"
-    parser.add_argument("name", metavar="NAME", nargs="?", help=names)
-    compile_options(parser)
-    _add_run_options(parser)
+    name = "the query's variable; NAME_result is the result's"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=name)
+    add_compile_options(parser)
+    _data(parser)
     return parser
 
 
 def _explain_parser() -> argparse.ArgumentParser:
     parser = _parser("%explain")
-    parser.add_argument(
-        "query", metavar="NAME|TEXT", nargs="?", help="a variable, or the text of a query"
+    parser.add_argument("query", metavar="NAME|TEXT", nargs="?", help="a variable, or a query")
+    add_compile_options(parser)
+    group = parser.add_argument_group("what is shown")
+    group.add_argument(
+        "--stage", choices=EXPLAIN_STAGES, metavar="NAME", help=", ".join(EXPLAIN_STAGES)
     )
-    compile_options(parser)
-    group = parser.add_argument_group("output")
-    group.add_argument("--stage", choices=STAGES, metavar="NAME", help=", ".join(STAGES))
-    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS))
-    group.add_argument("--analyze", action="store_true", help="run the query and measure it")
-    _add_run_options(parser)
+    group.add_argument(
+        "--format", choices=EXPLAIN_FORMATS, metavar="NAME", help=", ".join(EXPLAIN_FORMATS)
+    )
+    group.add_argument("--analyze", action="store_true", help="run the query, and measure it")
+    _data(parser)
     return parser
 
 
@@ -132,10 +134,10 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--streams", dest="stream", action="extend", nargs="+", metavar="[IRI=]VAR", default=[]
     )
-    data_options(parser)
+    add_data_options(parser)
     add = parser.add_argument_group("reports").add_argument
     add("--report", choices=REPORTS, metavar="KIND", help=", ".join(REPORTS))
-    add("--every", metavar="DUR", type=period, help="interval between reports")
+    add("--every", metavar="DUR", type=parse_period, help="from one report to the next")
 
 
 def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
@@ -166,7 +168,7 @@ def _run_flags(options: argparse.Namespace) -> list[str]:
 def _compile_flags(options: argparse.Namespace) -> list[str]:
     """Return the flags of the options for compiling that differ from their defaults."""
     parser = _parser("")
-    compile_options(parser)
+    add_compile_options(parser)
     defaults = vars(parser.parse_args([]))
     return [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
 
@@ -197,9 +199,9 @@ class Magics:
         options = _parse(_query_parser(), _split_words(line))
         name = options.name or ""
         if name and (not name.isidentifier() or iskeyword(name)):
-            raise UsageError(f"not a valid variable name: {name!r}")
-        query = compiled_text(cell or "", options)
-        flags = _run_flags(options)
+            raise UsageError(f"{name!r} is no name for a variable")
+        query = compile_text(cell or "", options)
+        given = _about_data(options)
         runs = bool(options.stream or (not query.streams and (options.graph or options.named)))
         if flags and not runs:
             raise UsageError(f"{flags[0]} applies to a run; add --streams VAR")
@@ -220,11 +222,11 @@ class Magics:
         if options.query is not None:
             raise UsageError(f"unexpected argument {options.query!r}; there is a query already")
         if isinstance(target, str):
-            target = compiled_text(target, options)
-        elif flags := _compile_flags(options):
-            raise UsageError(f"{flags[0]} applies to the text of a query; this one is compiled")
-        if not options.analyze and (flags := _run_flags(options)):
-            raise UsageError(f"{flags[0]} requires --analyze, which runs the query")
+            target = compile_text(target, options)
+        elif given := _about_reading(options):
+            raise UsageError(f"{given[0]} is about a text, and this is compiled already")
+        if not options.analyze and (given := _about_data(options)):
+            raise UsageError(f"{given[0]} goes with --analyze, which runs the query")
         if not isinstance(target, Query):
             self._show_plan(target, options)
         elif options.analyze:
@@ -307,9 +309,9 @@ class Magics:
 
     def _analyze(self, query: Query, options: argparse.Namespace) -> None:
         stage = options.stage or "all"
-        if stage not in MEASURED:
-            raise UsageError(f"--analyze measures the stages {', '.join(MEASURED)}, not {stage}")
-        kwargs = self._run_arguments(query, options)
+        if stage not in MEASURED_STAGES:
+            raise UsageError(f"--analyze measures what runs: --stage {stage} shows what it is of")
+        kwargs = self._given(query, options)
         analysis = query.analyze(**kwargs, report=options.report, every=options.every)
         if options.format in (None, "html"):
             self._show(analysis._repr_html_(), analysis.explain("text", stage))
@@ -348,8 +350,8 @@ class Magics:
         """Return the arguments of `Query.run`, with the values of the notebook's variables."""
         prefixes = query.prefixes
         streams, named = (
-            sources([_expanded(word, known, prefixes) for word in words], known, what)
-            for words, known, what in (
+            files_by_name([_spelt(text, known, prefixes) for text in given], known, what)
+            for given, known, what in (
                 (options.stream, query.streams, "stream"),
                 (options.named, query.graphs, "named"),
             )
@@ -390,7 +392,7 @@ class Magics:
         """Return the text of a mapping, from a variable or a file."""
         mapping = self._value(word)
         if isinstance(mapping, Path):
-            return text_of(str(mapping))
+            return read_text(str(mapping))
         if not isinstance(mapping, str):
             kind = type(mapping).__name__
             raise UsageError(f"--map {word}: expected the text of a mapping, or a file, not {kind}")
