@@ -106,26 +106,28 @@ def _parser(name: str) -> _Arguments:
 
 def _query_parser() -> argparse.ArgumentParser:
     parser = _parser("%%streamsparql")
-    name = "the query's variable; NAME_result is the result's"
-    parser.add_argument("name", metavar="NAME", nargs="?", help=name)
+    names = "variable for the query; its result is NAME_result"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=names)
     add_compile_options(parser)
-    _data(parser)
+    _add_run_options(parser)
     return parser
 
 
 def _explain_parser() -> argparse.ArgumentParser:
     parser = _parser("%explain")
-    parser.add_argument("query", metavar="NAME|TEXT", nargs="?", help="a variable, or a query")
+    parser.add_argument(
+        "query", metavar="NAME|TEXT", nargs="?", help="a variable, or the text of a query"
+    )
     add_compile_options(parser)
-    group = parser.add_argument_group("what is shown")
+    group = parser.add_argument_group("output")
     group.add_argument(
         "--stage", choices=EXPLAIN_STAGES, metavar="NAME", help=", ".join(EXPLAIN_STAGES)
     )
     group.add_argument(
         "--format", choices=EXPLAIN_FORMATS, metavar="NAME", help=", ".join(EXPLAIN_FORMATS)
     )
-    group.add_argument("--analyze", action="store_true", help="run the query, and measure it")
-    _data(parser)
+    group.add_argument("--analyze", action="store_true", help="run the query and measure it")
+    _add_run_options(parser)
     return parser
 
 
@@ -137,7 +139,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add_data_options(parser)
     add = parser.add_argument_group("reports").add_argument
     add("--report", choices=REPORTS, metavar="KIND", help=", ".join(REPORTS))
-    add("--every", metavar="DUR", type=parse_period, help="from one report to the next")
+    add("--every", metavar="DUR", type=parse_period, help="interval between reports")
 
 
 def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
@@ -199,9 +201,9 @@ class Magics:
         options = _parse(_query_parser(), _split_words(line))
         name = options.name or ""
         if name and (not name.isidentifier() or iskeyword(name)):
-            raise UsageError(f"{name!r} is no name for a variable")
+            raise UsageError(f"not a valid variable name: {name!r}")
         query = compile_text(cell or "", options)
-        given = _about_data(options)
+        flags = _run_flags(options)
         runs = bool(options.stream or (not query.streams and (options.graph or options.named)))
         if flags and not runs:
             raise UsageError(f"{flags[0]} applies to a run; add --streams VAR")
@@ -223,10 +225,10 @@ class Magics:
             raise UsageError(f"unexpected argument {options.query!r}; there is a query already")
         if isinstance(target, str):
             target = compile_text(target, options)
-        elif given := _about_reading(options):
-            raise UsageError(f"{given[0]} is about a text, and this is compiled already")
-        if not options.analyze and (given := _about_data(options)):
-            raise UsageError(f"{given[0]} goes with --analyze, which runs the query")
+        elif flags := _compile_flags(options):
+            raise UsageError(f"{flags[0]} applies to the text of a query; this one is compiled")
+        if not options.analyze and (flags := _run_flags(options)):
+            raise UsageError(f"{flags[0]} requires --analyze, which runs the query")
         if not isinstance(target, Query):
             self._show_plan(target, options)
         elif options.analyze:
@@ -310,8 +312,10 @@ class Magics:
     def _analyze(self, query: Query, options: argparse.Namespace) -> None:
         stage = options.stage or "all"
         if stage not in MEASURED_STAGES:
-            raise UsageError(f"--analyze measures what runs: --stage {stage} shows what it is of")
-        kwargs = self._given(query, options)
+            raise UsageError(
+                f"--analyze measures the stages {', '.join(MEASURED_STAGES)}, not {stage}"
+            )
+        kwargs = self._run_arguments(query, options)
         analysis = query.analyze(**kwargs, report=options.report, every=options.every)
         if options.format in (None, "html"):
             self._show(analysis._repr_html_(), analysis.explain("text", stage))
@@ -350,8 +354,8 @@ class Magics:
         """Return the arguments of `Query.run`, with the values of the notebook's variables."""
         prefixes = query.prefixes
         streams, named = (
-            files_by_name([_spelt(text, known, prefixes) for text in given], known, what)
-            for given, known, what in (
+            files_by_name([_expanded(word, known, prefixes) for word in words], known, what)
+            for words, known, what in (
                 (options.stream, query.streams, "stream"),
                 (options.named, query.graphs, "named"),
             )
@@ -366,9 +370,9 @@ class Magics:
         elif options.master is not None or options.slabs is not None:
             raise UsageError("--master and --slabs require --engine spark")
         return {
-            "streams": with_mappings(query, options, self._sources(streams), self._mapping),
+            "streams": with_mappings(query, options, self._files_by_name(streams), self._mapping),
             "graph": self._source(options.graph) if options.graph else None,
-            "graphs": self._sources(named),
+            "graphs": self._files_by_name(named),
             "start": options.start,
             "end": options.end,
             "strict": options.strict,
@@ -376,7 +380,7 @@ class Magics:
             **engine,
         }
 
-    def _sources(self, words_by_iri: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    def _files_by_name(self, words_by_iri: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         return {iri: self._source(words) for iri, words in words_by_iri.items()}
 
     def _source(self, words: Sequence[str]) -> Any:

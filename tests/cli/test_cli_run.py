@@ -287,7 +287,7 @@ def test_rejected_triples_of_graphs_are_counted_and_listed(folder):
     assert rejects[-1] == "  … and 2 more; --rejects FILE writes all"
     analysis = streamsparql.compile(MEAN).analyze(folder / "wind.nq", folder / "lab.nt")
     assert analysis.graph_rejects == 5
-    assert "5 triples of graphs rejected" in str(analysis)
+    assert "5 graph triples rejected" in str(analysis)
 
 
 def test_messages_have_no_control_characters(folder):

@@ -170,9 +170,11 @@ WRONG = {
         "^^^^^^",
         "hint: did you mean FILTER?",
     ],
-    f"%%streamsparql --streams wnid\n{QUERY}": ["no variable or file wnid; did you mean wind?"],
+    f"%%streamsparql --streams wnid\n{QUERY}": [
+        "unknown variable or file wnid; did you mean wind?"
+    ],
     f"%%streamsparql --streams t=wind\n{QUERY}": ["unknown stream <t>"],
-    f"%%streamsparql --report rstream\n{QUERY}": ["--report is about a run", "--streams VAR"],
+    f"%%streamsparql --report rstream\n{QUERY}": ["--report applies to a run", "--streams VAR"],
     f"%%streamsparql --dialect klingon\n{QUERY}": ["klingon", "usage: %%streamsparql"],
     f"%%streamsparql 5x\n{QUERY}": ["not a valid variable name: '5x'"],
     f"%%streamsparql class\n{QUERY}": ["not a valid variable name: 'class'"],
