@@ -216,7 +216,7 @@ def engine(options: argparse.Namespace, kwargs: dict[str, Any]) -> Iterator[dict
     if options.engine == "embedded":
         yield kwargs
         return
-    from streamsparql.cli.spark_commands import session
+    from streamsparql.cli.spark_commands import command_session
 
-    with session(options.master) as spark:
+    with command_session(options.master) as spark:
         yield {**kwargs, "engine": "spark", "spark": spark, "slabs": options.slabs}

@@ -105,9 +105,12 @@ def _engine(park: WindPark, options: argparse.Namespace) -> Iterator[dict[str, A
         return
     from tempfile import TemporaryDirectory
 
-    from streamsparql.cli.spark_commands import session
+    from streamsparql.cli.spark_commands import command_session
 
-    with TemporaryDirectory(prefix="streamsparql-") as folder, session(options.master) as spark:
+    with (
+        TemporaryDirectory(prefix="streamsparql-") as folder,
+        command_session(options.master) as spark,
+    ):
         park.write(folder)
         yield {
             "streams": f"{folder}/wind.nq",

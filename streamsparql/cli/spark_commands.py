@@ -1,4 +1,4 @@
-"""Spark on the command line: the command `prepare`, and the session that commands run in."""
+"""Spark on the command line: the command `prepare`, and the session of a command."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ if TYPE_CHECKING:
 
 
 def add_prepare(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Adds the command `prepare`."""
+    """Add the command `prepare`."""
     parser = commands.add_parser(
         "prepare",
-        help="order files by time, once, for many runs on Spark",
-        description="Writes the items of files in the order of time, as Parquet, with Spark.",
+        help="sort files by time, once, for many runs on Spark",
+        description="Write the items of files as Parquet in order of time, with Spark.",
         epilog="example: streamsparql prepare wind/*.nq -o wind.parquet",
     )
     add = parser.add_argument
     add("source", metavar="FILE", nargs="+", help="files and folders of one stream")
     add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write")
     add("--master", metavar="URL", help=MASTER)
-    add("--max-delay", metavar="DUR", type=duration, help="what comes later than that is late")
+    add("--max-delay", metavar="DUR", type=duration, help="items later than this are rejected")
     parser.set_defaults(run=_prepare)
 
 
 def _prepare(options: argparse.Namespace) -> int:
     options.name = "streamsparql"
-    with session(options.master) as spark:
+    with command_session(options.master) as spark:
         from streamsparql.spark import prepare
 
         with Summary(None, quiet=False) as summary:
-            made = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
-            summary.tell_rejects(made.rejects, None)
+            files = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
+            summary.tell_rejects(files.rejects, None)
     return 0
 
 
 @contextmanager
-def session(master: str | None) -> Iterator[SparkSession]:
-    """A session that ends with the command; what Spark raises in it becomes an error of ours.
+def command_session(master: str | None) -> Iterator[SparkSession]:
+    """Open a session that ends with the command; errors of Spark become an `EngineError`.
 
     An interrupt ends the command at once: Spark's process ends with this one.
     """
-    from streamsparql.spark.failures import in_a_line
+    from streamsparql.spark.failures import raising_spark_errors
     from streamsparql.spark.sessions import session
 
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs each interrupt
@@ -60,7 +60,7 @@ def session(master: str | None) -> Iterator[SparkSession]:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's asks Spark to stop
     interrupted = False
     try:
-        with in_a_line():
+        with raising_spark_errors():
             yield spark
     except KeyboardInterrupt:
         interrupted = True

@@ -21,9 +21,9 @@ import streamsparql
 from streamsparql.errors import EngineError, StreamSparqlError
 from streamsparql.run.input import RunInput
 from streamsparql.spark.engine import SparkRun
-from streamsparql.spark.failures import told
-from streamsparql.spark.file_slices import Group
-from streamsparql.spark.stream_inputs import Ordered
+from streamsparql.spark.failures import raising_task_errors
+from streamsparql.spark.file_slices import RowGroup
+from streamsparql.spark.stream_inputs import OrderedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,10 +45,10 @@ def die_once(marker: str) -> None:
 class Groups:
     """What stands in for a stream's row groups: something happens when a task has read a few."""
 
-    def __init__(self, groups: Sequence[Group], then: Callable[[], object]) -> None:
+    def __init__(self, groups: Sequence[RowGroup], then: Callable[[], object]) -> None:
         self.groups, self.then = groups, then
 
-    def __iter__(self) -> Iterator[Group]:
+    def __iter__(self) -> Iterator[RowGroup]:
         yield from self.groups[:9]
         self.then()
         yield from self.groups[9:]
@@ -58,7 +58,7 @@ def over(spark: SparkSession, folder: Path, then: Callable[[], object]) -> Spark
     """A run over a file, in two parts."""
     run = SparkRun(spark, QUERY, RunInput({S: _file(folder)}, started=0), slabs=2)
     (stream,) = run.streams
-    assert isinstance(stream, Ordered)
+    assert isinstance(stream, OrderedFiles)
     groups: Any = Groups(stream.groups, then)
     run.streams = [replace(stream, groups=groups)]
     return run
@@ -142,7 +142,7 @@ def test_a_part_that_cannot_be_computed_names_its_operator_and_its_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     run = over(spark, tmp_path, broken)
-    with pytest.raises(EngineError) as caught, told():
+    with pytest.raises(EngineError) as caught, raising_task_errors():
         run.frame().toArrow()
     said = str(caught.value)
     assert re.match(r"part [12] of 2, \d+ ms to (\d+ ms|the end), in Join .*: MemoryError", said)

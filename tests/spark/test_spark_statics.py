@@ -21,7 +21,7 @@ from streamsparql.errors import SourceError
 from streamsparql.run.input import input_of
 from streamsparql.spark import file_slices, statics
 from streamsparql.spark.engine import SparkRun
-from streamsparql.spark.statics import Statics, gathered_statics
+from streamsparql.spark.statics import Statics, gather_statics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -381,5 +381,5 @@ def test_small_graphs_ask_nothing_of_spark(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(statics, "BROADCAST", 1_000)
     query = streamsparql.compile(EACH)
     given = input_of(query, None, TURBINES, None)
-    found = gathered_statics(None, query, given)  # type: ignore[arg-type]
+    found = gather_statics(None, query, given)  # type: ignore[arg-type]
     assert found.reasons == ("the default graph has 41 triples: it is sent to the tasks",)
