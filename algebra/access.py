@@ -29,7 +29,7 @@ class Stamped(NamedTuple):
 
 
 class AccessStream(Plan):
-    """Reads a stream: an item stamped `t` holds over `[t, t+1)`. Section 3; Definition 1.
+    """A stream: an item stamped `t` holds over `[t, t+1)`. Section 3; ESWC 2008, Definition 1.
 
     `stamped` keeps the stamp beside the triple.
     """

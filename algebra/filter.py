@@ -13,14 +13,14 @@ from streamsparql.overriding import override
 
 
 class Filter(Elementwise):
-    """Keeps the rows for which the condition is true; an error is not true. Definition 8."""
+    """The rows that satisfy a condition; an error counts as false. ESWC 2008, Definition 8."""
 
     condition: Expression
     input: Plan
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """Definition 8, at one instant."""
+        """Return the rows that pass (ESWC 2008, Definition 8, at one instant)."""
         return snapshots[0].where(
             lambda row: passes(self.condition, {**inputs.outer, **row}, inputs.run)
         )

@@ -20,7 +20,7 @@ from streamsparql.overriding import override
 
 
 class Union(Operator):
-    """All rows of all inputs: multiplicities add. Definition 9; section 4."""
+    """All rows of all inputs: multiplicities add. ESWC 2008, Definition 9; section 4."""
 
     branches: tuple[Plan, ...]
 
@@ -29,7 +29,7 @@ class Union(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """Definition 9."""
+        """Return all rows (ESWC 2008, Definition 9)."""
         return Snapshot(entry for snapshot in snapshots for entry in snapshot.entries)
 
     @override
@@ -38,14 +38,14 @@ class Union(Operator):
 
 
 class Join(Operator):
-    """`merge(mu1, mu2)` of each compatible pair. Definition 10; section 4."""
+    """`merge(mu1, mu2)` of each compatible pair. ESWC 2008, Definition 10; section 4."""
 
     left: Plan
     right: Plan
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """Definition 10: multiplicities multiply."""
+        """Return the merged pairs; multiplicities multiply (ESWC 2008, Definition 10)."""
         left, right = snapshots
         return join_snapshots(left, right)
 
@@ -59,8 +59,9 @@ class Join(Operator):
 class LeftJoin(Operator):
     """OPTIONAL: the join where `condition` is true, and each left row that has no such partner.
 
-    Definition 13 (R7); section 4. Over events a right row is a partner only when it is known by the
-    left row's end (R18). `marks` are the EXISTS that the condition reads, asked of the merged row.
+    ESWC 2008, Definition 13 (R7); section 4. Over events a right row is a partner only when it is
+    known by the left row's end (R18). `marks` are the EXISTS that the condition reads, asked of the
+    merged row.
     """
 
     left: Plan
@@ -75,7 +76,11 @@ class LeftJoin(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """Definition 13."""
+        """Return ESWC 2008, Definition 13, at one instant.
+
+        That is ESWC 2008, Definition 12, on multisets. The engine computes it by ESWC 2008,
+        Algorithm 4 and Algorithm 5.
+        """
         left, right = snapshots
         return Snapshot(self._rows(left, right, t, inputs))
 
@@ -130,7 +135,7 @@ class Minus(Operator):
 
 
 def join_snapshots(left: Snapshot[Solution], right: Snapshot[Solution]) -> Snapshot[Solution]:
-    """Definition 10 on two multisets."""
+    """Return the join of two multisets (ESWC 2008, Definition 10)."""
     return Snapshot(
         (merge_solutions(mu1, mu2), n1 * n2)
         for mu1, n1 in left.entries

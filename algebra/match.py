@@ -37,7 +37,7 @@ class Stamp(NamedTuple):
 
 
 class TriplePatternMatching(Elementwise):
-    """Turns the triples that match a pattern into solutions. Definition 7; section 4.
+    """The solutions of triples that match a pattern. ESWC 2008, Definition 7; section 4.
 
     One mu per matching triple; a variable that stands twice must match equal terms.
     """
@@ -48,7 +48,7 @@ class TriplePatternMatching(Elementwise):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Hashable]) -> Snapshot[Solution]:
-        """Definition 7, at one instant. What EXISTS knows of the outer row must agree."""
+        """Return ESWC 2008, Definition 7, at one instant; rows agree with the row of an EXISTS."""
         (triples,) = snapshots
         return Snapshot(
             (mu, n)
@@ -76,7 +76,7 @@ class TriplePatternMatching(Elementwise):
 
 
 def match(pattern: TriplePattern, triple: Triple) -> Solution | None:
-    """The mapping that makes the pattern the triple, or None.
+    """Return the mapping from the pattern to the triple, or None (ESWC 2008, Algorithm 3).
 
     >>> p = TriplePattern(Variable("x"), IRI("knows"), Variable("x"))
     >>> match(p, Triple(IRI("a"), IRI("knows"), IRI("a")))
@@ -93,7 +93,7 @@ def match(pattern: TriplePattern, triple: Triple) -> Solution | None:
 
 
 class BasicGraphPattern(Operator):
-    """The join of its triple pattern matchings. Definition 11; section 4.
+    """The join of its triple pattern matchings. ESWC 2008, Definition 11; section 4.
 
     They share one instance mapping: a blank node is one variable throughout. The order of the
     joins is the optimiser's to choose.

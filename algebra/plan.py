@@ -26,7 +26,7 @@ from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import Element, Snapshot
-from streamsparql.display import Comparison, Displayed, compare
+from streamsparql.display import Displayed, PlanComparison, compare
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 
@@ -48,7 +48,7 @@ Events = frozenset[Occurrence]
 class Plan(Displayed, Node):
     """The base of all logical plan nodes. It prints as a tree."""
 
-    def equivalent(self, other: Plan, trials: int = 200, seed: int = 0) -> Comparison:
+    def equivalent(self, other: Plan, trials: int = 200, seed: int = 0) -> PlanComparison:
         """Search for data over which another plan has different snapshots.
 
         >>> import streamsparql

@@ -104,7 +104,7 @@ EMPTY = Solution()
 
 
 def compatible(one: Solution, other: Solution) -> bool:
-    """mu1 ~ mu2: they agree on every variable that both bind."""
+    """Return whether mu1 ~ mu2: they agree where both are bound (ESWC 2008, Definition 10)."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     return all(
         variable.stamp or variable not in many or many[variable] == term
@@ -113,7 +113,10 @@ def compatible(one: Solution, other: Solution) -> bool:
 
 
 def merge_solutions(one: Solution, other: Solution) -> Solution:
-    """Return `merge(mu1, mu2)`: the union of two compatible mappings; of two stamps the later."""
+    """Return `merge(mu1, mu2)`: the union of two compatible mappings; of two stamps the later.
+
+    `merge` is that of ESWC 2008, Definition 10.
+    """
     bindings = {**one, **other}
     for variable in bindings:
         if variable.stamp and variable in one and variable in other:

@@ -25,7 +25,7 @@ INFINITY = 2**63 - 1
 
 
 class Element(NamedTuple, Generic[X]):
-    """`item` holds over the right-open interval `[start, end)` of milliseconds (Definition 1)."""
+    """An item over the right-open interval `[start, end)`, in ms (ESWC 2008, Definition 1)."""
 
     item: X
     start: int
@@ -37,9 +37,9 @@ class Element(NamedTuple, Generic[X]):
 
 
 class Snapshot(Generic[X]):
-    """What holds at one instant: a multiset, with an order to read it in where it was sorted.
+    """The multiset that holds at one instant, with the order of an ORDER BY where there is one.
 
-    Equality is that of multisets; the order is no part of it.
+    It is a logical stream (ESWC 2008, Definition 2) at an instant. Equality ignores the order.
 
     >>> Snapshot.of("aba") == Snapshot([("a", 2), ("b", 1)])
     True
@@ -104,7 +104,7 @@ def snapshot(stream: Iterable[Element[X]], t: int) -> Snapshot[X]:
 
 
 def phi(stream: Sequence[Element[X]]) -> Callable[[int], Snapshot[X]]:
-    """The logical stream of a physical one, as a function from instants to snapshots."""
+    """Return the logical stream of a physical one, by instant (ESWC 2008, Definition 2)."""
     return lambda t: snapshot(stream, t)
 
 

@@ -130,7 +130,7 @@ class TimeWindow(Window):
 
 
 class SlidingDeltaWindow(TimeWindow):
-    """Streaming SPARQL `WINDOW RANGE w SLIDE d`. Definition 3; SEMANTICS.md section 3, R1, R15.
+    """Streaming SPARQL `WINDOW RANGE w SLIDE d`. ESWC 2008, Definition 3; section 3, R1, R15.
 
     omega_{w,d}(S, t) holds what is stamped in `[max(i*d - w, 0), t]`, where i is the one number
     with `(i - 1)*d <= t < i*d`. With `d = 1` the window slides with every instant.
@@ -140,18 +140,21 @@ class SlidingDeltaWindow(TimeWindow):
     slide: int
 
     def __post_init__(self) -> None:
-        assert 0 < self.slide <= self.width, "Definition 3: d <= w, else elements would be missed"
+        assert 0 < self.slide <= self.width, "ESWC 2008, Definition 3: d <= w"
 
     @override
     def holds(self, t: int, stamp: int) -> bool:
-        """Definition 3."""
+        """Return whether it is in the window at `t` (ESWC 2008, Definition 3)."""
         w, d = self.width, self.slide
         i = t // d + 1
         return i * d - w <= stamp <= t
 
     @override
     def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
-        """Algorithm 2, corrected (R1): it prints `(stamp div d)*d + w`, right where d divides w."""
+        """Return ESWC 2008, Algorithm 2, corrected (R1).
+
+        It prints `(stamp div d)*d + w`, which is right where d divides w.
+        """
         return stamp, self.grid.floor(stamp, later=self.width)
 
     @property
@@ -166,7 +169,7 @@ class SlidingDeltaWindow(TimeWindow):
 
 
 class FixedWindow(TimeWindow):
-    """Streaming SPARQL `WINDOW RANGE w FIXED`: a sliding delta window with d = w. Section 3."""
+    """Streaming SPARQL `WINDOW RANGE w FIXED`: ESWC 2008, Definition 3, with d = w. Section 3."""
 
     width: int
 
@@ -310,6 +313,7 @@ class ElementWindow(Window):
 
     @override
     def content(self, elements: PhysicalStream, t: int) -> PhysicalStream:
+        # ESWC 2008, Definition 4: the window depends on how many elements have arrived by t
         arrived = [element for element in elements if element.start <= t]
         start, end = self.last(len(arrived))
         return arrived[max(start, 0) : max(end, 0)]
@@ -343,10 +347,10 @@ class ElementWindow(Window):
 
 
 class SlidingTupleWindow(ElementWindow):
-    """Streaming SPARQL `WINDOW ELEMS c`. Definitions 4 and 5; SEMANTICS.md section 3, R2.
+    """Streaming SPARQL `WINDOW ELEMS c`. ESWC 2008, Definition 5; section 3, R2.
 
     omega^count_c(S, t) holds the elements with `max(m(t) - c + 1, 0) <= m(stamp) <= m(t)`, where
-    m(t) is the number of elements up to t: the last c.
+    m(t) is the number of elements up to t (ESWC 2008, Definition 4): the last c.
     """
 
     def __post_init__(self) -> None:
@@ -354,7 +358,7 @@ class SlidingTupleWindow(ElementWindow):
 
     @override
     def last(self, arrived: int) -> tuple[int, int]:
-        """Definition 5."""
+        """Return the ranks of the last c elements (ESWC 2008, Definition 5)."""
         return arrived - self.count, arrived
 
     @override

@@ -1,7 +1,7 @@
-"""How plans are computed: interval operators over columnar batches.
+"""The computation of plans: interval operators over columnar batches.
 
-`lower` makes a physical plan of a logical one, `pipeline` runs it. It may import the algebra, and
-neither the translator nor what users touch; the import contract in setup.cfg holds that.
+`lowering` turns a logical plan into operators, `pipeline` runs them. This package imports the
+algebra, but not the translator and nothing that users touch; setup.cfg has the contract.
 """
 
 if __name__ == "physical":

@@ -1,9 +1,9 @@
-"""Batches: many rows at once, as columns of term ids with the intervals they hold over.
+"""Batches: many rows at once, as columns of term ids, each row with its validity.
 
-A row is a solution mapping with its validity `[start, end)`. Its terms are ids of a
-`TermDictionary`; id 0 means that the variable is unbound. The columns are the plan's variables by
-name, hidden ones included; triples are rows with the three columns of `TRIPLE`. A batch is ordered
-by `start`. `count` says how often each row is there; None says once.
+A row is a solution mapping that holds over `[start, end)`. Its terms are ids of a `TermDictionary`;
+id 0 means that the variable is unbound. The columns are the variables of the plan by name, hidden
+ones included; triples are rows with the three columns of `TRIPLE`. A batch is ordered by `start`.
+`count` is the multiplicity of each row; None means 1 for all.
 """
 
 from __future__ import annotations
@@ -14,18 +14,29 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from streamsparql.algebra.streams import INFINITY
+
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 Columns: TypeAlias = dict[str, IntArray]
+
+IdRow: TypeAlias = tuple[int, ...]
+"""The term ids of one row."""
 
 TRIPLE = (".s", ".p", ".o")
 """The columns of a batch of triples."""
 
 UNBOUND = 0
 
+NEVER = -INFINITY
+"""Before all instants: the start of a row of a state that does not know since when it holds."""
+
 
 class Batch:
     """Rows in columns, each over `[start, end)`; ordered by `start`.
+
+    It is a part of a physical stream (ESWC 2008, Definition 1).
 
     >>> batch = Batch({"x": np.array([7, 8])}, np.array([0, 5]), np.array([9, 9]))
     >>> len(batch), batch.where(batch.start > 0).columns["x"].tolist()
@@ -44,14 +55,14 @@ class Batch:
 
     @classmethod
     def empty(cls, names: Iterable[str]) -> Batch:
-        """No rows, with these columns."""
+        """Return a batch without rows that has these columns."""
         return cls(dict.fromkeys(names, _NONE), _NONE, _NONE)
 
     @classmethod
     def concat(cls, batches: Sequence[Batch], names: Sequence[str] | None = None) -> Batch:
-        """All rows of batches that have the same columns, one batch after the other.
+        """Concatenate batches that have the same columns.
 
-        With `names`, the result has just these columns; those that a batch lacks are unbound.
+        With `names`, the result has only these columns; those that a batch lacks are unbound.
         """
         if names is None:
             names = list(batches[0].columns)
@@ -75,51 +86,51 @@ class Batch:
         return f"Batch({len(self)} rows of {', '.join(self.columns)})"
 
     def column(self, name: str) -> IntArray:
-        """The ids of a variable; all unbound where the batch does not have it."""
-        found = self.columns.get(name)
-        return np.zeros(len(self), np.int64) if found is None else found
+        """Return the ids of a variable; all unbound where the batch does not have it."""
+        ids = self.columns.get(name)
+        return np.zeros(len(self), np.int64) if ids is None else ids
 
     def counts(self) -> IntArray:
-        """How often each row is there, as an array."""
+        """Return the multiplicities of the rows as an array."""
         return np.ones(len(self), np.int64) if self.count is None else self.count
 
     def project(self, names: Iterable[str]) -> Batch:
-        """The same rows with just these columns."""
+        """Return the rows with only these columns."""
         return Batch({n: self.column(n) for n in names}, self.start, self.end, self.count)
 
     def with_columns(self, columns: Mapping[str, IntArray]) -> Batch:
-        """The same rows with columns added or replaced."""
+        """Return the rows with columns added or replaced."""
         return Batch({**self.columns, **columns}, self.start, self.end, self.count)
 
     def over(self, start: IntArray, end: IntArray) -> Batch:
-        """The same rows over other intervals."""
+        """Return the rows over other validities."""
         return Batch(self.columns, start, end, self.count)
 
     def take(self, index: IntArray) -> Batch:
-        """The rows at these places, in that order."""
+        """Return the rows at these places, in that order."""
         count = None if self.count is None else self.count[index]
         columns = {name: column[index] for name, column in self.columns.items()}
         return Batch(columns, self.start[index], self.end[index], count)
 
     def where(self, mask: BoolArray) -> Batch:
-        """The rows where the mask is true, their order kept."""
+        """Return the rows where the mask is true, in the same order."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def part(self, first: int, after: int) -> Batch:
-        """The rows from place `first` to before `after`; nothing is copied."""
+        """Return the rows from place `first` to before `after`, without copying."""
         cut = slice(first, after)
         count = None if self.count is None else self.count[cut]
         columns = {name: column[cut] for name, column in self.columns.items()}
         return Batch(columns, self.start[cut], self.end[cut], count)
 
     def ordered(self) -> Batch:
-        """The rows by `start`, those of the same start in the order that they have."""
+        """Return the rows ordered by `start`, stably."""
         if len(self) < 2 or bool((self.start[1:] >= self.start[:-1]).all()):
             return self
         return self.take(np.argsort(self.start, kind="stable"))
 
     def expanded(self) -> Batch:
-        """Each row as often as its count says, counted no more."""
+        """Return each row as often as its count says, without counts."""
         if self.count is None:
             return self
         index = np.repeat(np.arange(len(self)), self.count)

@@ -1,10 +1,11 @@
-"""Hidden columns: those of a plan's hidden variables, and those that only operators have.
+"""Hidden columns: those of the hidden variables of a plan, and those that only operators have.
 
-Columns are known by name. `Hidden.name` writes the name of a column, `variable_of` reads it; all
-else here is said in terms of kinds. Columns that never leave an operator are named beside it.
+Columns are identified by name. `Hidden.name` writes the name of a column, `variable_of` parses it;
+everything else here refers to kinds. Columns with numbers that only a structure interprets, instead
+of term ids, have names that begin with `#` (state/parts.py).
 
-*Carried* columns come along from outer rows (lower_exists.py): rows are joined on them like on
-variables, though they are none.
+*Carried* columns have values of outer rows (lower_exists.py): rows are joined on them like on
+variables.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class ColumnKind(HiddenKind):
     ARRIVAL = ".t of {iri}"
     """The stamp of a triple on a stream."""
     OUTER_ROW = "..row {number}"
-    """The number of the outer row that asks."""
+    """The number of the outer row of an EXISTS."""
     OUTER_VALUE = "..row {number} {name}"
-    """The value of a variable in the outer row that asks."""
+    """The value of a variable in the outer row of an EXISTS."""
     ASKED = "..asked {name}"
     """A copy of a variable that a leaf compares with the outer row's."""
     SORT_KEY = ".key {number}"
@@ -96,14 +97,14 @@ def variable_of(column: str) -> Variable:
     if not column.startswith("."):
         return Variable(column)
     return next(
-        Hidden(kind, int(found.groupdict().get("number", 0)), _places(found))
+        Hidden(kind, int(match.groupdict().get("number", 0)), _places(match))
         for kind in (*PlanKind, *ColumnKind)
-        if (found := _pattern(kind).fullmatch(column))
+        if (match := _pattern(kind).fullmatch(column))
     )
 
 
-def _places(found: re.Match[str]) -> tuple[VarOrTerm, ...]:
-    match found.groupdict():
+def _places(match_of_name: re.Match[str]) -> tuple[VarOrTerm, ...]:
+    match match_of_name.groupdict():
         case {"of": str(places)}:
             return tuple(map(_place, _PLACE.findall(places)))
         case {"name": str(name)}:
@@ -120,38 +121,38 @@ def _place(text: str) -> VarOrTerm:
 
 
 def _kind(column: str) -> HiddenKind | None:
-    """Return what a column is for; None for a variable that the query names."""
+    """Return the kind of a hidden column; None for a variable that the query names."""
     variable = variable_of(column)
     return variable.kind if isinstance(variable, Hidden) else None
 
 
-# -- what columns are for --------------------------------------------------------------------------
+# -- the kinds of columns --------------------------------------------------------------------------
 
 
 def is_hidden(column: str) -> bool:
-    """Whether no variable of the query is in a column."""
+    """Return whether a column is not that of a variable of the query."""
     return column.startswith(".")
 
 
 @lru_cache(maxsize=4096)
 def is_stamp(column: str) -> bool:
-    """Whether a column carries timestamp(), of a triple or of a variable."""
+    """Return whether a column has stamps, of triples or of a variable."""
     return variable_of(column).stamp
 
 
 def is_triple_stamp(column: str) -> bool:
-    """Whether a column is the stamp of a triple on some stream."""
+    """Return whether a column has the stamps of triples on a stream."""
     return _kind(column) is ColumnKind.ARRIVAL
 
 
 @lru_cache(maxsize=4096)
 def is_carried(column: str) -> bool:
-    """Whether a pattern carries a column of the outer rows that ask for it."""
+    """Return whether a column has values of outer rows."""
     return _kind(column) in _CARRIED
 
 
 def in_solution(column: str) -> bool:
-    """Whether a column is part of solutions: neither carried, nor a stamp, nor there for an order.
+    """Return whether a column is part of solutions: not carried, not a stamp, not a sort key.
 
     >>> [in_solution(name) for name in ("x", ".b0", tie_column("x"), outer_column(1))]
     [True, True, False, False]
@@ -163,7 +164,7 @@ def in_solution(column: str) -> bool:
 
 
 def stamp_column(stream: str) -> str:
-    """The stamp of a triple on a stream.
+    """Return the column of the stamps of triples on a stream.
 
     >>> stamp_column("s"), is_stamp(stamp_column("s"))
     ('.t of s', True)
@@ -172,7 +173,7 @@ def stamp_column(stream: str) -> str:
 
 
 def outer_column(asking: int, name: str = "") -> str:
-    """The number of the outer row that asks, or with a name the value of a variable in it.
+    """Return the column of the number of an outer row, or of one of its variables.
 
     >>> outer_column(1), outer_column(1, "x")
     ('..row 1', '..row 1 x')
@@ -183,20 +184,20 @@ def outer_column(asking: int, name: str = "") -> str:
 
 
 def asked_column(name: str) -> str:
-    """A copy of a variable that a leaf compares with the outer row's."""
+    """Return the column of a copy of a variable that a leaf compares with the outer row."""
     return Hidden(ColumnKind.ASKED, of=(variable_of(name),)).name
 
 
 def sorting_column(place: int) -> str:
-    """The values of the key of ORDER BY at this place."""
+    """Return the column of a key of ORDER BY, by its place."""
     return Hidden(ColumnKind.SORT_KEY, place).name
 
 
 def tie_column(name: str) -> str:
-    """A copy of a variable, which breaks ties of ORDER BY."""
+    """Return the column of a copy of a variable, which breaks ties of ORDER BY."""
     return Hidden(ColumnKind.TIE, of=(variable_of(name),)).name
 
 
 def argument_column(place: int) -> str:
-    """The values of an aggregate's argument."""
+    """Return the column of an argument of an aggregate, by its place."""
     return Hidden(ColumnKind.ARGUMENT, place).name

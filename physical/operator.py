@@ -1,104 +1,87 @@
-"""Physical operators: what they have in common, and how they meet time.
+"""Physical operators: their common interface, and how they advance in time.
 
-An operator works in steps. In a step it gets, of each input, the rows that came (ordered by
-`start`, none of them before the input's last watermark) and the input's new *watermark*: no later
-row will start before it. It answers with rows of its own and with its own watermark, which keep the
-same two promises. What it must remember between steps is its state; it drops what no later row can
-meet.
+An operator works in steps. In a step it consumes, from each input, a batch of new rows (ordered by
+`start`, none of them before the last watermark of the input) and the new *watermark* of the input:
+no later row will start before it. It emits rows of its own and its own watermark, which keep the
+same two promises. What it retains between steps is its state; it evicts what no later row can
+match.
 
     step(batches, watermarks, cut)  ->  (batch, watermark)
 
-Some rows are known before their end is: an unmatched row of a left join, the last value of an
-aggregate. Such an operator keeps them and holds its watermark back, until they end. When `cut` is
-asked for it emits the pieces up to the least watermark W of its inputs instead, goes on from there,
-and gives W or more as its own. Cutting changes no snapshot: it is how eager results, reports and
-bounded memory come about (SEMANTICS.md section 5).
+Some rows hold before their end is known: an unmatched row of a left join, the last value of an
+aggregate. An operator retains them until they are final, and its watermark stays at their start.
+With `cut` it emits the pieces up to the least watermark W of its inputs instead, continues from
+there, and its own watermark is at least W. A cut changes no snapshot: eager results, reports and
+bounded memory depend on it (SEMANTICS.md section 5).
 
-When all watermarks are INFINITY the input has ended, and everything is given out.
+When all watermarks are INFINITY the input has ended, and the operator emits everything.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.display import Displayed
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.batch import NEVER, Batch
+from streamsparql.physical.state.parts import Stateful
 
-Step = tuple[Batch, int]
-"""What an operator gives in a step: rows, and its watermark."""
+StepResult = tuple[Batch, int]
+"""The output of a step: rows, and the watermark of the operator."""
 
-Part = tuple[str, Batch]
-"""A part of a state: what it is called, and the rows that it holds."""
-
-NEVER = -INFINITY
-"""Before all instants. Of a row in a state it says that nobody knows since when it holds."""
-
-__all__ = ["INFINITY", "NEVER", "Operator", "Part", "Step"]
+__all__ = ["INFINITY", "NEVER", "Operator", "Stateless", "StepResult"]
 
 
-class Operator(Displayed, ABC):
+class Operator(Stateful, Displayed, ABC):
     """The base of all physical operators; `names` are the columns of its output."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = ()
     """The logical nodes that it computes."""
+    family: ClassVar[str] = ""
+    """The module of these nodes: explain draws the operators of a family in one colour."""
     state: ClassVar[str] = "none"
-    """What it remembers between steps, in a line."""
+    """What it retains between steps, in a line."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "family" not in cls.__dict__ and cls.implements:
+            cls.family = cls.implements[0].__module__.rpartition(".")[2]
 
     def __init__(self, names: Sequence[str], *inputs: Operator) -> None:
         self.names = tuple(names)
         self.inputs = inputs
         self.node: Plan | None = None
-        """The logical node that it computes, where it computes just one."""
+        """The logical node that it computes, if it is only one."""
 
     @abstractmethod
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
-        """Takes in what came of each input, and gives what is known by now."""
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+        """Consume new rows and watermarks of the inputs; emit the rows that are final."""
 
     def facts(self) -> str:
-        """What sets this operator apart from others of its kind, for people to read."""
+        """Return what distinguishes this operator from others of its class, for people to read."""
         return ""
 
     def due(self) -> bool:
-        """Whether there is something to do in the next step even if no input brings news."""
+        """Return whether the next step has work even if no input changes."""
         return False
 
-    def size(self) -> int:
-        """How many rows the state holds."""
-        return 0
-
-    def content(self) -> Iterator[Part]:
-        """The rows of the state by its parts, for people to look at: as many as `size` says.
-
-        Each is over the time for which the state still needs it; where the state does not know
-        since when, the start is NEVER.
-        """
-        return iter(())
-
-    def held(self) -> Iterator[IntArray]:
-        """The term ids that the state refers to: they must not be recycled."""
-        return iter(())
-
-    def forget(self) -> None:
-        """Drops what is remembered about terms by id alone: ids that nothing holds get reused."""
-
     def nothing(self) -> Batch:
-        """No rows of this operator's columns."""
+        """Return a batch without rows that has the columns of the output."""
         return Batch.empty(self.names)
 
 
 class Stateless(Operator):
-    """An operator that treats each row by itself and leaves its `start` alone."""
+    """An operator that handles each row by itself and does not change its `start`."""
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         return (self.apply(batch) if len(batch) else self.nothing()), watermark
 
     @abstractmethod
     def apply(self, batch: Batch) -> Batch:
-        """The rows that come of a batch, which has at least one."""
+        """Return the output for a batch, which has at least one row."""

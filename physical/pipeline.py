@@ -1,85 +1,108 @@
-"""Runs a physical plan: a DAG of operators, step by step.
+"""The execution of a physical plan: a DAG of operators, step by step.
 
-In a step the pipeline offers what came to the sources and asks each operator once, those below
-before those above; an operator that several read is asked once for all of them. One to which
-nothing happened (no rows, no news of the watermark, no cut) is passed over, and one whose inputs
-have ended is asked no more: that is how a static subplan is evaluated once.
+In a step the pipeline offers new items to the stream accesses and calls each operator once, inputs
+before readers; an operator with several readers is called once for all of them. An operator without
+news (no rows, no new watermark, no cut) is skipped, and so is one whose inputs have ended: a static
+subplan is evaluated once.
 
-The pipeline counts rows and, when somebody observes it, takes the time; this one hook is what
-`stats`, `explain --analyze` and traces are made of.
+The pipeline counts rows and steps per operator and, in a measured run, time and state: the numbers
+of `stats` and `analyze`. An observer receives every step: traces are built on it. The state of a
+pipeline is saved as Arrow tables (state/parts.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from time import perf_counter
 from typing import Protocol
 
+import pyarrow as pa
+
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.distinct import Distinct, LatestStamps
-from streamsparql.physical.operators.match import Equal, TriplePatternMatching
+from streamsparql.physical.operators.columns import SelectEqual
+from streamsparql.physical.operators.join import Union
+from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
-from streamsparql.physical.operators.shape import Projection
-from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.shape import Distinct, LatestStamps, Projection
 from streamsparql.physical.operators.window import AlignToReports, TimeWindow
+from streamsparql.physical.state.parts import Tables
 
 BEFORE = -1
-"""A watermark that says nothing: all instants are from 0 on."""
+"""The watermark before the first step: all instants are from 0 on."""
+
+
+_STAGES = "stages"
+_COUNTS = {
+    "rows_in": pa.list_(pa.int64()),
+    "rows_out": pa.int64(),
+    "steps": pa.int64(),
+    "peak": pa.int64(),
+}
+_SIGNATURE = {"kind": "Pipeline", "version": "1"}
 
 
 class Observer(Protocol):
-    """Sees every step of every operator."""
+    """A receiver of every step of every operator."""
 
-    def observe(
-        self, operator: Operator, inputs: Sequence[Batch], given: Batch, seconds: float
-    ) -> None:
-        """An operator has made a step."""
+    def observe(self, operator: Operator, inputs: Sequence[Batch], output: Batch) -> None:
+        """Receive the inputs and the output of a step."""
 
 
 @dataclass
-class Counts:
-    """What passed an operator so far."""
+class OperatorCounts:
+    """The work of an operator so far."""
 
-    rows_in: int = 0
+    rows_in: list[int] = field(default_factory=list)
+    """Per input."""
     rows_out: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    """The time of its steps, in a measured run."""
+    state: int = 0
+    """The rows that it retained when its state was last measured."""
     peak: int = 0
-    """The most rows that its state held, as far as anybody asked."""
+    """The most rows that it retained when its state was measured."""
 
 
 class _Stage:
-    """An operator in a pipeline: what it reads, what it gave last, what it has seen."""
+    """An operator in a pipeline: its inputs, its last output, the watermarks that it has seen."""
 
-    __slots__ = ("counts", "given", "inputs", "marks", "nothing", "operator", "watermark")
+    __slots__ = ("counts", "inputs", "marks", "nothing", "operator", "output", "watermark")
 
-    def __init__(self, operator: Operator, inputs: Sequence[_Stage], counts: Counts) -> None:
+    def __init__(
+        self, operator: Operator, inputs: Sequence[_Stage], counts: OperatorCounts
+    ) -> None:
         self.operator, self.inputs, self.counts = operator, inputs, counts
-        self.given = self.nothing = operator.nothing()
+        self.output = self.nothing = operator.nothing()
         self.watermark = BEFORE
         self.marks: list[int] = []
 
     def has_news(self, cut: bool) -> bool:
-        """Whether anything happened that the operator could answer to; notes the watermarks."""
+        """Return whether a step can change anything; note the watermarks of the inputs."""
         if not self.inputs:
             return self.watermark != INFINITY
-        came = False
+        new_rows = False
         marks = []
         for below in self.inputs:
-            came = came or len(below.given) > 0
+            new_rows = new_rows or len(below.output) > 0
             marks.append(below.watermark)
         moved = marks != self.marks
         self.marks = marks
-        return moved or came or (cut and min(marks) != INFINITY) or self.operator.due()
+        return moved or new_rows or (cut and min(marks) != INFINITY) or self.operator.due()
 
 
 class Pipeline:
-    """The operators below a root, in the order in which they are asked.
+    """The operators below a root, in the order in which they are called.
 
     >>> import numpy as np
-    >>> from streamsparql.physical.operators.union import Union
+    >>> from streamsparql.physical.operators.join import Union
     >>> union = Union(one := StreamAccess("a"), StreamAccess("b"))
     >>> pipeline = Pipeline(union, TermDictionary())
     >>> rows, watermark = pipeline.step({}, {"a": 7, "b": 5})
@@ -88,13 +111,23 @@ class Pipeline:
     """
 
     def __init__(
-        self, root: Operator, terms: TermDictionary, observer: Observer | None = None
+        self,
+        root: Operator,
+        terms: TermDictionary,
+        observer: Observer | None = None,
+        *,
+        measured: bool = False,
     ) -> None:
         self.root = root
         self.terms = terms
         self.observer = observer
+        self.measured = measured
+        """Whether the time and the state of each step are measured."""
         self.operators = _below_first(root)
-        self.counts = {operator: Counts() for operator in self.operators}
+        self.counts = {o: OperatorCounts([0] * len(o.inputs)) for o in self.operators}
+        self._retained = 0
+        self.peak = 0
+        """The most rows that all operators retained together, when their states were measured."""
         self.watermark = BEFORE
         stages: dict[Operator, _Stage] = {}
         for operator in self.operators:
@@ -104,11 +137,11 @@ class Pipeline:
 
     def step(
         self, offered: Mapping[str, Batch], watermarks: Mapping[str, int], cut: bool = False
-    ) -> Step:
-        """What the root gives once these items came and the streams' watermarks are these.
+    ) -> StepResult:
+        """Offer new items and the watermarks of the streams; return the output of the root.
 
-        A stream that is not offered has nothing new. With `cut`, all that holds is given up to the
-        least watermark.
+        A stream that is not offered has no new items. With `cut`, rows that hold are emitted up to
+        the least watermark.
         """
         for stage in self._stages:
             operator = stage.operator
@@ -119,48 +152,122 @@ class Pipeline:
                     watermarks[operator.stream],
                 )
             if stage.has_news(cut):
-                self._ask(stage, cut)
+                self._call(stage, cut)
             else:
-                stage.given = stage.nothing
+                stage.output = stage.nothing
         last = self._stages[-1]
         self.watermark = last.watermark
-        return last.given, last.watermark
+        return last.output, last.watermark
 
-    def _ask(self, stage: _Stage, cut: bool) -> None:
+    def _call(self, stage: _Stage, cut: bool) -> None:
         operator, counts = stage.operator, stage.counts
-        batches = [below.given for below in stage.inputs]
-        before = perf_counter() if self.observer is not None else 0.0
+        batches = [below.output for below in stage.inputs]
+        before = perf_counter() if self.measured else 0.0
         try:
-            stage.given, stage.watermark = operator.step(batches, stage.marks, cut)
+            stage.output, stage.watermark = operator.step(batches, stage.marks, cut)
         except Exception as error:
             error.add_note(f"in {type(operator).__name__} {operator.facts()}".rstrip())
             raise
-        for batch in batches:
-            counts.rows_in += len(batch)
-        counts.rows_out += len(stage.given)
+        if self.measured:
+            counts.seconds += perf_counter() - before
+            self._measure_state(operator, counts)
+        for k, batch in enumerate(batches):
+            counts.rows_in[k] += len(batch)
+        counts.rows_out += len(stage.output)
+        counts.steps += 1
         if self.observer is not None:
-            self.observer.observe(operator, batches, stage.given, perf_counter() - before)
+            self.observer.observe(operator, batches, stage.output)
 
     def recycle(self, others: Iterable[IntArray] = ()) -> None:
-        """Lets the dictionary drop the terms that no state and none of `others` refers to."""
+        """Let the dictionary recycle the terms that neither a state nor `others` use."""
         if not self.terms.due():
             return
-        held = [ids for operator in self.operators for ids in operator.held()]
-        held += [ids for stage in self._stages for ids in stage.given.columns.values()]
-        self.terms.recycle([*held, *others])
+        self.terms.recycle([*self.retained_ids(), *others])
         for operator in self.operators:
             operator.forget()
 
+    def retained_ids(self) -> Iterator[IntArray]:
+        """Yield the term ids in the states and in the last outputs."""
+        for stage in self._stages:
+            yield from stage.operator.retained_ids()
+            yield from stage.output.columns.values()
+
+    def save(self) -> Tables:
+        """Return the states of all operators as Arrow tables, with their watermarks and counts.
+
+        The last output is not part of it: the caller of `step` has it.
+        """
+        stages = {
+            "operator": pa.array([_described(stage.operator) for stage in self._stages]),
+            "watermark": pa.array([stage.watermark for stage in self._stages], pa.int64()),
+            "marks": pa.array([stage.marks for stage in self._stages], pa.list_(pa.int64())),
+        }
+        for name, kind in _COUNTS.items():
+            stages[name] = pa.array([getattr(stage.counts, name) for stage in self._stages], kind)
+        tables = {_STAGES: pa.table(stages).replace_schema_metadata(_SIGNATURE)}
+        for k, stage in enumerate(self._stages):
+            for name, table in stage.operator.save().items():
+                tables[f"{k}/{name}"] = table
+        return tables
+
+    def load(self, tables: Mapping[str, pa.Table]) -> None:
+        """Restore a saved state in a new pipeline of the same plan.
+
+        The dictionary is loaded before the plan is lowered, so that ids keep their meaning.
+        """
+        left = dict(tables)
+        saved = left.pop(_STAGES, None)
+        written = None if saved is None else saved.schema.metadata
+        if written != {k.encode(): v.encode() for k, v in _SIGNATURE.items()}:
+            raise EngineError("cannot restore the pipeline: not a state of version 1")
+        stages = saved.to_pylist()
+        _verify([row["operator"] for row in stages], self.operators)
+        for k, (stage, row) in enumerate(zip(self._stages, stages, strict=True)):
+            own = [name for name in left if name.startswith(f"{k}/")]
+            try:
+                stage.operator.load({name[len(f"{k}/") :]: left.pop(name) for name in own})
+            except EngineError as error:
+                error.add_note(f"in {type(stage.operator).__name__} {stage.operator.facts()}")
+                raise
+            stage.watermark, stage.marks = row["watermark"], row["marks"]
+            for name in _COUNTS:
+                setattr(stage.counts, name, row[name])
+        if left:
+            raise EngineError(f"cannot restore the pipeline: unexpected part {next(iter(left))!r}")
+        self.watermark = self._stages[-1].watermark
+
     def state(self) -> dict[Operator, int]:
-        """How many rows each operator's state holds."""
-        sizes = {operator: operator.size() for operator in self.operators}
-        for operator, size in sizes.items():
-            self.counts[operator].peak = max(self.counts[operator].peak, size)
-        return sizes
+        """Return how many rows each operator retains; note the maximum."""
+        for operator, counts in self.counts.items():
+            self._measure_state(operator, counts)
+        return {operator: counts.state for operator, counts in self.counts.items()}
+
+    def _measure_state(self, operator: Operator, counts: OperatorCounts) -> None:
+        size = operator.size()
+        self._retained += size - counts.state
+        counts.state = size
+        counts.peak = max(counts.peak, size)
+        self.peak = max(self.peak, self._retained)
+
+
+def _described(operator: Operator) -> str:
+    """Return what must be the same for a state to be restored: class, parameters, columns."""
+    columns = ", ".join(operator.names)
+    return f"{type(operator).__name__} {operator.facts()} [{columns}]"
+
+
+def _verify(saved: Sequence[str], operators: Sequence[Operator]) -> None:
+    """Raise an error unless a saved state is that of these operators."""
+    plan = list(map(_described, operators))
+    for one, other in zip_longest(saved, plan, fillvalue="no operator"):
+        if one != other:
+            raise EngineError(
+                f"cannot restore the pipeline: the state has {one}, where the plan has {other}"
+            )
 
 
 def _below_first(root: Operator) -> list[Operator]:
-    """Each operator once, after those that it reads; plans may be deep, so without recursion."""
+    """Return each operator once, after its inputs; plans may be deep, so without recursion."""
     order: dict[Operator, None] = {}
     pending: list[tuple[Operator, bool]] = [(root, False)]
     while pending:
@@ -176,9 +283,9 @@ def _below_first(root: Operator) -> list[Operator]:
 
 
 def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
-    """The predicates of each stream that some pattern can match; None where that may be any.
+    """Return the predicates of each stream that a pattern can match; None where any can.
 
-    A source need not look at the rest of other items. Where elements are counted, all count.
+    A source can skip items with other predicates. Windows that count elements need all of them.
 
     >>> wanted_predicates(StreamAccess("s"))
     {'s': frozenset()}
@@ -190,14 +297,14 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     for operator in operators:
         for below in operator.inputs:
             readers.setdefault(below, []).append(operator)
-    found: dict[str, frozenset[int] | None] = {}
+    wanted: dict[str, frozenset[int] | None] = {}
     for operator in operators:
         if isinstance(operator, StreamAccess):
             predicates = _wanted_of(operator, readers)
-            before = found.get(operator.stream, frozenset())
+            before = wanted.get(operator.stream, frozenset())
             every = predicates is None or before is None
-            found[operator.stream] = None if every else before | predicates  # type: ignore[operator]
-    return found
+            wanted[operator.stream] = None if every else before | predicates  # type: ignore[operator]
+    return wanted
 
 
 def _wanted_of(
@@ -209,7 +316,7 @@ def _wanted_of(
         for reader in readers.get(pending.pop(), ()):
             if isinstance(reader, _WHOLE_TRIPLES) and TRIPLE[1] in reader.names:
                 pending.append(reader)
-            elif isinstance(reader, TriplePatternMatching | Equal):
+            elif isinstance(reader, TriplePatternMatching | SelectEqual):
                 constants = [c for name, c in reader.constants() if name == TRIPLE[1]]
                 if not constants:
                     return None

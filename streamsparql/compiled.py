@@ -1,6 +1,6 @@
-"""A compiled query: its text, its translation and its plans, for whatever runs or explains it.
+"""A compiled query: its text, its translation and its plans, for the code that runs or explains it.
 
-`streamsparql.query.Query` is this with the verbs that users call.
+`streamsparql.query.Query` adds the methods that users call.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from streamsparql.translator.translate import ReportPolicy, Translation, transla
 
 if TYPE_CHECKING:
     from streamsparql.algebra.fixpoint import Rewriting
+    from streamsparql.physical.expressions.sort_keys import Ranking
     from streamsparql.physical.lowering.lower import Lowered
     from streamsparql.physical.operator import Operator
-    from streamsparql.physical.operators.order import Ranking
 
 
 class Recipe(NamedTuple):
-    """The arguments that a query was compiled from: how it is sent to other processes."""
+    """The arguments of `compile`, from which another process compiles the same query."""
 
     text: str
     dialect: str = "auto"
@@ -36,7 +36,7 @@ class Recipe(NamedTuple):
 
 
 class CompiledQuery:
-    """A query's text, its translation, and the plans that follow from it.
+    """A query's text, its translation, and its plans.
 
     >>> text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S FIXED { ?x ?p ?o }"
     >>> CompiledQuery(Recipe(text)).streams
@@ -58,7 +58,7 @@ class CompiledQuery:
 
     @property
     def dialect(self) -> str:
-        """The dialect that the text was read in."""
+        """The name of the dialect: the one passed to `compile`, or the detected one."""
         return self.translation.dialect.name
 
     @property
@@ -92,12 +92,12 @@ class CompiledQuery:
 
     @property
     def report(self) -> ReportPolicy:
-        """The kind, the period and the name under which the query reports its results."""
+        """The kind, the period and the name of the query's reports."""
         return self.translation.report
 
     @property
     def logical(self) -> Plan:
-        """The logical plan, whose `at(t, inputs)` is the query's definition."""
+        """The logical plan, whose `at(t, inputs)` defines the query's snapshots."""
         return with_prefixes(self.translation.plan, self.prefixes)
 
     @property
@@ -112,7 +112,7 @@ class CompiledQuery:
 
     @cached_property
     def rewriting(self) -> Rewriting:
-        """The optimized plan with the trace of the rules, computed at first use."""
+        """The optimized plan with the trace of the rules; computed at first use."""
         from streamsparql.algebra.fixpoint import Rewriting
         from streamsparql.algebra.rewrite import rewrite
 
@@ -122,7 +122,7 @@ class CompiledQuery:
     def physical(self) -> Operator:
         """The root of the operators that compute the optimized plan.
 
-        It is a plan to look at: over data, static subplans are evaluated first and folded away.
+        It is a plan for inspection: a run evaluates static subplans first and folds them.
         """
         return with_prefixes(self._lowered.plain, self.prefixes)
 
@@ -142,5 +142,5 @@ class CompiledQuery:
 
 @lru_cache(maxsize=16)
 def _recompiled(kind: type[CompiledQuery], recipe: Recipe) -> CompiledQuery:
-    """Compile a query from another process; a worker gets the same object with each task."""
+    """Compile a query from another process; all tasks of a worker share the object."""
     return kind(recipe)

@@ -1,4 +1,4 @@
-"""Compile a query: `compile`, and `Query`, the object that users hold."""
+"""`compile`, and `Query`, the compiled query that users explain and run."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class RunOptions(InputOptions, total=False):
     """The options of `run`: how the input is read, and the engine.
 
-    The engine is embedded, in this process, or spark: in the Spark session `spark`, or a new one,
-    with the time of the data cut into `slabs` (docs/spark.md).
+    The engine is embedded (this process) or spark: the Spark session `spark`, or a new one, with
+    the time of the data cut into `slabs` (docs/spark.md).
     """
 
     engine: str
@@ -39,11 +39,11 @@ class RunOptions(InputOptions, total=False):
 
 
 class AnalyzeOptions(RunOptions, ReportOptions, total=False):
-    """The options of `analyze`: those of `run`, and reports in place of rows."""
+    """The options of `analyze`: those of `run`, and the reports that replace rows."""
 
 
 class TraceOptions(InputOptions, total=False):
-    """The options of `trace`: how the input is read, the length of a step, the limit of items."""
+    """The options of `trace`: how the input is read, the period of steps, the number of items."""
 
     step: int | None
     limit: int
@@ -66,12 +66,12 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     """Compile a query in any of the five dialects.
 
     `dialect` is streaming, csparql, cqels, epsparql or rspql; auto detects it by constructs that
-    only one of them has. `base` resolves relative IRIs. `origin` is where the grids of windows
+    only one dialect has. `base` resolves relative IRIs. `origin` is where the grids of windows
     start, in milliseconds. With `pedantic`, a construct of another dialect is an error. Without
-    `optimize`, the logical plan is run as it is.
+    `optimize`, the logical plan is run without rewriting.
 
-    Raises `QuerySyntaxError` where the text is not a query, `QueryError` where it has no meaning,
-    and `UnsupportedFeature` where it uses a feature that is not supported.
+    Raise `QuerySyntaxError` if the text does not parse, `QueryError` if the query is invalid, and
+    `UnsupportedFeature` if it uses an unsupported feature.
 
     >>> compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }").variables
     ('x',)
@@ -89,7 +89,7 @@ def _expect(kind: type, **options: object) -> None:
 
 
 def check_engine(engine: str, spark: object, slabs: int | None) -> None:
-    """Check that the engine is known, and that the options are its own."""
+    """Raise an error for an unknown engine, and for options of Spark with the embedded engine."""
     if engine not in ("embedded", "spark"):
         raise EngineError(f"engine must be embedded or spark, not {engine!r}")
     if engine == "embedded" and (spark is not None or slabs is not None):
@@ -97,7 +97,7 @@ def check_engine(engine: str, spark: object, slabs: int | None) -> None:
 
 
 class Query(CompiledQuery):
-    """A compiled query: read it, explain it, run it. `compile` makes one.
+    """A compiled query, which can be explained, checked and run. `compile` returns one.
 
     >>> query = compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }")
     >>> query
@@ -112,7 +112,7 @@ class Query(CompiledQuery):
     """
 
     def check(self) -> tuple[Warning, ...]:
-        """Return warnings on constructs that compile and yet may not do what the writer wants.
+        """Return warnings on valid constructs that are probably mistakes.
 
         >>> [warning.code for warning in compile("SELECT ?y { ?x <p> 1 }").check()]
         ['never-bound']
@@ -120,10 +120,10 @@ class Query(CompiledQuery):
         return lint(self.translation)
 
     def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
-        """Return what the rewriting rules did: a sequence of applications of rules.
+        """Return the applications of rewriting rules, in order.
 
-        Each has its rule's law, and the subplan before and after. With `check` each is tried on
-        random data, in `trials` trials, through the definitions of both subplans.
+        Each has the law of its rule, and the subplan before and after. With `check`, the
+        definitions of both subplans are compared on random data, in `trials` trials each.
 
         >>> applied = compile("SELECT ?x { ?x <p> ?y FILTER(1 + 1 = 2) }").rewrites(check=True)
         >>> [application.name for application in applied], bool(applied.checked)
@@ -150,18 +150,18 @@ class Query(CompiledQuery):
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Run the query over a whole history. No stream is read before the result is used.
+        """Run the query over a whole history. Streams are read when the result is.
 
-        `streams` are sources by the streams' IRIs, or one source where the query reads one stream;
-        `graph` is the static default graph, `graphs` the named ones; docs/sources.md lists the
-        kinds of sources. `start` and `end` are the horizon, in milliseconds: the part of time that
-        has results. Items may arrive out of order by up to `max_delay` milliseconds; later ones are
-        in `result.late`, malformed ones in `result.rejected`. An item that jumps ahead of its
-        stream by more than `max_jump` is quarantined until a second one confirms it. With `strict`
-        a late or rejected item is an error.
+        `streams` maps the IRIs of streams to sources, or is the source of the only stream that the
+        query reads; `graph` is the static default graph, `graphs` the named ones; docs/sources.md
+        lists the kinds of sources. `start` and `end` are the horizon, in milliseconds: the part of
+        time that has results. Items may arrive out of order by up to `max_delay` milliseconds;
+        later ones are in `result.late`, malformed ones in `result.rejected`. An item that jumps
+        ahead of its stream by more than `max_jump` is quarantined until a second one confirms it.
+        With `strict`, a late or rejected item is an error.
 
-        The engine is embedded, in this process, or spark: in the Spark session `spark`, or a new
-        one, with the time of the data cut into `slabs` (docs/spark.md).
+        The engine is embedded (this process) or spark: the Spark session `spark`, or a new one,
+        with the time of the data cut into `slabs` (docs/spark.md).
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
         >>> for row in query.run([("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12)]):
@@ -189,9 +189,9 @@ class Query(CompiledQuery):
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[AnalyzeOptions],
     ) -> Analysis:
-        """Run the query over data, and return what was measured in place of the rows.
+        """Run the query over data; return measurements instead of rows.
 
-        The arguments are those of `run`; with `report` or `every`, reports are computed.
+        The arguments are those of `run`; with `report` or `every`, reports are measured.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }")
         >>> items = [("<a>", "<p>", '"1"', 3), ("<a>", "<q>", '"2"', 12)]
@@ -222,11 +222,11 @@ class Query(CompiledQuery):
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[TraceOptions],
     ) -> Trace:
-        """Run the query over a little data, instant by instant, and record all that happens.
+        """Run the query over a small input, and record the input and output of every operator.
 
-        The arguments are those of `run`. Items are processed instant by instant; with a `step` time
-        also moves on in between, by that many milliseconds. The first `limit` items from `start` on
-        are traced; if there are more, the trace says where it ends.
+        The arguments are those of `run`. There is a step per instant that has items; with `step`,
+        also one every `step` milliseconds. The first `limit` items from `start` on are traced; if
+        there are more, the trace states where it ends.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }")
         >>> trace = query.trace([("<a>", "<p>", '"1"', 3), ("<a>", "<q>", '"2"', 5)])
@@ -252,17 +252,17 @@ class Query(CompiledQuery):
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[SparkOptions],
     ) -> DataFrame:
-        """Return the query as a Spark DataFrame: docs/spark.md.
+        """Return the query's result as a lazy Spark DataFrame: docs/spark.md.
 
-        It has a string column per variable, with terms in N-Triples syntax, and `start` and `end`,
-        in milliseconds, the validity of the row; with `report` (rstream, istream or dstream) or
-        `every`, `instant` instead, that of the report. CONSTRUCT and DESCRIBE have `subject`,
-        `predicate` and `object`; ASK `answer`, a boolean.
+        It has a string column per variable, with terms in N-Triples syntax, and the validity of the
+        row, `start` and `end`, in milliseconds; with `report` (rstream, istream or dstream) or
+        `every`, the `instant` of the report instead. CONSTRUCT and DESCRIBE have `subject`,
+        `predicate` and `object`; ASK has `answer`, a boolean.
 
-        Streams are files, folders, DataFrames of Spark, or any source that `run` accepts. The time
-        of the data is cut into `slabs`, by default as many as suit it; the answer is that of `run`,
-        whatever their number. The sources' time ranges are looked up at once; rows are computed
-        when the DataFrame is asked for them.
+        Streams are files, folders, Spark DataFrames, or any source that `run` accepts. The time of
+        the data is cut into `slabs`, by default a number that suits the data; the result is that of
+        `run` for any number. The time ranges of the sources are read immediately; rows are computed
+        by the actions of the DataFrame.
         """
         from streamsparql.run.input import input_of
         from streamsparql.run.reports import requested_reports
@@ -282,13 +282,13 @@ class Query(CompiledQuery):
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[LiveOptions],
     ) -> Live:
-        """Open the query for pushing: see `Live`.
+        """Open the query as a continuous one, to which items are pushed: see `Live`.
 
-        `emit` is final, for rows that have ended, or eager, for all rows, cut at each call of
-        `rows`. With `report` (rstream, istream or dstream) or `every` there are reports instead of
-        rows. A stream that is silent for `idle` milliseconds of the others' time no longer holds
-        them back. `on_row` is called with each row, or report, once it is final. The other
-        arguments are those of `run`.
+        `emit` is final (rows whose end is known) or eager (all rows, cut at each call of `rows`).
+        With `report` (rstream, istream or dstream) or `every`, reports are emitted instead of rows.
+        A stream that is silent for `idle` milliseconds of the other streams' time is left out of
+        the watermark. `on_row` is called with each emitted row, or report. The other arguments are
+        those of `run`.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
         >>> live = query.open(report="rstream")
@@ -304,7 +304,7 @@ class Query(CompiledQuery):
         output = pop_options(options, OutputOptions)
         return Live(self, live_input_of(self, graph, graphs, **options), **output)
 
-    # -- looking
+    # -- explaining
 
     def explain(
         self,
@@ -316,7 +316,7 @@ class Query(CompiledQuery):
         """Return a stage of the query, or all of them, as text or a picture.
 
         Stages are syntax, logical, optimized, physical and spark; formats are text, json, dot,
-        mermaid, svg and html. With a `run` over data, `spark` shows how that is cut into tasks.
+        mermaid, svg and html. With a `run` over data, the stage spark shows its cut into tasks.
 
         >>> print(compile("ASK { ?s a <T> }").explain("logical"))
         Ask
@@ -335,7 +335,7 @@ class Query(CompiledQuery):
         return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the text, and the logical plan."""
+        """Return the HTML that a notebook shows: the text, and the logical plan."""
         from streamsparql.look.jupyter.query_view import shown
 
         return shown(self)

@@ -289,7 +289,7 @@ def _misplaced(name: str, node: s.AggregateCall, inside: bool) -> QueryError:
             hint="use a subquery: { SELECT ?key (.. AS ?n) { .. } GROUP BY ?key }",
         )
     return QueryError(
-        f"{name} stands where there are no groups",
+        f"{name} is used where there are no groups",
         node.span,
         hint="aggregates belong in SELECT, HAVING or ORDER BY",
     )

@@ -1,7 +1,7 @@
 """What the steps of one translation share: the dialect, names, and hidden variables.
 
-Hidden variables of each kind are numbered in the order of the text, so that the same text gives the
-same plan.
+Hidden variables of each kind are numbered in the order of the text, so that the same text has
+the same plan.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Context:
         return self._made[PlanKind.ROW]
 
     def locate(self, plan: Plan, node: s.SyntaxNode) -> Plan:
-        """Remember which part of the text a plan node is from, so that messages can point there."""
+        """Note which part of the text a plan node is from, so that messages can point there."""
         self.spans.setdefault(id(plan), (plan, node.span))
         return plan
 
@@ -66,7 +66,10 @@ class Context:
         return apply
 
     def term(self, node: s.GraphTerm) -> Term | Variable:
-        """Return a term of a triple pattern, where a blank node is a variable of its own."""
+        """Return a term of a triple pattern; a blank node becomes a hidden variable.
+
+        One label, one variable: this is the instance mapping of ESWC 2008, Definition 6.
+        """
         match node:
             case s.Var(name):
                 return Variable(name)

@@ -237,7 +237,10 @@ def _not_named(name: IRI, node: s.Iri, dataset: Dataset) -> QueryError:
 
 
 def create_matching(pattern: TriplePattern, scope: ReadScope, context: Context) -> Plan:
-    """Return the matching of a triple: `win`, if any, stands above it, FROM's window below."""
+    """Return the matching of a triple: `win`, if any, stands above it, FROM's window below.
+
+    This is the last branch of ESWC 2008, Algorithm 1.
+    """
     stamps = context.stamps.on(pattern)
     if scope.window is None or not scope.streams or context.dialect.has_events:
         return TriplePatternMatching(pattern, merge_active_sources(scope, None, context), stamps)

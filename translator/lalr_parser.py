@@ -27,7 +27,7 @@ _OPENED = {"LBRACE": 1, "LPAR": 1, "LSQB": 1, "RBRACE": -1, "RPAR": -1, "RSQB": 
 
 
 class ParseFailure(Exception):
-    """The parser cannot go on at `token` (type "" where no terminal matches the text there)."""
+    """The parser cannot continue at `token` (type "" where no terminal matches the text there)."""
 
     def __init__(self, token: Token, expected: frozenset[str]) -> None:
         super().__init__(f"unexpected {token.text!r}")

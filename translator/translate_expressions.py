@@ -169,7 +169,7 @@ def _call_by_iri(
 def number_rows(
     plan: Plan, number: Variable, context: Context
 ) -> tuple[Plan, tuple[Variable, ...]]:
-    """Number equal rows; return the plan and the columns that identify a row (R16).
+    """Assign numbers to equal rows; return the plan and the columns that identify a row (R16).
 
     Hidden columns count, such as a blank node of the pattern; stamps do not. Rows of a chain of
     BINDs are numbered once, below it: BNODE("a") is one node for one solution.

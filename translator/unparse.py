@@ -456,7 +456,7 @@ class _Unparser:
         return f"GRAPH {stream}"
 
     def filter(self, node: Plan) -> Lines:
-        """Return a FILTER; of a mark, remember its text."""
+        """Return a FILTER; of a mark, note its text."""
         match node:
             case Filter(condition):
                 return [f"FILTER {self.write.condition(condition)}"]
@@ -469,7 +469,7 @@ class _Unparser:
         return []
 
     def mark(self, node: Mark) -> None:
-        """Remember the text of the mark's variable in expressions."""
+        """Note the text of the mark's variable in expressions."""
         group = self.braces(node.pattern)
         self.shown[node.variable] = f"EXISTS {_one_line(group)}"
 

@@ -1,14 +1,14 @@
-"""Exact sums of numbers that come and go: SUM and AVG without drift (SEMANTICS.md section 5).
+"""Exact sums of numbers that are added and subtracted: SUM and AVG without drift.
 
-A sum over a window must be what a fresh evaluation of the window gives, however long the stream
-has been. Doubles are dyadic fractions, so their exact sum is an integer, scaled by a power of two.
-It is held in *limbs* of 32 bits, each in an int64: adding and subtracting is plain integer
-arithmetic limb by limb, no carry is needed for 2**31 summands, and the order does not matter. Only
-what is read is rounded, once. Integers are the same with an exponent of 0; decimals are counted in
+A sum over a window must equal a fresh evaluation of the window, however long the stream is
+(SEMANTICS.md section 5). Doubles are dyadic fractions, so their exact sum is an integer, scaled by
+a power of two. It is stored in *limbs* of 32 bits, each in an int64: addition and subtraction are
+integer arithmetic limb by limb, 2**31 summands need no carry, and the order does not matter. A sum
+is rounded only when it is read, and once. Integers have an exponent of 0; decimals are counted in
 millionths.
 
-The limbs span the range of exponents that the numbers have needed so far: a few for common data, 66
-at most.
+The limbs span the range of exponents of the numbers so far: a few limbs for common data, at most
+66.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.overriding import override
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.kernels.change_points import Sweep
-from streamsparql.physical.state.key_slots import reaching
-
-FloatArray = npt.NDArray[np.float64]
+from streamsparql.physical.state.key_slots import SLOT, reaching
+from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arrays
 
 _MANTISSA_BITS = 54
-MOST = 1 << 53
-"""Summands are integers up to here, times a power of two."""
+LARGEST_INTEGER = 1 << 53
+"""Summands are integers up to this, times a power of two."""
 
 _BITS = 32
 _MASK = (1 << _BITS) - 1
 _LARGEST = 1 << 62
 _FEW = 256
-"""Up to so many limbs Python's own integers are faster than arrays."""
+"""Up to this number of limbs, Python's integers are faster than arrays."""
 _REACH = 800
-"""By powers of two up to here inlined doubles, which are below 2**129, can be multiplied."""
-_TOP = 62  # bits of a rounded sum's integer: more than a double has, and one that tells the rest
+"""The largest power of two by which inlined doubles, which are below 2**129, are multiplied."""
+_TOP = 62  # bits of the integer of a rounded sum: those of a double, and one for the remainder
 
 
 class Exact:
@@ -51,14 +51,14 @@ class Exact:
         self._base, self._numbers = base, numbers
 
     def integers(self) -> tuple[IntArray, BoolArray]:
-        """The numbers, which must be integers, and where they fit."""
+        """Return the numbers, which must be integers, and where they fit."""
         exact = [number >> -self._base for number in self._numbers]
         fits = [-_LARGEST < number < _LARGEST for number in exact]
         small = [number if fit else 0 for number, fit in zip(exact, fits, strict=True)]
         return np.array(small, np.int64), np.array(fits, np.bool_)
 
     def doubles(self) -> FloatArray:
-        """The nearest doubles: a quotient of Python's integers is rounded once."""
+        """Return the nearest doubles: a quotient of Python's integers is rounded once."""
         one = 1 << -self._base
         try:
             return np.array([number / one for number in self._numbers], np.float64)
@@ -86,12 +86,12 @@ class Limbs:
 
     @cached_property
     def _carried(self) -> tuple[BoolArray, IntArray]:
-        """Which numbers are negative, and all without their sign, in limbs of 32 bits."""
+        """Return which numbers are negative, and their magnitudes in limbs of 32 bits."""
         negative = _carried(self._limbs)[-1] < 0
         return negative, _carried(np.where(negative, -self._limbs, self._limbs))
 
     def integers(self) -> tuple[IntArray, BoolArray]:
-        """The numbers, which must be integers, and where they fit."""
+        """Return the numbers, which must be integers, and where they fit."""
         if self._few:
             return Exact(self._base, _joined(self._limbs)).integers()
         negative, limbs = self._carried
@@ -107,20 +107,20 @@ class Limbs:
         return np.where(negative, -values, values), fit
 
     def doubles(self) -> FloatArray:
-        """The nearest doubles, ties to even, as IEEE 754 rounds."""
+        """Return the nearest doubles, ties to even, as in IEEE 754."""
         if self._few:
             return Exact(self._base, _joined(self._limbs)).doubles()
         negative, limbs = self._carried
         size = len(negative)
         limbs = np.concatenate([np.zeros((3, size), np.int64), limbs])
-        some = limbs != 0
-        top = len(limbs) - 1 - np.argmax(some[::-1], axis=0)
-        top[~some.any(axis=0)] = 3
+        nonzero = limbs != 0
+        top = len(limbs) - 1 - np.argmax(nonzero[::-1], axis=0)
+        top[~nonzero.any(axis=0)] = 3
         here = np.arange(size)
         one, two, three = limbs[top, here], limbs[top - 1, here], limbs[top - 2, here]
-        for lower, limb in pairwise(some):
+        for lower, limb in pairwise(nonzero):
             limb |= lower
-        rest = some[top - 3, here]
+        rest = nonzero[top - 3, here]
         bits = np.frexp(one.astype(np.float64))[1].astype(np.int64)
         shift = _TOP - _BITS - bits
         back = np.maximum(-shift, 0)
@@ -134,12 +134,12 @@ class Limbs:
         value |= rest
         exponent = self._base + _BITS * (top - 3) + bits - _TOP
         with np.errstate(over="ignore", under="ignore"):
-            found: FloatArray = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
-        return np.where(negative, -found, found)
+            result: FloatArray = np.ldexp(value.astype(np.float64), exponent.astype(np.int32))
+        return np.where(negative, -result, result)
 
 
 def _joined(limbs: IntArray) -> list[int]:
-    """Each number as one integer."""
+    """Return each number as one integer."""
     rows = limbs.tolist()
     if not rows:
         return [0] * limbs.shape[1]
@@ -150,7 +150,7 @@ def _joined(limbs: IntArray) -> list[int]:
 
 
 def _split(numbers: list[int], limbs: int) -> IntArray:
-    """The numbers in so many limbs, all but the top one in [0, 2**32)."""
+    """Return numbers as limbs, all but the top one in [0, 2**32)."""
     rows = []
     for _ in range(limbs - 1):
         rows.append([number & _MASK for number in numbers])
@@ -159,7 +159,7 @@ def _split(numbers: list[int], limbs: int) -> IntArray:
 
 
 def _carried(limbs: IntArray) -> IntArray:
-    """The same numbers with all limbs but a new top one in [0, 2**32)."""
+    """Return the numbers with all limbs but a new top one in [0, 2**32)."""
     carried = np.empty((len(limbs) + 1, limbs.shape[1]), np.int64)
     carry = np.zeros(limbs.shape[1], np.int64)
     for i, limb in enumerate(limbs):
@@ -170,10 +170,10 @@ def _carried(limbs: IntArray) -> IntArray:
     return carried
 
 
-def parts(values: FloatArray) -> tuple[IntArray, IntArray]:
-    """Mantissas and exponents of finite doubles, which are mantissa * 2**exponent.
+def mantissas_and_exponents(values: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return finite doubles as mantissa * 2**exponent.
 
-    >>> [array.tolist() for array in parts(np.array([1.5, 0.0]))]
+    >>> [array.tolist() for array in mantissas_and_exponents(np.array([1.5, 0.0]))]
     [[6755399441055744, 0], [-52, 0]]
     """
     fraction, exponent = np.frexp(values)
@@ -181,15 +181,18 @@ def parts(values: FloatArray) -> tuple[IntArray, IntArray]:
     return mantissa, np.where(mantissa == 0, 0, exponent.astype(np.int64) - 53)
 
 
-class ExactSums:
+class ExactSums(Stateful):
     """A sum per slot, of numbers that are mantissa * 2**exponent."""
+
+    scalars = ("_base",)
+    encoded = ("_state",)
 
     def __init__(self) -> None:
         self._base = 0
         self._state = np.zeros((0, 0), np.int64)
 
     def after(self, sweep: Sweep, mantissa: IntArray, exponent: IntArray, count: IntArray) -> Limbs:
-        """The sums after each point of a sweep, each event of which adds `count` times a number."""
+        """Add numbers, each `count` times; return the sums after each point of the sweep."""
         self._state = reaching(self._state, sweep.capacity)
         if len(exponent):
             self._reach(int(exponent.min()), int(exponent.max()) + _MANTISSA_BITS)
@@ -202,9 +205,9 @@ class ExactSums:
         return Limbs(self._base, sweep.after(self._state, deltas))
 
     def scaled(self, values: FloatArray) -> list[int] | None:
-        """Inlined doubles as multiples of what limbs count; None if these do not reach them.
+        """Return inlined doubles as multiples of 2**base; None if the limbs do not span them.
 
-        Those that have come so far mostly reach what comes.
+        The limbs for the numbers so far span most of the following ones.
         """
         if self._base < -_REACH:
             return None
@@ -215,20 +218,33 @@ class ExactSums:
         return [*map(int, scaled.tolist())]
 
     def exact(self, numbers: list[int]) -> Exact:
-        """Multiples of what the limbs count."""
+        """Return multiples of 2**base as numbers."""
         return Exact(self._base, numbers)
 
     def of(self, slots: IntArray) -> list[int]:
-        """The sums of these slots, as such multiples."""
+        """Return the sums of slots, as multiples of 2**base."""
         self._state = reaching(self._state, int(slots.max()) + 1)
         return _joined(self._state[:, slots])
 
     def put(self, slots: IntArray, numbers: list[int]) -> None:
-        """Gives these slots, which `of` has seen, other sums."""
+        """Replace the sums of slots for which `of` was called."""
         self._state[:, slots] = _split(numbers, len(self._state))
 
+    @override
+    def own_table(self) -> pa.Table:
+        """Return the sums that are not 0, limb by limb."""
+        (slots,) = (self._state != 0).any(axis=0).nonzero()
+        limbs = {f"limb {k}": limb[slots] for k, limb in enumerate(self._state)}
+        return table_of_arrays({SLOT: slots, **limbs})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        slots, *limbs = arrays_of(table).values()
+        self._state = np.zeros((len(limbs), int(slots.max(initial=-1)) + 1), np.int64)
+        self._state[:, slots] = np.array(limbs, np.int64).reshape(len(limbs), len(slots))
+
     def _reach(self, low: int, high: int) -> None:
-        """Makes the limbs reach these bits."""
+        """Extend the limbs to span these bits."""
         below = max(0, -((low - self._base) // _BITS))
         more = max(0, -((self._base + _BITS * len(self._state) - high) // _BITS))
         if below or more:

@@ -1,28 +1,30 @@
-"""SUM and AVG of terms: which numbers are added how, and how totals become terms again.
+"""SUM and AVG of terms: how terms are added to exact sums, and how totals become terms.
 
-Integers up to 2**53 and finite doubles go into one exact sum, decimals into another, of millionths.
-A double in a group makes its total a double, else a decimal makes it a decimal: as each summand is
-exact in the wider type too, promoting first changes nothing. Decimals beside doubles are the
-exception; such a group, and one with other numbers, is left to the definition.
+Integers up to 2**53 and finite doubles are added to one exact sum, decimals to another, in
+millionths. A double in a group makes its total a double, otherwise a decimal makes it a decimal: as
+each summand is exact in the wider type too, promoting first changes nothing. Groups with both
+decimals and doubles are the exception; these, and groups with other numbers, are left to the
+definition.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Context, Decimal
 from typing import NamedTuple
 
 import numpy as np
 
 from streamsparql.algebra.terms import XSD
+from streamsparql.overriding import override
 from streamsparql.physical.aggregation.exact_sums import (
-    MOST,
+    LARGEST_INTEGER,
     Exact,
     ExactSums,
-    FloatArray,
     Limbs,
-    parts,
+    mantissas_and_exponents,
 )
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
     BASES,
     DECIMAL,
@@ -38,11 +40,13 @@ from streamsparql.physical.dictionary.inline_ids import (
     double_values,
 )
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.kernels.change_points import SlotCounter, Sweep
+from streamsparql.physical.kernels.change_points import Sweep
+from streamsparql.physical.state.key_slots import SlotCounter
+from streamsparql.physical.state.parts import Stateful
 
-MANY = 1 << 20
-MOST_ROWS = 1 << 30
-"""Multiplicities beyond this, of a row and of a group, are out of the ordinary: limbs overflow."""
+LARGEST_COUNT = 1 << 20
+LARGEST_GROUP = 1 << 30
+"""The largest multiplicities, of a row and of a group, for which limbs do not overflow."""
 
 _MILLION = 10**6
 _MOST = 1 << 14
@@ -51,57 +55,71 @@ _LARGEST = 1 << 62
 
 
 class Summands(NamedTuple):
-    """What terms add to the two sums, and where they are no plain integers."""
+    """What terms add to the two sums, and the kinds of the terms."""
 
     mantissa: IntArray
     exponent: IntArray
     millionths: IntArray
-    bad: BoolArray
-    strange: BoolArray
+    errors: BoolArray
+    irregular: BoolArray
     double: BoolArray
     decimal: BoolArray
 
 
 def summands(terms: TermDictionary, ids: IntArray) -> Summands:
-    """Takes numbers apart.
+    """Split numbers into mantissas, exponents and millionths.
 
     >>> terms = TermDictionary()
-    >>> found = summands(terms, terms.of_decimals(np.array([25]), 1))
-    >>> found.millionths.tolist(), found.decimal.tolist()
+    >>> split = summands(terms, terms.of_decimals(np.array([25]), 1))
+    >>> split.millionths.tolist(), split.decimal.tolist()
     ([2500000], [True])
     """
     values, kinds = terms.numbers(ids)
     double = (kinds == DOUBLE) & np.isfinite(values)
     none, nothing = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.int64)
     if double.all():
-        return Summands(*parts(values), nothing, none, none, double, none)
-    mantissa, exponent = parts(np.where(double, values, 0.0))
+        return Summands(*mantissas_and_exponents(values), nothing, none, none, double, none)
+    mantissa, exponent = mantissas_and_exponents(np.where(double, values, 0.0))
     whole, known = terms.exact_integers(ids)
-    known &= (kinds == INTEGER) & (whole >= -MOST) & (whole <= MOST)
+    known &= (kinds == INTEGER) & (whole >= -LARGEST_INTEGER) & (whole <= LARGEST_INTEGER)
     mantissa[known] = whole[known]
     millionths, fits = terms.decimals(ids)
     decimal = (kinds == DECIMAL) & fits
-    bad = kinds == NO_NUMBER
-    strange = ~(double | known | decimal | bad)
+    errors = kinds == NO_NUMBER
+    irregular = ~(double | known | decimal | errors)
     millionths = np.where(decimal, millionths, 0)
-    return Summands(mantissa, exponent, millionths, bad, strange, double, decimal)
+    return Summands(mantissa, exponent, millionths, errors, irregular, double, decimal)
 
 
-class NumberSums:
+class NumericSums(Stateful):
     """The sums of a column, by slot."""
+
+    derived = ("_known",)
 
     def __init__(self, terms: TermDictionary) -> None:
         self._terms = terms
         self._binary, self._millionths = ExactSums(), ExactSums()
-        self._bad, self._strange, self._decimals, self._others = (SlotCounter() for _ in range(4))
+        self._errors, self._irregular = SlotCounter(), SlotCounter()
+        self._decimals, self._not_doubles = SlotCounter(), SlotCounter()
         self._known: dict[int, int] = {}
 
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {
+            "binary": self._binary,
+            "millionths": self._millionths,
+            "errors": self._errors,
+            "irregular": self._irregular,
+            "decimals": self._decimals,
+            "not doubles": self._not_doubles,
+        }
+
     def after(self, sweep: Sweep, ids: IntArray, count: IntArray, rows: IntArray) -> Totals:
-        """The totals after each point, of events that add a term `count` times."""
+        """Add terms, each `count` times; return the totals after each point."""
         self._known.clear()
         added = summands(self._terms, ids)
-        many = np.abs(count) > MANY
-        if added.double.all() and not self._others.used and not many.any():
+        large = np.abs(count) > LARGEST_COUNT
+        if added.double.all() and not self._not_doubles.used and not large.any():
             return Totals(
                 self._terms,
                 rows,
@@ -109,14 +127,14 @@ class NumberSums:
                 self._binary.after(sweep, added.mantissa, added.exponent, count),
                 None,
             )
-        strange = added.strange | many & ~added.bad
-        kinds = Kinds(
-            self._bad.after(sweep, np.where(added.bad, count, 0)),
-            self._strange.after(sweep, np.where(strange, count, 0)),
+        irregular = added.irregular | large & ~added.errors
+        kinds = KindCounts(
+            self._errors.after(sweep, np.where(added.errors, count, 0)),
+            self._irregular.after(sweep, np.where(irregular, count, 0)),
             self._decimals.after(sweep, np.where(added.decimal, count, 0)),
-            rows - self._others.after(sweep, np.where(added.double, 0, count)),
+            rows - self._not_doubles.after(sweep, np.where(added.double, 0, count)),
         )
-        plain = np.where(many, 0, count)
+        plain = np.where(large, 0, count)
         binary = self._binary.after(sweep, added.mantissa, added.exponent, plain)
         exact = None
         if self._decimals.used:
@@ -125,14 +143,14 @@ class NumberSums:
         return Totals(self._terms, rows, kinds, binary, exact)
 
     def numbers(self, ids: list[int]) -> list[int] | None:
-        """Inlined doubles as numbers to count with; None if there are others, or have been.
+        """Return inlined doubles as integers to add; None if there are, or were, other terms.
 
-        A bounded cache until the next sweep: what comes goes again.
+        Results are cached until the next sweep, because each element that starts also ends.
         """
         known = self._known
         new = [i for i in ids if i not in known]
         if new:
-            values = None if self._others.used else inlined_doubles(new)
+            values = None if self._not_doubles.used else inlined_doubles(new)
             numbers = None if values is None else self._binary.scaled(values)
             if numbers is None:
                 return None
@@ -143,20 +161,20 @@ class NumberSums:
         return [known[i] for i in ids]
 
     def of(self, slots: IntArray) -> list[int]:
-        """The sums of these slots, in such numbers."""
+        """Return the sums of slots, as such integers."""
         return self._binary.of(slots)
 
     def put(self, slots: IntArray, numbers: list[int]) -> None:
-        """Gives these slots, which `of` has seen, other sums."""
+        """Replace the sums of slots for which `of` was called."""
         self._binary.put(slots, numbers)
 
     def exact(self, numbers: list[int]) -> Exact:
-        """What such numbers are worth."""
+        """Return the exact values of such integers."""
         return self._binary.exact(numbers)
 
 
 def inlined_doubles(ids: list[int]) -> FloatArray | None:
-    """The values of inlined doubles, most of them canonical; None if there are other terms.
+    """Return the values of inlined doubles; None if there are other terms.
 
     >>> terms = TermDictionary()
     >>> number = '"{}"^^<http://www.w3.org/2001/XMLSchema#double>'.format
@@ -176,36 +194,36 @@ def inlined_doubles(ids: list[int]) -> FloatArray | None:
     return values
 
 
-class Kinds(NamedTuple):
-    """How many summands of each kind there are after each point."""
+class KindCounts(NamedTuple):
+    """The number of summands of each kind after each point."""
 
-    bad: IntArray
-    strange: IntArray
+    errors: IntArray
+    irregular: IntArray
     decimals: IntArray
     doubles: IntArray
 
 
 class Totals:
-    """What a column adds up to after each point."""
+    """The totals of a column after each point."""
 
     def __init__(
         self,
         terms: TermDictionary,
         rows: IntArray,
-        kinds: Kinds | None,
+        kinds: KindCounts | None,
         binary: Limbs,
         millionths: Limbs | None,
     ) -> None:
         self._terms, self._rows = terms, rows
-        self._odd = rows >= MOST_ROWS
+        self._left = rows >= LARGEST_GROUP
         self._only_doubles = kinds is None
         if kinds is None:
             self._floats = binary.doubles()
             return
-        bad, strange, decimals, doubles = kinds
-        self._odd |= (strange > 0) | (doubles > 0) & (decimals > 0)
-        self._odd &= bad == 0
-        plain = ~(self._odd | (bad > 0))
+        errors, irregular, decimals, doubles = kinds
+        self._left |= (irregular > 0) | (doubles > 0) & (decimals > 0)
+        self._left &= errors == 0
+        plain = ~(self._left | (errors > 0))
         self._double = plain & (doubles > 0)
         self._whole = plain & (doubles == 0) & (decimals == 0)
         self._decimal = plain & (decimals > 0) & (doubles == 0)
@@ -215,7 +233,7 @@ class Totals:
             self._add_up(binary, millionths)
 
     def _add_up(self, binary: Limbs, millionths: Limbs | None) -> None:
-        """The totals that are integers or decimals; what does not fit is left to the definition."""
+        """Compute the totals that are integers or decimals; the rest is left to the definition."""
         whole, fits = binary.integers()
         if millionths is not None:
             more, both = millionths.integers()
@@ -224,69 +242,69 @@ class Totals:
             whole = np.where(self._decimal, np.where(small, whole, 0) * _MILLION + more, whole)
         self._exact = whole
         left = (self._whole | self._decimal) & ~fits
-        self._odd |= left
+        self._left |= left
         self._whole &= ~left
         self._decimal &= ~left
 
     def sums(self) -> tuple[IntArray, BoolArray]:
-        """The ids of the sums, 0 for errors; and those that are to be found otherwise."""
+        """Return the ids of the sums, 0 for errors, and which are left to the definition."""
         if self._only_doubles:
             return self._of_doubles(self._floats)
-        found = np.zeros(len(self._rows), np.int64)
+        ids = np.zeros(len(self._rows), np.int64)
         double, whole, decimal = self._double, self._whole, self._decimal
         if double.any():
-            found[double] = self._terms.of_doubles(self._floats[double])
+            ids[double] = self._terms.of_doubles(self._floats[double])
         if whole.any():
-            found[whole] = self._terms.of_integers(self._exact[whole])
+            ids[whole] = self._terms.of_integers(self._exact[whole])
         if decimal.any():
-            found[decimal] = self._terms.of_decimals(self._exact[decimal], 6)
-        return found, self._odd
+            ids[decimal] = self._terms.of_decimals(self._exact[decimal], 6)
+        return ids, self._left
 
     def averages(self) -> tuple[IntArray, BoolArray]:
-        """The ids of the averages likewise; that of nothing is the integer 0."""
+        """Return the ids of the averages likewise; the average of no terms is the integer 0."""
         if self._only_doubles:
             return self._of_doubles(self._floats / np.maximum(self._rows, 1))
-        found = np.zeros(len(self._rows), np.int64)
+        ids = np.zeros(len(self._rows), np.int64)
         double, rows = self._double, self._rows
         if double.any():
-            found[double] = self._terms.of_doubles(self._floats[double] / rows[double])
+            ids[double] = self._terms.of_doubles(self._floats[double] / rows[double])
         for mask, digits in ((self._whole, 0), (self._decimal, 6)):
-            some = np.flatnonzero(mask & (rows > 0))
-            if len(some):
-                found[some] = self._quotients(self._exact[some], digits, rows[some])
-        nothing = self._whole & (rows == 0)
-        if nothing.any():
-            found[nothing] = self._terms.of_integers(np.zeros(1, np.int64))
-        return found, self._odd
+            places = np.flatnonzero(mask & (rows > 0))
+            if len(places):
+                ids[places] = self._quotients(self._exact[places], digits, rows[places])
+        empty = self._whole & (rows == 0)
+        if empty.any():
+            ids[empty] = self._terms.of_integers(np.zeros(1, np.int64))
+        return ids, self._left
 
     def _of_doubles(self, values: FloatArray) -> tuple[IntArray, BoolArray]:
-        """The ids of values, where there are rows; nothing comes to the integer 0."""
-        found = self._terms.of_doubles(values)
-        nothing = self._rows == 0
-        if nothing.any():
-            found[nothing] = self._terms.of_integers(np.zeros(1, np.int64))
-        return found, self._odd
+        """Return the ids of doubles; the integer 0 for groups without rows."""
+        ids = self._terms.of_doubles(values)
+        empty = self._rows == 0
+        if empty.any():
+            ids[empty] = self._terms.of_integers(np.zeros(1, np.int64))
+        return ids, self._left
 
     def _quotients(self, totals: IntArray, digits: int, rows: IntArray) -> IntArray:
-        """The ids of `totals` / 10**`digits` / `rows`, decimals with 34 digits at most."""
-        found = np.zeros(len(totals), np.int64)
+        """Return the ids of `totals` / 10**`digits` / `rows`, decimals of at most 34 digits."""
+        ids = np.zeros(len(totals), np.int64)
         left = np.arange(len(totals))
         for more in (0, 3, 6):
             scaled = totals[left] * 10**more
             short = (np.abs(totals[left]) < _LARGEST // 10**more) & (scaled % rows[left] == 0)
-            some = left[short]
-            found[some] = self._terms.of_decimals(scaled[short] // rows[some], digits + more)
+            places = left[short]
+            ids[places] = self._terms.of_decimals(scaled[short] // rows[places], digits + more)
             left = left[~short]
             if not len(left):
-                return found
+                return ids
         pairs, code = np.unique(np.stack([totals[left], rows[left]]), axis=1, return_inverse=True)
         texts = [_quotient_text(total, n * 10**digits) for total, n in pairs.T.tolist()]
-        found[left] = self._terms.encode(texts)[code.reshape(-1)]
-        return found
+        ids[left] = self._terms.encode(texts)[code.reshape(-1)]
+        return ids
 
 
 def _quotient_text(total: int, rows: int) -> str:
-    """A quotient as `algebra.numeric` rounds and writes it, in N-Triples.
+    """Return a quotient in N-Triples, rounded and written as in `algebra.xsd.numeric`.
 
     >>> _quotient_text(1, 8)
     '"0.125"^^<http://www.w3.org/2001/XMLSchema#decimal>'

@@ -1,7 +1,7 @@
-"""Terms as texts: which text is just what `str(term)` writes, and what a text tells of its term.
+"""Canonical texts of terms: what `str(term)` writes, and the form of a term by its text.
 
-The dictionary keeps terms as such texts, in which a term has one form only. Most texts that come in
-are of that form already, which a regular expression tells without making a term of any of them.
+The dictionary stores terms as canonical texts: each term has exactly one. Most input texts are
+canonical already; a regular expression recognises them without parsing.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from streamsparql.algebra.ntriples import unescape_ntriples
 from streamsparql.algebra.terms import IRI, XSD_STRING, BlankNode, Literal, Term
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import KindArray, bools_of
-from streamsparql.physical.dictionary.inline_parsing import Spans
+from streamsparql.physical.dictionary.inline_parsing import TextSpans
 
-UNBOUND, IRI_NODE, BLANK, LITERAL = range(4)
+UNBOUND_SORT, IRI_SORT, BLANK_SORT, LITERAL_SORT = range(4)
 """The sorts of terms."""
 
-PLAIN, TAGGED, TYPED = 3, 4, 5
-"""Forms: beyond IRIs and blank nodes they tell the literals apart: strings, language-tagged ones,
-and those of another datatype. It is what the text ends with."""
+PLAIN_FORM, TAGGED_FORM, TYPED_FORM = 3, 4, 5
+"""Forms of terms: sorts, with literals divided into strings, language-tagged strings and others.
+The form of a literal follows from the end of its text."""
 
 _STRING_END = f'"^^{XSD_STRING}'
-# Characters that no IRI may hold as they are: those that str(term) escapes, and white space.
+# Characters that an IRI does not contain as they are: those that str(term) escapes, white space.
 _NO_IRI = (
     r'\x00-\x20<>"{}|^`\\\x{85}\x{a0}\x{1680}'
     r"\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
@@ -41,7 +41,7 @@ _WRITTEN_ONE = re.compile(
 
 
 def is_written(text: str) -> bool:
-    """Whether a text is an IRI or a literal as `str` writes it; of some that are, it is not sure.
+    """Return whether a text surely is an IRI or a literal as `str` writes it.
 
     >>> is_written("<a>"), is_written('"a"@EN'), is_written("_:a")
     (True, False, False)
@@ -50,42 +50,42 @@ def is_written(text: str) -> bool:
 
 
 def are_written(texts: pa.Array) -> BoolArray:
-    """`is_written` of each text."""
-    found = pc.match_substring_regex(texts, _WRITTEN)
-    return bools_of(pc.and_not(found, pc.ends_with(texts, _STRING_END)).fill_null(False))
+    """Return `is_written` of each text."""
+    matches = pc.match_substring_regex(texts, _WRITTEN)
+    return bools_of(pc.and_not(matches, pc.ends_with(texts, _STRING_END)).fill_null(False))
 
 
-_FORMS = {"<": IRI_NODE, "_": BLANK}
-_ENDS = {'"': PLAIN, ">": TYPED}
+_FORMS = {"<": IRI_SORT, "_": BLANK_SORT}
+_ENDS = {'"': PLAIN_FORM, ">": TYPED_FORM}
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@(.*)|\^\^<(.*)>)?', re.S)
 
 
 def form_of(text: str) -> int:
-    """The form of a term that can be read from a text, by that text."""
-    return _FORMS.get(text[0]) or _ENDS.get(text[-1], TAGGED)
+    """Return the form of a term by its text, which was parsed or can be."""
+    return _FORMS.get(text[0]) or _ENDS.get(text[-1], TAGGED_FORM)
 
 
 def form_of_term(term: Term, text: str) -> int:
-    """The form of any term: a language tag that was computed may hold any character."""
+    """Return the form of any term: a computed language tag may contain any character."""
     tagged = type(term) is Literal and term.language is not None
-    return TAGGED if tagged else form_of(text)
+    return TAGGED_FORM if tagged else form_of(text)
 
 
-_FORM_BY_END = np.full(256, TAGGED, np.int8)
-_FORM_BY_END[ord('"')] = PLAIN
-_FORM_BY_END[ord(">")] = TYPED
+_FORM_BY_END = np.full(256, TAGGED_FORM, np.int8)
+_FORM_BY_END[ord('"')] = PLAIN_FORM
+_FORM_BY_END[ord(">")] = TYPED_FORM
 
 
 def forms_of(texts: pa.Array) -> KindArray:
-    """The forms of texts that are written as `str` does, none of them a blank node."""
-    data, begin, end = Spans.of_array(texts)
+    """Return the forms of canonical texts, none of them a blank node."""
+    data, begin, end = TextSpans.of_array(texts)
     forms = _FORM_BY_END[data[end - 1]]
-    forms[data[begin] == ord("<")] = IRI_NODE
+    forms[data[begin] == ord("<")] = IRI_SORT
     return forms
 
 
 def term_of_text(text: str) -> Term:
-    """The term that `str` wrote, whatever characters it holds.
+    """Return the term of a canonical text, which may contain any characters.
 
     >>> term_of_text('"a b"@fr').language
     'fr'
@@ -94,13 +94,13 @@ def term_of_text(text: str) -> Term:
         return IRI(unescape_ntriples(text[1:-1]))
     if text[0] == "_":
         return BlankNode(text[2:])
-    found = _LITERAL.fullmatch(text)
-    assert found
-    lexical = unescape_ntriples(found[1])
-    if found[2] is not None:
-        return Literal(lexical, language=found[2])
+    match = _LITERAL.fullmatch(text)
+    assert match
+    lexical = unescape_ntriples(match[1])
+    if match[2] is not None:
+        return Literal(lexical, language=match[2])
     return (
-        Literal(lexical) if found[3] is None else Literal(lexical, IRI(unescape_ntriples(found[3])))
+        Literal(lexical) if match[3] is None else Literal(lexical, IRI(unescape_ntriples(match[3])))
     )
 
 
@@ -110,7 +110,7 @@ _STRING = pa.string()
 def to_arrow(
     texts: npt.NDArray[np.object_] | list[str | None], kind: pa.DataType = _STRING
 ) -> pa.Array:
-    """Texts as Arrow has them: halves of surrogate pairs, which UTF-8 lacks, become escapes."""
+    """Return texts as an Arrow array; surrogates, which UTF-8 cannot encode, become escapes."""
     try:
         return pa.array(texts, kind)
     except UnicodeEncodeError:
@@ -120,21 +120,21 @@ def to_arrow(
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04X}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04X}"
 
 
 def spread(ids: IntArray, encoded: pa.DictionaryArray) -> IntArray:
-    """The ids of the distinct texts, put where each of them is; 0 for null."""
+    """Return the ids of dictionary-encoded texts, given those of the distinct texts; 0 for null."""
     codes = encoded.indices
     if codes.null_count:
         codes = codes.cast(pa.int64()).fill_null(len(ids))
         ids = np.append(ids, 0)
-    found: IntArray = ids[codes.to_numpy()]
-    return found
+    spread_ids: IntArray = ids[codes.to_numpy()]
+    return spread_ids
 
 
 def to_strings(texts: pa.Array) -> pa.Array:
-    """Strings of Arrow's usual type, null as the empty text: which is no term either."""
+    """Return strings of type `string`, with null as the empty text, which is not a term either."""
     strings = texts if texts.type == pa.string() else texts.cast(pa.string())
     return strings.fill_null("") if strings.null_count else strings

@@ -1,8 +1,8 @@
-"""Numbers inside ids: the literals that need no entry in the term dictionary.
+"""Inlined ids: literals that are encoded in their ids, without an entry in the term dictionary.
 
 A negative id is a literal of xsd:integer, xsd:double, xsd:decimal or xsd:boolean whose lexical form
-is canonical, that is, what `algebra.values.literal_of` writes; or one of xsd:double that is plain,
-like `"22.50"`, as sensors write them. Bits 62 and 61 are its tag, the others say what it is:
+is canonical (what `algebra.xsd.values.literal_of` writes); or a plain xsd:double such as `"22.50"`,
+as sensors write them. Bits 62 and 61 are a tag, the others the value:
 
     integer   value + 2**60                    values of at most 18 digits
     double    the bits of the double, with an exponent of 8 bits in place of 11; bit 60 is set where
@@ -10,9 +10,9 @@ like `"22.50"`, as sensors write them. Bits 62 and 61 are its tag, the others sa
     decimal   (mantissa + 2**56) * 16 + scale  of at most 15 digits, in mantissa and in fraction
     other     0 or 1, a boolean; else a plain double that is not canonical, as a decimal is
 
-So ids of integers are in the order of their values, and ids of canonical doubles too. Which
-literals are inlined depends on the literal alone, never on the way it came in: a literal has one
-id. `lexical` decides which; this file is about what ids are.
+So ids of integers are in the order of their values, and so are ids of canonical doubles. Whether a
+literal is inlined depends on the literal alone, never on its source: a literal has one id.
+inline_parsing.py decides which literals are inlined; this module defines the layout of ids.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ import pyarrow.compute as pc
 from streamsparql.algebra.terms import IRI, XSD, Literal
 from streamsparql.algebra.xsd.numeric import EXACT
 from streamsparql.algebra.xsd.values import literal_of
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
 KindArray = npt.NDArray[np.int8]
 
 NO_NUMBER, INTEGER, DECIMAL, FLOAT, DOUBLE = range(5)
 """The kinds of numbers, in the order of promotion."""
 
 
-class Numbers(NamedTuple):
-    """What terms are worth as numbers: the doubles nearest to them, and their kinds."""
+class NumericValues(NamedTuple):
+    """The numeric values of terms: the nearest doubles, and their kinds."""
 
     values: FloatArray
     kinds: KindArray
@@ -50,7 +49,7 @@ class Numbers(NamedTuple):
 
 TAG_INTEGER, TAG_DOUBLE, TAG_DECIMAL, TAG_OTHER = range(4)
 ENDS = {name: f'"^^<{XSD}{name}>' for name in ("double", "integer", "decimal", "boolean")}
-"""What the texts of literals end with that may be inlined, by their datatype."""
+"""How the texts of literals end that may be inlined, by datatype."""
 
 _LEAST = -(1 << 63)
 _PAYLOAD = (1 << 61) - 1
@@ -68,7 +67,7 @@ TRUE_ID = FALSE_ID + 1
 
 
 def tags(ids: IntArray) -> IntArray:
-    """The tags of inlined ids."""
+    """Return the tags of inlined ids."""
     return (ids >> 61) & 3
 
 
@@ -76,7 +75,7 @@ def tags(ids: IntArray) -> IntArray:
 
 
 def integer_ids(values: IntArray) -> IntArray:
-    """The ids of integers.
+    """Return the ids of integers.
 
     >>> integer_values(integer_ids(np.array([-5, 7]))).tolist()
     [-5, 7]
@@ -86,7 +85,7 @@ def integer_ids(values: IntArray) -> IntArray:
 
 
 def double_ids(values: FloatArray) -> IntArray:
-    """The ids of canonical doubles.
+    """Return the ids of canonical doubles.
 
     >>> double_values(double_ids(np.array([1.5, -0.0]))).tolist()
     [1.5, -0.0]
@@ -102,7 +101,7 @@ def double_ids(values: FloatArray) -> IntArray:
 
 
 def decimal_ids(scaled: IntArray, digits: int) -> IntArray:
-    """The ids of the decimals `scaled` / 10**`digits`.
+    """Return the ids of the decimals `scaled` / 10**`digits`.
 
     >>> decimal_ids(np.array([250]), 2) == decimal_ids(np.array([25]), 1)
     array([ True])
@@ -118,13 +117,13 @@ def decimal_ids(scaled: IntArray, digits: int) -> IntArray:
 
 
 def scaled_ids(mantissa: IntArray, scale: IntArray, tag: int) -> IntArray:
-    """The ids of mantissa / 10**scale, as decimals or as plain doubles."""
+    """Return the ids of mantissa / 10**scale, as decimals or as plain doubles."""
     fit = (mantissa > -MANTISSA_BOUND) & (mantissa < MANTISSA_BOUND) & (scale < SCALES)
     return np.where(fit, BASES[tag] + (mantissa + MANTISSA_BASE) * SCALES + scale, 0)
 
 
 def boolean_ids(values: BoolArray) -> IntArray:
-    """The ids of booleans."""
+    """Return the ids of booleans."""
     return np.where(values, TRUE_ID, FALSE_ID)
 
 
@@ -132,12 +131,12 @@ def boolean_ids(values: BoolArray) -> IntArray:
 
 
 def integer_values(ids: IntArray) -> IntArray:
-    """The values of inlined integers."""
+    """Return the values of inlined integers."""
     return ids - INTEGER_BASE
 
 
 def double_values(ids: IntArray) -> FloatArray:
-    """The values of inlined canonical doubles."""
+    """Return the values of inlined canonical doubles."""
     flip = (ids >> 60 & 1) - 1  # all ones where the double is negative
     size = (ids ^ flip) & (POSITIVE - 1)
     bits = size + LOW_EXPONENT | flip & _LEAST
@@ -151,7 +150,7 @@ _pack, _unpack = struct.Struct("<q").pack, struct.Struct("<d").unpack
 
 
 def double_value(term_id: int) -> float:
-    """The value of one inlined canonical double.
+    """Return the value of one inlined canonical double.
 
     >>> double_value(int(double_ids(np.array([-1.5]))[0]))
     -1.5
@@ -163,7 +162,7 @@ def double_value(term_id: int) -> float:
 
 
 def scaled_parts(ids: IntArray) -> tuple[IntArray, IntArray]:
-    """The mantissas and scales of inlined decimals, and of plain doubles."""
+    """Return the mantissas and scales of inlined decimals, or of plain doubles."""
     payload = ids & _PAYLOAD
     return (payload >> 4) - MANTISSA_BASE, payload & (SCALES - 1)
 
@@ -173,17 +172,17 @@ POWERS = 10.0**_SCALE_RANGE
 
 
 def _scaled_values(ids: IntArray) -> FloatArray:
-    """Mantissa and power are doubles without rounding, so the quotient is the nearest one."""
+    """Return the nearest doubles: mantissa and power are exact, so the quotient is rounded once."""
     mantissa, scale = scaled_parts(ids)
     values: FloatArray = mantissa / POWERS[scale]
     return values
 
 
-def inlined_numbers(ids: IntArray) -> Numbers:
-    """What inlined literals are worth.
+def inlined_numbers(ids: IntArray) -> NumericValues:
+    """Return the numeric values of inlined literals.
 
     >>> inlined_numbers(double_ids(np.array([1.5])))
-    Numbers(values=array([1.5]), kinds=array([4], dtype=int8))
+    NumericValues(values=array([1.5]), kinds=array([4], dtype=int8))
     """
     tag = tags(ids)
     first = int(tag[0]) if len(tag) else 0
@@ -194,26 +193,28 @@ def inlined_numbers(ids: IntArray) -> Numbers:
         mask = tag == which
         if mask.any():
             values[mask], kinds[mask] = _numbers_of_tag(ids[mask], which)
-    return Numbers(values, kinds)
+    return NumericValues(values, kinds)
 
 
-def _numbers_of_tag(ids: IntArray, tag: int) -> Numbers:
+def _numbers_of_tag(ids: IntArray, tag: int) -> NumericValues:
     if tag == TAG_INTEGER:
-        return Numbers(integer_values(ids).astype(np.float64), np.full(len(ids), INTEGER, np.int8))
+        return NumericValues(
+            integer_values(ids).astype(np.float64), np.full(len(ids), INTEGER, np.int8)
+        )
     if tag == TAG_DOUBLE:
-        return Numbers(double_values(ids), np.full(len(ids), DOUBLE, np.int8))
+        return NumericValues(double_values(ids), np.full(len(ids), DOUBLE, np.int8))
     if tag == TAG_DECIMAL:
-        return Numbers(_scaled_values(ids), np.full(len(ids), DECIMAL, np.int8))
+        return NumericValues(_scaled_values(ids), np.full(len(ids), DECIMAL, np.int8))
     truth = ids <= TRUE_ID
     kinds = np.where(truth, NO_NUMBER, DOUBLE).astype(np.int8)
-    return Numbers(np.where(truth, 0.0, _scaled_values(ids)), kinds)
+    return NumericValues(np.where(truth, 0.0, _scaled_values(ids)), kinds)
 
 
 # -- Ids to texts -------------------------------------------------------------------------------
 
 
 def double_texts(values: FloatArray) -> pa.Array:
-    """The canonical lexical forms of doubles.
+    """Return the canonical lexical forms of doubles.
 
     >>> double_texts(np.array([1.5, 1e6])).to_pylist()
     ['1.5', '1.0E6']
@@ -227,10 +228,10 @@ def double_texts(values: FloatArray) -> pa.Array:
 
 
 def _rare_texts(values: FloatArray) -> pa.Array:
-    """The forms of doubles with an exponent, made of the digits that Arrow writes, and of INF, NaN.
+    """Return the forms of doubles with an exponent, from the digits that Arrow writes, INF and NaN.
 
-    Arrow writes the shortest digits that read back as the double, and so does `repr`; they differ
-    in where the point is and in when there is an exponent.
+    Like `repr`, Arrow writes the shortest digits that are read as the same double; the two differ
+    in the position of the point, and in when there is an exponent.
     """
     written = pa.array(np.abs(values)).cast(pa.string())
     parts = pc.extract_regex(written, _SHORTEST)
@@ -244,10 +245,10 @@ def _rare_texts(values: FloatArray) -> pa.Array:
     first = pc.binary_join_element_wise(sign, pc.utf8_slice_codeunits(digits, 0, 1), "")
     number = pc.binary_join_element_wise(first, other, ".")
     texts = pc.binary_join_element_wise(number, exponent, "E")
-    odd = ~np.isfinite(values)
-    if odd.any():
-        named = pa.array([literal_of(value).lexical for value in values[odd].tolist()])
-        texts = pc.replace_with_mask(texts, pa.array(odd), named)
+    special = ~np.isfinite(values)
+    if special.any():
+        named = pa.array([literal_of(value).lexical for value in values[special].tolist()])
+        texts = pc.replace_with_mask(texts, pa.array(special), named)
     return texts
 
 
@@ -255,7 +256,7 @@ _SHORTEST = r"^(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e\+?(?P<power>-?[0
 
 
 def _scaled_texts(ids: IntArray) -> pa.Array:
-    """The digits of decimals and plain doubles, group by group of those with the same scale."""
+    """Return the digits of decimals and plain doubles, scale by scale."""
     mantissa, scale = scaled_parts(ids)
     sign = pc.if_else(pa.array(mantissa < 0), "-", "")
     whole, fraction = np.divmod(np.abs(mantissa), (10**_SCALE_RANGE)[scale])
@@ -270,8 +271,7 @@ def _scaled_texts(ids: IntArray) -> pa.Array:
 
 
 class InlinedTexts:
-    """The N-Triples texts of inlined literals. A bounded cache: what windows report again and
-    again is written once.
+    """The N-Triples texts of inlined literals, in a bounded cache: windows report terms repeatedly.
 
     >>> InlinedTexts().of(np.array([TRUE_ID])).to_pylist()
     ['"true"^^<http://www.w3.org/2001/XMLSchema#boolean>']
@@ -281,32 +281,32 @@ class InlinedTexts:
         self._known: dict[int, str] = {}
 
     def of(self, ids: IntArray) -> pa.Array:
-        """The texts of ids."""
+        """Return the texts of ids."""
         if len(ids) > _TOO_MANY:
             return _written(ids)
         return pa.array(self.listed(ids.tolist()), pa.string())
 
-    def listed(self, asked: list[int]) -> list[str | None]:
-        """The same of a list; none is None."""
-        found: list[str | None] = [*map(self._known.get, asked)]
-        missed = [k for k, text in enumerate(found) if text is None]
+    def listed(self, ids: list[int]) -> list[str | None]:
+        """Return the texts of a list of ids."""
+        result: list[str | None] = [*map(self._known.get, ids)]
+        missed = [k for k, text in enumerate(result) if text is None]
         if missed:
-            new = [asked[k] for k in missed]
+            new = [ids[k] for k in missed]
             few = len(new) <= _FEW
             texts = _few_texts(new) if few else _written(np.array(new, np.int64)).to_pylist()
             if len(self._known) + len(new) > _MOST:
                 self._known.clear()
             self._known.update(zip(new, texts, strict=True))
             for k, text in zip(missed, texts, strict=True):
-                found[k] = text
-        return found
+                result[k] = text
+        return result
 
 
 _FEW, _TOO_MANY, _MOST = 256, 1 << 15, 1 << 16
 
 
 def _few_texts(ids: list[int]) -> list[str]:
-    """The texts of a few ids."""
+    """Return the texts of a few ids."""
     if min(ids) >= BASES[TAG_DOUBLE] and max(ids) < BASES[TAG_DECIMAL]:
         end = ENDS["double"]
         return [
@@ -323,11 +323,11 @@ def _few_texts(ids: list[int]) -> list[str]:
 
 
 LEAST_USUAL, FIRST_UNUSUAL = 1e-4, 1e6
-"""Between these, what is not whole is written by `repr` as `literal_of` does."""
+"""Between these, `repr` writes doubles that are not whole as `literal_of` does."""
 
 
 def _written(ids: IntArray) -> pa.Array:
-    """The texts of ids, those of each tag together."""
+    """Return the texts of ids, tag by tag."""
     tagged = tags(ids)
     where = [np.flatnonzero(tagged == tag) for tag in range(4)]
     parts = [_written_of_tag(ids[here], tag) for tag, here in enumerate(where) if len(here)]
@@ -339,7 +339,7 @@ def _written(ids: IntArray) -> pa.Array:
 
 
 def _written_of_tag(ids: IntArray, tag: int) -> pa.Array:
-    """The texts of ids that all have this tag."""
+    """Return the texts of ids that all have one tag."""
     if tag == TAG_OTHER:
         truth = ids <= TRUE_ID
         if truth.all():
@@ -360,7 +360,7 @@ def _quoted(lexical: pa.Array, name: str) -> pa.Array:
 
 @lru_cache(maxsize=1 << 14)
 def inlined_literal(term_id: int) -> Literal:
-    """The literal of an inlined id.
+    """Return the literal of an inlined id.
 
     >>> print(inlined_literal(int(integer_ids(np.array([7]))[0])))
     "7"^^<http://www.w3.org/2001/XMLSchema#integer>
@@ -378,7 +378,7 @@ def inlined_literal(term_id: int) -> Literal:
 
 
 def inlined_literals(ids: IntArray) -> list[Literal]:
-    """The literals of inlined ids."""
+    """Return the literals of inlined ids."""
     if ids.max() < BASES[TAG_DOUBLE]:
         return [Literal(str(value), _INTEGER) for value in integer_values(ids).tolist()]
     if ids.min() >= BASES[TAG_DOUBLE] and ids.max() < BASES[TAG_DECIMAL]:
@@ -398,11 +398,11 @@ _INTEGER, _DOUBLE = IRI(XSD + "integer"), IRI(XSD + "double")
 
 
 def numpy_of(array: pa.Array) -> npt.NDArray[Any]:
-    """An Arrow array as numpy's."""
-    found: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return found
+    """Return an Arrow array as a numpy array."""
+    result: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return result
 
 
 def bools_of(array: pa.Array) -> BoolArray:
-    """An Arrow array of booleans as numpy's."""
+    """Return an Arrow array of booleans as a numpy array."""
     return numpy_of(array).astype(np.bool_)

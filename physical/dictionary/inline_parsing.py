@@ -1,10 +1,10 @@
-"""Which literals are inlined, by how they are written: from text to id, and from text to number.
+"""The inlining of literals: from texts to ids, and from texts to numeric values.
 
-`lexical_id` decides, one literal at a time. Streams bring numbers by the thousand, most of them
-never seen before, so the same is done for whole arrays: `inlined_ids` reads the digits of all texts
-at once, place by place, straight from the bytes. What is plain (no exponent, at most 15 digits) is
-settled by its digits: two such decimals are two doubles, so the shortest form of the double is the
-one that was written. The few others are read and written again, and compared.
+`lexical_id` defines which literals are inlined, one literal at a time. Streams contain many
+numbers, most of them new, so `inlined_ids` computes the same for whole arrays: it parses the digits
+of all texts at once, position by position, from their bytes. For a plain number (no exponent, at
+most 15 digits) the digits decide: two such decimals are two doubles, so the shortest form of the
+double is the text itself. The few other numbers are parsed, written again, and compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from streamsparql.algebra.terms import XSD, Literal
 from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Numeric
 from streamsparql.algebra.xsd.values import literal_of
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
     BASES,
     ENDS,
@@ -45,7 +45,6 @@ from streamsparql.physical.dictionary.inline_ids import (
     TAG_DOUBLE,
     TAG_OTHER,
     TRUE_ID,
-    FloatArray,
     bools_of,
     double_ids,
     double_texts,
@@ -61,7 +60,7 @@ _DOUBLE = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,22})?(?:E-?[0-9]{1,2})?")
 
 
 def literal_id(literal: Literal) -> int:
-    """The id of a literal that is inlined; 0 for one that is not.
+    """Return the id of an inlined literal; 0 for other literals.
 
     >>> literal_id(literal_of(1)) == lexical_id("1", "integer"), literal_id(Literal("1"))
     (True, 0)
@@ -71,7 +70,7 @@ def literal_id(literal: Literal) -> int:
 
 
 def lexical_id(lexical: str, name: str) -> int:
-    """The id of a literal by its lexical form and the name of its datatype in xsd."""
+    """Return the id of a literal by its lexical form and its datatype in xsd; 0 if not inlined."""
     if name == "boolean":
         return {"true": TRUE_ID, "false": FALSE_ID}.get(lexical, 0)
     if name not in ENDS:
@@ -80,11 +79,11 @@ def lexical_id(lexical: str, name: str) -> int:
 
 
 def _unusual_id(lexical: str, name: str) -> int:
-    """The same of a number, however it is written."""
+    """Return the id of a number in any lexical form."""
     if plain := _PLAIN.fullmatch(lexical):
         sign, whole, fraction = plain[1], plain[2], plain[3] or ""
-        if len(lexical) <= 19 and (found := _plain_id(sign, whole, fraction, name)):
-            return found
+        if len(lexical) <= 19 and (inlined := _plain_id(sign, whole, fraction, name)):
+            return inlined
     if name == "double" and _DOUBLE.fullmatch(lexical):
         value = float(lexical)
         return _double_id(value) if literal_of(value).lexical == lexical else 0
@@ -95,7 +94,7 @@ _BY_END = {end[-8:]: (name, end) for name, end in ENDS.items()}
 
 
 def inlined_id(text: str) -> int:
-    """The id of an inlined literal by its N-Triples text; 0 for other texts.
+    """Return the id of an inlined literal by its N-Triples text; 0 for other texts.
 
     >>> inlined_id("<a>")
     0
@@ -107,7 +106,7 @@ def inlined_id(text: str) -> int:
 
 
 def _plain_id(sign: str, whole: str, fraction: str, name: str) -> int:
-    """The id of a number without exponent, where it needs no more than its digits."""
+    """Return the id of a number without exponent; 0 if its digits do not suffice."""
     mantissa = int(sign + whole + fraction)
     if name == "integer":
         wrong = fraction or (sign and not mantissa) or abs(mantissa) >= INTEGER_BOUND
@@ -128,7 +127,7 @@ def _plain_id(sign: str, whole: str, fraction: str, name: str) -> int:
 
 
 def _usual_double_id(lexical: str) -> int:
-    """The id of a double that `repr` writes as `literal_of` does; 0 for others."""
+    """Return the id of a double that `repr` writes as `literal_of` does; 0 for others."""
     if lexical[-2:] == ".0":
         return 0
     try:
@@ -143,7 +142,7 @@ _pack, _unpack = struct.Struct("<d").pack, struct.Struct("<q").unpack
 
 
 def _double_id(value: float) -> int:
-    """`double_ids` for one value."""
+    """Return `double_ids` of one value."""
     bits: int = _unpack(_pack(value))[0]
     size = bits & SIZE
     small = size - LOW_EXPONENT if size else 0
@@ -153,7 +152,7 @@ def _double_id(value: float) -> int:
 
 
 def few_ids(texts: list[str]) -> IntArray:
-    """The ids of a few N-Triples texts that are inlined doubles or integers; 0 for others.
+    """Return the ids of a few N-Triples texts of inlined doubles or integers; 0 for others.
 
     >>> few_ids([f'"7{ENDS["integer"]}', "<a>"]).tolist() == [lexical_id("7", "integer"), 0]
     True
@@ -165,17 +164,17 @@ def few_ids(texts: list[str]) -> IntArray:
         if True in ended:
             places = [k for k in compress(range(len(texts)), ended) if texts[k][0] == '"']
             lexical = [texts[k][1 : -len(end)] for k in places]
-            found = _usual_ids(lexical, name)
-            for k in (found == 0).nonzero()[0].tolist():
-                found[k] = _unusual_id(lexical[k], name)
+            usual = _usual_ids(lexical, name)
+            for k in (usual == 0).nonzero()[0].tolist():
+                usual[k] = _unusual_id(lexical[k], name)
             if len(places) == len(texts):
-                return found
-            ids[places] = found
+                return usual
+            ids[places] = usual
     return ids
 
 
 def _usual_ids(lexical: list[str], name: str) -> IntArray:
-    """The ids of numbers that are as Python writes them; 0 for others."""
+    """Return the ids of numbers in the form that Python writes; 0 for others."""
     values: list[int] | list[float]
     try:
         if name == "integer":
@@ -193,7 +192,7 @@ def _usual_ids(lexical: list[str], name: str) -> IntArray:
 
 
 def _usual_double_ids(values: FloatArray) -> IntArray:
-    """The ids of doubles that `repr` writes as `literal_of` does; 0 for others."""
+    """Return the ids of doubles that `repr` writes as `literal_of` does; 0 for others."""
     if len(values) and values.min() >= LEAST_USUAL and values.max() < FIRST_UNUSUAL:
         ids = values.view(np.int64) - LOW_EXPONENT + (BASES[TAG_DOUBLE] + POSITIVE)
         whole = np.floor(values) == values
@@ -209,11 +208,11 @@ def _usual_double_ids(values: FloatArray) -> IntArray:
 
 _WIDTH = 17  # "0." and 15 digits
 _ZERO, _POINT, _MINUS = b"0.-"
-_BLOCK = 4096  # so many texts at once: their digits fit into the processor's cache
+_BLOCK = 4096  # the number of texts at once: their digits fit into the cache
 
 
 class _Plain(NamedTuple):
-    """Numbers without exponent, by their digits. The fields mean nothing where `ok` is false."""
+    """Numbers without exponent, by their digits; fields are undefined where `ok` is false."""
 
     ok: BoolArray
     negative: BoolArray
@@ -222,7 +221,7 @@ class _Plain(NamedTuple):
     last_zero: BoolArray
 
     def ids(self, name: str) -> IntArray:
-        """Their ids, as `_plain_id` gives them one by one."""
+        """Return their ids, as `_plain_id` does for one number."""
         minus_zero = self.negative & (self.mantissa == 0)
         if name == "integer":
             wrong = minus_zero | (self.scale > 0)
@@ -230,30 +229,30 @@ class _Plain(NamedTuple):
         fraction = self.scale > 0
         if name == "decimal":
             wrong = minus_zero | (fraction & self.last_zero)
-            found = scaled_ids(self.mantissa, self.scale, TAG_DECIMAL)
-            return np.where(self.ok & ~wrong, found, 0)
+            ids = scaled_ids(self.mantissa, self.scale, TAG_DECIMAL)
+            return np.where(self.ok & ~wrong, ids, 0)
         short = self.ok & (np.abs(self.mantissa) < MANTISSA_BOUND) & (self.scale < SCALES)
         values = self.mantissa / POWERS[np.minimum(self.scale, SCALES - 1)]
         size = np.abs(values)
         canonical = (size >= 1e-6) & (size < 1e6) & ~(fraction & self.last_zero)
         canonical |= (size == 0) & ~fraction
         values[minus_zero] = -0.0
-        found = double_ids(values)
+        ids = double_ids(values)
         if not canonical.all():
             plain = scaled_ids(self.mantissa, self.scale, TAG_OTHER)
-            found = np.where(canonical, found, np.where(minus_zero, 0, plain))
-        return np.where(short, found, 0)
+            ids = np.where(canonical, ids, np.where(minus_zero, 0, plain))
+        return np.where(short, ids, 0)
 
 
-def _plain(texts: Spans, begin: IntArray, length: IntArray) -> _Plain:
-    """Reads digits, of so many characters from `begin` on; the texts go on well beyond them."""
+def _plain(texts: TextSpans, begin: IntArray, length: IntArray) -> _Plain:
+    """Parse the digits of `length` bytes from `begin` on; the texts are longer than that."""
     data = texts.data
     negative = data[begin] == _MINUS
     begin, length = begin + negative, length - negative
     ok = (length > 0) & (length <= _WIDTH)
     width = int(np.minimum(length, _WIDTH).max(initial=1))
     read = texts.bytes_from(begin, width).view(np.uint8).reshape(-1, width)
-    # A row for each place in the texts, so that what follows runs along whole columns of memory.
+    # One row per position, so that the loops below run along contiguous memory.
     read = np.ascontiguousarray(read.T)
     within = np.arange(width)[:, None] < length
     point = (read == _POINT) & within
@@ -274,34 +273,34 @@ def _plain(texts: Spans, begin: IntArray, length: IntArray) -> _Plain:
 
 
 def _sane_doubles(lexical: pa.Array) -> IntArray:
-    """Any canonical double, by writing what was read."""
+    """Return the ids of canonical doubles, by parsing and writing them."""
     sane = pc.match_substring_regex(lexical, f"^(?:{_DOUBLE.pattern})$")
     values = numpy_of(pc.if_else(sane, lexical, "0").cast(pa.float64()))
     canonical = bools_of(pc.and_(sane, pc.equal(double_texts(values), lexical)))
     return np.where(canonical, double_ids(values), 0)
 
 
-class Spans(NamedTuple):
-    """Texts as they lie in memory: the bytes of `data` from `begin` to before `end`."""
+class TextSpans(NamedTuple):
+    """Texts in memory: the bytes of `data` from `begin` to before `end`."""
 
     data: npt.NDArray[np.uint8]
     begin: IntArray
     end: IntArray
 
     @classmethod
-    def of_array(cls, texts: pa.Array) -> Spans:
-        """Those of an Arrow array of strings without nulls."""
+    def of_array(cls, texts: pa.Array) -> TextSpans:
+        """Return the spans of an Arrow array of strings without nulls."""
         _, offsets, data = texts.buffers()
         shown = slice(texts.offset, texts.offset + len(texts) + 1)
         places = np.frombuffer(offsets, np.int32)[shown].astype(np.int64)
         return cls(np.frombuffer(data or b"", np.uint8), places[:-1], places[1:])
 
-    def at(self, places: IntArray) -> Spans:
-        """Some of them."""
-        return Spans(self.data, self.begin[places], self.end[places])
+    def at(self, places: IntArray) -> TextSpans:
+        """Return the spans at these places."""
+        return TextSpans(self.data, self.begin[places], self.end[places])
 
     def bytes_from(self, places: IntArray, width: int) -> npt.NDArray[Any]:
-        """The `width` bytes from each place on, as one item each."""
+        """Return the `width` bytes from each place on, as one item each."""
         windows = np.ndarray((len(self.data) - width + 1,), f"V{width}", self.data, strides=(1,))
         return windows[places]
 
@@ -315,8 +314,8 @@ _END_WORDS = {
 _QUOTE, _GREATER = b'">'
 
 
-def _of_types(texts: Spans) -> dict[str, IntArray]:
-    """Where the texts are literals of the datatypes of `ENDS`, or end like one."""
+def _of_types(texts: TextSpans) -> dict[str, IntArray]:
+    """Return the places of texts that end like literals of the datatypes of `ENDS`."""
     data, begin, end = texts
     long = np.flatnonzero(end - begin > _MOST)
     if len(long):
@@ -325,7 +324,7 @@ def _of_types(texts: Spans) -> dict[str, IntArray]:
         return {}
     words = texts.bytes_from(end[long] - _END_BYTES, _END_BYTES).view(np.int64)
     words = words.reshape(len(long), -1)
-    found = {}
+    places = {}
     for name, (tail, head) in _END_WORDS.items():
         here = np.flatnonzero(words[:, -1] == tail[-1])
         if len(here):
@@ -335,55 +334,56 @@ def _of_types(texts: Spans) -> dict[str, IntArray]:
                 right &= data[first + k] == byte
             for k, word in enumerate(tail[:-1]):
                 right &= words[here, k] == word
-            found[name] = long[here[right]]
-    return found
+            places[name] = long[here[right]]
+    return places
 
 
-def inlined_ids(texts: Spans, as_arrow: Callable[[IntArray], pa.Array]) -> IntArray:
-    """The ids of N-Triples texts that are inlined literals; 0 for others.
+def inlined_ids(texts: TextSpans, as_arrow: Callable[[IntArray], pa.Array]) -> IntArray:
+    """Return the ids of N-Triples texts of inlined literals; 0 for others.
 
-    `as_arrow` gives the texts at some places as an Arrow array: what digits do not settle.
+    `as_arrow` returns the texts at given places as an Arrow array, where digits do not decide.
 
     >>> texts = pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#integer>', "<a>"])
-    >>> inlined_ids(Spans.of_array(texts), texts.take).tolist() == [lexical_id("7", "integer"), 0]
+    >>> ids = inlined_ids(TextSpans.of_array(texts), texts.take)
+    >>> ids.tolist() == [lexical_id("7", "integer"), 0]
     True
     """
     ids = np.zeros(len(texts.begin), np.int64)
     for name, places in _of_types(texts).items():
-        found = np.zeros(len(places), np.int64)
+        parsed = np.zeros(len(places), np.int64)
         for first in range(0, len(places) if name != "boolean" else 0, _BLOCK):
-            some = texts.at(places[first : first + _BLOCK])
-            length = some.end - some.begin - 1 - len(ENDS[name])
-            found[first : first + _BLOCK] = _plain(some, some.begin + 1, length).ids(name)
-        rest = np.flatnonzero(found == 0)
+            block = texts.at(places[first : first + _BLOCK])
+            length = block.end - block.begin - 1 - len(ENDS[name])
+            parsed[first : first + _BLOCK] = _plain(block, block.begin + 1, length).ids(name)
+        rest = np.flatnonzero(parsed == 0)
         if len(rest):
             lexical = _lexical(as_arrow(places[rest]), ENDS[name])
             if name == "double":
-                found[rest] = _sane_doubles(lexical)
+                parsed[rest] = _sane_doubles(lexical)
             else:
-                found[rest] = [lexical_id(text, name) for text in lexical.to_pylist()]
-        ids[places] = found
+                parsed[rest] = [lexical_id(text, name) for text in lexical.to_pylist()]
+        ids[places] = parsed
     return ids
 
 
 def _lexical(texts: pa.Array, end: str) -> pa.Array:
-    """What is between the quotes."""
+    """Return the lexical forms, between the quotes."""
     return pc.binary_slice(texts.view(pa.binary()), 1, -len(end)).view(pa.string())
 
 
-# -- What literals that are not inlined are worth -----------------------------------------------
+# -- Numeric values of literals that are not inlined --------------------------------------------
 
 NUMBER_ENDS = {name: f'"^^<{XSD}{name}>' for name in ("double", "float", "decimal", *INTEGERS)}
-"""What the texts of numbers end with, by their datatype."""
+"""How the texts of numbers end, by datatype."""
 
 NOT_EXACT = -(1 << 63)
 _SCIENTIFIC = r"^-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?$"
 
 
-class Worth(NamedTuple):
-    """The nearest doubles; integers as they are, decimals in millionths or NOT_EXACT.
+class TextValues(NamedTuple):
+    """Numeric values: the nearest doubles, and exact values as in `exact_of`.
 
-    The other fields mean nothing where `known` is false: there one has to look closer.
+    The other fields are undefined where `known` is false: there the text is parsed by itself.
     """
 
     known: BoolArray
@@ -391,10 +391,10 @@ class Worth(NamedTuple):
     exact: IntArray
 
 
-def worth_of(texts: pa.Array, name: str) -> Worth:
-    """What literals of one numeric datatype are worth, by their texts."""
+def values_of_texts(texts: pa.Array, name: str) -> TextValues:
+    """Return the values of literals of one numeric datatype, by their texts."""
     end = NUMBER_ENDS[name]
-    spans = Spans.of_array(texts)
+    spans = TextSpans.of_array(texts)
     plain = _plain(spans, spans.begin + 1, spans.end - spans.begin - 1 - len(end))
     values = plain.mantissa / POWERS[np.minimum(plain.scale, SCALES - 1)]
     exact = np.full(len(texts), NOT_EXACT)
@@ -405,10 +405,10 @@ def worth_of(texts: pa.Array, name: str) -> Worth:
             known &= plain.mantissa >= least
         if most is not None:
             known &= plain.mantissa <= most
-        return Worth(known, values, plain.mantissa)
+        return TextValues(known, values, plain.mantissa)
     known = plain.ok & (np.abs(plain.mantissa) < MANTISSA_BOUND) & (plain.scale <= 15)
     if name == "decimal":
-        return Worth(known & (plain.scale <= 6), values, _millionths(plain))
+        return TextValues(known & (plain.scale <= 6), values, _millionths(plain))
     values[plain.negative & (plain.mantissa == 0)] = -0.0
     rest = np.flatnonzero(~known)
     if len(rest):
@@ -419,7 +419,7 @@ def worth_of(texts: pa.Array, name: str) -> Worth:
     if name == "float":
         known &= np.abs(values) < _SINGLES
         values = np.where(known, values, 0.0).astype(np.float32).astype(np.float64)
-    return Worth(known, values, exact)
+    return TextValues(known, values, exact)
 
 
 _SINGLES = 3e38  # the largest single is a little larger
@@ -432,7 +432,7 @@ def _millionths(plain: _Plain) -> IntArray:
 
 
 def exact_of(value: Numeric) -> int:
-    """An integer as it is, a decimal in millionths, where that can be relied on."""
+    """Return an integer as it is, a decimal in millionths, or NOT_EXACT."""
     if isinstance(value, int):
         return value if abs(value) < 1 << 63 else NOT_EXACT
     if isinstance(value, Decimal) and value.copy_abs() < 1 << 53:

@@ -1,13 +1,13 @@
 """The term dictionary: RDF terms as int64 ids, so that rows are arrays of numbers.
 
-Id 0 is no term (unbound). A negative id is an inlined number (`numbers`). A positive id is an entry
-of the dictionary: the place of the term's N-Triples text, with what is known of it in columns
-beside. Equal ids mean the same term, always: a term has one text (`str(term)`), a text one entry.
+Id 0 means unbound. A negative id is an inlined literal (inline_ids.py). A positive id is an entry
+of the dictionary: the place of the N-Triples text of the term, and of its properties in further
+columns. Equal ids always mean the same term: a term has one text (`str(term)`), and a text has one
+entry.
 
-Streams bring literals without end, so entries are recycled: `recycle` is told which ids are still
-in use, forgets the other entries and gives their ids to new terms. What is asked of terms is asked
-of whole arrays, and most of it is answered by columns; those of numbers are filled for what is
-asked, when it is first asked.
+Streams bring ever-new literals, so entries are recycled: `recycle` receives the ids in use, drops
+the other entries and reuses their ids for new terms. Lookups are for whole arrays, mostly by
+columns; the columns of numeric values are filled at the first lookup.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from streamsparql.algebra.order import order_key
 from streamsparql.algebra.terms import BlankNode, Literal, Term
 from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Numeric, Single, double
 from streamsparql.algebra.xsd.values import literal_of, value_of
-from streamsparql.physical.batch import BoolArray, IntArray
+from streamsparql.errors import EngineError
+from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.dictionary import inline_ids as inlined
 from streamsparql.physical.dictionary.canonical_text import (
-    BLANK,
-    IRI_NODE,
-    LITERAL,
-    PLAIN,
-    TYPED,
-    UNBOUND,
+    BLANK_SORT,
+    IRI_SORT,
+    LITERAL_SORT,
+    PLAIN_FORM,
+    TYPED_FORM,
+    UNBOUND_SORT,
     are_written,
     form_of,
     form_of_term,
@@ -52,47 +53,46 @@ from streamsparql.physical.dictionary.inline_ids import (
     FLOAT,
     INTEGER,
     NO_NUMBER,
-    FloatArray,
     KindArray,
-    Numbers,
+    NumericValues,
     bools_of,
 )
 from streamsparql.physical.dictionary.inline_parsing import (
     NOT_EXACT,
     NUMBER_ENDS,
-    Spans,
+    TextSpans,
     exact_of,
     few_ids,
     inlined_id,
     inlined_ids,
     literal_id,
-    worth_of,
+    values_of_texts,
 )
 
 __all__ = [
-    "BLANK",
+    "BLANK_SORT",
     "DECIMAL",
     "DOUBLE",
     "FLOAT",
     "INTEGER",
-    "IRI_NODE",
-    "LITERAL",
+    "IRI_SORT",
+    "LITERAL_SORT",
     "NO_NUMBER",
-    "UNBOUND",
-    "Numbers",
+    "UNBOUND_SORT",
+    "NumericValues",
     "TermDictionary",
 ]
 
-_UNKNOWN = -1  # of a kind: nobody has asked yet
-_HANDFUL = 16  # below so many texts each is read by itself
-_LITTLE = 256  # so few are written by Python faster than by Arrow
+_UNKNOWN = -1  # the kind of an entry before its first lookup
+_VERY_FEW = 16  # fewer texts than this are parsed one by one
+_LITTLE = 256  # fewer texts than this are written faster by Python than by Arrow
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-_FEW = 256  # from so many on arrays are faster than Python's loops
+_FEW = 256  # from this number on, arrays are faster than Python loops
 _MILLION = 10**6
 
-Texts: TypeAlias = Sequence[Any]
-"""Texts in N-Triples syntax, or what `Written` makes texts of; None is no term."""
-Written: TypeAlias = Callable[[list[Any]], Sequence[str | None]]
+TermTexts: TypeAlias = Sequence[Any]
+"""Texts in N-Triples syntax, or terms that a `WriteTexts` turns into texts; None for no term."""
+WriteTexts: TypeAlias = Callable[[list[Any]], Sequence[str | None]]
 
 _KIND_OF = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
 _KINDS = {**dict.fromkeys(INTEGERS, INTEGER), "decimal": DECIMAL, "float": FLOAT, "double": DOUBLE}
@@ -111,19 +111,19 @@ class TermDictionary:
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
-        """Entries by text, blank nodes apart: the text that comes in may mean another node."""
+        """Entries by text, except blank nodes: the same label in another source is another node."""
         self._blanks: dict[str, int] = {}
-        """Blank nodes by label, the source a part of it."""
+        """Blank nodes by label, which includes the source."""
         self._spelled: dict[str, int] = {}
         """A bounded cache: other texts of entries, and texts of inlined literals."""
         self._written = inlined.InlinedTexts()
         self._free: IntArray = np.empty(0, np.int64)
-        self._after = 1  # the least id that was never given
-        self._floor = 0  # how many entries the last recycling left
+        self._after = 1  # the least id that was never assigned
+        self._floor = 0  # the number of entries after the last recycling
         self._grow(1 << 10)
 
     def _grow(self, capacity: int) -> None:
-        """Columns of so many places; place 0 stands for "no term"."""
+        """Extend the columns to a capacity; place 0 is for unbound."""
         old = self.__dict__.get("_forms", np.zeros(1, np.int8))
         kept = len(old)
 
@@ -139,49 +139,48 @@ class TermDictionary:
         self._kinds: KindArray = column("_kinds", np.int8, NO_NUMBER)
         self._exact: IntArray = column("_exact", np.int64, NOT_EXACT)
         self._kept: BoolArray = column("_kept", np.bool_, False)
-        self._forms: KindArray = column("_forms", np.int8, UNBOUND)
+        self._forms: KindArray = column("_forms", np.int8, UNBOUND_SORT)
 
     def __len__(self) -> int:
-        """How many entries there are; inlined literals need none."""
+        """Return the number of entries; inlined literals need none."""
         return self._after - 1 - len(self._free)
 
     # -- Terms to ids -----------------------------------------------------------------------
 
     def id_of(self, term: Term, keep: bool = False) -> int:
-        """The id of a term. What is kept is never recycled: the constants of queries.
+        """Return the id of a term; with `keep` it is never recycled, as for constants of queries.
 
         >>> terms = TermDictionary()
         >>> terms.id_of(BlankNode("a")) == terms.id_of(BlankNode("a")), terms.id_of(Literal("b"))
         (True, 2)
         """
         if type(term) is BlankNode:
-            found = self._blanks.get(term.label, 0) or self._enter(str(term), BLANK)
+            term_id = self._blanks.get(term.label, 0) or self._enter(str(term), BLANK_SORT)
         else:
-            found = literal_id(term) if type(term) is Literal else 0
-            if not found:
+            term_id = literal_id(term) if type(term) is Literal else 0
+            if not term_id:
                 text = str(term)
-                found = self._known.get(text, 0) or self._enter(text, form_of_term(term, text))
-        if keep and found > 0:
-            self._kept[found] = True
-        return found
+                term_id = self._known.get(text, 0) or self._enter(text, form_of_term(term, text))
+        if keep and term_id > 0:
+            self._kept[term_id] = True
+        return term_id
 
     def keep(self, ids: IntArray) -> None:
-        """These terms are never recycled: those of static graphs."""
+        """Exclude terms from recycling, as those of static graphs."""
         self._kept[ids[ids > 0]] = True
 
     def ids_of(self, terms: Iterable[Term | None]) -> IntArray:
-        """The ids of terms; 0 for None."""
+        """Return the ids of terms; 0 for None."""
         return np.fromiter((0 if t is None else self.id_of(t) for t in terms), np.int64)
 
     def encode(
-        self, texts: Texts | pa.Array, source: str = "", written: Written = list
+        self, texts: TermTexts | pa.Array, source: str = "", written: WriteTexts = list
     ) -> IntArray:
-        """The ids of terms in N-Triples syntax; 0 for what is no term.
+        """Return the ids of terms in N-Triples syntax; 0 for texts that are not terms.
 
         `texts` is a list of strings, or an Arrow array of strings, dictionary-encoded or not.
-        Labels of blank nodes are scoped to `source`. Terms of other libraries may be among the
-        strings of a list, where `written` makes texts of them: it is asked for what is not known as
-        it stands.
+        Labels of blank nodes are scoped to `source`. A list may contain terms of other libraries if
+        `written` turns them into texts; it is called for items that are not known as they are.
         """
         if isinstance(texts, pa.ChunkedArray):
             parts = [self.encode(chunk, source) for chunk in texts.chunks]
@@ -194,11 +193,11 @@ class TermDictionary:
             return self._encode_list(texts.to_pylist(), source, list)
         return self._encode_array(to_strings(texts), source, False)
 
-    def _encode_list(self, texts: Texts, source: str, written: Written) -> IntArray:
+    def _encode_list(self, texts: TermTexts, source: str, written: WriteTexts) -> IntArray:
         known: Any = self._known.get
         if len(texts) >= 4 * _FEW:
             sample = [*map(known, texts[:: len(texts) // 16])]
-            if 2 * sample.count(None) > len(sample):  # most are new: no use in looking for each
+            if 2 * sample.count(None) > len(sample):  # most are new, so lookups do not pay
                 return self._encode_new(written(list(texts)), source)
         ids = np.fromiter(map(known, texts, repeat(0)), np.int64, len(texts))
         missed = np.flatnonzero(ids == 0)
@@ -210,8 +209,8 @@ class TermDictionary:
         return ids
 
     def _encode_new(self, texts: Sequence[str | None], source: str) -> IntArray:
-        """The ids of texts that are not known as they stand."""
-        if len(texts) < _HANDFUL:
+        """Return the ids of texts that are not known as they are."""
+        if len(texts) < _VERY_FEW:
             return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
         if len(texts) < _FEW:
             strings = ["" if text is None else text for text in texts]
@@ -221,15 +220,15 @@ class TermDictionary:
             return ids
         try:
             array = pa.array(texts, pa.string())
-        except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 lacks
+        except UnicodeEncodeError:  # a surrogate, which UTF-8 cannot encode
             return np.fromiter((self._read(t, source) for t in texts), np.int64, len(texts))
         if isinstance(array, pa.ChunkedArray):  # too long for one
             return np.concatenate([self._encode_new(c.to_pylist(), source) for c in array.chunks])
         return self._encode_array(to_strings(array), source, False)
 
     def _encode_array(self, texts: pa.Array, source: str, distinct: bool) -> IntArray:
-        """The ids of an Arrow array of strings: numbers by their digits, others once each."""
-        ids = inlined_ids(Spans.of_array(texts), lambda at: texts.take(pa.array(at)))
+        """Return the ids of an Arrow array: numbers by their digits, others once each."""
+        ids = inlined_ids(TextSpans.of_array(texts), lambda at: texts.take(pa.array(at)))
         rest = np.flatnonzero(ids == 0)
         if not len(rest):
             return ids
@@ -242,7 +241,7 @@ class TermDictionary:
         return ids
 
     def _encode_others(self, texts: pa.Array, source: str) -> IntArray:
-        """The ids of texts that are all different, none of them that of an inlined literal."""
+        """Return the ids of distinct texts, none of them of an inlined literal."""
         strings = texts.to_pylist()
         ids = np.fromiter(map(self._known.get, strings, repeat(0)), np.int64, len(strings))
         missed = np.flatnonzero(ids == 0)
@@ -250,67 +249,67 @@ class TermDictionary:
             return ids
         if len(missed) < len(ids):
             texts, strings = texts.take(pa.array(missed)), [strings[i] for i in missed.tolist()]
-        found = np.zeros(len(strings), np.int64)
+        new = np.zeros(len(strings), np.int64)
         written = are_written(texts)
         places = np.flatnonzero(written)
         if len(places):
-            found[places] = self._enter_all(texts, strings, places)
+            new[places] = self._enter_all(texts, strings, places)
         for i in np.flatnonzero(~written).tolist():
-            found[i] = self._read(strings[i], source)
-        ids[missed] = found
+            new[i] = self._read(strings[i], source)
+        ids[missed] = new
         return ids
 
     def _read(self, text: str | None, source: str) -> int:
-        """The id of one text, in whatever way it is written."""
+        """Return the id of one text in any valid form."""
         if text is None:
             return 0
-        found = self._known.get(text, 0) or self._spelled.get(text, 0)
-        if found:
-            return found
-        found = inlined_id(text)
-        if not found:
+        term_id = self._known.get(text, 0) or self._spelled.get(text, 0)
+        if term_id:
+            return term_id
+        term_id = inlined_id(text)
+        if not term_id:
             if is_written(text):
                 return self._enter(text, form_of(text))
             term = parse_term(text, source)
             if term is None or type(term) is BlankNode:
                 return 0 if term is None else self.id_of(term)
-            found = self.id_of(term)
+            term_id = self.id_of(term)
         if len(self._spelled) >= 1 << 16:
             self._spelled.clear()
-        self._spelled[text] = found
-        return found
+        self._spelled[text] = term_id
+        return term_id
 
     def _enter(self, text: str, form: int) -> int:
-        """A new entry."""
+        """Add an entry."""
         if len(self._free):
-            found, self._free = int(self._free[-1]), self._free[:-1]
+            entry, self._free = int(self._free[-1]), self._free[:-1]
         else:
-            found, self._after = self._after, self._after + 1
-            if found == len(self._forms):
-                self._grow(2 * found)
-        self._texts[found] = text
-        self._forms[found] = form
-        self._kinds[found] = _UNKNOWN if form == TYPED else NO_NUMBER
-        if form == BLANK:
-            self._blanks[text[2:]] = found
+            entry, self._after = self._after, self._after + 1
+            if entry == len(self._forms):
+                self._grow(2 * entry)
+        self._texts[entry] = text
+        self._forms[entry] = form
+        self._kinds[entry] = _UNKNOWN if form == TYPED_FORM else NO_NUMBER
+        if form == BLANK_SORT:
+            self._blanks[text[2:]] = entry
         else:
-            self._known[text] = found
-        return found
+            self._known[text] = entry
+        return entry
 
     def _enter_all(self, texts: pa.Array, strings: list[str], places: IntArray) -> IntArray:
-        """New entries for the texts at these places, written as `str` does."""
+        """Add entries for the canonical texts at these places."""
         if len(places) < len(strings):
             texts, strings = texts.take(pa.array(places)), [strings[i] for i in places.tolist()]
         ids = self._places(len(strings))
         forms = forms_of(texts)
         self._texts[ids] = strings
         self._forms[ids] = forms
-        self._kinds[ids] = np.where(forms == TYPED, _UNKNOWN, NO_NUMBER)
+        self._kinds[ids] = np.where(forms == TYPED_FORM, _UNKNOWN, NO_NUMBER)
         self._known.update(zip(strings, ids.tolist(), strict=True))
         return ids
 
     def _places(self, count: int) -> IntArray:
-        """Ids that are free."""
+        """Return ids that are free."""
         reused = self._free[len(self._free) - min(count, len(self._free)) :]
         self._free = self._free[: len(self._free) - len(reused)]
         first, self._after = self._after, self._after + count - len(reused)
@@ -321,26 +320,26 @@ class TermDictionary:
     # -- Ids to terms -----------------------------------------------------------------------
 
     def term_of(self, term_id: int) -> Term | None:
-        """The term of an id; None for 0."""
+        """Return the term of an id; None for 0."""
         if term_id < 0:
             return inlined.inlined_literal(int(term_id))
-        found: Term | None = self._terms[term_id]
-        if found is None and term_id:
-            found = self._terms[term_id] = term_of_text(self._texts[term_id])
-        return found
+        term: Term | None = self._terms[term_id]
+        if term is None and term_id:
+            term = self._terms[term_id] = term_of_text(self._texts[term_id])
+        return term
 
     def terms_of(self, ids: IntArray) -> list[Term | None]:
-        """The terms of ids."""
+        """Return the terms of ids."""
         if len(ids) and ids.max() < 0:
             return [*inlined.inlined_literals(ids)]
         return [self.term_of(term_id) for term_id in ids.tolist()]
 
     def texts(self, ids: IntArray) -> pa.Array:
-        """The terms in N-Triples syntax; null for 0."""
+        """Return terms in N-Triples syntax; null for 0."""
         return self.dictionary(ids).dictionary_decode()
 
     def dictionary(self, ids: IntArray) -> pa.DictionaryArray:
-        """The terms in N-Triples syntax, each written once."""
+        """Return terms in N-Triples syntax, dictionary-encoded."""
         if len(ids) < _LITTLE:
             return to_arrow(self._few_texts(ids.tolist()), _DICTIONARY)
         encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
@@ -348,14 +347,14 @@ class TermDictionary:
         return pa.DictionaryArray.from_arrays(encoded.indices, distinct)
 
     def _few_texts(self, ids: list[int]) -> list[str | None]:
-        """The texts of ids, None for 0."""
+        """Return the texts of a few ids, None for 0."""
         inline = [term_id for term_id in ids if term_id < 0]
         written = iter(self._written.listed(inline)) if inline else iter(())
         entries = self._texts
         return [entries[k] if k >= 0 else next(written) for k in ids]
 
     def _texts_of(self, ids: IntArray) -> pa.Array:
-        """The texts of ids, none of them 0."""
+        """Return the texts of ids, none of them 0."""
         inline = ids < 0
         if inline.all():
             return self._written.of(ids)
@@ -367,22 +366,24 @@ class TermDictionary:
         parts = [to_arrow(self._texts[ids[entries]]), self._written.of(ids[others])]
         return pa.concat_arrays(parts).take(pa.array(places))
 
-    # -- What is known of terms -------------------------------------------------------------
+    # -- Properties of terms ----------------------------------------------------------------
 
     def sorts(self, ids: IntArray) -> KindArray:
-        """UNBOUND, IRI_NODE, BLANK or LITERAL, of each id."""
+        """Return the sort of each term."""
         inline = ids < 0
         if not inline.any():
-            return np.minimum(self._forms[ids], LITERAL)
-        return np.where(inline, LITERAL, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL))
+            return np.minimum(self._forms[ids], LITERAL_SORT)
+        return np.where(
+            inline, LITERAL_SORT, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL_SORT)
+        )
 
     def plain_strings(self, ids: IntArray) -> BoolArray:
-        """Whether they are literals of xsd:string."""
-        plain: BoolArray = self._forms[np.maximum(ids, 0)] == PLAIN
+        """Return whether terms are literals of xsd:string."""
+        plain: BoolArray = self._forms[np.maximum(ids, 0)] == PLAIN_FORM
         return plain
 
-    def numbers(self, ids: IntArray) -> Numbers:
-        """What they are worth as numbers.
+    def numbers(self, ids: IntArray) -> NumericValues:
+        """Return the numeric values of terms.
 
         >>> terms = TermDictionary()
         >>> terms.numbers(terms.of_integers(np.array([5]))).values.tolist()
@@ -395,12 +396,11 @@ class TermDictionary:
         self._fill(entries)
         values, kinds = self._values[entries], self._kinds[entries]
         if inline.any():
-            found = inlined.inlined_numbers(ids[inline])
-            values[inline], kinds[inline] = found
-        return Numbers(values, kinds)
+            values[inline], kinds[inline] = inlined.inlined_numbers(ids[inline])
+        return NumericValues(values, kinds)
 
     def exact_integers(self, ids: IntArray) -> tuple[IntArray, BoolArray]:
-        """The values of integers, and where a term is an integer that fits."""
+        """Return the values of integers, and which terms are integers of 64 bits."""
         inline = ids < 0
         integer = inline & (inlined.tags(ids) == inlined.TAG_INTEGER)
         values = np.where(integer, inlined.integer_values(ids), 0)
@@ -414,7 +414,7 @@ class TermDictionary:
         return values, integer
 
     def decimals(self, ids: IntArray) -> tuple[IntArray, BoolArray]:
-        """Integers and decimals in millionths, and where that is exact and below 2**53."""
+        """Return integers and decimals in millionths, and which are exact and below 2**53."""
         values, fits = self.exact_integers(ids)
         fits &= np.abs(values) <= (1 << 53) // _MILLION
         values = np.where(fits, values * _MILLION, 0)
@@ -422,23 +422,23 @@ class TermDictionary:
         if inline.any():
             mantissa, scale = inlined.scaled_parts(ids[inline])
             factor = 10 ** np.maximum(6 - scale, 0)
-            good = (scale <= 6) & (np.abs(mantissa) <= (1 << 53) // factor)
-            values[inline] = np.where(good, mantissa * factor, 0)
-            fits[inline] = good
+            exact = (scale <= 6) & (np.abs(mantissa) <= (1 << 53) // factor)
+            values[inline] = np.where(exact, mantissa * factor, 0)
+            fits[inline] = exact
         entries = np.maximum(ids, 0)
-        exact = self._exact[entries]
-        known = (self._kinds[entries] == DECIMAL) & (exact != NOT_EXACT)
-        values[known] = exact[known]
+        millionths = self._exact[entries]
+        known = (self._kinds[entries] == DECIMAL) & (millionths != NOT_EXACT)
+        values[known] = millionths[known]
         return values, fits | known
 
     def _fill(self, entries: IntArray) -> None:
-        """Fills in what entries are worth, where nobody has asked yet."""
+        """Fill in the numeric values of entries at their first lookup."""
         unknown = entries[self._kinds[entries] == _UNKNOWN]
         if not len(unknown):
             return
         left = np.unique(unknown)
         self._kinds[left] = NO_NUMBER
-        texts = to_arrow(self._texts[left]) if len(left) >= _HANDFUL else None
+        texts = to_arrow(self._texts[left]) if len(left) >= _VERY_FEW else None
         strings = self._texts[left].tolist() if texts is None else []
         for name, end in NUMBER_ENDS.items():
             if texts is None:
@@ -448,12 +448,12 @@ class TermDictionary:
                 places = np.flatnonzero(bools_of(pc.ends_with(texts, end)))
                 closer = left[places]
                 if len(places):
-                    worth = worth_of(texts.take(pa.array(places)), name)
-                    found = closer[worth.known]
-                    self._kinds[found] = _KINDS[name]
-                    self._values[found] = worth.values[worth.known]
-                    self._exact[found] = worth.exact[worth.known]
-                    closer = closer[~worth.known]
+                    values = values_of_texts(texts.take(pa.array(places)), name)
+                    known = closer[values.known]
+                    self._kinds[known] = _KINDS[name]
+                    self._values[known] = values.values[values.known]
+                    self._exact[known] = values.exact[values.known]
+                    closer = closer[~values.known]
             for entry in closer.tolist():
                 self._fill_one(entry)
 
@@ -467,32 +467,32 @@ class TermDictionary:
     # -- Numbers to terms -------------------------------------------------------------------
 
     def of_integers(self, values: IntArray) -> IntArray:
-        """The ids of xsd:integer literals."""
+        """Return the ids of xsd:integer literals."""
         ids = inlined.integer_ids(values)
         return self._of_rest(ids, values, int)
 
     def of_doubles(self, values: FloatArray) -> IntArray:
-        """The ids of canonical xsd:double literals."""
+        """Return the ids of canonical xsd:double literals."""
         return self._of_rest(inlined.double_ids(values), values, float)
 
     def of_decimals(self, scaled: IntArray, digits: int) -> IntArray:
-        """The ids of canonical xsd:decimal literals: `scaled` / 10**`digits`."""
+        """Return the ids of canonical xsd:decimal literals: `scaled` / 10**`digits`."""
         ids = inlined.decimal_ids(scaled, digits)
         return self._of_rest(ids, scaled, lambda value: EXACT.scaleb(Decimal(value), -digits))
 
     def of_booleans(self, values: BoolArray) -> IntArray:
-        """The ids of xsd:boolean literals."""
+        """Return the ids of xsd:boolean literals."""
         return inlined.boolean_ids(values)
 
     def _of_rest(self, ids: IntArray, values: Any, exactly: Callable[[Any], Numeric]) -> IntArray:
-        """With entries for the values that are not inlined."""
+        """Add entries for the values that are not inlined."""
         if not ids.all():
             for i in np.flatnonzero(ids == 0).tolist():
                 ids[i] = self.id_of(literal_of(exactly(values[i].item())))
         return ids
 
     def integers_of(self, ids: IntArray) -> IntArray:
-        """The values of stamps, which are integers; the least int64 where there is none.
+        """Return the values of stamps, which are integers; the least int64 for unbound.
 
         >>> terms = TermDictionary()
         >>> terms.integers_of(terms.of_integers(np.array([5, 7]))).tolist()
@@ -506,9 +506,9 @@ class TermDictionary:
     # -- Order ------------------------------------------------------------------------------
 
     def order_ranks(self, ids: IntArray) -> IntArray:
-        """Numbers in the order of `algebra.order.order_key`; equal ids have equal ones.
+        """Return numbers in the order of `algebra.order.order_key`; equal for equal ids.
 
-        They order these ids among themselves, and mean nothing beside others.
+        They order these ids only; compared with other ranks they are meaningless.
 
         >>> terms = TermDictionary()
         >>> terms.order_ranks(terms.encode(['"b"', "<a>", '"b"'])).tolist()
@@ -517,13 +517,13 @@ class TermDictionary:
         if not len(ids) or (ids.max() < 0 and self._in_order(ids)):
             return ids
         distinct, codes = np.unique(ids, return_inverse=True)
-        worth = self.numbers(distinct)
-        number = (worth.kinds != NO_NUMBER) & ~np.isnan(worth.values)
-        before = self.sorts(distinct) < LITERAL
+        values, kinds = self.numbers(distinct)
+        number = (kinds != NO_NUMBER) & ~np.isnan(values)
+        before = self.sorts(distinct) < LITERAL_SORT
         numbers = np.flatnonzero(number)
-        numbers = numbers[np.argsort(worth.values[numbers], kind="stable")]
-        values = worth.values[numbers]
-        same = np.flatnonzero(values[1:] == values[:-1])
+        numbers = numbers[np.argsort(values[numbers], kind="stable")]
+        ordered = values[numbers]
+        same = np.flatnonzero(ordered[1:] == ordered[:-1])
         places = np.concatenate(
             [
                 self._sorted(distinct, np.flatnonzero(before)),
@@ -533,18 +533,18 @@ class TermDictionary:
         )
         ranks = np.empty(len(distinct), np.int64)
         ranks[places] = np.arange(len(places))
-        found: IntArray = ranks[codes]
-        return found
+        result: IntArray = ranks[codes]
+        return result
 
     def _sorted(self, ids: IntArray, places: IntArray) -> IntArray:
-        """The places in the order of the terms there."""
+        """Return places in the order of the terms there."""
         keys = {place: order_key(self.term_of(int(ids[place]))) for place in places.tolist()}
         return np.array(sorted(keys, key=keys.__getitem__), np.int64)
 
     def _ties(self, ids: IntArray, places: IntArray, same: IntArray) -> IntArray:
-        """Puts numbers in order that are in that of the nearest doubles.
+        """Return places of numbers in order, given their order by nearest doubles.
 
-        `same` says where a place has the same double as the next: only there one has to look.
+        `same` is where a place has the same double as the next: only these are compared exactly.
         """
         runs = np.split(same, np.flatnonzero(np.diff(same) > 1) + 1) if len(same) else []
         for run in runs:
@@ -553,43 +553,96 @@ class TermDictionary:
         return places
 
     def _in_order(self, ids: IntArray) -> bool:
-        """Whether inlined ids are all integers, or all doubles."""
+        """Return whether inlined ids are all integers, or all doubles."""
         tags = inlined.tags(ids)
         return bool(tags[0] <= inlined.TAG_DOUBLE and (tags == tags[0]).all())
 
     # -- Recycling --------------------------------------------------------------------------
 
     def due(self) -> bool:
-        """Whether recycling is worth it: the entries have doubled since the last time."""
+        """Return whether recycling pays: the number of entries has doubled since the last time."""
         return len(self) >= max(1 << 16, 2 * self._floor)
 
     def recycle(self, used: Iterable[IntArray]) -> int:
-        """Forgets the entries that no id in `used` means; gives how many.
+        """Drop the entries whose ids are not in `used`; return how many.
 
-        Their ids will mean other terms.
+        Their ids are reused for other terms.
 
         >>> terms = TermDictionary()
         >>> ids = terms.encode(["<a>", "<b>"])
         >>> terms.recycle([ids[:1]]), terms.encode(["<c>", "<a>"]).tolist()
         (1, [2, 1])
         """
-        unused = self._forms[: self._after] != UNBOUND
+        unused = self._forms[: self._after] != UNBOUND_SORT
         unused &= ~self._kept[: self._after]
         for ids in used:
             unused[ids[ids > 0]] = False
         freed = np.flatnonzero(unused)
         self._spelled.clear()
         for text, form in zip(self._texts[freed], self._forms[freed].tolist(), strict=True):
-            if form == BLANK:
+            if form == BLANK_SORT:
                 del self._blanks[text[2:]]
             else:
                 del self._known[text]
         for column in (self._texts, self._terms):
             column[freed] = None
-        self._forms[freed] = UNBOUND
+        self._forms[freed] = UNBOUND_SORT
         self._exact[freed] = NOT_EXACT
         self._values[freed] = 0.0
         self._kinds[freed] = NO_NUMBER
         self._free = np.concatenate([self._free, freed])
         self._floor = len(self)
         return len(freed)
+
+    # -- Writing and reading ------------------------------------------------------------------
+
+    def save(self, used: Iterable[IntArray]) -> pa.Table:
+        """Return the entries with ids in `used`, and the kept ones, as a table.
+
+        >>> terms = TermDictionary()
+        >>> ids = terms.encode(["<a>", "<b>"])
+        >>> other = TermDictionary()
+        >>> other.load(terms.save([ids[1:]]))
+        >>> other.texts(ids[1:]).to_pylist(), other.encode(["<b>", "<c>"]).tolist()
+        (['<b>'], [2, 1])
+        """
+        wanted = self._kept[: self._after].copy()
+        for ids in used:
+            wanted[ids[ids > 0]] = True
+        (ids,) = wanted.nonzero()
+        texts = [text.encode("utf-8", "surrogatepass") for text in self._texts[ids].tolist()]
+        columns = {
+            "id": pa.array(ids, pa.int64()),
+            "text": pa.array(texts, pa.large_binary()),
+            "form": pa.array(self._forms[ids], pa.int8()),
+            "kept": pa.array(self._kept[ids], pa.bool_()),
+        }
+        return pa.table(columns).replace_schema_metadata(_SIGNATURE)
+
+    def load(self, table: pa.Table) -> None:
+        """Restore saved entries in an empty dictionary, with their ids."""
+        if self._after > 1:
+            raise EngineError("cannot restore a term dictionary that has entries already")
+        if (table.schema.metadata or {}) != {k.encode(): v.encode() for k, v in _SIGNATURE.items()}:
+            raise EngineError("cannot restore the term dictionary: not a table of version 1")
+        ids = table["id"].to_numpy()
+        texts = [text.decode("utf-8", "surrogatepass") for text in table["text"].to_pylist()]
+        self._after = int(ids.max(initial=0)) + 1
+        if self._after > len(self._forms):
+            self._grow(2 * self._after)
+        self._texts[ids] = texts
+        self._forms[ids] = table["form"].to_numpy()
+        self._kept[ids] = bools_of(table["kept"])
+        self._kinds[ids] = np.where(self._forms[ids] == TYPED_FORM, _UNKNOWN, NO_NUMBER)
+        for entry, text, form in zip(ids.tolist(), texts, self._forms[ids].tolist(), strict=True):
+            if form == BLANK_SORT:
+                self._blanks[text[2:]] = entry
+            else:
+                self._known[text] = entry
+        free = np.ones(self._after, np.bool_)
+        free[0] = free[ids] = False
+        self._free = free.nonzero()[0]
+        self._floor = len(self)
+
+
+_SIGNATURE = {"kind": "TermDictionary", "version": "1"}

@@ -1,9 +1,9 @@
-"""Numbers in columns: what `=`, `<` and arithmetic are on many of them at once.
+"""Vectorised numeric operators: `=`, `<` and arithmetic on columns of numbers.
 
-Each function here is a piece of `algebra.operators` on arrays, and gives exactly what that gives.
-Where arrays of doubles and of int64 cannot tell (two decimals that one double stands for, an
-integer of more than 64 bits, a literal that is no number), the answer is SLOW: the caller works
-those rows out one by one.
+Each function here is a part of `algebra.xsd.literal_operators` on arrays, with exactly the same
+results. Where arrays of doubles and of int64 do not decide (two decimals with one nearest double,
+an integer of more than 64 bits, a literal that is not a number), the result is NOT_VECTORISED, and
+the caller evaluates these rows one by one.
 """
 
 from __future__ import annotations
@@ -14,28 +14,27 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from streamsparql.physical.batch import UNBOUND, BoolArray, IntArray
+from streamsparql.physical.batch import UNBOUND, BoolArray, FloatArray, IntArray
+from streamsparql.physical.dictionary.inline_ids import KindArray
 from streamsparql.physical.dictionary.term_dictionary import (
     DECIMAL,
     DOUBLE,
     FLOAT,
     INTEGER,
-    LITERAL,
+    LITERAL_SORT,
     TermDictionary,
 )
 
-Truth: TypeAlias = npt.NDArray[np.int8]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-Kinds: TypeAlias = npt.NDArray[np.int8]
+TruthArray: TypeAlias = npt.NDArray[np.int8]
 
-FALSE, TRUE, ERROR, SLOW = 0, 1, 2, 3
-"""The truth of a row: SPARQL's three values, and "not known by these means"."""
+IS_FALSE, IS_TRUE, IS_ERROR, NOT_VECTORISED = 0, 1, 2, 3
+"""The truth of a row: the three values of SPARQL, and undecided by arrays."""
 
 NO_VALUE, UNKNOWN = -2, -1
-"""Kinds beside those of numbers: the row is an error; it has to be worked out by itself."""
+"""Kinds besides those of numbers: the row is an error; the row is evaluated by itself."""
 
 _EXACT = float(1 << 53)
-"""Up to here a double stands for one integer only."""
+"""Up to this, a double is the nearest one of a single integer."""
 
 _COMPARISONS: dict[str, Callable[..., BoolArray]] = {
     "=": np.equal,
@@ -51,19 +50,19 @@ ROUNDED = frozenset({"u-", "u+", "ABS", "CEIL", "FLOOR", "ROUND"})
 
 
 class Decimals(NamedTuple):
-    """Decimals: `scaled` / 10**`digits` where `exact`, with `scaled` below 2**53 there."""
+    """Decimals: `scaled` / 10**`digits` where `exact`, with `scaled` below 2**53."""
 
     scaled: IntArray
     exact: BoolArray
     digits: int = 6
 
     def take(self, index: IntArray) -> Decimals:
-        """Some of the rows."""
+        """Return the rows at these places."""
         return Decimals(self.scaled[index], self.exact[index], self.digits)
 
     def shortened(self) -> Decimals:
-        """The same with as few digits as all of them need: a product adds the digits up."""
-        digits = _digits(self.scaled[:50], self.digits)  # the first few tell most of the time
+        """Return the decimals with as few digits as possible: a product adds the digits."""
+        digits = _digits(self.scaled[:50], self.digits)  # the first few mostly decide
         if (self.scaled % 10 ** (self.digits - digits)).any():
             digits = _digits(self.scaled, self.digits)
         return Decimals(self.scaled // 10 ** (self.digits - digits), self.exact, digits)
@@ -74,12 +73,12 @@ def _digits(scaled: IntArray, digits: int) -> int:
     return next((d for d in fewer if not (scaled % 10 ** (digits - d)).any()), digits)
 
 
-class Operand:
-    """What an operator sees of one of its arguments: numbers by row, or one for all rows.
+class NumericOperand:
+    """The numbers of one argument of an operator: by row, or one for all rows.
 
-    `values` are the doubles that the numbers round to, `kinds` their types. `ids` are the terms,
-    where the argument is not just calculated. `integers` are the exact values of xsd:integers, with
-    where there is one; `decimals` those of decimals and integers.
+    `values` are the nearest doubles of the numbers, `kinds` their types. `ids` are the terms,
+    unless the argument was calculated. `integers` are the exact values of xsd:integers, and where
+    there are any; `decimals` those of decimals and integers.
     """
 
     __slots__ = ("_decimals", "_integers", "ids", "kinds", "terms", "values")
@@ -88,7 +87,7 @@ class Operand:
         self,
         terms: TermDictionary,
         values: FloatArray,
-        kinds: Kinds,
+        kinds: KindArray,
         ids: IntArray | None = None,
         integers: tuple[IntArray, BoolArray] | None = None,
         decimals: Decimals | None = None,
@@ -97,14 +96,14 @@ class Operand:
         self._integers, self._decimals = integers, decimals
 
     @classmethod
-    def of(cls, terms: TermDictionary, ids: IntArray) -> Operand:
-        """The numbers among terms."""
-        found = terms.numbers(ids)
-        return cls(terms, found.values, found.kinds, ids)
+    def of(cls, terms: TermDictionary, ids: IntArray) -> NumericOperand:
+        """Return the numbers among terms."""
+        values, kinds = terms.numbers(ids)
+        return cls(terms, values, kinds, ids)
 
     @property
     def integers(self) -> tuple[IntArray, BoolArray]:
-        """The exact values of integers that fit in 64 bits, and where they are."""
+        """Return the exact values of integers of 64 bits, and where there are any."""
         if self._integers is None:
             if self.ids is None:
                 none = np.zeros(len(self.kinds), np.bool_)
@@ -115,7 +114,7 @@ class Operand:
 
     @property
     def decimals(self) -> Decimals:
-        """The exact values of decimals and integers that are short enough."""
+        """Return the exact values of decimals and integers that are short enough."""
         if self._decimals is None:
             if self.ids is None:
                 values, exact = self.integers
@@ -124,12 +123,12 @@ class Operand:
                 self._decimals = Decimals(*self.terms.decimals(self.ids)).shortened()
         return self._decimals
 
-    def take(self, index: IntArray) -> Operand:
-        """Some of the rows."""
+    def take(self, index: IntArray) -> NumericOperand:
+        """Return the rows at these places."""
         if len(self.kinds) == 1:
             return self
         integers, decimals = self._integers, self._decimals
-        return Operand(
+        return NumericOperand(
             self.terms,
             self.values[index],
             self.kinds[index],
@@ -138,11 +137,11 @@ class Operand:
             None if decimals is None else decimals.take(index),
         )
 
-    def arguments(self) -> Kinds:
-        """The kinds for a strict operator on numbers: all that is none is NO_VALUE or UNKNOWN."""
+    def arguments(self) -> KindArray:
+        """Return the kinds for a strict operator: other terms are NO_VALUE or UNKNOWN."""
         if self.ids is None or self.kinds.all():
             return self.kinds
-        literal = self.terms.sorts(self.ids) == LITERAL
+        literal = self.terms.sorts(self.ids) == LITERAL_SORT
         others = np.where(literal, UNKNOWN, NO_VALUE).astype(np.int8)
         return np.where(self.kinds > 0, self.kinds, others)
 
@@ -150,12 +149,12 @@ class Operand:
 # -- Comparisons --------------------------------------------------------------------------------
 
 
-def compared(symbol: str, a: Operand, b: Operand) -> Truth:
-    """`a symbol b` by row, of those in COMPARED.
+def compare_numbers(symbol: str, a: NumericOperand, b: NumericOperand) -> TruthArray:
+    """Return `a symbol b` by row, for a symbol in COMPARED.
 
     >>> terms = TermDictionary()
-    >>> a, b = (Operand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
-    >>> compared("<", a, b).tolist()
+    >>> a, b = (NumericOperand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
+    >>> compare_numbers("<", a, b).tolist()
     [1, 0]
     """
     with np.errstate(invalid="ignore"):
@@ -172,7 +171,9 @@ def compared(symbol: str, a: Operand, b: Operand) -> Truth:
     return truth
 
 
-def _compare_singles(truth: Truth, symbol: str, a: Operand, b: Operand, where: BoolArray) -> None:
+def _compare_singles(
+    truth: TruthArray, symbol: str, a: NumericOperand, b: NumericOperand, where: BoolArray
+) -> None:
     index = np.flatnonzero(where)
     if len(index):
         one, other = _singles(a.take(index).values), _singles(b.take(index).values)
@@ -184,8 +185,10 @@ def _singles(values: FloatArray) -> FloatArray:
         return values.astype(np.float32).astype(np.float64)
 
 
-def _compare_exactly(truth: Truth, symbol: str, a: Operand, b: Operand, index: IntArray) -> None:
-    """Exact numbers that round to the same double. Those that do not are ordered as the doubles."""
+def _compare_exactly(
+    truth: TruthArray, symbol: str, a: NumericOperand, b: NumericOperand, index: IntArray
+) -> None:
+    """Compare exact numbers with the same nearest double; others are ordered as the doubles."""
     if not len(index):
         return
     a, b = a.take(index), b.take(index)
@@ -195,45 +198,45 @@ def _compare_exactly(truth: Truth, symbol: str, a: Operand, b: Operand, index: I
     if small.all():
         return
     (one, one_fits), (other, other_fits) = a.integers, b.integers
-    exact = np.where(one_fits & other_fits, _COMPARISONS[symbol](one, other), SLOW)
-    if (exact == SLOW).any():
+    exact = np.where(one_fits & other_fits, _COMPARISONS[symbol](one, other), NOT_VECTORISED)
+    if (exact == NOT_VECTORISED).any():
         one, other, fits, _ = _aligned(a.decimals, b.decimals)
-        exact = np.where(fits & (exact == SLOW), _COMPARISONS[symbol](one, other), exact)
+        exact = np.where(fits & (exact == NOT_VECTORISED), _COMPARISONS[symbol](one, other), exact)
     truth[index] = np.where(small, truth[index], exact)
 
 
-def _compare_others(symbol: str, a: Operand, b: Operand) -> Truth:
-    """Rows of which at least one operand is not known to be a number."""
+def _compare_others(symbol: str, a: NumericOperand, b: NumericOperand) -> TruthArray:
+    """Return the truth of rows with at least one operand that may not be a number."""
     one, other = a.arguments(), b.arguments()
     unbound = _unbound(a) | _unbound(b)
     if symbol not in ("=", "!="):
         no_value = (one == NO_VALUE) | (other == NO_VALUE)
-        return np.where(no_value, ERROR, SLOW).astype(np.int8)
+        return np.where(no_value, IS_ERROR, NOT_VECTORISED).astype(np.int8)
     same = np.zeros(len(unbound), np.bool_)
     if a.ids is not None and b.ids is not None:
         same = a.ids == b.ids
-    # A term that is no number equals itself; an IRI or a blank node equals nothing else. But what
-    # is calculated and not known may be an error.
+    # A term that is not a number equals itself; an IRI or a blank node equals nothing else. But a
+    # calculated value that is unknown may be an error.
     resource = (one == NO_VALUE) | (other == NO_VALUE)
     for operand, kinds in ((a, one), (b, other)):
         if operand.ids is None:
             resource &= kinds != UNKNOWN
     differ = resource | (_valued(a) & _valued(b))
-    equal = np.where(same, TRUE, np.where(differ, FALSE, SLOW))
+    equal = np.where(same, IS_TRUE, np.where(differ, IS_FALSE, NOT_VECTORISED))
     if symbol == "!=":
-        equal = np.where(equal == SLOW, SLOW, 1 - equal)
-    return np.where(unbound, ERROR, equal).astype(np.int8)
+        equal = np.where(equal == NOT_VECTORISED, NOT_VECTORISED, 1 - equal)
+    return np.where(unbound, IS_ERROR, equal).astype(np.int8)
 
 
-def _valued(operand: Operand) -> BoolArray:
-    """Where a number, a string or a canonical boolean is; two that are not both numbers differ."""
+def _valued(operand: NumericOperand) -> BoolArray:
+    """Return where a number, a string or a canonical boolean is: two of these kinds differ."""
     known: BoolArray = operand.kinds > 0
     if operand.ids is None:
         return known
     return known | (operand.ids < 0) | operand.terms.plain_strings(operand.ids)
 
 
-def _unbound(operand: Operand) -> BoolArray:
+def _unbound(operand: NumericOperand) -> BoolArray:
     unbound: BoolArray = operand.kinds == NO_VALUE
     return unbound if operand.ids is None else operand.ids == UNBOUND
 
@@ -241,19 +244,19 @@ def _unbound(operand: Operand) -> BoolArray:
 # -- Arithmetic ---------------------------------------------------------------------------------
 
 
-def calculated(symbol: str, a: Operand, b: Operand) -> Operand:
-    """`a symbol b` by row, of those in CALCULATED.
+def calculate(symbol: str, a: NumericOperand, b: NumericOperand) -> NumericOperand:
+    """Return `a symbol b` by row, for a symbol in CALCULATED.
 
     >>> terms = TermDictionary()
-    >>> a, b = (Operand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
-    >>> calculated("*", a, b).values.tolist()
+    >>> a, b = (NumericOperand.of(terms, terms.of_integers(np.array(x))) for x in ([1, 2], [2]))
+    >>> calculate("*", a, b).values.tolist()
     [2.0, 4.0]
     """
     values = _in_doubles(symbol, a.values, b.values)
     one, other = a.arguments(), b.arguments()
     low, high = np.minimum(one, other), np.maximum(one, other)
     if not len(low) or (low.min() > 0 and high.min() == DOUBLE):
-        return Operand(a.terms, values, high)
+        return NumericOperand(a.terms, values, high)
     kinds = np.where(low > 0, high, low)
     single = np.flatnonzero(kinds == FLOAT)
     if len(single):
@@ -269,11 +272,11 @@ def calculated(symbol: str, a: Operand, b: Operand) -> Operand:
 def _exactly(
     terms: TermDictionary,
     values: FloatArray,
-    kinds: Kinds,
+    kinds: KindArray,
     integers: tuple[IntArray, BoolArray] | None,
     decimals: Decimals | None,
-) -> Operand:
-    """Calculated numbers, those of exact types taken from where they are exact."""
+) -> NumericOperand:
+    """Return calculated numbers, with the exact values for exact types."""
     if integers is not None:
         whole, exact = integers
         kinds[(kinds == INTEGER) & ~exact] = UNKNOWN
@@ -282,7 +285,7 @@ def _exactly(
     if decimals is not None:
         kinds[(kinds == DECIMAL) & ~decimals.exact] = UNKNOWN
         values = np.where(kinds == DECIMAL, decimals.scaled / 10.0**decimals.digits, values)
-    return Operand(terms, values, kinds, None, integers, decimals)
+    return NumericOperand(terms, values, kinds, None, integers, decimals)
 
 
 def _in_doubles(symbol: str, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -297,8 +300,8 @@ def _in_doubles(symbol: str, x: FloatArray, y: FloatArray) -> FloatArray:
         return x / y
 
 
-def _in_integers(symbol: str, a: Operand, b: Operand) -> tuple[IntArray, BoolArray]:
-    """Results in 64 bits, and where they are exact."""
+def _in_integers(symbol: str, a: NumericOperand, b: NumericOperand) -> tuple[IntArray, BoolArray]:
+    """Return results in 64 bits, and where they are exact."""
     (x, x_fits), (y, y_fits) = a.integers, b.integers
     fits = x_fits & y_fits
     if symbol == "*":
@@ -313,12 +316,12 @@ def _in_integers(symbol: str, a: Operand, b: Operand) -> tuple[IntArray, BoolArr
 
 
 def _most(values: IntArray) -> int:
-    """The greatest magnitude."""
+    """Return the greatest magnitude."""
     return max(-int(values.min(initial=0)), int(values.max(initial=0)))
 
 
-def _in_decimals(symbol: str, a: Operand, b: Operand) -> Decimals:
-    """Results whose scaled values stay below 2**53: their doubles are the nearest ones."""
+def _in_decimals(symbol: str, a: NumericOperand, b: NumericOperand) -> Decimals:
+    """Return results whose scaled values are below 2**53, so that their doubles are the nearest."""
     if symbol == "*":
         (x, x_exact, x_digits), (y, y_exact, y_digits) = a.decimals, b.decimals
         digits = x_digits + y_digits
@@ -338,16 +341,16 @@ def _in_decimals(symbol: str, a: Operand, b: Operand) -> Decimals:
 
 
 def _quotients(x: IntArray, y: IntArray, exact: BoolArray) -> Decimals:
-    """Those of millionths; others, and those that have no end, are not exact."""
+    """Return quotients in millionths; others are not exact."""
     x, fits = _scaled_up(x, 6)
-    some = y != 0
-    result, rest = np.divmod(x, np.where(some, y, 1))
-    exact = exact & fits & some & (rest == 0) & (np.abs(result) < 1 << 53)
+    nonzero = y != 0
+    result, rest = np.divmod(x, np.where(nonzero, y, 1))
+    exact = exact & fits & nonzero & (rest == 0) & (np.abs(result) < 1 << 53)
     return Decimals(result, exact, 6)
 
 
 def _aligned(a: Decimals, b: Decimals) -> tuple[IntArray, IntArray, BoolArray, int]:
-    """Two scaled values with the same number of digits, and where they are exact."""
+    """Return two decimals with the same number of digits, and where both are exact."""
     digits = max(a.digits, b.digits)
     (x, x_fits), (y, y_fits) = (_scaled_up(d.scaled, digits - d.digits) for d in (a, b))
     return x, y, a.exact & b.exact & x_fits & y_fits, digits
@@ -358,11 +361,12 @@ def _scaled_up(values: IntArray, digits: int) -> tuple[IntArray, BoolArray]:
     return values * 10**digits, (values < bound) & (values > -bound)
 
 
-def rounded(name: str, a: Operand) -> Operand:
-    """A function of one number, of those in ROUNDED: its type stays.
+def round_numbers(name: str, a: NumericOperand) -> NumericOperand:
+    """Return a function of one number, for a name in ROUNDED: the type stays the same.
 
     >>> terms = TermDictionary()
-    >>> rounded("FLOOR", Operand.of(terms, terms.of_doubles(np.array([1.5])))).values.tolist()
+    >>> half = NumericOperand.of(terms, terms.of_doubles(np.array([1.5])))
+    >>> round_numbers("FLOOR", half).values.tolist()
     [1.0]
     """
     kinds = a.arguments().copy()
@@ -395,7 +399,7 @@ def _rounded_decimals(name: str, scaled: IntArray, digits: int) -> IntArray:
 
 
 def _half_up(values: FloatArray) -> FloatArray:
-    """fn:round, which keeps the sign of what it rounds to zero."""
+    """Return fn:round, which preserves the sign of zero."""
     below = np.floor(values)
     with np.errstate(invalid="ignore"):  # infinity less infinity
         return np.copysign(np.where(values - below >= 0.5, below + 1.0, below), values)
@@ -412,8 +416,8 @@ _ROUNDINGS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-def terms_of(operand: Operand) -> tuple[IntArray, BoolArray]:
-    """The ids of calculated numbers, and where they are not known by these means."""
+def terms_of(operand: NumericOperand) -> tuple[IntArray, BoolArray]:
+    """Return the ids of calculated numbers, and which rows are undecided."""
     kinds, terms = operand.kinds, operand.terms
     if len(kinds) and kinds.min() == DOUBLE:
         return terms.of_doubles(operand.values), np.zeros(len(kinds), np.bool_)

@@ -1,14 +1,14 @@
-"""Vectorised evaluation of expressions: over all rows of a batch at once.
+"""The compilation of expressions for vectorised evaluation: over all rows of a batch at once.
 
-Equality, order, arithmetic and the logic of `||`, `&&` and `!` work on arrays. What they cannot
-tell, and every other function, is evaluated by `algebra.expressions.evaluate`: once per distinct
-binding of the variables that the sub-expression reads, with the results kept for later batches. So
-there is one semantics, and here are short cuts to it.
+Equality, order, arithmetic and the logic of `||`, `&&` and `!` are computed on arrays. Where arrays
+do not decide, and for every other function, `algebra.expressions.evaluate` is called, once per
+distinct binding of the variables that the sub-expression reads, with memoised results. So there is
+one semantics, and this module adds fast paths.
 
     FILTER(?v > 22.5 && REGEX(?name, "^a"))
 
         And                      three-valued, cheap parts first
-         |- Comparison           doubles and int64; what those cannot tell: one by one
+         |- Comparison           doubles and int64; undecided rows: one by one
          `- OneByOne             for the rows that are left, per distinct ?name
 """
 
@@ -37,106 +37,108 @@ from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import (
-    BLANK,
-    IRI_NODE,
-    LITERAL,
+    BLANK_SORT,
+    IRI_SORT,
+    LITERAL_SORT,
     TermDictionary,
 )
 from streamsparql.physical.expressions.arithmetic import (
     CALCULATED,
     COMPARED,
-    ERROR,
-    FALSE,
+    IS_ERROR,
+    IS_FALSE,
+    IS_TRUE,
+    NOT_VECTORISED,
     ROUNDED,
-    SLOW,
-    TRUE,
-    Operand,
-    Truth,
-    calculated,
-    compared,
-    rounded,
+    NumericOperand,
+    TruthArray,
+    calculate,
+    compare_numbers,
+    round_numbers,
     terms_of,
 )
-from streamsparql.physical.expressions.evaluation import Evaluation, Kept, OneByOne
+from streamsparql.physical.expressions.evaluation import Evaluation, Memos, OneByOne
 from streamsparql.physical.expressions.id_comparison import MIRRORED, against, among, between
-from streamsparql.physical.expressions.rows import Rows
-from streamsparql.physical.expressions.string_building import Worded, wording
+from streamsparql.physical.expressions.rows import BatchRows
+from streamsparql.physical.expressions.string_building import TemplateEvaluation, string_template
 
 
-class Expressed(Protocol):
-    """What operators ask of an expression."""
+class BatchExpression(Protocol):
+    """The interface of expressions for operators."""
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Where it is true, as a condition."""
+        """Return where the expression is true as a condition."""
 
     def values(self, batch: Batch) -> IntArray:
-        """Its values, 0 where it is an error."""
+        """Return the values, 0 for an error."""
 
     def forget(self) -> None:
-        """Drops what is kept by id: ids that nothing holds are given to other terms."""
+        """Drop what is memoised by id: ids are reused for other terms."""
 
 
-class Compiled:
-    """An expression, ready for batches.
+class CompiledExpression:
+    """An expression that is ready for batches.
 
     >>> from streamsparql.algebra.terms import integer
     >>> terms = TermDictionary()
     >>> small = Call("<", (Variable("x"), Constant(integer(2))))
     >>> ids = terms.of_integers(np.array([1, 2, 3]))
     >>> batch = Batch({"x": ids}, np.zeros(3, np.int64), np.full(3, 9))
-    >>> compiled(small, terms, Run()).holds(batch).tolist()
+    >>> compile_expression(small, terms, Run()).holds(batch).tolist()
     [True, False, False]
     """
 
-    def __init__(self, root: Evaluation, terms: TermDictionary, kept: Kept) -> None:
-        self._root, self._terms, self._kept = root, terms, kept
+    def __init__(self, root: Evaluation, terms: TermDictionary, memos: Memos) -> None:
+        self._root, self._terms, self._memos = root, terms, memos
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Where the effective boolean value is true; an error is not."""
-        holds: BoolArray = self._root.truth(Rows(self._terms, batch)) == TRUE
+        """Return where the effective boolean value is true; an error is not."""
+        holds: BoolArray = self._root.truth(BatchRows(self._terms, batch)) == IS_TRUE
         return holds
 
     def values(self, batch: Batch) -> IntArray:
-        """The values; 0, which is unbound, where there is an error."""
-        return self._root.ids(Rows(self._terms, batch))
+        """Return the values; 0, which means unbound, for an error."""
+        return self._root.ids(BatchRows(self._terms, batch))
 
     def forget(self) -> None:
-        """Drops all ids that are kept, as the dictionary may give them to other terms now."""
-        for known in self._kept:
-            known.clear()
+        """Drop what is memoised by id, as the dictionary reuses ids for other terms."""
+        for memo in self._memos:
+            memo.clear()
 
 
-def compiled(expression: Expression, terms: TermDictionary, run: Run) -> Compiled:
-    """Prepares an expression for batches whose terms are in `terms`."""
-    kept: Kept = []
+def compile_expression(
+    expression: Expression, terms: TermDictionary, run: Run
+) -> CompiledExpression:
+    """Compile an expression for batches whose terms are in `terms`."""
+    memos: Memos = []
 
     def of(node: Node, parts: list[Evaluation | None]) -> Evaluation | None:
-        """None is for an expression that is the same on all rows; the largest such is evaluated."""
+        """Compile a node; None for one without variables, of which the largest are evaluated."""
         assert isinstance(node, Expression)
         if not isinstance(node, Variable) and not any(parts):
             return None
-        inner = [made or constant(part) for made, part in zip(parts, node.parts(), strict=True)]
-        slow = OneByOne(node, run, kept)
+        inner = [part or constant(own) for part, own in zip(parts, node.parts(), strict=True)]
+        slow = OneByOne(node, run, memos)
         depth = _depth(node, inner)
-        made = slow if depth > _DEEPEST else _evaluation(node, inner, slow)
-        made.depth = depth
-        return made
+        evaluation = slow if depth > _DEEPEST else _evaluation(node, inner, slow)
+        evaluation.depth = depth
+        return evaluation
 
     def constant(node: Node) -> Evaluation:
         assert isinstance(node, Expression)
-        return _Fixed(OneByOne(node, run, kept))
+        return _Fixed(OneByOne(node, run, memos))
 
     root = expression.fold(of) or constant(expression)
-    return Compiled(root, terms, kept)
+    return CompiledExpression(root, terms, memos)
 
 
 _DEEPEST = 70
-"""What is nested deeper is evaluated one by one: `evaluate` takes fewer frames for a level."""
+"""Deeper expressions are evaluated one by one: `evaluate` needs fewer frames per level."""
 
 
 def _depth(node: Node, inner: Sequence[Evaluation]) -> int:
-    """How deep Python's stack gets, in levels. A chain such as `?a + ?b + ..` is one."""
-    depths = [made.depth for made in inner]
+    """Return the depth of Python's stack, in levels. A chain such as `?a + ?b + ..` is one."""
+    depths = [part.depth for part in inner]
     if isinstance(node, Call) and node.args and isinstance(node.args[0], Call):
         depths[0] -= 1
     return 1 + max(depths, default=0)
@@ -166,8 +168,8 @@ def _evaluation(node: Expression, inner: list[Evaluation], slow: OneByOne) -> Ev
             return _First(inner, slow)
         case In():
             return _Among(node, inner, slow)
-    worded = wording(node)
-    return slow if worded is None else Worded(worded, slow)
+    template = string_template(node)
+    return slow if template is None else TemplateEvaluation(template, slow)
 
 
 # -- Leaves -------------------------------------------------------------------------------------
@@ -181,46 +183,46 @@ class _Column(Evaluation):
         self._name = name
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         return rows.ids(self._name)
 
     @override
-    def operand(self, rows: Rows) -> Operand:
+    def operand(self, rows: BatchRows) -> NumericOperand:
         return rows.operand(self, super().operand)
 
 
 class _Fixed(Evaluation):
-    """The same on all rows: a constant, or what is made of constants."""
+    """A constant, or an expression of constants."""
 
     def __init__(self, slow: OneByOne) -> None:
         super().__init__(slow)
-        self._made: list[Operand] = []
-        slow.kept.append(self._made)
+        self._memo: list[NumericOperand] = []
+        slow.memos.append(self._memo)
 
     @property
     def term(self) -> Term | None:
-        """The term, where it is written as one."""
+        """The term, if the expression is a term."""
         match self.slow.expression:
             case Constant(term):
                 return term
         return None
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         return self.slow.truth(rows)
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         ids = self.operand(rows).ids
         assert ids is not None
         return np.full(len(rows), ids[0])
 
     @override
-    def operand(self, rows: Rows) -> Operand:
-        if not self._made:
+    def operand(self, rows: BatchRows) -> NumericOperand:
+        if not self._memo:
             ids = np.array([self.slow.constant(rows.terms)], np.int64)
-            self._made.append(Operand.of(rows.terms, ids))
-        return self._made[0]
+            self._memo.append(NumericOperand.of(rows.terms, ids))
+        return self._memo[0]
 
 
 class _IsBound(Evaluation):
@@ -231,34 +233,34 @@ class _IsBound(Evaluation):
         self._name = name
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         bound: BoolArray = rows.ids(self._name) != UNBOUND
         return bound.view(np.int8)
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         return _booleans(rows, self.truth(rows))
 
 
-def _booleans(rows: Rows, truth: Truth) -> IntArray:
-    """The xsd:booleans of truths; none for an error."""
-    ids = rows.terms.of_booleans(truth == TRUE)
-    return np.where(truth == ERROR, UNBOUND, ids) if (truth == ERROR).any() else ids
+def _booleans(rows: BatchRows, truth: TruthArray) -> IntArray:
+    """Return the xsd:booleans of truths; 0 for an error."""
+    ids = rows.terms.of_booleans(truth == IS_TRUE)
+    return np.where(truth == IS_ERROR, UNBOUND, ids) if (truth == IS_ERROR).any() else ids
 
 
 # -- Operators ----------------------------------------------------------------------------------
 
 
 class _Condition(Evaluation):
-    """What is a boolean or an error."""
+    """An expression whose value is a boolean or an error."""
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         return _booleans(rows, self.truth(rows))
 
 
 class _Comparison(_Condition):
-    """`=`, `<` and their like."""
+    """`=`, `<` and the other comparisons."""
 
     def __init__(self, symbol: str, a: Evaluation, b: Evaluation, slow: OneByOne) -> None:
         super().__init__(slow)
@@ -266,21 +268,21 @@ class _Comparison(_Condition):
         self.expensive = a.expensive or b.expensive
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         truth = self._by_ids(rows)
         if truth is None:
             return _settled(self._by_values(rows), rows, self.slow)
-        if len(truth) and truth.max() == SLOW:
-            index = np.flatnonzero(truth == SLOW)
+        if len(truth) and truth.max() == NOT_VECTORISED:
+            index = np.flatnonzero(truth == NOT_VECTORISED)
             few = rows.take(index)
             truth[index] = _settled(self._by_values(few), few, self.slow)
         return truth
 
-    def _by_values(self, rows: Rows) -> Truth:
-        return compared(self._symbol, self._a.operand(rows), self._b.operand(rows))
+    def _by_values(self, rows: BatchRows) -> TruthArray:
+        return compare_numbers(self._symbol, self._a.operand(rows), self._b.operand(rows))
 
-    def _by_ids(self, rows: Rows) -> Truth | None:
-        """Of columns and constants, if their ids tell."""
+    def _by_ids(self, rows: BatchRows) -> TruthArray | None:
+        """Compare columns and constants by ids; None if ids do not decide."""
         match self._a, self._b:
             case _Column() as column, _Column() as other:
                 return between(self._symbol, column.ids(rows), other.ids(rows))
@@ -291,11 +293,11 @@ class _Comparison(_Condition):
         return None
 
 
-def _settled(truth: Truth, rows: Rows, slow: OneByOne) -> Truth:
-    """The truth with what was not known yet worked out."""
-    if not len(truth) or truth.max() < SLOW:
+def _settled(truth: TruthArray, rows: BatchRows, slow: OneByOne) -> TruthArray:
+    """Return the truth with undecided rows evaluated one by one."""
+    if not len(truth) or truth.max() < NOT_VECTORISED:
         return truth
-    index = np.flatnonzero(truth == SLOW)
+    index = np.flatnonzero(truth == NOT_VECTORISED)
     truth[index] = slow.truth(rows.take(index))
     return truth
 
@@ -309,17 +311,17 @@ class _SameTerm(_Condition):
         self.expensive = a.expensive or b.expensive
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         one, other = self._a.ids(rows), self._b.ids(rows)
         unbound = (one == UNBOUND) | (other == UNBOUND)
-        return np.where(unbound, ERROR, one == other).astype(np.int8)
+        return np.where(unbound, IS_ERROR, one == other).astype(np.int8)
 
 
-_SORTS = {"ISIRI": IRI_NODE, "ISURI": IRI_NODE, "ISBLANK": BLANK, "ISLITERAL": LITERAL}
+_SORTS = {"ISIRI": IRI_SORT, "ISURI": IRI_SORT, "ISBLANK": BLANK_SORT, "ISLITERAL": LITERAL_SORT}
 
 
 class _Test(_Condition):
-    """isIRI and its like."""
+    """isIRI, isBlank, isLiteral, isNumeric."""
 
     def __init__(self, name: str, arg: Evaluation, slow: OneByOne) -> None:
         super().__init__(slow)
@@ -327,11 +329,11 @@ class _Test(_Condition):
         self.expensive = arg.expensive
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         ids, terms = self._arg.ids(rows), rows.terms
         sort = _SORTS.get(self._name)
         holds = terms.numbers(ids).kinds > 0 if sort is None else terms.sorts(ids) == sort
-        return np.where(ids == UNBOUND, ERROR, holds).astype(np.int8)
+        return np.where(ids == UNBOUND, IS_ERROR, holds).astype(np.int8)
 
 
 class _Calculation(Evaluation):
@@ -343,20 +345,20 @@ class _Calculation(Evaluation):
         self.expensive = any(arg.expensive for arg in args)
 
     @override
-    def operand(self, rows: Rows) -> Operand:
+    def operand(self, rows: BatchRows) -> NumericOperand:
         chain = [self]
         while isinstance(first := chain[-1]._args[0], _Calculation):
             chain.append(first)
         result = chain[-1]._args[0].operand(rows)
         for link in reversed(chain):
             if len(link._args) == 1:
-                result = rounded(link._symbol, result)
+                result = round_numbers(link._symbol, result)
             else:
-                result = calculated(link._symbol, result, link._args[1].operand(rows))
+                result = calculate(link._symbol, result, link._args[1].operand(rows))
         return result
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         ids, unknown = terms_of(self.operand(rows))
         index = np.flatnonzero(unknown)
         if len(index):
@@ -365,23 +367,23 @@ class _Calculation(Evaluation):
 
 
 class _Decision(_Condition):
-    """`||` and `&&`: decided as soon as one part is true, or false."""
+    """`||` and `&&`: a row is decided by the first part that is true, or false."""
 
     def __init__(self, args: Sequence[Evaluation], until: bool, slow: OneByOne) -> None:
         super().__init__(slow)
         self.args = sorted(args, key=lambda arg: arg.expensive)
-        self._until = TRUE if until else FALSE
+        self._until = IS_TRUE if until else IS_FALSE
         self.expensive = any(arg.expensive for arg in args)
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         result = np.full(len(rows), 1 - self._until, np.int8)
         for arg in self.args:
             undecided = result != self._until
             left = np.count_nonzero(undecided)
             if not left:
                 break
-            # Picking rows out costs more than a cheap part does on all of them.
+            # Selecting rows costs more than evaluating a cheap part on all of them.
             if left == len(rows) or (not arg.expensive and 4 * left > len(rows)):
                 truth = arg.truth(rows)
                 better = undecided & (truth != 1 - self._until)
@@ -402,11 +404,11 @@ class _Negation(_Condition):
         self.expensive = arg.expensive
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         return _NEGATED[self._arg.truth(rows)]
 
 
-_NEGATED: Truth = np.array([TRUE, FALSE, ERROR], np.int8)
+_NEGATED: TruthArray = np.array([IS_TRUE, IS_FALSE, IS_ERROR], np.int8)
 
 
 class _Choice(Evaluation):
@@ -418,10 +420,10 @@ class _Choice(Evaluation):
         self.expensive = any(arg.expensive for arg in args)
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         truth = self._condition.truth(rows)
         result = np.zeros(len(rows), np.int64)
-        for code, branch in zip((TRUE, FALSE), self._branches, strict=True):
+        for code, branch in zip((IS_TRUE, IS_FALSE), self._branches, strict=True):
             index = np.flatnonzero(truth == code)
             if len(index):
                 result[index] = branch.ids(rows.take(index))
@@ -437,7 +439,7 @@ class _First(Evaluation):
         self.expensive = any(arg.expensive for arg in args)
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         result = np.zeros(len(rows), np.int64)
         index = np.arange(len(rows))
         for arg in self._args:
@@ -449,7 +451,7 @@ class _First(Evaluation):
 
 
 class _Shared(Evaluation):
-    """An argument that several operators read, worked out once for a batch."""
+    """An argument that several operators read, evaluated once per batch."""
 
     def __init__(self, arg: Evaluation) -> None:
         super().__init__(arg.slow)
@@ -457,17 +459,17 @@ class _Shared(Evaluation):
         self.expensive = arg.expensive
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
-        found = self.operand(rows).ids
-        return self._arg.ids(rows) if found is None else found
+    def ids(self, rows: BatchRows) -> IntArray:
+        ids = self.operand(rows).ids
+        return self._arg.ids(rows) if ids is None else ids
 
     @override
-    def operand(self, rows: Rows) -> Operand:
+    def operand(self, rows: BatchRows) -> NumericOperand:
         return rows.operand(self, self._arg.operand)
 
 
 class _Among(_Condition):
-    """IN: a chain of `=`; taken together where the options are terms that ids tell apart."""
+    """IN: a chain of `=`; a single comparison by ids if these decide."""
 
     def __init__(self, node: In, inner: Sequence[Evaluation], slow: OneByOne) -> None:
         super().__init__(slow)
@@ -484,11 +486,11 @@ class _Among(_Condition):
         self.expensive = any(arg.expensive for arg in inner)
 
     @override
-    def truth(self, rows: Rows) -> Truth:
+    def truth(self, rows: BatchRows) -> TruthArray:
         if self._together:
-            found = among(self._arg.ids(rows), self._terms, rows.terms)
-            if found is not None:
-                return found
+            truth = among(self._arg.ids(rows), self._terms, rows.terms)
+            if truth is not None:
+                return truth
         if not self._chain.args:
-            return np.where(self._arg.ids(rows) == UNBOUND, ERROR, FALSE).astype(np.int8)
+            return np.where(self._arg.ids(rows) == UNBOUND, IS_ERROR, IS_FALSE).astype(np.int8)
         return self._chain.truth(rows)

@@ -1,7 +1,7 @@
-"""The base of vectorised evaluation, and what it falls back to: one binding after the other.
+"""The base of vectorised evaluation, and its fallback: one binding after the other.
 
-`OneByOne` knows every expression, since it asks `algebra.expressions`: once per distinct binding of
-the variables that the expression reads, with the results kept for later batches.
+`OneByOne` evaluates any expression by `algebra.expressions`, once per distinct binding of the
+variables that the expression reads, and memoises the results for later batches.
 """
 
 from __future__ import annotations
@@ -20,54 +20,60 @@ from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import DECIMAL, TermDictionary
-from streamsparql.physical.expressions.arithmetic import ERROR, FALSE, TRUE, Operand, Truth
-from streamsparql.physical.expressions.memo import Found, Kind, Results
-from streamsparql.physical.expressions.rows import Rows
+from streamsparql.physical.expressions.arithmetic import (
+    IS_ERROR,
+    IS_FALSE,
+    IS_TRUE,
+    NumericOperand,
+    TruthArray,
+)
+from streamsparql.physical.expressions.memo import BindingMemo, ResultArray, ResultType
+from streamsparql.physical.expressions.rows import BatchRows
 
-Kept = list[Results | list[Operand]]
-"""What the sub-expressions of one expression keep, as it is about ids."""
+Memos = list[BindingMemo | list[NumericOperand]]
+"""What the sub-expressions of one expression memoise by id."""
 Binding = tuple[Term | None, ...]
 """The terms of the variables that a sub-expression reads; None for an unbound one."""
 
 
 class Evaluation(ABC):
-    """A sub-expression on rows. Each kind gives its truth or its terms; the rest follows."""
+    """A sub-expression on rows. Each class implements `truth` or `ids`; the rest follows."""
 
     expensive = False
-    """Whether it works one by one, so that it pays to ask it about few rows."""
+    """Whether it is evaluated one by one, so that it pays to select rows first."""
     depth = 0
 
     def __init__(self, slow: OneByOne) -> None:
         self.slow = slow
 
-    def truth(self, rows: Rows) -> Truth:
-        """Its effective boolean value by row: FALSE, TRUE or ERROR."""
+    def truth(self, rows: BatchRows) -> TruthArray:
+        """Return the effective boolean value by row: IS_FALSE, IS_TRUE or IS_ERROR."""
         return self.slow.truth_of_terms(rows.terms, self.ids(rows))
 
     @abstractmethod
-    def ids(self, rows: Rows) -> IntArray:
-        """Its value by row; 0 for an error."""
+    def ids(self, rows: BatchRows) -> IntArray:
+        """Return the value by row; 0 for an error."""
 
-    def operand(self, rows: Rows) -> Operand:
-        """Its value by row, as operators on numbers see it."""
-        return Operand.of(rows.terms, self.ids(rows))
+    def operand(self, rows: BatchRows) -> NumericOperand:
+        """Return the value by row as the argument of a numeric operator."""
+        return NumericOperand.of(rows.terms, self.ids(rows))
 
 
 class OneByOne(Evaluation):
-    """What has no short cut: evaluated once per distinct binding of the variables that it reads."""
+    """An expression that is evaluated once per distinct binding of the variables that it reads."""
 
     expensive = True
 
-    def __init__(self, expression: Expression, run: Run, kept: Kept) -> None:
+    def __init__(self, expression: Expression, run: Run, memos: Memos) -> None:
         super().__init__(self)
-        self.expression, self._run, self.kept = expression, run, kept
+        self.expression, self._run, self.memos = expression, run, memos
         self._variables: tuple[Variable, ...] | None = None
-        self._known: dict[type, Results] = {}
+        self._known: dict[type, BindingMemo] = {}
         self._judge: OneByOne | None = None
 
     def like(self, expression: Expression) -> OneByOne:
-        """The same of another expression."""
-        return OneByOne(expression, self._run, self.kept)
+        """Return the same for another expression."""
+        return OneByOne(expression, self._run, self.memos)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -78,54 +84,56 @@ class OneByOne(Evaluation):
         return self._variables
 
     @override
-    def truth(self, rows: Rows) -> Truth:
-        truth: Truth = self._by_binding(rows, np.int8, self._truth)
+    def truth(self, rows: BatchRows) -> TruthArray:
+        truth: TruthArray = self._by_binding(rows, np.int8, self._truth)
         return truth
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         return self._by_binding(rows, np.int64, self._value(rows.terms))
 
     def constant(self, terms: TermDictionary) -> int:
-        """Its value, where it reads no variable."""
+        """Return the value of an expression without variables."""
         return self._value(terms)(())
 
-    def truth_of_terms(self, terms: TermDictionary, ids: IntArray) -> Truth:
-        """The effective boolean values of terms; ERROR for 0."""
-        found = terms.numbers(ids)
-        true: BoolArray = (found.values != 0) & (found.values == found.values)
+    def truth_of_terms(self, terms: TermDictionary, ids: IntArray) -> TruthArray:
+        """Return the effective boolean values of terms; IS_ERROR for 0."""
+        values, kinds = terms.numbers(ids)
+        true: BoolArray = (values != 0) & (values == values)
         truth = true.view(np.int8)
-        doubtful = (found.kinds == 0) | ((found.kinds == DECIMAL) & (truth == FALSE))
+        doubtful = (kinds == 0) | ((kinds == DECIMAL) & (truth == IS_FALSE))
         if not doubtful.any():
             return truth
-        for value, code in zip(terms.of_booleans(_BOTH).tolist(), (FALSE, TRUE), strict=True):
+        for value, code in zip(terms.of_booleans(_BOTH).tolist(), (IS_FALSE, IS_TRUE), strict=True):
             known = ids == value
             truth[known] = code
             doubtful &= ~known
-        truth[ids == UNBOUND] = ERROR
+        truth[ids == UNBOUND] = IS_ERROR
         index = np.flatnonzero(doubtful & (ids != UNBOUND))
         if len(index):
             self._judge = self._judge or self.like(Variable(""))
             batch = Batch({"": ids[index]}, ids[index], ids[index])
-            truth[index] = self._judge.truth(Rows(terms, batch))
+            truth[index] = self._judge.truth(BatchRows(terms, batch))
         return truth
 
-    def _by_binding(self, rows: Rows, kind: Kind, one: Callable[[Binding], int]) -> Found:
+    def _by_binding(
+        self, rows: BatchRows, kind: ResultType, one: Callable[[Binding], int]
+    ) -> ResultArray:
         known = self._known.get(kind)
         if known is None:
-            known = self._known[kind] = Results(kind)
-            self.kept.append(known)
-        # Without variables, all rows are bound as "no term" is.
+            known = self._known[kind] = BindingMemo(kind)
+            self.memos.append(known)
+        # Without variables, all rows have the binding of "no term".
         columns = [rows.ids(variable.name) for variable in self.variables] or [_NO_TERM]
 
-        def work_out(new: list[IntArray]) -> list[int]:
+        def compute(new: list[IntArray]) -> list[int]:
             if not self.variables:
                 return [one(())]
             terms = [_terms_of(rows.terms, column) for column in new]
             return [one(binding) for binding in zip(*terms, strict=True)]
 
-        found = known.of(columns, work_out)
-        return found if self.variables else np.full(len(rows), found[0])
+        results = known.of(columns, compute)
+        return results if self.variables else np.full(len(rows), results[0])
 
     def _row(self, binding: Binding) -> dict[Variable, Term]:
         pairs = zip(self.variables, binding, strict=True)
@@ -133,8 +141,8 @@ class OneByOne(Evaluation):
 
     def _value(self, terms: TermDictionary) -> Callable[[Binding], int]:
         def value(binding: Binding) -> int:
-            found = value_or_none(self.expression, self._row(binding), self._run)
-            return UNBOUND if found is None else terms.id_of(found)
+            term = value_or_none(self.expression, self._row(binding), self._run)
+            return UNBOUND if term is None else terms.id_of(term)
 
         return value
 
@@ -143,7 +151,7 @@ class OneByOne(Evaluation):
             value = evaluate(self.expression, self._row(binding), self._run)
             return int(effective_boolean_value(value))
         except ExpressionError:
-            return ERROR
+            return IS_ERROR
 
 
 _BOTH: BoolArray = np.array([False, True])
@@ -151,9 +159,9 @@ _NO_TERM: IntArray = np.zeros(1, np.int64)
 
 
 def _terms_of(terms: TermDictionary, ids: IntArray) -> list[Term | None]:
-    """The terms of ids, each made once."""
+    """Return the terms of ids, each distinct one created once."""
     distinct, inverse = np.unique(ids, return_inverse=True)
     if len(distinct) == len(ids):
         return terms.terms_of(ids)
-    made = terms.terms_of(distinct)
-    return [made[place] for place in inverse.tolist()]
+    of_distinct = terms.terms_of(distinct)
+    return [of_distinct[place] for place in inverse.tolist()]

@@ -1,8 +1,8 @@
-"""Comparisons of columns with constants and with each other, on the ids themselves.
+"""Comparisons of columns with constants and with each other, by ids.
 
-Inlined integers are in the order of their ids, and inlined doubles too (`numbers`); so `?v > 22.5`
-is one comparison of ids with that of the constant, and no number is looked at. Of IRIs, blank nodes
-and strings, the ids tell which are equal. What is not as simple has no short cut here.
+Inlined integers are in the order of their ids, and so are inlined doubles (inline_ids.py): `?v >
+22.5` is a single comparison of ids with the id of the constant, without decoding numbers. IRIs,
+blank nodes and strings are equal if their ids are. Other comparisons are left to arithmetic.py.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from streamsparql.physical.dictionary.inline_ids import (
     integer_ids,
     tags,
 )
-from streamsparql.physical.dictionary.term_dictionary import LITERAL, TermDictionary
-from streamsparql.physical.expressions.arithmetic import ERROR, SLOW, Truth
+from streamsparql.physical.dictionary.term_dictionary import LITERAL_SORT, TermDictionary
+from streamsparql.physical.expressions.arithmetic import IS_ERROR, NOT_VECTORISED, TruthArray
 
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""What a comparison is with its sides swapped."""
+"""The comparisons with swapped sides."""
 
 Compare = Callable[[IntArray, IntArray | int], BoolArray]
 Threshold = tuple[Compare, int]
 
 
-def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Truth | None:
-    """`id symbol term` for each id, SLOW where an id does not tell; None where none does.
+def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> TruthArray | None:
+    """Return `id symbol term` for each id, or None; NOT_VECTORISED for undecided ids.
 
     >>> terms = TermDictionary()
     >>> ids = terms.of_integers(np.array([1, 2, 3]))
@@ -49,9 +49,9 @@ def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Tr
         return np.zeros(0, np.int8)
     least, most = int(ids.min()), int(ids.max())
     if most < 0 and _tag(least) == _tag(most):
-        found = _threshold(symbol, term, _tag(least))
-        if found is not None:
-            compare, bound = found
+        threshold = _threshold(symbol, term, _tag(least))
+        if threshold is not None:
+            compare, bound = threshold
             return compare(ids, bound).view(np.int8)
     if least < 0 and (number := _number(term)) is not None:
         return _by_tag(symbol, ids, term, number)
@@ -60,44 +60,43 @@ def against(symbol: str, ids: IntArray, term: Term, terms: TermDictionary) -> Tr
     return None
 
 
-def _by_tag(symbol: str, ids: IntArray, term: Term, number: Numeric) -> Truth:
-    """Beside a number: the ids of each tag by themselves. Doubles that are written in an odd way
-    are compared as doubles."""
+def _by_tag(symbol: str, ids: IntArray, term: Term, number: Numeric) -> TruthArray:
+    """Compare ids with a number, tag by tag; doubles that are not canonical by their values."""
     tagged = np.where(ids < 0, tags(ids), _UNTAGGED)
-    odd = tagged == TAG_OTHER
+    plain = tagged == TAG_OTHER
     doubles = _threshold(symbol, term, TAG_DOUBLE)
-    if doubles is not None and (odd | (tagged == TAG_DOUBLE)).all():
+    if doubles is not None and (plain | (tagged == TAG_DOUBLE)).all():
         compare, bound = doubles
         truth = compare(ids, bound).astype(np.int8)
-        truth[odd] = _of_odd_doubles(symbol, ids[odd], number)
+        truth[plain] = _of_plain_doubles(symbol, ids[plain], number)
         return truth
-    truth = np.full(len(ids), SLOW, np.int8)
+    truth = np.full(len(ids), NOT_VECTORISED, np.int8)
     for tag in (TAG_INTEGER, TAG_DOUBLE, TAG_OTHER):
         here = np.flatnonzero(tagged == tag)
         if not len(here):
             continue
         if tag == TAG_OTHER:
-            truth[here] = _of_odd_doubles(symbol, ids[here], number)
+            truth[here] = _of_plain_doubles(symbol, ids[here], number)
         elif (threshold := _threshold(symbol, term, tag)) is not None:
             compare, bound = threshold
             truth[here] = compare(ids[here], bound)
     return truth
 
 
-def _of_odd_doubles(symbol: str, ids: IntArray, number: Numeric) -> Truth:
-    """Doubles that are written in an odd way beside a number; SLOW for what is no double."""
-    found = inlined_numbers(ids)
-    compared = _COMPARE[symbol](found.values, double(number))
-    truth: Truth = np.where(found.kinds == DOUBLE, compared, SLOW).astype(np.int8)
+def _of_plain_doubles(symbol: str, ids: IntArray, number: Numeric) -> TruthArray:
+    """Compare doubles that are not canonical with a number; NOT_VECTORISED for booleans."""
+    values, kinds = inlined_numbers(ids)
+    compared = _COMPARE[symbol](values, double(number))
+    truth: TruthArray = np.where(kinds == DOUBLE, compared, NOT_VECTORISED).astype(np.int8)
     return truth
 
 
 _UNTAGGED = -1
-"""Beside the tags: that of an entry of the dictionary, or of no term."""
+"""In place of a tag: for entries of the dictionary and for 0."""
 
 
-def between(symbol: str, one: IntArray, other: IntArray) -> Truth | None:
-    """`one symbol other` by row, where all are integers or all are doubles; None as above.
+def between(symbol: str, one: IntArray, other: IntArray) -> TruthArray | None:
+    """Return `one symbol other` by row if all are integers or all are doubles, else None.
 
     >>> terms = TermDictionary()
     >>> ids = terms.of_integers(np.array([1, 2]))
@@ -116,11 +115,11 @@ def between(symbol: str, one: IntArray, other: IntArray) -> Truth | None:
 
 
 _MINUS_ZERO = int(double_ids(np.array([-0.0]))[0])
-"""It equals another id, the one of zero."""
+"""Its value equals that of another id, zero."""
 
 
-def among(ids: IntArray, options: Sequence[Term], terms: TermDictionary) -> Truth | None:
-    """Whether each id equals one of the terms, all of which are known; None as above.
+def among(ids: IntArray, options: Sequence[Term], terms: TermDictionary) -> TruthArray | None:
+    """Return whether each id equals one of the terms, or None if ids do not decide.
 
     >>> terms = TermDictionary()
     >>> from streamsparql.algebra.terms import IRI
@@ -134,41 +133,41 @@ def among(ids: IntArray, options: Sequence[Term], terms: TermDictionary) -> Trut
     sought: list[int] = []
     if most < 0 and _tag(least) == _tag(most):
         for term in options:
-            found = _threshold("=", term, _tag(least))
-            if found is not None:
-                sought.append(found[1])
-            elif not _no_number(term):
+            threshold = _threshold("=", term, _tag(least))
+            if threshold is not None:
+                sought.append(threshold[1])
+            elif not _not_a_number(term):
                 return None
         return _one_of(ids, sought).view(np.int8)
-    if not all(map(_no_number, options)):
+    if not all(map(_not_a_number, options)):
         return None
-    if any(type(term) is Literal for term in options) and not _tell(ids, terms).all():
+    if any(type(term) is Literal for term in options) and not _decide(ids, terms).all():
         return None
     truth = _one_of(ids, [terms.id_of(term) for term in options]).view(np.int8)
-    truth[ids == UNBOUND] = ERROR
+    truth[ids == UNBOUND] = IS_ERROR
     return truth
 
 
 def _one_of(ids: IntArray, sought: Sequence[int]) -> BoolArray:
     if len(sought) > _FEW:
         return np.isin(ids, np.array(sought))
-    found = np.zeros(len(ids), np.bool_)
+    equal = np.zeros(len(ids), np.bool_)
     for one in sought:
-        found |= ids == one
-    return found
+        equal |= ids == one
+    return equal
 
 
 _FEW = 16
 
 
-def _no_number(term: Term) -> bool:
-    """Whether it is an IRI, a blank node or a string: no number equals it."""
+def _not_a_number(term: Term) -> bool:
+    """Return whether a term is an IRI, a blank node or a string, which no number equals."""
     return type(term) is not Literal or term.datatype == XSD_STRING
 
 
-def _tell(ids: IntArray, terms: TermDictionary) -> BoolArray:
-    """Where an id tells whether a term equals a string: it is no literal, or has a value."""
-    known: BoolArray = terms.plain_strings(ids) | (ids < 0) | (terms.sorts(ids) != LITERAL)
+def _decide(ids: IntArray, terms: TermDictionary) -> BoolArray:
+    """Return where an id decides equality with a string: not a literal, or one with a value."""
+    known: BoolArray = terms.plain_strings(ids) | (ids < 0) | (terms.sorts(ids) != LITERAL_SORT)
     return known
 
 
@@ -178,20 +177,20 @@ def _tag(term_id: int) -> int:
 
 def _equality(
     symbol: str, ids: IntArray, term: Term, terms: TermDictionary, least: int, most: int
-) -> Truth | None:
-    if not _no_number(term) or (type(term) is Literal and not _tell(ids, terms).all()):
+) -> TruthArray | None:
+    if not _not_a_number(term) or (type(term) is Literal and not _decide(ids, terms).all()):
         return None
     sought = terms.id_of(term)
     equal: BoolArray = ids == sought if symbol == "=" else ids != sought
     truth = equal.view(np.int8)
     if least <= UNBOUND <= most:
-        truth[ids == UNBOUND] = ERROR
+        truth[ids == UNBOUND] = IS_ERROR
     return truth
 
 
 @lru_cache(maxsize=1 << 10)
 def _threshold(symbol: str, term: Term, tag: int) -> Threshold | None:
-    """How ids with a tag compare with a number, and with which id."""
+    """Return how ids with a tag are compared with a number, and with which id."""
     value = _number(term)
     if value is None:
         return None
@@ -206,7 +205,7 @@ def _threshold(symbol: str, term: Term, tag: int) -> Threshold | None:
 
 @lru_cache(maxsize=1 << 10)
 def _number(term: Term) -> Numeric | None:
-    """The number that a term is."""
+    """Return the number that a term denotes, or None."""
     value = value_of(term)
     return value if isinstance(value, Numeric) and not isinstance(value, bool) else None
 
@@ -222,7 +221,7 @@ _COMPARE: dict[str, Callable[..., BoolArray]] = {
 
 
 def _double_bound(symbol: str, number: float) -> int:
-    if number == 0:  # there are two, and they are equal
+    if number == 0:  # 0.0 and -0.0 are equal
         if symbol in ("=", "!="):
             return UNBOUND
         number = -0.0 if symbol in ("<", ">=") else 0.0
@@ -230,7 +229,7 @@ def _double_bound(symbol: str, number: float) -> int:
 
 
 def _integer_bound(symbol: str, number: Numeric) -> int:
-    """Beside integers, of a comparison with a number that need not be one."""
+    """Return the id with which integers are compared, for any number."""
     if isinstance(number, float) and (isinstance(number, Single) or not abs(number) < 1 << 53):
         return UNBOUND  # integers are rounded before they are compared
     below, above = math.floor(number), math.ceil(number)

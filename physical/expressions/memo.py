@@ -1,8 +1,8 @@
-"""What sub-expressions came to: results by the ids of the variables that they read.
+"""Memoised results of expressions, by the ids of the variables that they read.
 
-One column of dictionary entries is looked up in a table by id; everything else in an ordered array
-of row keys. Both are bounded: when they are full, they are emptied. The ids are those of a
-dictionary that may give them to other terms, so there is `clear`.
+Results for one column of dictionary entries are in a table by id, others in an ordered array of row
+keys. Both are bounded: when they are full, they are cleared. Ids may be reused for other terms, and
+results are cleared then, too.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ _TABLE = 1 << 20
 _KEYS = 1 << 17
 """The greatest id with a place in the table, the greatest number of keys."""
 
-Kind = type[np.int8] | type[np.int64]
-Found = npt.NDArray[Any]
-WorkOut = Callable[[list[IntArray]], Sequence[int] | IntArray]
-"""Gives the results for bindings that all differ."""
+ResultType = type[np.int8] | type[np.int64]
+ResultArray = npt.NDArray[Any]
+Compute = Callable[[list[IntArray]], Sequence[int] | IntArray]
+"""A function that returns the results for distinct bindings."""
 
 
-class Results:
-    """Results by binding, each worked out once.
+class BindingMemo:
+    """Results by binding, each computed once.
 
-    >>> results = Results(np.int64)
+    >>> results = BindingMemo(np.int64)
     >>> results.of([np.array([3, 4, 3])], lambda columns: 10 * columns[0]).tolist()
     [30, 40, 30]
     >>> results.of([np.array([3])], lambda columns: []).tolist()
     [30]
     """
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: ResultType) -> None:
         self._kind = kind
         self.clear()
 
     def clear(self) -> None:
-        """Forgets them all."""
-        self._table: Found = np.zeros(0, self._kind)
+        """Drop all results."""
+        self._table: ResultArray = np.zeros(0, self._kind)
         self._known = np.zeros(0, np.bool_)
         self._keys: IntArray = np.zeros(0, np.int64)
-        self._values: Found = np.zeros(0, self._kind)
+        self._values: ResultArray = np.zeros(0, self._kind)
         self._columns: list[IntArray] = []
 
-    def of(self, columns: list[IntArray], work_out: WorkOut) -> Found:
-        """The result for each row; `work_out` gives those that are not known."""
+    def of(self, columns: list[IntArray], compute: Compute) -> ResultArray:
+        """Return the result for each row; `compute` is called for bindings without a result."""
         if len(columns) == 1 and columns[0].min(initial=0) >= 0:
-            return self._by_table(columns[0], work_out)
-        return self._by_key(columns, work_out)
+            return self._by_table(columns[0], compute)
+        return self._by_key(columns, compute)
 
-    def _by_table(self, ids: IntArray, work_out: WorkOut) -> Found:
+    def _by_table(self, ids: IntArray, compute: Compute) -> ResultArray:
         most = int(ids.max(initial=0))
         if most >= _TABLE:
-            return self._by_key([ids], work_out)
+            return self._by_key([ids], compute)
         if most >= len(self._table):
             more = max(1024, most + 1 + most // 2) - len(self._table)
             self._table = np.concatenate([self._table, np.zeros(more, self._kind)])
@@ -65,11 +65,11 @@ class Results:
         known = self._known[ids]
         if not known.all():
             new = np.unique(ids[~known])
-            self._table[new] = work_out([new])
+            self._table[new] = compute([new])
             self._known[new] = True
         return self._table[ids]
 
-    def _by_key(self, columns: list[IntArray], work_out: WorkOut) -> Found:
+    def _by_key(self, columns: list[IntArray], compute: Compute) -> ResultArray:
         rows = len(columns[0])
         if len(self._keys) > _KEYS:
             self.clear()
@@ -77,13 +77,13 @@ class Results:
         places, known = self._places(keys, columns)
         if not known.all():
             new = np.flatnonzero(~known)
-            self._add([column[new] for column in columns], keys[new], work_out)
+            self._add([column[new] for column in columns], keys[new], compute)
             places, known = self._places(keys, columns)
-        found = self._values[places]
-        if not known.all():  # rows that differ and have the same key
-            odd = np.flatnonzero(~known)
-            found[odd] = [work_out([c[i : i + 1] for c in columns])[0] for i in odd.tolist()]
-        return found
+        results = self._values[places]
+        if not known.all():  # different rows with the same key
+            rest = np.flatnonzero(~known)
+            results[rest] = [compute([c[i : i + 1] for c in columns])[0] for i in rest.tolist()]
+        return results
 
     def _places(self, keys: IntArray, columns: Sequence[IntArray]) -> tuple[IntArray, BoolArray]:
         if not len(self._keys):
@@ -95,10 +95,10 @@ class Results:
                 known &= mine[places] == column
         return places, known
 
-    def _add(self, columns: list[IntArray], keys: IntArray, work_out: WorkOut) -> None:
+    def _add(self, columns: list[IntArray], keys: IntArray, compute: Compute) -> None:
         keys, first = np.unique(keys, return_index=True)
         columns = [column[first] for column in columns]
-        values = np.array(work_out(columns), self._kind)
+        values = np.array(compute(columns), self._kind)
         if len(self._keys):
             keys = np.concatenate([self._keys, keys])
             values = np.concatenate([self._values, values])

@@ -1,7 +1,7 @@
-"""The rows that an expression is evaluated on: a batch, or some rows of it.
+"""The rows on which an expression is evaluated: a batch, or a selection of its rows.
 
-Columns are read when they are asked for, and the numbers in a column are looked up once, however
-often the expression names it.
+Columns are read lazily, and the numbers in a column are looked up once, however often the
+expression refers to it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.arithmetic import Operand
+from streamsparql.physical.expressions.arithmetic import NumericOperand
 
 
-class Rows:
+class BatchRows:
     """Rows of a batch with their numbers."""
 
     __slots__ = ("_columns", "_index", "_operands", "_source", "length", "terms")
@@ -23,42 +23,42 @@ class Rows:
     def __init__(self, terms: TermDictionary, batch: Batch) -> None:
         self.terms, self.length = terms, len(batch)
         self._columns = dict(batch.columns)
-        self._operands: dict[Hashable, Operand] = {}
-        self._source: Rows | None = None
+        self._operands: dict[Hashable, NumericOperand] = {}
+        self._source: BatchRows | None = None
         self._index: IntArray | None = None
 
     def __len__(self) -> int:
         return self.length
 
-    def take(self, index: IntArray) -> Rows:
-        """The rows at these places."""
+    def take(self, index: IntArray) -> BatchRows:
+        """Return the rows at these places."""
         if len(index) == self.length:
             return self
-        some = Rows.__new__(Rows)
-        some.terms, some.length = self.terms, len(index)
-        some._columns, some._operands = {}, {}
-        some._source, some._index = self, index
-        return some
+        selected = BatchRows.__new__(BatchRows)
+        selected.terms, selected.length = self.terms, len(index)
+        selected._columns, selected._operands = {}, {}
+        selected._source, selected._index = self, index
+        return selected
 
     def ids(self, name: str) -> IntArray:
-        """The terms of a column."""
-        found = self._columns.get(name)
-        if found is None:
+        """Return the ids of a column."""
+        ids = self._columns.get(name)
+        if ids is None:
             if self._source is None:
-                found = np.zeros(self.length, np.int64)
+                ids = np.zeros(self.length, np.int64)
             else:
-                found = self._source.ids(name)[self._index]
-            self._columns[name] = found
-        return found
+                ids = self._source.ids(name)[self._index]
+            self._columns[name] = ids
+        return ids
 
-    def operand(self, of: Hashable, make: Callable[[Rows], Operand]) -> Operand:
-        """What `make` gives for these rows; once for each thing that it is made `of`."""
-        found = self._operands.get(of)
-        if found is None:
+    def operand(self, of: Hashable, make: Callable[[BatchRows], NumericOperand]) -> NumericOperand:
+        """Return `make` of these rows, computed once for each expression that it is `of`."""
+        operand = self._operands.get(of)
+        if operand is None:
             source = self._source
             if source is not None and self._index is not None and of in source._operands:
-                found = source._operands[of].take(self._index)
+                operand = source._operands[of].take(self._index)
             else:
-                found = make(self)
-            self._operands[of] = found
-        return found
+                operand = make(self)
+            self._operands[of] = operand
+        return operand

@@ -1,11 +1,11 @@
-"""Vectorised evaluation of what is written together from texts: CONCAT, STR, IRI, STRDT and casts.
+"""Vectorised evaluation of strings that are built from pieces: CONCAT, STR, IRI, STRDT and casts.
 
     IRI(CONCAT("http://ex.org/", STR(?station), "/", ?id))
 
-is a row of pieces, constants and columns, and what the whole becomes: an IRI, a string, a literal
-of a datatype. The pieces are joined by Arrow, and no term is made of what is between. What it
-cannot tell (a piece that is no string, a character that has to be escaped, a text that is none of
-the datatype) is evaluated one by one, for those rows alone.
+is a template: pieces, which are constants and columns, and the kind of the result: an IRI, a
+string, or a literal of a datatype. Arrow joins the pieces, without intermediate terms. Undecided
+rows (a piece that is not a string, a character that must be escaped, an invalid lexical form) are
+evaluated one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import bools_of
 from streamsparql.physical.expressions.evaluation import Evaluation, OneByOne
-from streamsparql.physical.expressions.rows import Rows
+from streamsparql.physical.expressions.rows import BatchRows
 
 _STRING = "string"
 _IRI = "iri"
@@ -34,7 +34,7 @@ _CANONICAL = {
     r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
     r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z?$",
 }
-"""What texts a cast to a datatype leaves as they are, beyond doubt."""
+"""Lexical forms that a cast to a datatype surely leaves as they are."""
 _DOUBLE = f"{XSD}double"
 _NUMERAL = r"^-?[0-9]{1,15}(?:\.[0-9]{1,15})?$"
 _SAFE_TEXT = r'^[^"\\\x00-\x1f]*$'
@@ -47,89 +47,89 @@ _SAFE_IRI = (
 _CASTS = {*_CANONICAL, _DOUBLE}
 
 
-class Column(NamedTuple):
-    """A variable among the pieces: a string as it is, or `STR` of anything but a blank node."""
+class TemplateColumn(NamedTuple):
+    """A variable among the pieces: a string or, with `any`, `STR` of any term but a blank node."""
 
     name: str
     any: bool = False
 
 
-class Wording(NamedTuple):
-    """Pieces, and what they become: "string", "iri", or a literal of the datatype of that name."""
+class StringTemplate(NamedTuple):
+    """Pieces, and the kind of the result: "string", "iri", or the IRI of a datatype."""
 
-    pieces: tuple[str | Column, ...]
+    pieces: tuple[str | TemplateColumn, ...]
     becomes: str = _STRING
     cast: bool = False
 
 
-def wording(expression: Expression) -> Wording | None:
-    """An expression as pieces; None where it is something else.
+def string_template(expression: Expression) -> StringTemplate | None:
+    """Return an expression as a template; None for other expressions.
 
-    >>> wording(Call("CONCAT", (Constant(Literal("a")), Variable("x"))))
-    Wording(pieces=('a', Column(name='x', any=False)), becomes='string', cast=False)
+    >>> string_template(Call("CONCAT", (Constant(Literal("a")), Variable("x"))))
+    StringTemplate(pieces=('a', TemplateColumn(name='x', any=False)), becomes='string', cast=False)
     """
     match expression:
         case Call("IRI" | "URI", (text, *_)):
-            found = _pieces(text)
-            return None if found is None else Wording(found, _IRI)
+            pieces = _pieces(text)
+            return None if pieces is None else StringTemplate(pieces, _IRI)
         case Call("STRDT", (text, Constant(IRI(datatype)))):
-            found = _pieces(text)
-            if found is None or datatype.endswith(("#string", "#langString")):
+            pieces = _pieces(text)
+            if pieces is None or datatype.endswith(("#string", "#langString")):
                 return None
-            return Wording(found, datatype)
+            return StringTemplate(pieces, datatype)
         case Call(IRI(datatype), (Variable(name),)) if datatype in _CASTS:
-            return Wording((Column(name),), datatype, True)
+            return StringTemplate((TemplateColumn(name),), datatype, True)
         case Call("CONCAT", _) | Call("STR", _):
-            found = _pieces(expression)
-            return None if found is None else Wording(found)
+            pieces = _pieces(expression)
+            return None if pieces is None else StringTemplate(pieces)
     return None
 
 
-def _pieces(expression: Expression) -> tuple[str | Column, ...] | None:
+def _pieces(expression: Expression) -> tuple[str | TemplateColumn, ...] | None:
     match expression:
         case Constant(Literal(lexical, datatype, None)) if datatype == XSD_STRING_IRI:
             return (lexical,)
         case Variable(name):
-            return (Column(name),)
+            return (TemplateColumn(name),)
         case Call("STR", (Variable(name),)):
-            return (Column(name, True),)
+            return (TemplateColumn(name, True),)
         case Call("STR", (Constant(IRI(value)),)):
             return (value,)
         case Call("STR", (Call("CONCAT", _) as inner,)):
             return _pieces(inner)
         case Call("CONCAT", args):
-            found = [_pieces(arg) for arg in args]
-            known = [some for some in found if some is not None]
-            return sum(known, ()) if known and len(known) == len(found) else None
+            parts = [_pieces(arg) for arg in args]
+            known = [part for part in parts if part is not None]
+            return sum(known, ()) if known and len(known) == len(parts) else None
     return None
 
 
 XSD_STRING_IRI = IRI(f"{XSD}string")
 
 
-class Worded(Evaluation):
-    """Texts of several rows, joined and encoded at once.
+class TemplateEvaluation(Evaluation):
+    """The evaluation of a template: texts of all rows are joined and encoded at once.
 
     >>> from streamsparql.algebra.functions import Run
     >>> from streamsparql.physical.batch import Batch
     >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-    >>> terms, made = TermDictionary(), Call("IRI", (Call("CONCAT", (Variable("x"),)),))
-    >>> ids = terms.encode(['"http://a"', '"no iri"'])
-    >>> rows = Rows(terms, Batch({"x": ids}, ids, ids))
-    >>> found = Worded(wording(made), OneByOne(made, Run(), [])).ids(rows)
-    >>> terms.texts(found).to_pylist()
+    >>> terms, iri = TermDictionary(), Call("IRI", (Call("CONCAT", (Variable("x"),)),))
+    >>> ids = terms.encode(['"http://a"', '"not an iri"'])
+    >>> rows = BatchRows(terms, Batch({"x": ids}, ids, ids))
+    >>> iris = TemplateEvaluation(string_template(iri), OneByOne(iri, Run(), [])).ids(rows)
+    >>> terms.texts(iris).to_pylist()
     ['<http://a>', None]
     """
 
-    def __init__(self, wording: Wording, slow: OneByOne) -> None:
+    def __init__(self, template: StringTemplate, slow: OneByOne) -> None:
         super().__init__(slow)
-        self._wording = wording
+        self._template = template
 
     @override
-    def ids(self, rows: Rows) -> IntArray:
+    def ids(self, rows: BatchRows) -> IntArray:
         if len(rows) < _FEW:
             return self.slow.ids(rows)
-        pieces, becomes, cast = self._wording
+        pieces, becomes, cast = self._template
         sure = np.ones(len(rows), np.bool_)
         columns = [p if isinstance(p, str) else self._lexical(p, rows, sure) for p in pieces]
         texts = pc.binary_join_element_wise(*columns, "")
@@ -142,21 +142,21 @@ class Worded(Evaluation):
             sure &= bools_of(pc.match_substring_regex(texts, form))
         if sure.all():
             return self._encoded(texts, rows)
-        found = np.zeros(len(rows), np.int64)
+        ids = np.zeros(len(rows), np.int64)
         known, doubtful = np.flatnonzero(sure), np.flatnonzero(~sure)
-        found[known] = self._encoded(texts.take(pa.array(known)), rows)
-        found[doubtful] = self.slow.ids(rows.take(doubtful))
-        return found
+        ids[known] = self._encoded(texts.take(pa.array(known)), rows)
+        ids[doubtful] = self.slow.ids(rows.take(doubtful))
+        return ids
 
-    def _encoded(self, texts: pa.Array, rows: Rows) -> IntArray:
-        """The terms that texts become, of which there is no doubt."""
-        _, becomes, cast = self._wording
+    def _encoded(self, texts: pa.Array, rows: BatchRows) -> IntArray:
+        """Return the terms of valid texts."""
+        _, becomes, cast = self._template
         if cast and becomes == _DOUBLE:
             return rows.terms.of_doubles(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
         return rows.terms.encode(pc.binary_join_element_wise(*_around(becomes, texts), ""))
 
-    def _lexical(self, column: Column, rows: Rows, sure: BoolArray) -> pa.Array:
-        """The texts of a column's terms; those that need a closer look are no longer `sure`."""
+    def _lexical(self, column: TemplateColumn, rows: BatchRows, sure: BoolArray) -> pa.Array:
+        """Return the lexical forms of a column; set `sure` to false for undecided rows."""
         ids, terms = rows.ids(column.name), rows.terms
         encoded = terms.dictionary(ids)
         texts = encoded.dictionary
@@ -180,7 +180,7 @@ class Worded(Evaluation):
 
 
 def _around(becomes: str, texts: pa.Array) -> tuple[str | pa.Array, ...]:
-    """What is before a text and after it, where it has become what it becomes."""
+    """Return texts with what surrounds them in N-Triples."""
     if becomes == _IRI:
         return "<", texts, ">"
     if becomes == _STRING:

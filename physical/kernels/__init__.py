@@ -1,1 +1,1 @@
-"""Kernels: pure functions over arrays of intervals, change points and keys, with no state."""
+"""Kernels: pure functions over arrays of intervals, change points and keys, without state."""

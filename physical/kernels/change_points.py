@@ -1,8 +1,8 @@
 """Kernels that sweep over change points per key: pure functions over arrays.
 
-Rows of one key overlap and adjoin in any way; what is wanted is where, and how often, the key
-holds. Each row is two events, one that adds its count and one that takes it away. In order of key
-and time a running sum is the multiplicity, of all keys in one pass: each key's events sum to zero.
+Rows of one key overlap and adjoin in any way; a sweep computes where, and how often, the key holds.
+Each row is two events: one adds its count, the other subtracts it. In order of key and time, a
+running sum is the multiplicity, for all keys in one pass, as the events of each key sum to zero.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import IntArray
-from streamsparql.physical.kernels.intervals import Clock, firsts, running_max
-from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.state.key_slots import order_by, reaching
+from streamsparql.physical.kernels.intervals import TimeCodes, firsts, running_max
+from streamsparql.physical.kernels.keys import stable_order
 
 
 class Levels(NamedTuple):
-    """Rows in canonical form: `row` is the place of some row that equals it."""
+    """Rows in canonical form: `row` is the place of a row that equals it."""
 
     row: IntArray
     start: IntArray
@@ -27,18 +27,18 @@ class Levels(NamedTuple):
     """The k-th level of a row holds exactly where its multiplicity is k or more."""
 
 
-def coalesced(
+def coalesce_levels(
     keys: IntArray, start: IntArray, end: IntArray, count: IntArray | None = None
 ) -> Levels:
-    """The canonical form by level sets of rows that are equal where their keys are, by start.
+    """Return the canonical form, by start, of rows that are equal where their keys are.
 
-    >>> both = coalesced(np.array([5, 5]), np.array([0, 4]), np.array([6, 10]))
+    >>> both = coalesce_levels(np.array([5, 5]), np.array([0, 4]), np.array([6, 10]))
     >>> both.start.tolist(), both.end.tolist(), both.level.tolist()
     ([0, 4], [10, 6], [1, 2])
     """
     group = np.unique(keys, return_inverse=True)[1]
-    clock = Clock(start, len(keys))
-    order = (group * clock.span + clock.number(start)).argsort()
+    codes = TimeCodes(start, len(keys))
+    order = (group * codes.span + codes.of(start)).argsort()
     group, start, end = group[order], start[order], end[order]
     count = np.ones(len(keys), np.int64) if count is None else count[order]
     reach = running_max(group, np.minimum(end, start.max(initial=0) + 1))
@@ -46,35 +46,36 @@ def coalesced(
     apart[1:] |= start[1:] > reach[:-1]
     alone = apart & (count == 1)
     alone[:-1] &= apart[1:]
-    some = alone.nonzero()[0]
-    found = Levels(order[some], start[some], end[some], np.ones(len(some), np.int64))
-    if len(some) < len(order):
+    single = alone.nonzero()[0]
+    ones = np.ones(len(single), np.int64)
+    result = Levels(order[single], start[single], end[single], ones)
+    if len(single) < len(order):
         rest = (~alone).nonzero()[0]
         cluster = np.cumsum(apart[rest]) - 1
         levels = _swept(cluster, start[rest], end[rest], count[rest])
         levels = levels._replace(row=order[rest[levels.row]])
-        found = Levels(*(np.concatenate(pair) for pair in zip(found, levels, strict=True)))
-    back = np.argsort(found.start, kind="stable")
-    return Levels(*(column[back] for column in found))
+        result = Levels(*(np.concatenate(pair) for pair in zip(result, levels, strict=True)))
+    by_start = np.argsort(result.start, kind="stable")
+    return Levels(*(column[by_start] for column in result))
 
 
 def _swept(group: IntArray, start: IntArray, end: IntArray, count: IntArray) -> Levels:
-    """The levels of groups of rows, which stand one after the other, each by start."""
+    """Return the levels of consecutive groups of rows, each group ordered by start."""
     times = np.concatenate([start, end])
-    clock = Clock(times[times < INFINITY], int(group[-1]) + 1)
-    point = np.concatenate([group, group]) * clock.span + clock.number(times)
+    codes = TimeCodes(times[times < INFINITY], int(group[-1]) + 1)
+    point = np.concatenate([group, group]) * codes.span + codes.of(times)
     at = np.argsort(point, kind="stable")
     point = point[at]
     last = _lasts(point)
     depth = np.cumsum(np.concatenate([count, -count])[at])[last]
-    some = firsts(group).nonzero()[0]
-    return _paired(some, point[last] // clock.span, times[at[last]], depth)
+    rows = firsts(group).nonzero()[0]
+    return _paired(rows, point[last] // codes.span, times[at[last]], depth)
 
 
-def _paired(some: IntArray, group: IntArray, times: IntArray, depth: IntArray) -> Levels:
-    """Levels from the multiplicities at change points: the end of each is the next that closes it.
+def _paired(rows: IntArray, group: IntArray, times: IntArray, depth: IntArray) -> Levels:
+    """Return levels from the multiplicities at change points; `rows` has one row per group.
 
-    Within a level of a group, what opens and what closes it take turns.
+    Within a level of a group, points that open and points that close it alternate.
     """
     before = np.concatenate([[0], depth[:-1]])
     low, high = np.minimum(before, depth), np.maximum(before, depth)
@@ -83,13 +84,13 @@ def _paired(some: IntArray, group: IntArray, times: IntArray, depth: IntArray) -
     times = np.repeat(times, high - low)
     point = np.repeat(np.arange(len(depth)), high - low)
     level = np.arange(len(point)) - np.repeat(np.cumsum(high - low) - high, high - low)
-    order = order_by(offset[group[point]] + level, int(deepest.sum()) + 1)
+    order = stable_order(offset[group[point]] + level, int(deepest.sum()) + 1)
     opens, closes = order[::2], order[1::2]
-    return Levels(some[group[point[opens]]], times[opens], times[closes], level[opens] + 1)
+    return Levels(rows[group[point[opens]]], times[opens], times[closes], level[opens] + 1)
 
 
 class Sweep:
-    """The change points of some slots, in order of slot and time, made of unordered events.
+    """The change points of slots, in order of slot and time, from events in any order.
 
     >>> sweep = Sweep(np.array([1, 0, 1]), np.array([5, 6, 7]), 2)
     >>> sweep.slots.tolist(), sweep.times.tolist()
@@ -101,14 +102,14 @@ class Sweep:
 
     def __init__(self, slots: IntArray, times: IntArray, capacity: int) -> None:
         self.events, self.capacity = len(slots), capacity
-        self._clock = Clock(times, capacity)
-        point = slots * self._clock.span + self._clock.number(times)
+        self._codes = TimeCodes(times, capacity)
+        point = slots * self._codes.span + self._codes.of(times)
         order = point.argsort()
         point = point[order]
         self._order, self._last = order, _lasts(point)
         self._points = point[self._last]
-        some = order[self._last]
-        self.slots, self.times = slots[some], times[some]
+        last = order[self._last]
+        self.slots, self.times = slots[last], times[last]
         self.first = firsts(self.slots)
         """Which points are the first of their slot."""
         self._group = self.first.cumsum() - 1
@@ -119,9 +120,9 @@ class Sweep:
         return len(self.slots)
 
     def after(self, state: IntArray, deltas: IntArray) -> IntArray:
-        """The sums after each point, from the state by slot and what each event adds.
+        """Add events to sums by slot; return the sums after each point.
 
-        The state becomes what it is after the last points. Both have a row per quantity.
+        `state` is updated to the sums after the last points. Both have a row per quantity.
         """
         assert state.shape[1] >= self.capacity
         sums: IntArray = deltas.take(self._order, 1).cumsum(1).take(self._last, 1)
@@ -133,50 +134,16 @@ class Sweep:
         return sums
 
     def ranges(self, slots: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
-        """For each row of a slot the points in `[start, end)`: the first, and the one after."""
-        base = slots * self._clock.span
+        """Return for each row of a slot the range of its points in `[start, end)`."""
+        base = slots * self._codes.span
         return (
-            self._points.searchsorted(base + self._clock.number(start)),
-            self._points.searchsorted(base + self._clock.number(end)),
+            self._points.searchsorted(base + self._codes.of(start)),
+            self._points.searchsorted(base + self._codes.of(end)),
         )
 
 
 def _lasts(sorted_: IntArray) -> IntArray:
-    """The places of the last of equal values."""
+    """Return the places of the last of equal values."""
     last = np.ones(len(sorted_), np.bool_)
     np.not_equal(sorted_[1:], sorted_[:-1], out=last[:-1])
     return last.nonzero()[0]
-
-
-class SlotCounter:
-    """A number per slot that events add to; it costs nothing until one of them does.
-
-    >>> tally = SlotCounter()
-    >>> tally.after(Sweep(np.array([3]), np.array([0]), 4), np.array([7])).tolist(), tally.used
-    ([7], True)
-    """
-
-    def __init__(self) -> None:
-        self._state = np.zeros((1, 0), np.int64)
-        self.used = False
-        """Whether any event has added to it."""
-
-    def after(self, sweep: Sweep, deltas: IntArray) -> IntArray:
-        """The numbers after each point."""
-        if not self.used and not deltas.any():
-            return np.zeros(len(sweep), np.int64)
-        self.used = True
-        self._state = reaching(self._state, sweep.capacity)
-        found: IntArray = sweep.after(self._state, deltas[np.newaxis])[0]
-        return found
-
-    def of(self, slots: IntArray) -> list[int]:
-        """The numbers of these slots."""
-        self._state = reaching(self._state, int(slots.max()) + 1)
-        found: list[int] = self._state[0, slots].tolist()
-        return found
-
-    def put(self, slots: IntArray, numbers: list[int]) -> None:
-        """Gives these slots, which `of` has seen, other numbers."""
-        self._state[0, slots] = numbers
-        self.used = self.used or any(numbers)

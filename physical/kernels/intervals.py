@@ -1,11 +1,12 @@
-"""Kernels over arrays of intervals: pure functions, with no rows and no state.
+"""Kernels over arrays of intervals: pure functions, without rows or state.
 
-Operators say what they want in the words of SEMANTICS.md; here is how it is had without a loop over
-rows. Two tricks carry most of it. A *range* of places `[first, first + count)` per row stands for
-the pairs of that row, so that the number of pairs is known before any is made, and they can be made
-in blocks. A *composite* of a group's number and a time, `group * span + time`, turns "per group, in
-order of time" into plain order, for which numpy has fast primitives. Composites must fit int64 and
-INFINITY must not overflow them, so times are first made small: by their offset, else by their rank.
+Operators are written in the words of SEMANTICS.md; kernels compute the same without a loop over
+rows. Most of them rest on two techniques. A *range* of places `[first, first + count)` per row
+represents the pairs of that row, so the number of pairs is known before any is produced, and they
+are produced in blocks. A *composite* of the number of a group and a time, `group * span + time`,
+turns "per group, in order of time" into plain order, for which numpy has fast primitives.
+Composites must fit int64 and INFINITY must not overflow them, so times are first made small: by
+their offset, else by their rank.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ import numpy as np
 from streamsparql.physical.batch import BoolArray, IntArray
 
 BLOCK = 1 << 15
-"""How many pairs are made at a time: larger arrays leave the cache, smaller ones cost calls."""
+"""The number of pairs in a block: larger arrays leave the cache, smaller ones cost calls."""
 
 _LARGEST = 1 << 62
 
 
-def blocks(first: IntArray, count: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """The pairs (row, place) of the ranges `[first, first + count)`, in blocks.
+def pairs_in_blocks(first: IntArray, count: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the pairs (row, place) of the ranges `[first, first + count)`, in blocks.
 
-    >>> [(i.tolist(), j.tolist()) for i, j in blocks(np.array([5, 0]), np.array([2, 1]))]
+    >>> [(i.tolist(), j.tolist()) for i, j in pairs_in_blocks(np.array([5, 0]), np.array([2, 1]))]
     [([0, 0, 1], [5, 6, 0])]
     """
     ends = np.cumsum(count)
@@ -48,7 +49,7 @@ def blocks(first: IntArray, count: IntArray) -> Iterator[tuple[IntArray, IntArra
 
 
 def firsts(group: IntArray) -> BoolArray:
-    """Where a value differs from the one before it.
+    """Return where a value differs from the one before it.
 
     >>> firsts(np.array([4, 4, 7])).tolist()
     [True, False, True]
@@ -60,7 +61,7 @@ def firsts(group: IntArray) -> BoolArray:
 
 
 def lasts(first: BoolArray) -> BoolArray:
-    """Where a group ends, of where one begins.
+    """Return where groups end, from where they begin.
 
     >>> lasts(np.array([True, False, True])).tolist()
     [False, True, True]
@@ -71,15 +72,15 @@ def lasts(first: BoolArray) -> BoolArray:
     return last
 
 
-class Clock:
-    """Times as small numbers, in their order, so that composites with `groups` groups fit int64.
+class TimeCodes:
+    """Times as small codes in the same order, so that composites with `groups` groups fit int64.
 
-    `span` is above each of the numbers. Times that it was not made from fall between: a time maps
-    to the number of the least known time that is not below it.
+    Codes are below `span`. The code of a time that was not among `times` is that of the least of
+    them that is not below it.
 
     >>> last = 2**63 - 1
-    >>> clock = Clock(np.array([1000, 1500, last - 1]), groups=1 << 40)
-    >>> clock.number(np.array([0, 1000, 1001, last])).tolist(), clock.span
+    >>> codes = TimeCodes(np.array([1000, 1500, last - 1]), groups=1 << 40)
+    >>> codes.of(np.array([0, 1000, 1001, last])).tolist(), codes.span
     ([0, 0, 1, 3], 4)
     """
 
@@ -92,15 +93,15 @@ class Clock:
             self._known = np.unique(times)
             self.span = len(self._known) + 1
 
-    def number(self, times: IntArray) -> IntArray:
-        """The numbers of these times, clipped to `[0, span)`."""
+    def of(self, times: IntArray) -> IntArray:
+        """Return the codes of times, clipped to `[0, span)`."""
         if self._known is not None:
             return np.searchsorted(self._known, times, "left").astype(np.int64)
         return np.clip(times, self._zero, self._zero + self._last) - self._zero
 
 
 def by_group_and_time(group: IntArray, time: IntArray) -> IntArray:
-    """An order by group, and in a group by time; `group` is not negative.
+    """Return an order by group, then by time; `group` is not negative.
 
     >>> by_group_and_time(np.array([1, 0, 1]), np.array([7, 9, 3])).tolist()
     [1, 2, 0]
@@ -113,7 +114,7 @@ def by_group_and_time(group: IntArray, time: IntArray) -> IntArray:
 
 
 def running_max(group: IntArray, values: IntArray) -> IntArray:
-    """The greatest value so far within each group; `group` ascends from 0.
+    """Return the greatest value so far within each group; `group` ascends from 0.
 
     >>> running_max(np.array([0, 0, 1]), np.array([9, 3, 4])).tolist()
     [9, 9, 4]
@@ -132,31 +133,35 @@ def running_max(group: IntArray, values: IntArray) -> IntArray:
     return known[np.maximum.accumulate(rank + base) - base]
 
 
-Spans = tuple[IntArray, IntArray, IntArray]
-"""Parts of rows: the place of each one's row, its start, its end."""
+RowSpans = tuple[IntArray, IntArray, IntArray]
+"""Parts of rows: the place of the row of each part, its start, its end."""
 
 
-class Parts(NamedTuple):
-    """What matches tell of rows: gaps, newly covered parts, and how far which rows are told."""
+class CoverageSplit(NamedTuple):
+    """Gaps, newly covered parts, and up to when the rows at `place` are covered now."""
 
-    gaps: Spans
-    covered: Spans
+    gaps: RowSpans
+    covered: RowSpans
     place: IntArray
     until: IntArray
 
 
-def split_by_coverage(place: IntArray, start: IntArray, end: IntArray, told: IntArray) -> Parts:
-    """Visits the matches of rows in the order of their start; `told` is per row how far it is told.
+def split_by_coverage(
+    place: IntArray, start: IntArray, end: IntArray, covered: IntArray
+) -> CoverageSplit:
+    """Split rows by matches, visited in the order of their start; `covered` is by row.
 
-    >>> places, told = np.array([0, 0]), np.array([0])
-    >>> parts = split_by_coverage(places, np.array([2, 5]), np.array([4, 9]), told)
+    This is the loop over matches of ESWC 2008, Algorithm 5.
+
+    >>> places, covered = np.array([0, 0]), np.array([0])
+    >>> parts = split_by_coverage(places, np.array([2, 5]), np.array([4, 9]), covered)
     >>> [x.tolist() for x in parts.gaps], parts.until.tolist()
     ([[0, 0], [0, 4], [2, 5]], [9])
     """
-    before = told[place]
-    news = end > before
-    if not news.all():
-        place, start, end, before = place[news], start[news], end[news], before[news]
+    before = covered[place]
+    new = end > before
+    if not new.all():
+        place, start, end, before = place[new], start[new], end[new], before[new]
     if len(place) > 1:
         order = by_group_and_time(place, start)
         place, start, end, before = place[order], start[order], end[order], before[order]
@@ -167,7 +172,7 @@ def split_by_coverage(place: IntArray, start: IntArray, end: IntArray, told: Int
     gap = start > before
     piece = first | gap
     last = lasts(first)
-    return Parts(
+    return CoverageSplit(
         (place[gap], before[gap], start[gap]),
         (place[piece], np.maximum(start, before)[piece], until[lasts(piece)]),
         place[last],
@@ -175,15 +180,15 @@ def split_by_coverage(place: IntArray, start: IntArray, end: IntArray, told: Int
     )
 
 
-def newly_covered(spans: Spans, known: Sequence[Spans]) -> Spans:
-    """Where spans of a group hold and none of the known does: disjoint, none adjoining another.
+def newly_covered(spans: RowSpans, known: Sequence[RowSpans]) -> RowSpans:
+    """Return where spans of a group hold and none of the known does, disjoint and maximal.
 
     >>> spans = np.array([0, 0]), np.array([0, 4]), np.array([5, 9])
     >>> known = np.array([0]), np.array([2]), np.array([3])
     >>> [x.tolist() for x in newly_covered(spans, [known])]
     [[0, 0], [0, 3], [2, 9]]
     """
-    many = len(spans[0])
+    count = len(spans[0])
     place = np.concatenate([spans[0], *(k[0] for k in known)])
     start = np.concatenate([spans[1], *(k[1] for k in known)])
     end = np.concatenate([spans[2], *(k[2] for k in known)])
@@ -191,7 +196,7 @@ def newly_covered(spans: Spans, known: Sequence[Spans]) -> Spans:
     change = np.ones(len(time), np.int64)
     change[len(place) :] = -1
     is_span = np.zeros(len(time), np.bool_)
-    is_span[:many] = is_span[len(place) : len(place) + many] = True
+    is_span[:count] = is_span[len(place) : len(place) + count] = True
     order = by_group_and_time(group, time)
     group, time, change, is_span = group[order], time[order], change[order], is_span[order]
     holding = np.cumsum(np.where(is_span, change, 0))[:-1]

@@ -20,23 +20,25 @@ from streamsparql.algebra.align import Align
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import EngineError, UnsupportedFeature
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import Expressed, compiled
+from streamsparql.physical.expressions.compiler import BatchExpression, compile_expression
+from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
-from streamsparql.physical.operator import INFINITY, Operator, Stateless
+from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.match import Bound, Columns, Equal, TriplePatternMatching
-from streamsparql.physical.operators.order import Ranking
+from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
+from streamsparql.physical.operators.join import Union
+from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
-from streamsparql.physical.operators.shape import narrowed
-from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.operators.window import (
     AlignToReports,
     ElementWindow,
@@ -85,7 +87,7 @@ class Lowered(NamedTuple):
         if self.ranking is None:
             return self.operator
         kept = [n for n in self.operator.names if n not in self.ranking.columns]
-        return narrowed(self.operator, kept)
+        return projected_to(self.operator, kept)
 
 
 class At(NamedTuple):
@@ -270,7 +272,7 @@ class Lowering:
     def _path(self, node: p.Path, at: At) -> Operator:
         data = self._data(node.input, at)
         if data.names != TRIPLE:
-            data = narrowed(data, TRIPLE)
+            data = projected_to(data, TRIPLE)
         places = ((node.subject, FROM), (node.object, TO))
         fixed = [self._term_row(end, name) for end, name in places if not isinstance(end, Variable)]
         if at.outer is None:
@@ -295,10 +297,10 @@ class Lowering:
         for place in ("subject", "object"):
             if self._seen(node, place, outer):
                 bound[outer.bindings[getattr(node, place).name]] = place in known
-        rows = Bound(outer.rows, bound)
+        rows = SelectBound(outer.rows, bound)
         names = {"subject": FROM, "object": TO}
         ends = {names[place]: outer.bindings[getattr(node, place).name] for place in sorted(known)}
-        return outer._replace(rows=rows), [Columns(rows, {n: c}) for n, c in ends.items()]
+        return outer._replace(rows=rows), [Rename(rows, {n: c}) for n, c in ends.items()]
 
     def _term_row(self, term: Term, name: str) -> Operator:
         return Always.of({name: np.array([self.id(term)], np.int64)}, 1)
@@ -314,7 +316,7 @@ class Lowering:
                 equal.append((columns[end.name], name))
             else:
                 columns[end.name] = name
-        return Columns(Equal(pairs, equal) if equal else pairs, columns)
+        return Rename(SelectEqual(pairs, equal) if equal else pairs, columns)
 
     # -- helpers of all
 
@@ -353,9 +355,9 @@ class Lowering:
         """Return whether an operator is known to have no rows."""
         return self.catalog.known and isinstance(operator, Always) and not len(operator.rows)
 
-    def compiled(self, expression: Expression, at: At) -> Expressed:
+    def compiled(self, expression: Expression, at: At) -> BatchExpression:
         """Compile an expression, which reads the outer row of its place too."""
-        made = compiled(expression, self.terms, self.run)
+        made = compile_expression(expression, self.terms, self.run)
         if at.outer is None:
             return made
         names = {v.name for v in expression.walk() if isinstance(v, Variable)}

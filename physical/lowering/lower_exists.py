@@ -31,11 +31,11 @@ from streamsparql.algebra.traversal import descend
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import Expressed
+from streamsparql.physical.expressions.compiler import BatchExpression
 from streamsparql.physical.hidden import asked_column
 from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.operators.columns import Rename, SelectEqual
 from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.match import Columns, Equal
 
 
 class Outer(NamedTuple):
@@ -70,6 +70,8 @@ class Outer(NamedTuple):
 class OuterRows(Stateless):
     """The carried columns: a row's number, and its values, or else those of its outer row."""
 
+    family = "filter"
+
     def __init__(
         self,
         input: Operator,  # noqa: A002 -- the role
@@ -103,23 +105,23 @@ def at_leaf(leaf: Operator, outer: Outer, terms: TermDictionary) -> Operator:
     """
     seen = outer.seen(leaf.names)
     compared = {asked_column(name): name for name in seen}
-    left = Columns(leaf, {**{name: name for name in leaf.names}, **compared})
+    left = Rename(leaf, {**{name: name for name in leaf.names}, **compared})
     carried = {column: seen[name] for column, name in compared.items()}
-    right = Columns(outer.rows, {**{name: name for name in outer.carried}, **carried})
+    right = Rename(outer.rows, {**{name: name for name in outer.carried}, **carried})
     kept = (*leaf.names, *outer.carried)
-    return Columns(Join(left, right, terms), {name: name for name in kept})
+    return Rename(Join(left, right, terms), {name: name for name in kept})
 
 
 def agree(rows: Operator, outer: Outer) -> Operator:
     """Return the rows that are compatible with the outer row that they carry."""
     pairs: list[tuple[str, str | int]] = list(outer.seen(rows.names).items())
-    return Equal(rows, pairs, or_unbound=True) if pairs else rows
+    return SelectEqual(rows, pairs, or_unbound=True) if pairs else rows
 
 
 class Sighted:
     """A compiled expression that reads the outer row where the row itself is unbound."""
 
-    def __init__(self, compiled: Expressed, seen: Mapping[str, str]) -> None:
+    def __init__(self, compiled: BatchExpression, seen: Mapping[str, str]) -> None:
         self._compiled = compiled
         self._seen = dict(seen)
 

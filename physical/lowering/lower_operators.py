@@ -22,6 +22,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, BlankNode
 from streamsparql.algebra.traversal import descend
 from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT
 from streamsparql.physical.hidden import (
     ANSWER,
     NUMBER,
@@ -41,21 +42,23 @@ from streamsparql.physical.lowering.lower_exists import (
 )
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.consolidate import Collapse, collapsed
-from streamsparql.physical.operators.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
-from streamsparql.physical.operators.distinct import Distinct, LatestStamps, Number
-from streamsparql.physical.operators.extend import Extend
-from streamsparql.physical.operators.filter import Filter
-from streamsparql.physical.operators.graph import BLANK_SORT, Construct, OfSort
-from streamsparql.physical.operators.group import Aggregation, Annotate, Call
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.left_join import LeftJoin
-from streamsparql.physical.operators.match import Bound, Columns, Constants, Equal
-from streamsparql.physical.operators.order import OrderBy
-from streamsparql.physical.operators.path import Closure
-from streamsparql.physical.operators.shape import Tag, narrowed
+from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
+from streamsparql.physical.operators.consolidate import Consolidate, consolidated
+from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
+from streamsparql.physical.operators.graph import Construct, SelectSort
+from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
+from streamsparql.physical.operators.join import Join, Minus, Union
+from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
+from streamsparql.physical.operators.path import TransitiveClosure
+from streamsparql.physical.operators.shape import (
+    Distinct,
+    Extend,
+    LatestStamps,
+    Number,
+    OrderBy,
+    projected_to,
+)
 from streamsparql.physical.operators.slice import Slice
-from streamsparql.physical.operators.union import Union
 
 if TYPE_CHECKING:
     from streamsparql.physical.lowering.lower import At, Lowered, Lowering
@@ -82,7 +85,7 @@ def lower_access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Lower
     parts = [low.catalog.named[name] for name in names if name in low.catalog.named]
     parts += [low.catalog.default] * node.background
     merged = Batch.concat(parts, TRIPLE)
-    columns = collapsed(merged).columns if len(parts) > 1 else merged.columns
+    columns = consolidated(merged).columns if len(parts) > 1 else merged.columns
     shown = [*map(str, names), *["default graph"] * node.background]
     return low.made(Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown)))
 
@@ -99,7 +102,7 @@ def lower_union(low: Lowering, node: access.Merge | join.Union, at: At, first: L
 def lower_basic_graph_pattern(
     low: Lowering, node: match.BasicGraphPattern, at: At, first: Lowered
 ) -> Lowered:
-    """Lower matchings, joined from left to right."""
+    """Lower matchings, joined from left to right (ESWC 2008, Definition 11)."""
     rows = first.plain
     for matching in node.matchings[1:]:
         rows = Join(rows, low.rows(matching, at), low.terms)
@@ -125,7 +128,7 @@ def lower_left_join(low: Lowering, node: join.LeftJoin, at: At, left: Lowered) -
         pairs = _marked(low, pairs, variable, pattern, at)
     assert node.condition is not None
     passing = Filter(pairs, node.condition, low.compiled(node.condition, at))
-    return low.made(LeftJoinOn(tagged, narrowed(passing, names), row))
+    return low.made(LeftJoinOn(tagged, projected_to(passing, names), row))
 
 
 def lower_minus(low: Lowering, node: join.Minus, at: At, left: Lowered) -> Lowered:
@@ -162,7 +165,7 @@ def lower_semi_join(low: Lowering, node: f.SemiJoin | f.AntiJoin, at: At, rows: 
 
 
 def _untagged(rows: Operator, names: tuple[str, ...]) -> Operator:
-    return narrowed(rows, names)
+    return projected_to(rows, names)
 
 
 _Sides = tuple[Operator, Operator, list[tuple[str, str]] | None]
@@ -174,7 +177,7 @@ def _exists_sides(low: Lowering, rows: Operator, pattern: Plan, at: At) -> _Side
     if at.outer is None and stands_alone(pattern, frozenset(own)):
         answers = low.rows(pattern, at)
         shared = [name for name in answers.names if name in own]
-        return rows, narrowed(answers, shared), None
+        return rows, projected_to(answers, shared), None
     seen = frozenset(own) | (at.outer.visible if at.outer else frozenset())
     relevant = sorted(names_in(pattern) & seen)
     new_row = low.new_row()
@@ -190,7 +193,7 @@ def _exists_sides(low: Lowering, rows: Operator, pattern: Plan, at: At) -> _Side
     }
     outer = Outer(OuterRows(tagged, number, sources), number, bindings, frozenset(relevant))
     answers = low.rows(pattern, at._replace(outer=outer))
-    return tagged, Columns(agree(answers, outer), {number: number}), [(number, number)]
+    return tagged, Rename(agree(answers, outer), {number: number}), [(number, number)]
 
 
 # -- shape ----------------------------------------------------------------------------------------
@@ -211,8 +214,8 @@ def lower_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowere
     """Lower a projection, which keeps the columns that order its rows."""
     names = [variable.name for variable in node.variables]
     hidden = () if rows.ranking is None else rows.ranking.columns
-    narrow = low.over(rows, narrowed(rows.operator, [*names, *carried(at), *hidden]))
-    return low.over(narrow, Collapse(narrow.operator)) if _worth_counting(node.input) else narrow
+    narrow = low.over(rows, projected_to(rows.operator, [*names, *carried(at), *hidden]))
+    return low.over(narrow, Consolidate(narrow.operator)) if _worth_counting(node.input) else narrow
 
 
 def _worth_counting(plan: Plan) -> bool:
@@ -293,7 +296,7 @@ def lower_aggregation(low: Lowering, node: group.Aggregation, at: At, below: Low
     if at.outer is None or node.keys:
         return low.made(groups)
     number = at.outer.number
-    none = AntiJoin(at.outer.rows, Columns(groups, {number: number}), [(number, number)])
+    none = AntiJoin(at.outer.rows, Rename(groups, {number: number}), [(number, number)])
     values = ((v, aggregate_value(call, [], Inputs(run=low.run))) for v, call in node.aggregates)
     empty = Constants(none, {v.name: low.id(value) for v, value in values})
     return low.made(Union(groups, empty))
@@ -301,7 +304,7 @@ def lower_aggregation(low: Lowering, node: group.Aggregation, at: At, below: Low
 
 def _arguments(
     low: Lowering, rows: Operator, aggregates: Iterable[tuple[Variable, Aggregate]], at: At
-) -> tuple[Operator, list[Call]]:
+) -> tuple[Operator, list[ColumnAggregate]]:
     """Return the rows with the aggregates' arguments in columns, and the calls that read these."""
     calls = []
     columns: dict[Any, str] = {}
@@ -316,7 +319,9 @@ def _arguments(
                 computed = variable_of(columns[argument])
                 rows = low.fold(Extend(rows, computed, argument, low.compiled(argument, at)))
         column = None if argument is None else columns[argument]
-        calls.append(Call(variable.name, call.function, column, call.distinct, call.separator))
+        calls.append(
+            ColumnAggregate(variable.name, call.function, column, call.distinct, call.separator)
+        )
     return rows, calls
 
 
@@ -324,10 +329,10 @@ def lower_annotate(low: Lowering, node: group.Annotate, at: At, below: Lowered) 
     """Lower an AGGREGATE, which adds the group's value to each row."""
     rows, (call,) = _arguments(low, below.operator, [(node.variable, node.aggregate)], at)
     keys = [key.name for key in node.keys] + list(carried(at))
-    rows = narrowed(rows, tuple(dict.fromkeys((*rows.names, *keys))))  # some may never be bound
+    rows = projected_to(rows, tuple(dict.fromkeys((*rows.names, *keys))))  # some may never be bound
     annotated = Annotate(rows, keys, call, low.terms)
     names = dict.fromkeys((*below.operator.names, node.variable.name))
-    return low.over(below, narrowed(annotated, tuple(names)))
+    return low.over(below, projected_to(annotated, tuple(names)))
 
 
 # -- graphs and forms -----------------------------------------------------------------------------
@@ -345,7 +350,7 @@ def lower_graph(low: Lowering, node: graph.Graph, at: At) -> Lowered:
         there = at._replace(graphs=(*(g for g in at.graphs if g[0] != node.name), (node.name, iri)))
         rows = low.rows(node.input, there)
         if name in rows.names:
-            rows = low.fold(Equal(rows, [(name, low.id(iri))], or_unbound=True))
+            rows = low.fold(SelectEqual(rows, [(name, low.id(iri))], or_unbound=True))
         branches.append(low.fold(Constants(rows, {name: low.id(iri)})))
     return low.made(low.union(branches) if branches else _no_rows(node, at))
 
@@ -370,30 +375,30 @@ def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered
 def lower_describe(low: Lowering, node: graph.Describe, at: At, below: Lowered) -> Lowered:
     """Lower a DESCRIBE: the triples of the resources and of the blank nodes they lead to."""
     rows = below.plain
-    data = narrowed(low.rows(node.data, at), TRIPLE)
+    data = projected_to(low.rows(node.data, at), TRIPLE)
     subject, _, value = TRIPLE
     described_by = []
     for resource in node.resources:
         if isinstance(resource, IRI):
             described_by.append(
-                Columns(Constants(rows, {subject: low.id(resource)}), {subject: subject})
+                Rename(Constants(rows, {subject: low.id(resource)}), {subject: subject})
             )
         elif resource.name in rows.names:
-            bound = low.fold(Bound(rows, {resource.name: True}))
-            described_by.append(Columns(bound, {subject: resource.name}))
+            bound = low.fold(SelectBound(rows, {resource.name: True}))
+            described_by.append(Rename(bound, {subject: resource.name}))
     if not described_by:
         return low.made(Always(Batch.empty(TRIPLE)))
     named = Distinct(low.union(described_by), [subject])
-    edges = Columns(OfSort(data, value, BLANK_SORT, low.terms), {subject: subject, value: value})
-    reached = Join(named, Closure(edges, subject, value), low.terms)
-    described = Distinct(Union(named, Columns(reached, {subject: value})), [subject])
+    edges = Rename(SelectSort(data, value, BLANK_SORT, low.terms), {subject: subject, value: value})
+    reached = Join(named, TransitiveClosure(edges, subject, value), low.terms)
+    described = Distinct(Union(named, Rename(reached, {subject: value})), [subject])
     return low.made(Distinct(Join(described, data, low.terms), TRIPLE))
 
 
 def lower_ask(low: Lowering, node: graph.Ask, at: At, rows: Lowered) -> Lowered:
     """Lower an ASK: whether there is a row, at each instant."""
     always = Always.of({}, 1, "unit")
-    some = Distinct(Columns(rows.plain, {}), [])
+    some = Distinct(Rename(rows.plain, {}), [])
     return low.made(Mark(always, some, None, ANSWER, low.terms))
 
 

@@ -1,8 +1,8 @@
 """The lowering of property paths (SPARQL 1.1 section 9.3; SEMANTICS.md section 4).
 
 A path becomes a plan whose rows have two hidden columns, the ends of a way: links are matched,
-sequences joined, alternatives united, and `+` is the one operator of its own, `Closure`. As all of
-these work on intervals, an instant that passes costs nothing.
+sequences are joined, alternatives are united, and `+` has an operator, `TransitiveClosure`. All of
+them work on intervals, so nothing is computed again when an instant passes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import FROM, TO, VIA, variable_of
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.distinct import Distinct
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.match import Columns, NotAmong, TriplePatternMatching
-from streamsparql.physical.operators.path import Closure
-from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.columns import Rename, SelectNotIn
+from streamsparql.physical.operators.join import Join, Union
+from streamsparql.physical.operators.match import TriplePatternMatching
+from streamsparql.physical.operators.path import TransitiveClosure
+from streamsparql.physical.operators.shape import Distinct
 
 
 class PathEnds(NamedTuple):
@@ -54,9 +54,9 @@ def lower_path(
         case p.ZeroOrOne(inner):
             return _once(lower_path(inner, data, ends, terms), *_zero_length(data, ends))
         case p.OneOrMore(inner):
-            return Closure(lower_path(inner, data, ends, terms), FROM, TO)
+            return TransitiveClosure(lower_path(inner, data, ends, terms), FROM, TO)
         case p.ZeroOrMore(inner):
-            closure = Closure(lower_path(inner, data, ends, terms), FROM, TO)
+            closure = TransitiveClosure(lower_path(inner, data, ends, terms), FROM, TO)
             return _once(closure, *_zero_length(data, ends))
     raise AssertionError(path)
 
@@ -79,19 +79,19 @@ def _sequence(
     for number, step in enumerate(steps[1:], 2):
         last = number == len(steps)
         following = lower_path(step, data, PathEnds(stops=ends.stops if last else ()), terms)
-        left = Columns(ways, {FROM: FROM, VIA: TO})
-        right = Columns(following, {VIA: FROM, TO: TO})
+        left = Rename(ways, {FROM: FROM, VIA: TO})
+        right = Rename(following, {VIA: FROM, TO: TO})
         ways = _pairs(Join(left, right, terms), FROM, TO)
     return ways
 
 
 def _pairs(rows: Operator, start: str, stop: str) -> Operator:
-    return Columns(rows, {FROM: start, TO: stop})
+    return Rename(rows, {FROM: start, TO: stop})
 
 
 def _swapped(ends: PathEnds) -> PathEnds:
-    starts = tuple(Columns(rows, {FROM: TO}) for rows in ends.stops)
-    return PathEnds(starts, tuple(Columns(rows, {TO: FROM}) for rows in ends.starts))
+    starts = tuple(Rename(rows, {FROM: TO}) for rows in ends.stops)
+    return PathEnds(starts, tuple(Rename(rows, {TO: FROM}) for rows in ends.starts))
 
 
 def _once(*relations: Operator) -> Operator:
@@ -118,5 +118,5 @@ def _negated(
     ):
         if excluded is not None:
             ids = [terms.id_of(predicate, keep=True) for predicate in excluded]
-            ways.append(_pairs(NotAmong(data, TRIPLE[1], ids), start, stop))
+            ways.append(_pairs(SelectNotIn(data, TRIPLE[1], ids), start, stop))
     return ways[0] if len(ways) == 1 else Union(*ways)

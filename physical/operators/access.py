@@ -1,4 +1,4 @@
-"""Where rows come into a plan: streams, static graphs and tables."""
+"""The sources of a plan: streams, static graphs and tables."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from streamsparql.algebra import access, match, shape
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 
 
 class StreamAccess(Operator):
-    """Hands on the items of a stream, over `[t, t+1)`, that the pipeline offers for a step.
+    """The items of a stream, over `[t, t+1)`, that the pipeline offers for a step.
+
+    Its output is a physical stream (ESWC 2008, Definition 1).
 
     >>> stream = StreamAccess("s")
     >>> item = np.array([7])
@@ -28,18 +31,18 @@ class StreamAccess(Operator):
         super().__init__((*TRIPLE, stamp) if stamp else TRIPLE)
         self.stream = stream
         self.stamp = stamp
-        """The hidden column of the items' own stamps, where the query asks for them."""
-        self._offered = self.nothing()
-        self._watermark = 0
+        """The hidden column of the stamps of items, if the query uses them."""
+        self._offered: StepResult | None = None
 
     def offer(self, batch: Batch, watermark: int) -> None:
-        """What the next step gives."""
-        self._offered, self._watermark = batch, watermark
+        """Set what the next step emits."""
+        self._offered = batch, watermark
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
-        batch, self._offered = self._offered, self.nothing()
-        return batch, self._watermark
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+        offered, self._offered = self._offered, None
+        assert offered is not None, "each step needs an offer"
+        return offered
 
     @override
     def facts(self) -> str:
@@ -47,9 +50,9 @@ class StreamAccess(Operator):
 
 
 class Always(Operator):
-    """Rows that are all there from the beginning, and come at once.
+    """Rows that are known from the beginning, and are emitted in the first step.
 
-    They are of a static graph, of what a pattern finds in it, or of VALUES.
+    They are the triples of a static graph, the matches of a pattern in it, or VALUES.
 
     >>> always = Always.of({"x": np.array([7, 8])}, 2)
     >>> [len(always.step([], [], False)[0]) for _ in range(3)]
@@ -57,28 +60,29 @@ class Always(Operator):
     """
 
     implements = (access.AccessGraph, match.TriplePatternMatching, shape.Table)
-    state = "none: the rows are given once, in the first step"
+    state = "none: the rows are emitted once, in the first step"
+    scalars = ("_emitted",)
 
     def __init__(self, batch: Batch, what: str = "") -> None:
         super().__init__(tuple(batch.columns))
         self.rows = batch
         self._what = what
-        self._given = False
+        self._emitted = False
 
     @classmethod
     def of(cls, columns: dict[str, IntArray], rows: int, what: str = "") -> Always:
-        """Rows that hold over all time."""
+        """Return rows that hold at all instants."""
         start, end = np.zeros(rows, np.int64), np.full(rows, INFINITY, np.int64)
         return cls(Batch(columns, start, end), what)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
-        given, self._given = self._given, True
-        return (self.nothing() if given else self.rows), INFINITY
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+        emitted, self._emitted = self._emitted, True
+        return (self.nothing() if emitted else self.rows), INFINITY
 
     @override
-    def held(self) -> Iterator[IntArray]:
-        if not self._given:
+    def retained_ids(self) -> Iterator[IntArray]:
+        if not self._emitted:
             yield from self.rows.columns.values()
 
     @override

@@ -1,4 +1,4 @@
-"""Equal rows as one, with a count: fewer rows to join and to aggregate."""
+"""Consolidation: equal rows become one with a count, so that fewer are joined and aggregated."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, Stateless
 
 
-class Collapse(Stateless):
-    """Rows of a batch that are equal, over the same interval, become one with a count.
+class Consolidate(Stateless):
+    """The rows, those of a batch that are equal over the same interval as one with a count.
 
-    It pays where intervals are aligned to reports and columns have been dropped.
+    This pays where validities are aligned to reports and columns were projected away.
     """
+
+    family = "shape"
 
     def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
 
     @override
     def apply(self, batch: Batch) -> Batch:
-        return collapsed(batch)
+        return consolidated(batch)
 
 
-def collapsed(batch: Batch) -> Batch:
-    """The same rows, those that are equal over the same interval as one with a count.
+def consolidated(batch: Batch) -> Batch:
+    """Return the rows, those that are equal over the same interval as one with a count.
 
     >>> same = Batch({"x": np.array([7, 7])}, np.array([0, 0]), np.array([5, 5]))
-    >>> collapsed(same).count.tolist()
+    >>> consolidated(same).count.tolist()
     [2]
     """
     columns = [*batch.columns.values(), batch.start, batch.end]

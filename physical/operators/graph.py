@@ -1,4 +1,4 @@
-"""Graphs out: the triples that CONSTRUCT makes of rows."""
+"""CONSTRUCT: triples from rows (twin of algebra.graph)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,25 @@ from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.terms import BlankNode, Term
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
 from streamsparql.physical.hidden import variable_of
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, Stateless
 
-IRI_SORT, BLANK_SORT = 1, 2
-
 
 class Construct(Stateless):
-    """The triples that one pattern of a template makes of rows. Section 4, R16.
+    """The triples of one pattern of a template, instantiated with rows (section 4, R16).
 
-    Those that are no RDF are left out. `number` is the column that tells equal rows apart; a blank
-    node of the template is a function of its label, the row and that number. The union of the
-    template's patterns, made distinct, is the constructed graph.
+    Invalid triples are left out. `number` is the column that distinguishes equal rows; a blank node
+    of the template is a function of its label, the row and that number. The distinct union over the
+    patterns of the template is the constructed graph.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> terms, x = TermDictionary(), Variable("x")
-    >>> rows = Always.of({"x": terms.encode(["<a>", '"no subject"'])}, 2)
+    >>> rows = Always.of({"x": terms.encode(["<a>", '"not a subject"'])}, 2)
     >>> from streamsparql.algebra.terms import IRI
-    >>> made = Construct(rows, TriplePattern(x, IRI("p"), x), terms).apply(rows.rows)
-    >>> terms.texts(made.columns[".s"]).to_pylist()
+    >>> triples = Construct(rows, TriplePattern(x, IRI("p"), x), terms).apply(rows.rows)
+    >>> terms.texts(triples.columns[".s"]).to_pylist()
     ['<a>']
     """
 
@@ -59,10 +57,12 @@ class Construct(Stateless):
     @override
     def apply(self, batch: Batch) -> Batch:
         columns = [self._column(place, batch) for place in self.pattern]
-        made = Batch(dict(zip(TRIPLE, columns, strict=True)), batch.start, batch.end, batch.count)
+        triples = Batch(
+            dict(zip(TRIPLE, columns, strict=True)), batch.start, batch.end, batch.count
+        )
         subjects, predicates = self._terms.sorts(columns[0]), self._terms.sorts(columns[1])
-        right = (subjects == IRI_SORT) | (subjects == BLANK_SORT)
-        return made.where(right & (predicates == IRI_SORT) & (columns[2] != 0))
+        valid = (subjects == IRI_SORT) | (subjects == BLANK_SORT)
+        return triples.where(valid & (predicates == IRI_SORT) & (columns[2] != 0))
 
     def _column(self, place: Term | Variable, batch: Batch) -> IntArray:
         if isinstance(place, Variable):
@@ -72,7 +72,7 @@ class Construct(Stateless):
         return np.full(len(batch), self._fixed[place], np.int64)
 
     def _blank_nodes(self, place: BlankNode, batch: Batch) -> IntArray:
-        """A node per distinct row: a hash of the row's terms, so it is made row by row."""
+        """Return a node per distinct row: a hash of the terms of the row, computed row by row."""
         assert self.number is not None
         named = {n: c for n, c in batch.columns.items() if n != self.number}
         columns = [*named.values(), batch.columns[self.number]]
@@ -81,30 +81,33 @@ class Construct(Stateless):
         numbers = self._terms.integers_of(batch.columns[self.number][first]).tolist()
         rows = zip(*(c[first].tolist() for c in named.values()), strict=True) if named else None
         variables = [variable_of(name) for name in named]
-        made = []
+        nodes = []
         for number in numbers:
             terms = () if rows is None else next(rows)
-            found = ((v, self._terms.term_of(t)) for v, t in zip(variables, terms, strict=True))
-            row = Solution({v: term for v, term in found if term is not None})
-            made.append(self._terms.id_of(graph.blank_node(place, row, number)))
-        nodes = np.empty(len(batch), np.int64)
-        nodes[order] = np.repeat(made, np.diff(np.append(heads, len(batch))))
-        return nodes
+            pairs = ((v, self._terms.term_of(t)) for v, t in zip(variables, terms, strict=True))
+            row = Solution({v: term for v, term in pairs if term is not None})
+            nodes.append(self._terms.id_of(graph.blank_node(place, row, number)))
+        ids = np.empty(len(batch), np.int64)
+        ids[order] = np.repeat(nodes, np.diff(np.append(heads, len(batch))))
+        return ids
 
     @override
     def facts(self) -> str:
         return " ".join(map(str, self.pattern))
 
 
-class OfSort(Stateless):
-    """Keeps the rows whose column has a term of one sort: an IRI, a blank node, a literal.
+class SelectSort(Stateless):
+    """The rows whose column has a term of a certain sort: an IRI, a blank node, a literal.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> terms = TermDictionary()
     >>> rows = Always.of({"x": terms.encode(["_:n", "<a>", "1"])}, 3)
-    >>> terms.texts(OfSort(rows, "x", BLANK_SORT, terms).apply(rows.rows).columns["x"]).to_pylist()
+    >>> blank = SelectSort(rows, "x", BLANK_SORT, terms).apply(rows.rows)
+    >>> terms.texts(blank.columns["x"]).to_pylist()
     ['_:n']
     """
+
+    family = "graph"
 
     def __init__(self, input: Operator, column: str, sort: int, terms: TermDictionary) -> None:  # noqa: A002
         super().__init__(input.names, input)

@@ -1,19 +1,19 @@
 """GROUP BY and AGGREGATE: a sweep over change points per group (SEMANTICS.md section 5).
 
-Each element is two events: its start adds it to its group, its end takes it away. In a step the
-events before the watermark are put in order of group and time; between two change points of a group
-its values stand. COUNT, SUM and AVG are running sums over the events, exact ones (sums.py), so a
-step costs what changes in it. MIN, MAX and SAMPLE look at the elements that the changing groups
-hold. What is neither, as GROUP_CONCAT or a sum of numbers that are too large, is worked out by
-`algebra.aggregates` from the bag of each piece.
+Each element is two events: its start adds it to its group, its end removes it. In a step the events
+before the watermark are sorted by group and time; between two change points of a group its values
+are constant. COUNT, SUM and AVG are running sums over the events, which are exact (exact_sums.py),
+so a step costs as much as changes in it. MIN, MAX and SAMPLE read the elements of the changing
+groups. Anything else, such as GROUP_CONCAT or a sum of very large numbers, is evaluated by the
+definition (`algebra.aggregates`) over the bag of each piece.
 
-A value is a row when the next one is known, or when it is cut. So the watermark trails behind the
-oldest value that still stands.
+A value is emitted when the next one is known, or at a cut. So the watermark stays at the start of
+the oldest current value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import ClassVar
 
@@ -21,111 +21,137 @@ import numpy as np
 
 from streamsparql.algebra import group
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
-from streamsparql.physical.aggregation.aggregates import SLOT, VALUES, Call, Flow, Lane, value_of
-from streamsparql.physical.aggregation.small_steps import FEW, Handful, turns
+from streamsparql.physical.aggregation.aggregators import (
+    AGGREGATORS,
+    AggregateInput,
+    ColumnAggregate,
+    InputEvents,
+    aggregate_id,
+)
+from streamsparql.physical.aggregation.group_values import GroupValues
+from streamsparql.physical.aggregation.small_steps import MOST_EVENTS, SmallSteps, replaced_values
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import is_hidden
 from streamsparql.physical.kernels.change_points import Sweep
-from streamsparql.physical.kernels.intervals import blocks, firsts
-from streamsparql.physical.operator import INFINITY, Operator, Part, Step
-from streamsparql.physical.state.key_slots import Slots, grown, order_by
-from streamsparql.physical.state.queues import COMING, READY, ByEnd, Queue, in_time, turned
+from streamsparql.physical.kernels.intervals import firsts, pairs_in_blocks
+from streamsparql.physical.kernels.keys import stable_order
+from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.state.heap import ByEnd, Heap, turned
+from streamsparql.physical.state.key_slots import SLOT, KeySlots
+from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, NamedRows, Stateful, Tables
 
-__all__ = ["Aggregation", "Annotate", "Call"]
+__all__ = ["Aggregation", "Annotate", "ColumnAggregate"]
 
-_MANY = 1024
+_LEAST = 1024  # slots, before idle ones are freed
+_HOLD = "rows that hold"
 
 
 class Aggregation(Operator):
-    """One row per group and piece of time over which its values stand.
+    """One row per group and piece of time over which its values are constant.
 
-    With no keys there is one group from the instant `begin` on, also while it is empty.
+    Without keys there is one group, which exists even while it is empty.
     """
 
     implements: ClassVar[tuple[type[Plan], ...]] = (group.Aggregation,)
-    state = "the elements that hold; per group its sums, its values and since when they stand"
+    state = "the elements that hold; per group its sums, its values and since when they hold"
+    encoded = ("_small_steps",)
 
     def __init__(
         self,
         input: Operator,  # noqa: A002 -- the role
         keys: Sequence[str],
-        calls: Sequence[Call],
+        calls: Sequence[ColumnAggregate],
         terms: TermDictionary,
-        begin: int = 0,
     ) -> None:
         super().__init__((*keys, *(call.variable for call in calls)), input)
-        self.keys, self.calls, self._begin = tuple(keys), tuple(calls), begin
-        self._slots = Slots(len(self.keys))
-        self._lanes = [Lane(_arguments(calls), False, terms)]
-        self._values = [
-            (self._lane_of(call, terms), VALUES[call.function](call, terms)) for call in calls
+        self.keys, self.calls = tuple(keys), tuple(calls)
+        self._groups = GroupValues(len(self.keys), list(map(str, calls)))
+        self._elements = [AggregateInput(_arguments(calls), False, terms)]
+        self._aggregators = [
+            (self._elements_of(call, terms), AGGREGATORS[call.function](call, terms))
+            for call in calls
         ]
-        self._handful = Handful(self._lanes[0], calls, terms) if Handful.suits(calls) else None
-        read = (name for lane in self._lanes for name in lane.columns if name != SLOT)
-        self._coming_names = tuple(dict.fromkeys((*keys, *read)))
-        self._coming = Queue(self._coming_names)
-        self._none = Batch.empty((*self._coming_names, SLOT))
-        self._ready = Queue(self.names)
+        self._small_steps = (
+            SmallSteps(self._elements[0], calls, terms) if SmallSteps.supports(calls) else None
+        )
+        read = (name for one in self._elements for name in one.columns if name != SLOT)
+        self._upcoming_names = tuple(dict.fromkeys((*keys, *read)))
+        self._upcoming = Heap(self._upcoming_names)
+        self._none = Batch.empty((*self._upcoming_names, SLOT))
+        self._ready = Heap(self.names)
         self._out: list[Batch] = []
-        self._since = np.full(self._slots.capacity, INFINITY)
-        self._standing = np.zeros((len(calls), self._slots.capacity), np.int64)
-        self._gone = 0  # groups, since idle slots were looked for
         if self._always():
-            self._slots.of([], 1)
-            self._since[0] = begin
-            self._standing[:, 0] = [value_of(call, [], terms) for call in calls]
+            self._groups.slots_of([], 1)
+            self._groups.since[0] = 0
+            self._groups.values[:, 0] = [aggregate_id(call, [], terms) for call in calls]
+
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        parts = {TO_START: self._upcoming, TO_BE_EMITTED: self._ready, "groups": self._groups}
+        return {**parts, **{f"input {k}": one for k, one in enumerate(self._elements)}}
+
+    @override
+    def save(self) -> Tables:
+        if self._small_steps is not None:
+            self._small_steps.settle()
+        return super().save()
+
+    @override
+    def content(self) -> Iterator[NamedRows]:
+        for name, rows in super().content():
+            yield name, self._keyed(rows) if SLOT in rows.columns else rows
 
     def _always(self) -> bool:
-        """Whether there is a group while there is no row."""
+        """Return whether there is a group without rows."""
         return not self.keys
 
-    def _lane_of(self, call: Call, terms: TermDictionary) -> int:
-        """The place of the lane that a call reads."""
+    def _elements_of(self, call: ColumnAggregate, terms: TermDictionary) -> int:
+        """Return the place of the elements that an aggregate reads."""
         if not _apart(call):
             return 0
         visible = (name for name in self.inputs[0].names if not is_hidden(name))
         columns = tuple(visible) if call.argument is None else (call.argument,)
-        for place, lane in enumerate(self._lanes[1:], 1):
-            if lane.columns == (SLOT, *columns):
+        for place, elements in enumerate(self._elements[1:], 1):
+            if elements.columns == (SLOT, *columns):
                 return place
-        self._lanes.append(Lane(columns, True, terms))
-        return len(self._lanes) - 1
+        self._elements.append(AggregateInput(columns, True, terms))
+        return len(self._elements) - 1
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (watermark,) = watermarks
-        batch = batches[0].project(self._coming_names)
-        self._advance(in_time(self._coming, batch, watermark - 1), watermark)
-        bound = min(watermark, int(self._since[: self._slots.top].min(initial=INFINITY)))
+        batch = batches[0].project(self._upcoming_names)
+        self._advance(self._upcoming.through([batch], watermark - 1), watermark)
+        bound = min(watermark, self._groups.first())
         if bound < watermark and (cut or watermark == INFINITY):
             self._cut(watermark)
             bound = watermark
         if watermark == INFINITY:
-            for lane in self._lanes:
-                lane.ended()
+            for elements in self._elements:
+                elements.end()
         return self._released(bound), bound
 
     def _released(self, bound: int) -> Batch:
-        """What starts no later than the bound, of what was put out; the last goes right through."""
+        """Return the results that start up to the bound; the last batch may pass through."""
         if not self._out:
             return self._ready.release(bound)
         for batch in self._out[:-1]:
             self._ready.push(batch)
         last = self._out[-1].ordered()
         self._out.clear()
-        return in_time(self._ready, last, bound)
+        return self._ready.through([last], bound)
 
     def _advance(self, new: Batch, watermark: int) -> None:
-        """Takes in what happens before the watermark."""
+        """Apply the events before the watermark."""
         if len(new):
-            slots = self._slots.of([new.columns[key] for key in self.keys], len(new))
-            self._grow()
+            slots = self._groups.slots_of([new.columns[key] for key in self.keys], len(new))
             new = new.with_columns({SLOT: slots})
         else:
             new = self._none
-        events = [lane.take(new, watermark) for lane in self._lanes]
+        events = [elements.consume(new, watermark) for elements in self._elements]
         parts = [batch for pair in events for batch in pair if len(batch)]
         if not parts:
             return
@@ -133,63 +159,60 @@ class Aggregation(Operator):
         if len(parts) > 1:
             slots = np.concatenate([batch.columns[SLOT] for batch in parts])
             times = np.concatenate([batch.start for batch in parts])
-        if self._always():
-            times = np.maximum(times, self._begin)
-        if not self._by_hand(slots, times, events[0]):
-            self._sweep(Sweep(slots, times, self._slots.capacity), events)
-        if 8 * self._gone > len(self._slots):
-            self._slots.keep(self._since < INFINITY)
-            self._gone = 0
+        if not self._small_step(slots, times, events[0]):
+            self._sweep(Sweep(slots, times, self._groups.slots.capacity), events)
 
-    def _by_hand(self, slots: IntArray, times: IntArray, events: tuple[Batch, Batch]) -> bool:
-        """Takes in events without a sweep, if they are few and common; says whether they are."""
-        if self._handful is None:
+    def _small_step(self, slots: IntArray, times: IntArray, events: tuple[Batch, Batch]) -> bool:
+        """Apply events without a sweep, if they are few and common; return whether they are."""
+        if self._small_steps is None:
             return False
-        if len(slots) > FEW:
-            self._handful.settle()
+        if len(slots) > MOST_EVENTS:
+            self._small_steps.settle()
             return False
-        points = self._handful.after(slots.tolist(), times.tolist(), events)
+        points = self._small_steps.after(slots.tolist(), times.tolist(), events)
         if points is None:
             return False
         if self._always():
             points = points._replace(exists=[True] * len(points.exists))
         touched = [*dict.fromkeys(slot for slot, _ in points.at)]
         at = np.array(touched, np.int64)
-        before = zip(self._since[at].tolist(), map(tuple, self._standing.take(at, 1).T.tolist()))
-        standing = dict(zip(touched, before))
-        over = turns(points, standing)
+        groups = self._groups
+        before = zip(groups.since[at].tolist(), map(tuple, groups.values.take(at, 1).T.tolist()))
+        current = dict(zip(touched, before))
+        over = replaced_values(points, current)
         if over:
             width = 3 + len(self.calls)
             flat = np.fromiter(chain.from_iterable(over), np.int64, width * len(over))
             columns = flat.reshape(-1, width).T.copy()
             self._put(columns[0], columns[1], columns[2], columns[3:])
-        since, values = zip(*standing.values(), strict=True)
-        self._since[at], self._standing[:, at] = since, np.array(values, np.int64).T
-        self._gone += since.count(INFINITY)
+        since, values = zip(*current.values(), strict=True)
+        groups.since[at], groups.values[:, at] = since, np.array(values, np.int64).T
+        groups.end(since.count(INFINITY))
         return True
 
     def _sweep(self, sweep: Sweep, events: Sequence[tuple[Batch, Batch]]) -> None:
-        """Takes in the events of each lane."""
-        flows, at = [], 0
-        for lane, pair in zip(self._lanes, events, strict=True):
-            flows.append(Flow(lane, pair, sweep, at))
+        """Apply events by a sweep."""
+        inputs, at = [], 0
+        for elements, pair in zip(self._elements, events, strict=True):
+            inputs.append(InputEvents(elements, pair, sweep, at))
             at += len(pair[0]) + len(pair[1])
-        values = np.empty((len(self._values), len(sweep)), np.int64)
-        for row, (place, value) in zip(values, self._values, strict=True):
-            row[:] = value.after(flows[place])
-        exists = np.ones(len(sweep), np.bool_) if self._always() else flows[0].rows > 0
+        values = np.empty((len(self._aggregators), len(sweep)), np.int64)
+        for row, (place, aggregator) in zip(values, self._aggregators, strict=True):
+            row[:] = aggregator.after(inputs[place])
+        exists = np.ones(len(sweep), np.bool_) if self._always() else inputs[0].rows > 0
         self._emit(sweep, exists, values)
-        self._gone += int(np.count_nonzero(~exists[sweep.final]))
+        self._groups.end(int(np.count_nonzero(~exists[sweep.final])))
 
     def _emit(self, sweep: Sweep, exists: BoolArray, values: IntArray) -> None:
-        """Puts out the values that the points end, and keeps those that stand after the last."""
+        """Emit the values that end at the points; the values after the last points are current."""
+        current_since, current = self._groups.since, self._groups.values
         opened = sweep.slots[sweep.first]
         existed = np.empty(len(sweep), np.bool_)
         existed[1:] = exists[:-1]
-        existed[sweep.first] = self._since[opened] < INFINITY
+        existed[sweep.first] = current_since[opened] < INFINITY
         before = np.empty_like(values)
         before[:, 1:] = values[:, :-1]
-        before[:, sweep.first] = self._standing[:, opened]
+        before[:, sweep.first] = current[:, opened]
         changed = (values != before).any(axis=0)
         changed &= exists
         changed |= exists != existed
@@ -200,170 +223,142 @@ class Aggregation(Operator):
         first = firsts(slots)
         since = np.empty(len(points), np.int64)
         since[1:] = times[:-1]
-        since[first] = self._since[slots[first]]
+        since[first] = current_since[slots[first]]
         over = (existed[points] & (since < times)).nonzero()[0]
         if len(over):
             self._put(slots[over], since[over], times[over], before[:, points[over]])
         last = np.empty(len(points), np.bool_)
         last[:-1], last[-1] = first[1:], True
         final, slots = points[last], slots[last]
-        self._since[slots] = np.where(exists[final], times[last], INFINITY)
-        self._standing[:, slots] = values[:, final]
+        current_since[slots] = np.where(exists[final], times[last], INFINITY)
+        current[:, slots] = values[:, final]
 
     def _cut(self, watermark: int) -> None:
-        """Puts out what stands, up to the watermark."""
-        slots = (self._since[: self._slots.top] < watermark).nonzero()[0]
+        """Emit the current values up to the watermark."""
+        groups = self._groups
+        slots = groups.standing(watermark)
         end = np.full(len(slots), watermark)
-        self._put(slots, self._since[slots], end, self._standing[:, slots])
-        self._since[slots] = watermark
+        self._put(slots, groups.since[slots], end, groups.values[:, slots])
+        groups.since[slots] = watermark
 
     def _put(self, slots: IntArray, start: IntArray, end: IntArray, values: IntArray) -> None:
-        columns = [*(key[slots] for key in self._slots.columns), *values]
+        columns = [*(key[slots] for key in self._groups.slots.columns), *values]
         if len(slots):
             self._out.append(Batch(dict(zip(self.names, columns, strict=True)), start, end))
 
-    def _grow(self) -> None:
-        capacity = self._slots.capacity
-        if len(self._since) < capacity:
-            self._since = grown(self._since, capacity, INFINITY)
-            self._standing = grown(self._standing, capacity, 0)
-
-    @override
-    def size(self) -> int:
-        return len(self._coming) + len(self._ready) + sum(map(len, self._lanes))
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield COMING, self._coming.rows()
-        yield READY, self._ready.rows()
-        for lane in self._lanes:
-            for name, rows in lane.content():
-                yield name, self._keyed(rows)
-
     def values(self) -> Batch:
-        """The groups that there are: their values, and since when these stand."""
-        slots = (self._since[: self._slots.top] < INFINITY).nonzero()[0]
-        columns = [*(key[slots] for key in self._slots.columns), *self._standing[:, slots]]
+        """Return the groups with their current values, and since when these hold."""
+        groups = self._groups
+        slots = groups.standing()
+        columns = [*(key[slots] for key in groups.slots.columns), *groups.values[:, slots]]
         until = np.full(len(slots), INFINITY)
         named = dict(zip(self.names, columns, strict=True))
-        return Batch(named, self._since[slots], until).ordered()
+        return Batch(named, groups.since[slots], until).ordered()
 
     def _keyed(self, rows: Batch) -> Batch:
-        """The rows with the keys of their slots."""
+        """Return rows with the keys of their slots."""
         slots = rows.columns[SLOT]
-        keys = {n: key[slots] for n, key in zip(self.keys, self._slots.columns, strict=True)}
+        keys = {n: key[slots] for n, key in zip(self.keys, self._groups.slots.columns, strict=True)}
         columns = {name: ids for name, ids in rows.columns.items() if name != SLOT}
         return Batch({**keys, **columns}, rows.start, rows.end, rows.count)
 
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from self._coming.held()
-        yield from self._ready.held()
-        yield from self._slots.held(self._since < INFINITY)
-        yield from self._standing[:, self._since < INFINITY]
-        for lane in self._lanes:
-            yield from lane.held()
-
 
 class Annotate(Operator):
-    """Adds to each row the value of its group, which the rows themselves make up.
+    """Add to each row the value of its group, which consists of the same rows.
 
-    A value of a group is joined with the rows of the group when it is over: all rows that started
-    before its end are known by then. So the values need not be kept, and a row is kept until the
-    values are known up to its end.
+    A value is joined with the rows of its group when it ends: all rows that start before its end
+    are known then. So values are not retained, and a row is retained until the values are known up
+    to its end.
     """
 
     implements = (group.Annotate,)
     state = "the rows that hold, twice, and per group its sums and its value"
+    scalars = ("_used_slots",)
 
     def __init__(
         self,
         input: Operator,  # noqa: A002 -- the role
         keys: Sequence[str],
-        call: Call,
+        call: ColumnAggregate,
         terms: TermDictionary,
     ) -> None:
         super().__init__((*input.names, call.variable), input)
         self._groups = Aggregation(input, keys, [call], terms)
-        self._slots = Slots(len(keys))
-        self._settled = 0  # how many slots there were when idle ones were last looked for
-        self._coming, self._rows = Queue(input.names), ByEnd((*input.names, SLOT))
-        self._ready = Queue(self.names)
+        self._slots = KeySlots(len(keys))
+        self._used_slots = 0  # how many slots there were when idle ones were last freed
+        self._upcoming, self._rows = Heap(input.names), ByEnd((*input.names, SLOT))
+        self._ready = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         batch = batches[0].project(self.inputs[0].names)
-        new = in_time(self._coming, batch, watermarks[0] - 1)
+        new = self._upcoming.through([batch], watermarks[0] - 1)
         if len(new):
             self._rows.push(turned(new.with_columns({SLOT: self._slots_of(new)})))
         values, known = self._groups.step(batches, watermarks, cut)
         if len(values):
-            self._meet(values)
+            self._join(values)
         self._rows.release(known)
-        if len(self._slots) > 2 * self._settled + _MANY:
-            self._settle()
+        if len(self._slots) > 2 * self._used_slots + _LEAST:
+            self._free_slots()
         return self._ready.release(known), known
 
     def _slots_of(self, rows: Batch) -> IntArray:
         return self._slots.of([rows.columns[key] for key in self._groups.keys], len(rows))
 
-    def _settle(self) -> None:
-        """Frees the slots of groups that have no rows."""
+    def _free_slots(self) -> None:
+        """Free the slots of groups without rows."""
         alive = np.zeros(self._slots.capacity, np.bool_)
         for run in self._rows.runs():
             alive[run.columns[SLOT]] = True
         self._slots.keep(alive)
-        self._settled = len(self._slots)
+        self._used_slots = len(self._slots)
 
-    def _meet(self, values: Batch) -> None:
-        """Puts out each row with each value of its group, for as long as both hold."""
+    def _join(self, values: Batch) -> None:
+        """Emit each row with each value of its group, over the intersection."""
         of_value = self._slots_of(values)
         changed = np.zeros(self._slots.capacity, np.bool_)
         changed[of_value] = True
         rows = Batch.concat(self._rows.find(lambda run: changed[run.columns[SLOT]]))
-        order = order_by(of_value, self._slots.capacity)
+        order = stable_order(of_value, self._slots.capacity)
         first = of_value[order].searchsorted(rows.columns[SLOT], "left")
         count = of_value[order].searchsorted(rows.columns[SLOT], "right") - first
         rows, (call,) = rows.project(self.inputs[0].names), self._groups.calls
-        for row, place in blocks(first, count):
+        for row, place in pairs_in_blocks(first, count):
             value = order[place]
             start = np.maximum(rows.end[row], values.start[value])
             end = np.minimum(rows.start[row], values.end[value])
-            some = start < end
-            met = rows.take(row[some]).over(start[some], end[some])
-            found = values.columns[call.variable][value[some]]
-            self._ready.push(met.with_columns({call.variable: found}))
+            overlap = start < end
+            joined = rows.take(row[overlap]).over(start[overlap], end[overlap])
+            ids = values.columns[call.variable][value[overlap]]
+            self._ready.push(joined.with_columns({call.variable: ids}))
 
     @override
-    def size(self) -> int:
-        return len(self._coming) + len(self._rows) + len(self._ready) + self._groups.size()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {
+            TO_START: self._upcoming,
+            _HOLD: self._rows,
+            TO_BE_EMITTED: self._ready,
+            "keys": self._slots,
+            "groups": self._groups,
+        }
 
     @override
-    def content(self) -> Iterator[Part]:
-        names = self.inputs[0].names
-        yield COMING, self._coming.rows()
-        yield "rows that hold", turned(self._rows.rows()).project(names).ordered()
-        yield READY, self._ready.rows()
-        for name, rows in self._groups.content():
-            yield f"groups: {name}", rows
+    def content(self) -> Iterator[NamedRows]:
+        for name, part in self.parts().items():
+            for inner, rows in part.content_as(name):
+                yield f"{name}: {inner}" if part is self._groups else inner, rows
 
     def values(self) -> Batch:
-        """The groups that there are: their values, and since when these stand."""
+        """Return the groups with their current values, and since when these hold."""
         return self._groups.values()
 
-    @override
-    def held(self) -> Iterator[IntArray]:
-        for part in (self._coming, self._ready, self._groups):
-            yield from part.held()
-        for run in self._rows.runs():
-            yield from (run.columns[name] for name in self.inputs[0].names)
 
-
-def _apart(call: Call) -> bool:
-    """Whether DISTINCT makes a difference."""
+def _apart(call: ColumnAggregate) -> bool:
+    """Return whether an aggregate has distinct elements of its own."""
     return call.distinct and call.function not in ("MIN", "MAX", "SAMPLE")
 
 
-def _arguments(calls: Sequence[Call]) -> tuple[str, ...]:
-    """The columns that are read of all rows."""
+def _arguments(calls: Sequence[ColumnAggregate]) -> tuple[str, ...]:
+    """Return the columns of arguments that are read from all rows."""
     return tuple(dict.fromkeys(c.argument for c in calls if c.argument and not _apart(c)))

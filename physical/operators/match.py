@@ -1,8 +1,6 @@
-"""From triples to solutions: triple patterns, and the columns of one batch under other names."""
+"""Triple patterns: from triples to solutions (twins of algebra.match)."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,7 +14,10 @@ from streamsparql.physical.operator import Operator, Stateless
 
 
 class TriplePatternMatching(Stateless):
-    """Keeps the triples that match a pattern, as solutions of its variables (Definition 7).
+    """The triples that match a pattern, as solutions (ESWC 2008, Definition 7).
+
+    This is ESWC 2008, Algorithm 3, on columns. A blank node of the pattern is a variable here, as
+    in ESWC 2008, Definition 6.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> ids = (np.array([7, 7]), np.array([1, 2]), np.array([7, 8]))
@@ -58,22 +59,24 @@ class TriplePatternMatching(Stateless):
         if mask is not None:
             batch = batch.where(mask)
         columns = {name: batch.columns[column] for name, column in self._places.items()}
-        for name, found in self._stamps.items():
-            columns[name] = latest(self._terms, [batch.columns[c] for c in found], len(batch))
+        for name, stamps in self._stamps.items():
+            columns[name] = latest_stamps(
+                self._terms, [batch.columns[c] for c in stamps], len(batch)
+            )
         return Batch(columns, batch.start, batch.end, batch.count)
 
     def _matches(self, batch: Batch) -> BoolArray | None:
         mask: BoolArray | None = None
         for column, constant in self._constants:
-            found = batch.columns[column] == constant
-            mask = found if mask is None else mask & found
+            equal = batch.columns[column] == constant
+            mask = equal if mask is None else mask & equal
         for one, other in self._repeated:
-            found = batch.columns[one] == batch.columns[other]
-            mask = found if mask is None else mask & found
+            equal = batch.columns[one] == batch.columns[other]
+            mask = equal if mask is None else mask & equal
         return mask
 
     def constants(self) -> list[tuple[str, int]]:
-        """Columns with the terms that they must have."""
+        """Return the columns that must have a certain term, with the term."""
         return self._constants
 
     @override
@@ -82,153 +85,26 @@ class TriplePatternMatching(Stateless):
 
 
 def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
-    """Which stamps of a triple count: those of all streams, or of one."""
+    """Return the columns of the stamps that count: those of all streams, or of one."""
     if stamp.stream is not None:
         own = stamp_column(stamp.stream.value)
         return [own] if own in names else []
     return [name for name in names if is_triple_stamp(name)]
 
 
-def latest(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray:
-    """Of several stamps of each row the greatest; unbound ones do not count.
+def latest_stamps(terms: TermDictionary, stamps: list[IntArray], rows: int) -> IntArray:
+    """Return the greatest stamp of each row, ignoring unbound ones.
 
     >>> terms = TermDictionary()
     >>> one, two = terms.of_integers(np.array([10, 20])), terms.of_integers(np.array([30, 5]))
-    >>> terms.integers_of(latest(terms, [one, two, np.zeros(2, np.int64)], 2)).tolist()
+    >>> terms.integers_of(latest_stamps(terms, [one, two, np.zeros(2, np.int64)], 2)).tolist()
     [30, 20]
     """
     if not stamps:
         return np.zeros(rows, np.int64)
-    found = stamps[0]
+    latest = stamps[0]
     for stamp in stamps[1:]:
-        later = terms.integers_of(stamp) > terms.integers_of(found)
-        take = (found == 0) | (later & (stamp != 0))
-        found = np.where(take, stamp, found)
-    return found
-
-
-class Columns(Stateless):
-    """Columns under other names; a name may be given twice. Rows stay as they are.
-
-    >>> from streamsparql.physical.operators.access import Always
-    >>> rows = Always.of({"x": np.array([7])}, 1)
-    >>> Columns(rows, {"a": "x", "b": "x"}).apply(rows.rows)
-    Batch(1 rows of a, b)
-    """
-
-    def __init__(self, input: Operator, columns: Mapping[str, str]) -> None:  # noqa: A002
-        super().__init__(tuple(columns), input)
-        self.columns = dict(columns)
-
-    @override
-    def apply(self, batch: Batch) -> Batch:
-        columns = {new: batch.columns[old] for new, old in self.columns.items()}
-        return Batch(columns, batch.start, batch.end, batch.count)
-
-    @override
-    def facts(self) -> str:
-        return ", ".join(f"{old} as {new}" for new, old in self.columns.items() if new != old)
-
-
-class Constants(Stateless):
-    """Adds columns that have the same term in all rows.
-
-    >>> from streamsparql.physical.operators.access import Always
-    >>> rows = Always.of({"x": np.array([7, 8])}, 2)
-    >>> Constants(rows, {"g": 3}).apply(rows.rows).columns["g"].tolist()
-    [3, 3]
-    """
-
-    def __init__(self, input: Operator, constants: Mapping[str, int]) -> None:  # noqa: A002
-        kept = (name for name in input.names if name not in constants)
-        super().__init__((*kept, *constants), input)
-        self.constants = dict(constants)
-
-    @override
-    def apply(self, batch: Batch) -> Batch:
-        full = {n: np.full(len(batch), term, np.int64) for n, term in self.constants.items()}
-        return batch.with_columns(full)
-
-
-class Equal(Stateless):
-    """Keeps the rows in which two columns, or a column and a constant, have the same term.
-
-    With `or_unbound` a row passes also where one of the two is unbound: compatibility.
-
-    >>> from streamsparql.physical.operators.access import Always
-    >>> rows = Always.of({"x": np.array([7, 8, 0])}, 3)
-    >>> [len(Equal(rows, [("x", 7)], or_unbound).apply(rows.rows)) for or_unbound in (False, True)]
-    [1, 2]
-    """
-
-    def __init__(
-        self,
-        input: Operator,  # noqa: A002 -- the role
-        pairs: list[tuple[str, str | int]],
-        or_unbound: bool = False,
-    ) -> None:
-        super().__init__(input.names, input)
-        self.pairs = pairs
-        self.or_unbound = or_unbound
-
-    @override
-    def apply(self, batch: Batch) -> Batch:
-        mask = np.ones(len(batch), np.bool_)
-        for name, other in self.pairs:
-            one = batch.columns[name]
-            two = batch.columns[other] if isinstance(other, str) else np.int64(other)
-            agree = one == two
-            if self.or_unbound:
-                agree |= (one == 0) | (two == 0)
-            mask &= agree
-        return batch.where(mask)
-
-    def constants(self) -> list[tuple[str, int]]:
-        """Columns with the terms that they must have."""
-        if self.or_unbound:
-            return []
-        return [(name, other) for name, other in self.pairs if isinstance(other, int)]
-
-    @override
-    def facts(self) -> str:
-        return ", ".join(f"{one} = {other}" for one, other in self.pairs)
-
-
-class Bound(Stateless):
-    """Keeps the rows in which some columns are bound and others are not.
-
-    >>> from streamsparql.physical.operators.access import Always
-    >>> rows = Always.of({"x": np.array([7, 8, 0])}, 3)
-    >>> [len(Bound(rows, {"x": bound}).apply(rows.rows)) for bound in (True, False)]
-    [2, 1]
-    """
-
-    def __init__(self, input: Operator, bound: Mapping[str, bool]) -> None:  # noqa: A002
-        super().__init__(input.names, input)
-        self.bound = dict(bound)
-
-    @override
-    def apply(self, batch: Batch) -> Batch:
-        mask = np.ones(len(batch), np.bool_)
-        for name, wanted in self.bound.items():
-            mask &= (batch.columns[name] != 0) == wanted
-        return batch.where(mask)
-
-
-class NotAmong(Stateless):
-    """Keeps the rows whose column has none of some terms: a negated property set.
-
-    >>> from streamsparql.physical.operators.access import Always
-    >>> rows = Always.of({"x": np.array([7, 8])}, 2)
-    >>> NotAmong(rows, "x", [8]).apply(rows.rows).columns["x"].tolist()
-    [7]
-    """
-
-    def __init__(self, input: Operator, column: str, excluded: list[int]) -> None:  # noqa: A002
-        super().__init__(input.names, input)
-        self.column = column
-        self._excluded = np.array(excluded, np.int64)
-
-    @override
-    def apply(self, batch: Batch) -> Batch:
-        return batch.where(~np.isin(batch.columns[self.column], self._excluded))
+        later = terms.integers_of(stamp) > terms.integers_of(latest)
+        take = (latest == 0) | (later & (stamp != 0))
+        latest = np.where(take, stamp, latest)
+    return latest

@@ -1,24 +1,24 @@
-"""`p+` over intervals: the transitive closure of edges that come and go (SPARQL 1.1 section 9.3).
+"""`p+` over intervals: the transitive closure of edges with validities (SPARQL 1.1 section 9.3).
 
-A way holds where all of its edges do, over the intersection of their validities, and a pair holds
-where one of its ways does, over the union of theirs. The closure is kept, not computed anew: when
-edges come, only what they add is derived (semi-naive evaluation), and what has ended is dropped, as
-a pair knows until when its ways hold.
+A way holds where all of its edges hold, over the intersection of their validities; a pair holds
+where one of its ways holds, over the union of theirs. The closure is maintained incrementally: new
+edges derive only what they add (semi-naive evaluation), and expired pairs are evicted, since each
+pair has the end of its ways.
 
-In a step, with the new edges N, all live edges E (N among them) and the pairs R that are known:
+In a step, with the new edges N, all live edges E (including N) and the known pairs R:
 
-    delta = what N and R o N cover and R does not      ways whose last edge is the only new one
-    then, until there is none,
-    delta = what delta o E covers and R does not       ways that are one edge longer
+    delta = the parts of N and R o N that R does not cover     ways with a new last edge
+    then, while delta is not empty,
+    delta = the parts of delta o E that R does not cover       ways that are one edge longer
 
-where R gets each delta. "Covers" is meant per instant: of a pair that is known over [0, 5), a new
-way over [3, 9) gives the piece [5, 9), and only that piece is followed further. An edge adds
-nothing where its pair is known already, and is kept only where it is not.
+where each delta is added to R. "Cover" is per instant: for a pair that is known over [0, 5), a new
+way over [3, 9) adds the piece [5, 9), and only that piece is extended further. An edge is retained
+only where its pair is not known already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -26,17 +26,18 @@ from streamsparql.algebra import path as algebra
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.intervals import firsts, newly_covered
-from streamsparql.physical.operator import Operator, Part, Step
-from streamsparql.physical.operators.join import HEAP, release
+from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.parts import Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
 
 
-class Closure(Operator):
-    """The pairs that one edge or more connect, over the union of the validities of their ways.
+class TransitiveClosure(Operator):
+    """The pairs that one or more edges connect, over the union of the validities of their ways.
 
-    The edges are rows with the columns `subject` and `object`; how often one is there is nothing to
-    the closure. A step costs as many rounds as the longest way that its new edges begin is long.
+    The edges are rows with the columns `subject` and `object`; their multiplicity does not matter.
+    A step has as many rounds as the longest way that starts with a new edge has edges.
     """
 
     implements = (algebra.Path,)
@@ -49,31 +50,31 @@ class Closure(Operator):
         self._results = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (edges,), (watermark,) = batches, watermarks
-        found = []
+        results = []
         if len(edges):
             new = self._new([edges])
             self._edges.insert(new)
-            delta = self._new([new, *self._led_to(new)])
+            delta = self._new([new, *self._ending_at(new)])
             while len(delta):
-                found.append(delta)
+                results.append(delta)
                 self._pairs.insert(delta)
-                delta = self._new(list(self._led_on(delta)))
+                delta = self._new(list(self._extended(delta)))
         self._edges.purge(watermark)
         self._pairs.purge(watermark)
-        return release(self._results, found, watermark), watermark
+        return self._results.through(results, watermark), watermark
 
-    def _led_to(self, edges: Batch) -> Iterator[Batch]:
-        """R o N: the known pairs that end where an edge begins, with the edge."""
+    def _ending_at(self, edges: Batch) -> Iterator[Batch]:
+        """Yield R o N: the known pairs that end where an edge starts, with the edge."""
         subject, object_ = self.names
         at = edges.columns[subject]
         ends = Batch({subject: np.zeros_like(at), object_: at}, edges.start, edges.end)
         for i, pairs, j in self._pairs.query(ends):
             yield self._ways(pairs, j, edges, i)
 
-    def _led_on(self, pairs: Batch) -> Iterator[Batch]:
-        """R o E: pairs, with the edges that begin where they end."""
+    def _extended(self, pairs: Batch) -> Iterator[Batch]:
+        """Yield delta o E: pairs, with the edges that start where they end."""
         subject, object_ = self.names
         begins = Batch({subject: pairs.columns[object_]}, pairs.start, pairs.end)
         for i, edges, j in self._edges.query(begins):
@@ -86,34 +87,23 @@ class Closure(Operator):
         return Batch(columns, start, np.minimum(one.end[i], other.end[j]))
 
     def _new(self, ways: list[Batch]) -> Batch:
-        """Where ways connect a pair that is not known to be connected there, in disjoint pieces."""
-        found = Batch.concat(ways, self.names) if ways else self.nothing()
-        if not len(found):
-            return found
-        order = np.lexsort(tuple(found.columns.values()))
-        columns = [column[order] for column in found.columns.values()]
-        start, end = found.start[order], found.end[order]
+        """Return the parts of ways that the known pairs do not cover, in disjoint pieces."""
+        rows = Batch.concat(ways, self.names) if ways else self.nothing()
+        if not len(rows):
+            return rows
+        order = np.lexsort(tuple(rows.columns.values()))
+        columns = [column[order] for column in rows.columns.values()]
+        start, end = rows.start[order], rows.end[order]
         first = firsts(columns[0]) | firsts(columns[1])
         group = np.cumsum(first) - 1
-        asked = Batch(dict(zip(self.names, columns, strict=True)), start, end)
+        probes = Batch(dict(zip(self.names, columns, strict=True)), start, end)
         known = [
-            (group[i], pairs.start[j], pairs.end[j]) for i, pairs, j in self._pairs.query(asked)
+            (group[i], pairs.start[j], pairs.end[j]) for i, pairs, j in self._pairs.query(probes)
         ]
         group, start, end = newly_covered((group, start, end), known)
         columns = [column[first][group] for column in columns]
         return Batch(dict(zip(self.names, columns, strict=True)), start, end).ordered()
 
     @override
-    def size(self) -> int:
-        return len(self._edges) + len(self._pairs) + len(self._results)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield "edges", self._edges.rows()
-        yield "pairs", self._pairs.rows()
-        yield HEAP, self._results.rows()
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        for part in (self._edges, self._pairs, self._results):
-            yield from part.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"edges": self._edges, "pairs": self._pairs, MIN_HEAP: self._results}

@@ -1,36 +1,42 @@
-"""What users get: the part of a result within the horizon, and reports (SEMANTICS.md section 6).
+"""The last operators of a plan: the horizon, the canonical form, reports (SEMANTICS.md section 6).
 
-A report at an instant shows a snapshot. `Reports` gives the rows of each as rows that start there:
-RSTREAM all that hold, ISTREAM those that are more than at the instant before, DSTREAM those that
-are less. Differences of bags need no snapshots: a row that starts counts one more, one that ends
-one less, and what cancels out has not changed.
+A report at an instant shows a snapshot. `Reports` emits its rows as rows that start there: RSTREAM
+those that hold, ISTREAM those whose multiplicity is greater than in the report before, DSTREAM
+those whose multiplicity is less. Differences of bags need no snapshots: a row that starts adds one,
+a row that ends subtracts one, and a sum of zero means no change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
 from streamsparql.algebra.grid import Grid, Instants
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
-from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.parts import RowBuffer, Stateful
 
-Kind = Literal["rstream", "istream", "dstream"]
+RelationToStream = Literal["rstream", "istream", "dstream"]
+"""The operators from relations to streams."""
 
 
 class Clip(Operator):
     """The part of the rows within the horizon `[begin, end)`.
 
-    Where the horizon begins with the first item of the streams, nothing goes on before that is
-    known: `begin` is None until then.
+    If the horizon begins with the first item of the streams, `begin` is None until that is known,
+    and rows are retained until then.
     """
 
+    family = "align"
     state = "everything, until it is known when the horizon begins"
+    scalars = ("begin", "end")
 
     def __init__(self, input: Operator, begin: int | None, end: int = INFINITY) -> None:  # noqa: A002
         super().__init__(input.names, input)
@@ -38,7 +44,7 @@ class Clip(Operator):
         self._waiting = Heap(self.names)
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if self.begin is None:
             self._waiting.push(batch)
@@ -56,31 +62,51 @@ class Clip(Operator):
         return self.begin is not None and len(self._waiting) > 0
 
     @override
-    def size(self) -> int:
-        return len(self._waiting)
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"horizon unknown": self._waiting}
+
+
+class TemporalCoalesce(Operator):
+    """The canonical form by level sets (algebra/streams.py), a function of `phi` alone.
+
+    It is the sink of a plan: a row is emitted when it is final, so it may start before rows of
+    earlier steps. Within a step rows are ordered by start. If `eager`, a cut emits pieces;
+    otherwise rows are whole, however often operators below are cut.
+    """
+
+    family = "shape"
+    state = "the rows that a later row could still extend"
+
+    def __init__(self, input: Operator, eager: bool = False) -> None:  # noqa: A002 -- the role
+        super().__init__(input.names, input)
+        self.eager = eager
+        self._rows = Canonical(self.names)
 
     @override
-    def content(self) -> Iterator[Part]:
-        yield "horizon unknown", self._waiting.rows()
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+        rows = self._rows.consume(batches[0], watermarks[0], cut and self.eager)
+        return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 
     @override
-    def held(self) -> Iterator[IntArray]:
-        return self._waiting.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {OPEN: self._rows}
 
 
 class Reports(Operator):
-    """The rows of each report, over one instant: that of the report.
+    """The rows of each report, over the instant of the report.
 
-    Reports are at `origin + k * every`, or with no `every` at each change. With `closing` a report
+    Reports are at `origin + k * every`, or without `every` at each change. With `closing` a report
     at `r` shows the snapshot of `r - 1`: it closes the period before it (R15).
     """
 
+    family = "align"
     state = "the rows that a later report may show, or that are to end"
+    scalars = ("begin", "end", "last", "clock", "_reported", "_stepped_at", "_next", "_due")
 
     def __init__(
         self,
         input: Operator,  # noqa: A002 -- the role
-        kind: Kind,
+        kind: RelationToStream,
         every: int | None,
         origin: int = 0,
         closing: bool = False,
@@ -88,19 +114,19 @@ class Reports(Operator):
     ) -> None:
         super().__init__(input.names, input)
         self.shown = self.names if shown is None else tuple(shown)
-        """The columns that a reader sees; others only order the rows."""
+        """The columns that are shown; others only order the rows."""
         self.kind, self.every, self.origin = kind, every, origin
         self.lag = int(closing)
         self.begin: int | None = None
-        """Where the horizon begins, once that is known: there are no reports of before."""
+        """Where the horizon begins, once that is known: reports start there."""
         self.end = INFINITY
-        """Where it ends."""
+        """Where the horizon ends."""
         self.last = -1
-        """The last instant at which anything was seen to happen: reports end with it."""
+        """The last instant of a change so far: at the end of the streams, reports end with it."""
         self.clock = -1
-        """How far time has come. A plan may know more (a static one knows all), but there are
-        reports up to here and no further."""
-        self._rows = self.nothing()
+        """The instant up to which reports are emitted. The watermark of the plan can be greater, as
+        that of a static plan is."""
+        self._shown = RowBuffer(self.names)
         self._changes = Heap((*self.names, _SIGN))
         self._reported = 0
         self._stepped_at = -1
@@ -108,7 +134,7 @@ class Reports(Operator):
         self._due: list[int] = []
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,) = batches
         if len(batch):
             self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
@@ -130,7 +156,7 @@ class Reports(Operator):
         return self.clock != self._stepped_at
 
     def _report(self, rows: Batch, until: int) -> None:
-        """Notes the instants of the reports before `until`."""
+        """Note the instants of the reports before `until`."""
         if self.every is None:
             if self.kind != "rstream":
                 self._due += np.unique(rows.start).tolist()
@@ -141,54 +167,54 @@ class Reports(Operator):
 
     @property
     def _end(self) -> int:
-        """The end of the horizon, where there is room after it."""
+        """The end of the horizon, at most an instant to which periods can be added."""
         return min(self.end, INFINITY // 2)
 
     def done(self) -> list[int]:
-        """The instants of the reports that are done since the last call, empty ones too."""
+        """Return the instants of the reports that were completed since the last call."""
         due, self._due = self._due, []
         return due
 
     def _label(self, instants: Instants) -> Instants:
-        """The first report that shows the snapshot of an instant or a later one."""
+        """Return the first report that shows the snapshot of an instant or a later one."""
         return Grid(self.every or 1, self.origin).ceil(instants, later=self.lag)
 
     def _snapshots(self, batch: Batch, until: int) -> Batch:
-        """RSTREAM on a grid: each row in all reports that show it, up to before `until`.
+        """Return RSTREAM on a grid: each row in all reports before `until` that show it.
 
-        What waits is over `[first report, the one after the last)`.
+        Retained rows are over `[first report, report after the last)`.
         """
         assert self.every is not None
-        rows, since = self._rows, self._reported
+        rows, since = self._shown.batch, self._reported
         if len(batch):
             first = self._label(batch.start)
             after = self._label(np.minimum(batch.end, INFINITY - self.every - 1))
-            seen = batch.over(first, after).where(first < after)
-            rows = Batch.concat([rows, seen], self.names)
+            aligned = batch.over(first, after).where(first < after)
+            rows = Batch.concat([rows, aligned], self.names)
         self._reported = max(since, until)
-        self._rows = rows.where(rows.end > until)
+        self._shown.batch = rows.where(rows.end > until)
         if until - since == self.every:
             return _shown_at(rows.where(rows.start <= since), since)
         return _spread_out(rows, until, since, self.every)
 
     def _instants(self, batch: Batch, until: int) -> IntArray:
-        """The instants before `until` at which something changes."""
+        """Return the instants before `until` at which a multiplicity changes."""
         instants = np.unique(self._differences(batch, until).start)
         self._due += instants.tolist()
         return instants
 
     def _snapshots_at(self, batch: Batch, instants: IntArray, until: int) -> Batch:
-        """RSTREAM at each change."""
-        rows = Batch.concat([self._rows, batch], self.names)
+        """Return RSTREAM at each change."""
+        rows = Batch.concat([self._shown.batch, batch], self.names)
         first = np.searchsorted(instants, self._label(rows.start), "left")
         after = np.searchsorted(instants, np.minimum(rows.end, INFINITY - 1) + self.lag, "left")
-        self._rows = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
+        self._shown.batch = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
         shown = _spread_out(rows.over(first, after), len(instants), 0, 1)
         labels = instants[shown.start]
         return shown.over(labels, labels + 1)
 
     def _differences(self, batch: Batch, until: int) -> Batch:
-        """The rows that are more, or less, at each report before `until`."""
+        """Return the rows with greater, or less, multiplicity at each report before `until`."""
         wanted = -1 if self.kind == "dstream" else 1
         ends = batch.where(batch.end < INFINITY)
         for rows, at, sign in ((batch, batch.start, 1), (ends, ends.end, -1)):
@@ -205,35 +231,25 @@ class Reports(Operator):
         sums = np.add.reduceat(signs, first)
         changed = sums != 0 if self.kind == "rstream" else sums > 0
         places = np.where(signs > 0, np.arange(len(due)), len(due))
-        ours = np.minimum.reduceat(places, first)  # of equal rows one that comes, or goes
-        rows = due.take(order[np.where(ours < len(due), ours, first)[changed]])
+        chosen = np.minimum.reduceat(places, first)  # of equal rows, one that changes this way
+        rows = due.take(order[np.where(chosen < len(due), chosen, first)[changed]])
         counted = Batch(rows.columns, rows.start, rows.start + 1, np.abs(sums[changed]))
         return counted.project(self.names).expanded().ordered()
 
     @override
-    def size(self) -> int:
-        return len(self._rows) + len(self._changes)
-
-    @override
-    def content(self) -> Iterator[Part]:
-        yield "shown again", self._rows.ordered()
-        yield "changes to come", self._changes.rows().project(self.names)
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        yield from self._rows.columns.values()
-        yield from self._changes.held()
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"shown again": self._shown, "changes to come": self._changes}
 
     @override
     def facts(self) -> str:
         return f"{self.kind} {'at each change' if self.every is None else f'every {self.every} ms'}"
 
 
-_SIGN = "..sign"
+_SIGN = "#sign"
 
 
 def _last(end: IntArray) -> int:
-    """The last end that is known; -1 where none is."""
+    """Return the last end that is finite; -1 without such."""
     last = int(end.max())
     if last < INFINITY:
         return last
@@ -242,15 +258,15 @@ def _last(end: IntArray) -> int:
 
 
 def _shown_at(rows: Batch, instant: int) -> Batch:
-    """The rows in one report."""
+    """Return the rows in one report."""
     at = np.full(len(rows), instant, np.int64)
     return rows.over(at, at + 1).expanded()
 
 
 def _spread_out(rows: Batch, until: int, since: int, every: int) -> Batch:
-    """Each row in the reports of its interval from `since` to before `until`, in order of time.
+    """Return each row in the reports of its validity from `since` to before `until`, in order.
 
-    Where reports have many rows each is put together by itself; else all are at once.
+    Large reports are computed one by one, small ones all at once.
     """
     first = np.maximum(rows.start, since)
     times = np.maximum(np.minimum(rows.end, until) - first, 0) // every
@@ -276,9 +292,9 @@ _LARGE = 1 << 9
 
 
 def _one_by_one(rows: Batch, instants: range) -> Batch:
-    """The rows of each of the reports."""
+    """Return the rows of each of the reports."""
     places = [np.flatnonzero((rows.start <= r) & (rows.end > r)) for r in instants]
-    sizes = np.array([len(found) for found in places])
+    sizes = np.array([len(shown) for shown in places])
     shown = rows.take(np.concatenate(places))
     at = np.repeat(np.array(instants), sizes)
     return shown.over(at, at + 1).expanded()

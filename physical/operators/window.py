@@ -1,28 +1,32 @@
-"""Windows: the intervals that the elements of a stream get (SEMANTICS.md section 3).
+"""Windows: the validities of the elements of a stream (SEMANTICS.md section 3).
 
-A time window looks at nothing but the stamp: an element comes and goes on with its interval. An
-element window looks at the element's rank: it waits for the elements that let one in and push it
-out, and keeps those that are still to be pushed.
+The validity in a time window depends on the stamp alone, so elements pass through. The validity in
+an element window depends on the ranks of elements: the window retains an element until another one
+pushes it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.operator import INFINITY, Operator, Part, Step
+from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.state.parts import NamedRows, RowBuffer, Stateful
 
 INSIDE = "in the window"
-"""What the elements are called that a window of elements holds."""
+"""The part with the elements inside of an element window."""
 
 
 class TimeWindow(Operator):
     """A window on stamps: an element holds over the interval that the logical node computes.
+
+    The sliding window is that of ESWC 2008, Definition 3, computed by ESWC 2008, Algorithm 2.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> from streamsparql.physical.operators.access import Always
@@ -45,7 +49,7 @@ class TimeWindow(Operator):
         self.window = window
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
             watermark, _ = self.window.interval(watermark)
@@ -63,26 +67,28 @@ class TimeWindow(Operator):
 class ElementWindow(Operator):
     """A window on ranks: an element holds from the stamp of one rank to that of another.
 
-    Elements come in stream order, over all steps.
+    Elements arrive in stream order, over all steps. The rank of an element is the number of those
+    before it (ESWC 2008, Definition 4).
     """
 
-    state = "the elements that nothing has pushed out of the window: as many as it holds"
+    state = "the elements that no later one has pushed out of the window: as many as it holds"
+    scalars = ("rank",)
 
     def __init__(self, input: Operator, window: w.ElementWindow) -> None:  # noqa: A002
         super().__init__(input.names, input)
         self.window = window
-        self._waiting = self.nothing()
-        """Elements whose end is to come, by rank, over `[stamp, given up to)`."""
+        self._waiting = RowBuffer(self.names)
+        """The elements that were not pushed out, by rank, over `[stamp, emitted up to)`."""
         self.rank = 0
-        """The rank, from 0, of the first of them, or of the next to come."""
+        """The rank, from 0, of the first of them, or of the next element."""
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if not len(batch) and not cut and watermark != INFINITY:
             return self.nothing(), self._bound(watermark)
         batch = batch.expanded()
-        rows = Batch.concat([self._waiting, batch.over(batch.start, batch.start)], self.names)
+        rows = Batch.concat([self._waiting.batch, batch.over(batch.start, batch.start)], self.names)
         start, end = self._intervals(rows.start)
         since = np.maximum(start, rows.end)
         done = int(np.searchsorted(end, INFINITY, "left")) if watermark != INFINITY else len(rows)
@@ -90,43 +96,41 @@ class ElementWindow(Operator):
         self.rank += done
         rest = rows.part(done, len(rows))
         if cut and len(rest):
-            held = np.minimum(end[done:], watermark)
-            out.append(rest.over(since[done:], held))
-            given_to = np.where(start[done:] < watermark, watermark, rest.end)
-            rest = rest.over(rest.start, given_to)
-        self._waiting = rest
-        given = Batch.concat(out, self.names)
-        return given.where(given.start < given.end).ordered(), self._bound(watermark)
+            until = np.minimum(end[done:], watermark)
+            out.append(rest.over(since[done:], until))
+            emitted_to = np.where(start[done:] < watermark, watermark, rest.end)
+            rest = rest.over(rest.start, emitted_to)
+        self._waiting.batch = rest
+        output = Batch.concat(out, self.names)
+        return output.where(output.start < output.end).ordered(), self._bound(watermark)
 
     def _intervals(self, stamps: IntArray) -> tuple[IntArray, IntArray]:
-        """From when to when the waiting elements hold, INFINITY where it is not known."""
+        """Return from when to when the waiting elements hold, INFINITY where it is unknown."""
         padded = np.append(stamps, INFINITY)
         ranks = self.window.ranks(np.arange(self.rank, self.rank + len(stamps)))
         first, after = (padded[np.minimum(r - self.rank, len(stamps))] for r in ranks)
         return first, after
 
     def _bound(self, watermark: int) -> int:
-        """No element that is waiting can start before this."""
-        if watermark == INFINITY or not len(self._waiting):
+        """Return a bound: no waiting element starts before it."""
+        waiting = self._waiting.batch
+        if watermark == INFINITY or not len(waiting):
             return watermark
-        start, _ = self._intervals(self._waiting.start)
-        return min(watermark, int(np.maximum(start, self._waiting.end)[0]))
+        start, _ = self._intervals(waiting.start)
+        return min(watermark, int(np.maximum(start, waiting.end)[0]))
 
     @override
-    def size(self) -> int:
-        return len(self._waiting)
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"elements": self._waiting}
 
     @override
-    def content(self) -> Iterator[Part]:
-        start, end = self._intervals(self._waiting.start)
+    def content(self) -> Iterator[NamedRows]:
+        waiting = self._waiting.batch
+        start, end = self._intervals(waiting.start)
         inside = start < INFINITY
-        rows = self._waiting.over(np.where(inside, start, self._waiting.start), end)
+        rows = waiting.over(np.where(inside, start, waiting.start), end)
         yield INSIDE, rows.take(inside.nonzero()[0])
-        yield "not let in", rows.take((~inside).nonzero()[0])
-
-    @override
-    def held(self) -> Iterator[IntArray]:
-        return iter(self._waiting.columns.values())
+        yield "outside", rows.take((~inside).nonzero()[0])
 
     @override
     def facts(self) -> str:
@@ -134,7 +138,9 @@ class ElementWindow(Operator):
 
 
 class TupleWindow(ElementWindow):
-    """The last `count` elements: the k-th holds until the (k + count)-th comes.
+    """The last `count` elements: the k-th holds until the (k + count)-th arrives.
+
+    This is the sliding tuple window of ESWC 2008, Definition 5.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> from streamsparql.physical.operators.access import Always
@@ -164,10 +170,10 @@ class SteppedTupleWindow(ElementWindow):
 
 
 class AlignToReports(Operator):
-    """Aligns intervals to the grid of the reports (SEMANTICS.md section 6).
+    """The rows with validities aligned to the grid of the reports (SEMANTICS.md section 6).
 
-    All that happens between two reports falls together. Where columns are dropped above, many rows
-    are equal then: see `Collapse`.
+    All changes between two reports coincide. If columns are projected away later, many rows are
+    equal: see `Consolidate`.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> from streamsparql.physical.operators.access import Always
@@ -184,14 +190,14 @@ class AlignToReports(Operator):
         self.align = align
 
     @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
             watermark = self.align.moved(watermark)
         if not len(batch):
             return self.nothing(), watermark
         start, end = self.align.moved(batch.start), self.align.moved(batch.end)
-        end = np.where(batch.end == INFINITY, INFINITY, end)  # for which the sum overflows
+        end = np.where(batch.end == INFINITY, INFINITY, end)  # the sum overflows
         return batch.over(start, end).where(start < end), watermark
 
     @override
@@ -200,7 +206,7 @@ class AlignToReports(Operator):
 
 
 def window_facts(window: w.Window) -> str:
-    """A window's kind and sizes, as plans show them.
+    """Return the kind and the sizes of a window, as plans show them.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> window_facts(w.SlidingDeltaWindow(UNIT, 10, 5))

@@ -1,101 +1,126 @@
-"""The canonical form of rows as they come: level k holds where the multiplicity is k or more.
+"""The canonical form of a stream of rows: level k holds where the multiplicity is k or more.
 
-Levels depend on `phi` alone, so what is held may itself be in canonical form. In most results no
-two equal rows overlap or adjoin, and the work is to see that quickly. A table counts the rows that
-are held, by a hash. A row that is alone in its bucket when it ends is given as it is; the others
-are taken out with all that share their bucket, and only these are sorted and swept.
+Levels depend on `phi` alone, so the retained rows may themselves be in canonical form. In most
+results no two equal rows overlap or adjoin, and the task is to detect that quickly. A table counts
+the retained rows by a hash. A row that is alone in its bucket when it ends is emitted as it is; the
+others are extracted with all rows of their bucket, and only these are sorted and swept.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
+import pyarrow as pa
 
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch, BoolArray, IdRow, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels import keys
-from streamsparql.physical.kernels.change_points import coalesced
+from streamsparql.physical.kernels.change_points import coalesce_levels
 from streamsparql.physical.kernels.intervals import BLOCK
-from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.state.key_slots import Slots
-from streamsparql.physical.state.queues import ByEnd, Queue, in_time, turned
+from streamsparql.physical.state.heap import ByEnd, Heap, turned
+from streamsparql.physical.state.key_slots import KeySlots
+from streamsparql.physical.state.parts import (
+    TO_START,
+    NamedRows,
+    RowStore,
+    Stateful,
+    arrays_of,
+    table_of_arrays,
+)
 
-Ids = tuple[int, ...]
+_Numbered = tuple[IdRow, int, int, int]
+"""A row, its start and end, and its number among equal rows."""
 
-LEVEL = ".level"
-"""The column that tells a row's level, from 1."""
+LEVEL = "#level"
+"""The column with the level of a row, from 1."""
 
-_KEY = ".key"
+OPEN = "still open"
+"""The part with the rows that a later row can still extend."""
+
+_KEY = "#key"
 _LEAST = 1 << 12
 _ROOM, _TOO_MUCH = 8, 512
-"""Buckets per row, at least and at most, where there are more than the least number of buckets."""
+"""The least and the greatest number of buckets per row, above the least number of buckets."""
 
 
-class Canonical:
-    """Rows in canonical form, each given when no later row can change it.
+class Canonical(RowStore):
+    """Rows in canonical form, each emitted when no later row can change it.
 
-    `equal` names the columns in which rows are equal.
+    They depend on the logical stream alone (ESWC 2008, Definition 2).
 
-    >>> canonical = Canonical(["x"], ["x"])
+    >>> canonical = Canonical(["x"])
     >>> twice = Batch({"x": np.array([7, 7])}, np.array([0, 4]), np.array([6, 10]))
-    >>> rows = canonical.take(twice, 9, False)
+    >>> rows = canonical.consume(twice, 9, False)
     >>> rows.start.tolist(), rows.end.tolist(), len(canonical)
     ([4], [6], 1)
     """
 
-    def __init__(self, names: Sequence[str], equal: Sequence[str]) -> None:
-        self._names, self._equal = tuple(names), tuple(equal)
+    encoded = ("_rows",)
+    derived = ("_shift", "_table")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
         self._rows = ByEnd((*names, _KEY))
         self._nothing = Batch.empty((*names, LEVEL))
         self._table = np.empty(0, np.int32)
         self._fit(1)
 
-    def take(self, batch: Batch, watermark: int, cut: bool) -> Batch:
-        """Takes rows in; gives those that are final, with their level, ordered by start.
+    def consume(self, batch: Batch, watermark: int, cut: bool) -> Batch:
+        """Consume rows; return those that are final with their levels, ordered by start.
 
-        A row is final when it ended before the watermark: what ends at the watermark itself, a row
-        that starts there may go on from. A cut makes final all that started before it.
+        A row is final when it ended before the watermark: a row that starts at the watermark can
+        extend one that ends there. With `cut`, rows are emitted up to the watermark.
         """
         cut = cut or watermark == INFINITY
         self._fit(len(self._rows) + len(batch))
         due = self._rows.release(INFINITY if cut else watermark - 1)
         if len(batch):
-            came = self._turned(batch)
-            self._count(came, 1)
-            ended = np.ones(len(came), np.bool_) if cut else came.start < watermark
-            due = Batch.concat([due, came.where(ended)])
-            self._rows.push(came.where(~ended))
+            new = self._keyed(batch)
+            self._count(new, 1)
+            ended = np.ones(len(new), np.bool_) if cut else new.start < watermark
+            due = Batch.concat([due, new.where(ended)])
+            self._rows.push(new.where(~ended))
         return self._final(due, watermark, cut) if len(due) else self._nothing
 
+    @override
     def __len__(self) -> int:
         return len(self._rows)
 
     def first_start(self) -> int:
-        """No row is given later that starts before this."""
+        """Return a bound: no later output starts before it."""
         return self._rows.first_start()
 
+    @override
     def rows(self) -> Batch:
-        """The rows that are held."""
-        return turned(self._rows.rows()).project(self._names).ordered()
+        return self._rows.rows().project(self.names)
 
-    def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows that are held."""
-        for run in self._rows.runs():
-            yield from (run.columns[name] for name in self._names)
+    @override
+    def retained_ids(self) -> Iterator[IntArray]:
+        return self._rows.retained_ids()
 
-    def _turned(self, batch: Batch) -> Batch:
-        found = {name: batch.column(name) for name in self._names}
-        equal = [found[name] for name in self._equal]
+    @override
+    def put_back(self, rows: Batch) -> None:
+        self._fit(len(rows))
+        keyed = self._keyed(rows)
+        self._count(keyed, 1)
+        self._rows.push(keyed)
+
+    def _keyed(self, batch: Batch) -> Batch:
+        """Return rows turned, with their keys."""
+        columns = {name: batch.column(name) for name in self.names}
+        ids = list(columns.values())
         size = len(batch)
-        parts = [
-            keys.row_keys([ids[at : at + BLOCK] for ids in equal], min(BLOCK, size - at), 1)
+        blocks = [
+            keys.row_keys([column[at : at + BLOCK] for column in ids], min(BLOCK, size - at), 1)
             for at in range(0, size, BLOCK)
         ]
-        found[_KEY] = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Batch(found, batch.end, batch.start, batch.count)
+        columns[_KEY] = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        return Batch(columns, batch.end, batch.start, batch.count)
 
     def _final(self, due: Batch, watermark: int, cut: bool) -> Batch:
         twins = self._twins(due)
@@ -113,28 +138,29 @@ class Canonical:
             now = end < watermark
             final, back = rows.over(start, end).where(now), rows.where(~now)
         if len(back):
-            back = back.project((*self._names, _KEY))
+            back = back.project((*self.names, _KEY))
             self._count(back, 1)
             self._rows.push(back)
         return final.project(self._nothing.columns).ordered()
 
     def _twins(self, due: Batch) -> BoolArray | None:
-        """The buckets in which several rows have one key, one of them due; None if there are none.
+        """Return the buckets with several rows of one key, one of them due; None without such.
 
-        Of the rows that share a bucket many do so by chance: these are left alone.
+        Rows with different keys that share a bucket by chance do not count.
         """
-        found = due.columns[_KEY]
-        some = (self._table[self._buckets(found)] != 1).nonzero()[0]
-        if not len(some):
+        due_keys = due.columns[_KEY]
+        crowded = (self._table[self._buckets(due_keys)] != 1).nonzero()[0]
+        if not len(crowded):
             return None
         shared = np.zeros(len(self._table), np.bool_)
-        shared[self._buckets(found[some])] = True
-        held = (run.columns[_KEY] for run in self._rows.runs())
-        every = np.concatenate([found[some], *(ids[shared[self._buckets(ids)]] for ids in held)])
+        shared[self._buckets(due_keys[crowded])] = True
+        retained = (run.columns[_KEY] for run in self._rows.runs())
+        others = (keys[shared[self._buckets(keys)]] for keys in retained)
+        every = np.concatenate([due_keys[crowded], *others])
         every.sort()
         twins = every[1:][every[1:] == every[:-1]]
         if due.count is not None:
-            twins = np.concatenate([twins, found[due.count > 1]])
+            twins = np.concatenate([twins, due_keys[due.count > 1]])
         if not len(twins):
             return None
         shared[:] = False
@@ -142,26 +168,26 @@ class Canonical:
         return shared
 
     def _levels(self, due: Batch, twins: BoolArray) -> Batch:
-        """These rows, and all that may be equal to one of them, by levels."""
+        """Return the levels of these rows and of all that may be equal to one of them."""
         twin = twins[self._buckets(due.columns[_KEY])]
         more = self._rows.extract(lambda run: twins[self._buckets(run.columns[_KEY])])
         self._count(due, -1)
         self._count(more, -1)
         alike = Batch.concat([due.where(twin), more])
-        equal = [alike.columns[name] for name in self._equal]
-        slots = Slots(len(equal)).of(equal, len(alike))
-        levels = coalesced(slots, alike.end, alike.start, alike.count)
+        equal = [alike.columns[name] for name in self.names]
+        slots = KeySlots(len(equal)).of(equal, len(alike))
+        levels = coalesce_levels(slots, alike.end, alike.start, alike.count)
         columns = {name: column[levels.row] for name, column in alike.columns.items()}
-        found = Batch({**columns, LEVEL: levels.level}, levels.end, levels.start)
-        return Batch.concat([_one_level(due.where(~twin)), found])
+        swept = Batch({**columns, LEVEL: levels.level}, levels.end, levels.start)
+        return Batch.concat([_one_level(due.where(~twin)), swept])
 
     # -- The table --
 
-    def _buckets(self, found: IntArray) -> IntArray:
-        return (found.view(np.uint64) >> self._shift).view(np.int64)
+    def _buckets(self, row_keys: IntArray) -> IntArray:
+        return (row_keys.view(np.uint64) >> self._shift).view(np.int64)
 
     def _count(self, rows: Batch, by: int) -> None:
-        """Counts rows in or out; a row that is there twice is not alone."""
+        """Count rows in or out; a row with multiplicity 2 or more is not alone."""
         buckets = self._buckets(rows.columns[_KEY])
         if rows.count is None:
             times = np.full(len(rows), by, np.int32)
@@ -170,7 +196,7 @@ class Canonical:
         np.add.at(self._table, buckets, times)
 
     def _fit(self, rows: int) -> None:
-        """Makes the table anew where it is too small for so many rows, or far too large."""
+        """Rebuild the table if it is too small, or far too large, for this many rows."""
         size = len(self._table)
         if _ROOM * rows <= size and (size <= _LEAST or size <= _TOO_MUCH * rows):
             return
@@ -182,41 +208,44 @@ class Canonical:
 
 
 def _one_level(rows: Batch) -> Batch:
-    """Rows that have no equal."""
+    """Return rows without equals, all on level 1."""
     columns = {**rows.columns, LEVEL: np.ones(len(rows), np.int64)}
     return Batch(columns, rows.start, rows.end)
 
 
-class ByStamps:
-    """The same where equal rows differ in stamps: the k-th of those that hold, by their stamps.
+class ByStamps(Stateful):
+    """Rows that are equal but for their stamps, numbered in the order of their stamps.
 
-    With each row that comes or goes those after it get another number, so that there is no way but
-    to give all rows that are equal to it anew.
+    A row that starts or ends changes the numbers of those after it, so all rows that are equal to
+    it are emitted, and continue with new numbers.
 
     >>> terms = TermDictionary()
     >>> rows = ByStamps(["x", ".t ?x"], [".t ?x"], terms)
     >>> stamps = terms.of_integers(np.array([5, 4]))
     >>> both = Batch({"x": np.array([7, 7]), ".t ?x": stamps}, np.array([0, 2]), np.array([6, 6]))
-    >>> rows.take(both, 9, False).columns[LEVEL].tolist()
+    >>> rows.consume(both, 9, False).columns[LEVEL].tolist()
     [1, 1, 2]
     """
+
+    encoded = ("_since",)
+    derived = ("_alike",)
 
     def __init__(self, names: Sequence[str], stamps: Sequence[str], terms: TermDictionary) -> None:
         self._names, self._stamps, self._terms = tuple(names), tuple(sorted(stamps)), terms
         self._bare = [i for i, name in enumerate(names) if name not in stamps]
-        self._coming, self._live = Queue(self._names), ByEnd(self._names)
-        self._alike: dict[Ids, Counter[Ids]] = {}
-        self._since: dict[Ids, int] = {}
-        self._given: list[tuple[Ids, int, int, int]] = []
+        self._upcoming, self._live = Heap(self._names), ByEnd(self._names)
+        self._alike: dict[IdRow, Counter[IdRow]] = {}
+        self._since: dict[IdRow, int] = {}
 
-    def take(self, batch: Batch, watermark: int, cut: bool) -> Batch:
-        """Takes rows in; gives those that stand unchanged until they are cut, or something is."""
-        new = in_time(self._coming, batch.project(self._names), watermark - 1)
+    def consume(self, batch: Batch, watermark: int, cut: bool) -> Batch:
+        """Consume rows; return those whose number changes or which are cut, up to then."""
+        new = self._upcoming.through([batch.project(self._names)], watermark - 1)
         self._live.push(turned(new))
         events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
+        out: list[_Numbered] = []
         for t, row, times in sorted(events, key=itemgetter(0)):
             bare = tuple(row[i] for i in self._bare)
-            self._give(bare, t)
+            self._emit(bare, t, out)
             alike = self._alike.setdefault(bare, Counter())
             alike[row] += times
             if not alike[row]:
@@ -227,50 +256,63 @@ class ByStamps:
                 del self._alike[bare], self._since[bare]
         if cut or watermark == INFINITY:
             for bare in self._alike:
-                self._give(bare, watermark)
+                self._emit(bare, watermark, out)
                 self._since[bare] = watermark
         if watermark == INFINITY:
             self._alike, self._since, self._live = {}, {}, ByEnd(self._names)
-        return self._out()
+        return self._batch(out)
 
-    def _give(self, bare: Ids, until: int) -> None:
+    def _emit(self, bare: IdRow, until: int, out: list[_Numbered]) -> None:
+        """Emit the rows that are equal but for their stamps, up to an instant."""
         since = self._since.get(bare, until)
         if since < until:
             alike = sorted(self._alike[bare].items(), key=lambda entry: self._order(entry[0]))
             rows = (row for row, times in alike for _ in range(times))
-            self._given += [(row, since, until, k) for k, row in enumerate(rows, 1)]
+            out += [(row, since, until, k) for k, row in enumerate(rows, 1)]
 
-    def _order(self, row: Ids) -> list[tuple[str, int]]:
+    def _order(self, row: IdRow) -> list[tuple[str, int]]:
         ids = [(name, row[self._names.index(name)]) for name in self._stamps]
         bound = np.array([term for _, term in ids if term], np.int64)
         names = (name for name, term in ids if term)
         return list(zip(names, self._terms.integers_of(bound).tolist(), strict=True))
 
-    def _out(self) -> Batch:
-        given, self._given = self._given, []
-        rows = np.array([row for row, *_ in given], np.int64).reshape(len(given), len(self._names))
-        times = np.array([rest for _, *rest in given], np.int64).reshape(len(given), 3)
+    def _batch(self, numbered: list[_Numbered]) -> Batch:
+        size = len(numbered)
+        rows = np.array([row for row, *_ in numbered], np.int64).reshape(size, len(self._names))
+        times = np.array([rest for _, *rest in numbered], np.int64).reshape(size, 3)
         columns = dict(zip((*self._names, LEVEL), [*rows.T, times[:, 2]], strict=True))
         return Batch(columns, times[:, 0], times[:, 1]).ordered()
 
-    def __len__(self) -> int:
-        return len(self._coming) + len(self._live)
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {TO_START: self._upcoming, "live": self._live}
 
     def first_start(self) -> int:
-        """No row is given later that starts before this."""
+        """Return a bound: no later output starts before it."""
         return min(self._since.values(), default=INFINITY)
 
-    def rows(self) -> Batch:
-        """The rows that are held."""
-        return Batch.concat([self._coming.rows(), turned(self._live.rows())]).ordered()
+    @override
+    def content_as(self, name: str) -> Iterator[NamedRows]:
+        yield name, Batch.concat([self._upcoming.rows(), self._live.rows()]).ordered()
 
-    def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows that are held."""
-        yield from self._coming.held()
-        yield from self._live.held()
+    @override
+    def own_table(self) -> pa.Table:
+        """Return since when rows that are equal but for their stamps have had their numbers."""
+        bare = np.array([*self._since], np.int64).reshape(len(self._since), len(self._bare)).T
+        named = {f"?{self._names[i]}": ids for i, ids in zip(self._bare, bare, strict=True)}
+        return table_of_arrays({**named, "since": np.array([*self._since.values()], np.int64)})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        *bare, since = (array.tolist() for array in arrays_of(table).values())
+        rows = zip(*bare, strict=True) if bare else [()] * len(since)
+        self._since = dict(zip(rows, since, strict=True))
+        for _, row, times in _events(self._live.rows(), 1):
+            alike = self._alike.setdefault(tuple(row[i] for i in self._bare), Counter())
+            alike[row] += times
 
 
-def _events(rows: Batch, sign: int) -> Iterator[tuple[int, Ids, int]]:
+def _events(rows: Batch, sign: int) -> Iterator[tuple[int, IdRow, int]]:
     columns = [column.tolist() for column in rows.columns.values()]
     ids = zip(*columns, strict=True)
     times = (sign * rows.counts()).tolist()

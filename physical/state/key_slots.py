@@ -1,11 +1,11 @@
-"""Numbers for distinct rows: where an operator keeps what it knows of each.
+"""Slots: small numbers for distinct key rows, by which operators index arrays.
 
-A sweep per key needs a place for each distinct key row that lives: a *slot*. Slots are small
-numbers that stay while the row is there, so what is known of the rows is plain arrays over slots.
-The way from a row to its slot is a hash table with linear probing, of which all rows of a batch
-take a step at a time. Rows are compared as they are, so it does not matter whether hashes collide.
+A sweep per key needs a place for each distinct key row that is alive: its *slot*. A slot does not
+change while the row is alive, so the state of all rows is plain arrays indexed by slot. A hash
+table with linear probing maps rows to slots; all rows of a batch advance one probe at a time. Rows
+are compared themselves, so collisions of hashes do not matter.
 
-Rows that are gone keep their slot until there are enough of them: taking out is a pass over all.
+Rows that have expired keep their slots until there are enough of them: freeing is a pass over all.
 """
 
 from __future__ import annotations
@@ -13,19 +13,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
+from streamsparql.overriding import override
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.kernels import keys
+from streamsparql.physical.kernels.change_points import Sweep
+from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arrays
 
 _LEAST = 64
-"""Capacities start here, and fewer idle slots than this are left alone."""
+"""The initial capacity; slots are freed only when this many are idle."""
+
+SLOT = "#slot"
+"""The column with the slot of the group that a row belongs to."""
 
 _EMPTY = -1
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 
 def grown(array: IntArray, capacity: int, fill: int) -> IntArray:
-    """The array with room for more, in its last dimension.
+    """Return the array with its last dimension extended to a capacity.
 
     >>> grown(np.array([5]), 3, -1).tolist()
     [5, -1, -1]
@@ -35,7 +42,7 @@ def grown(array: IntArray, capacity: int, fill: int) -> IntArray:
 
 
 def reaching(state: IntArray, capacity: int) -> IntArray:
-    """A state by slot that has room for all slots below the capacity.
+    """Return an array by slot that has room for all slots below the capacity.
 
     >>> reaching(np.zeros((1, 2), np.int64), 4).tolist()
     [[0, 0, 0, 0]]
@@ -43,38 +50,26 @@ def reaching(state: IntArray, capacity: int) -> IntArray:
     return state if state.shape[-1] >= capacity else grown(state, capacity, 0)
 
 
-def order_by(numbers: IntArray, most: int) -> IntArray:
-    """A stable order by small numbers, `0 <= number < most`.
-
-    A number and its place go into one integer, as sorting integers is faster than sorting places.
-
-    >>> order_by(np.array([3, 0, 3, 1]), 4).tolist()
-    [1, 3, 0, 2]
-    """
-    size = len(numbers)
-    bits = size.bit_length()
-    packed = (numbers << bits) | np.arange(size)
-    assert most < 1 << (62 - bits)
-    packed.sort()
-    return packed & ((1 << bits) - 1)
-
-
-class Slots:
+class KeySlots(Stateful):
     """The slots of distinct rows of `width` columns.
 
-    >>> slots = Slots(1)
-    >>> found = slots.of([np.array([70, 80, 70])], 3)
-    >>> bool(found[0] == found[2]), slots.columns[0][found].tolist(), len(slots)
+    >>> slots = KeySlots(1)
+    >>> of_rows = slots.of([np.array([70, 80, 70])], 3)
+    >>> bool(of_rows[0] == of_rows[2]), slots.columns[0][of_rows].tolist(), len(slots)
     (True, [70, 80, 70], 2)
     """
 
+    scalars = ("capacity", "top")
+    encoded = ("_used", "columns")
+    derived = ("_free", "_left", "_mask", "_shift", "_table")
+
     def __init__(self, width: int) -> None:
         self.columns = [np.zeros(_LEAST, np.int64) for _ in range(width)]
-        """The rows by slot."""
+        """The key rows by slot."""
         self.capacity = _LEAST
-        """All slots are below this."""
+        """The number of places for slots."""
         self.top = 0
-        """All slots that were ever given are below this."""
+        """All slots that were ever assigned are below this."""
         self._used = np.zeros(_LEAST, np.bool_)
         self._free = np.arange(_LEAST)[::-1]
         self._left = _LEAST  # how many of `_free` are free
@@ -84,7 +79,7 @@ class Slots:
         return self.capacity - self._left
 
     def of(self, columns: Sequence[IntArray], rows: int) -> IntArray:
-        """The slots of these rows; rows that have none get one."""
+        """Return the slots of rows; rows without one are assigned one."""
         if rows > self._left:
             self._grow(len(self) + rows)
         at = self._places(columns, rows)
@@ -98,31 +93,31 @@ class Slots:
         while len(left):
             at = (at[wrong] + 1) & self._mask
             columns = [column[wrong] for column in columns]
-            found = self._table[at]
-            if int(found.min()) == _EMPTY:
-                found = self._enter(columns, at, found)
-            slots[left] = found
-            wrong = self._differ(columns, found)
+            probed = self._table[at]
+            if int(probed.min()) == _EMPTY:
+                probed = self._enter(columns, at, probed)
+            slots[left] = probed
+            wrong = self._differ(columns, probed)
             if wrong is None:
                 break
             left = left[wrong]
         return slots
 
     def _places(self, columns: Sequence[IntArray], rows: int) -> IntArray:
-        """Where in the table to look for rows first."""
+        """Return where in the table to probe for rows first."""
         hashed = keys.row_keys(columns, rows).view(np.uint64) * _MULTIPLIER
         return (hashed >> self._shift).view(np.int64)
 
     def _differ(self, columns: Sequence[IntArray], slots: IntArray) -> BoolArray | None:
-        """Which rows are not those in these slots; None if all are."""
+        """Return which rows differ from those in these slots; None if all are equal."""
         wrong = None
         for mine, theirs in zip(self.columns, columns, strict=True):
-            here = mine[slots] != theirs
-            wrong = here if wrong is None else wrong | here
+            differ = mine[slots] != theirs
+            wrong = differ if wrong is None else wrong | differ
         return wrong if wrong is not None and wrong.any() else None
 
     def _enter(self, columns: Sequence[IntArray], at: IntArray, slots: IntArray) -> IntArray:
-        """Gives slots to rows that found an empty place, one where several found the same."""
+        """Assign slots to rows that probed an empty place, one for all that probed the same."""
         empty = (slots == _EMPTY).nonzero()[0]
         places = at[empty]
         self._table[places] = empty
@@ -146,7 +141,7 @@ class Slots:
         self._make_table()
 
     def _make_table(self) -> None:
-        """The table of the slots that are in use. It is never more than half full."""
+        """Build the hash table of the slots in use; it is never more than half full."""
         bits = (2 * self.capacity - 1).bit_length()
         self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
         self._table = np.full(1 << bits, _EMPTY)
@@ -159,7 +154,7 @@ class Slots:
             slots, at = slots[left], (at[left] + 1) & self._mask
 
     def keep(self, alive: BoolArray) -> None:
-        """Frees the slots that are not alive, when there are enough of them; `alive` is by slot."""
+        """Free the slots that are not alive, once there are enough; `alive` is by slot."""
         idle = (self._used & ~alive).nonzero()[0]
         if 4 * len(idle) >= len(self) + _LEAST or len(idle) == len(self) > 0:
             self._used[idle] = False
@@ -167,8 +162,81 @@ class Slots:
             self._left += len(idle)
             self._make_table()
 
-    def held(self, alive: BoolArray) -> Iterator[IntArray]:
-        """The term ids of the rows that are alive."""
+    def retained(self, alive: BoolArray) -> Iterator[IntArray]:
+        """Yield the key columns of the slots in use, after freeing those that are not alive."""
         self.keep(alive)
         for column in self.columns:
             yield column[self._used]
+
+    def used(self) -> IntArray:
+        """Return the slots that are in use, in order."""
+        return self._used.nonzero()[0]
+
+    @override
+    def own_table(self) -> pa.Table:
+        slots = self.used()
+        named = {f"key {k}": column[slots] for k, column in enumerate(self.columns)}
+        return table_of_arrays({SLOT: slots, **named})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        slots, *columns = arrays_of(table).values()
+        if len(columns) != len(self.columns):
+            self._refuse(f"keys of {len(columns)} columns; expected {len(self.columns)}")
+        self.columns = [grown(column[:0], self.capacity, 0) for column in self.columns]
+        for mine, column in zip(self.columns, columns, strict=True):
+            mine[slots] = column
+        self._used = np.zeros(self.capacity, np.bool_)
+        self._used[slots] = True
+        free = (~self._used).nonzero()[0][::-1]
+        self._left = len(free)
+        self._free = np.concatenate([free, np.zeros(len(slots), np.int64)])
+        self._make_table()
+
+
+class SlotCounter(Stateful):
+    """A number per slot that events add to; without such events it costs nothing.
+
+    >>> counter = SlotCounter()
+    >>> counter.after(Sweep(np.array([3]), np.array([0]), 4), np.array([7])).tolist(), counter.used
+    ([7], True)
+    """
+
+    scalars = ("used",)
+    encoded = ("_state",)
+
+    def __init__(self) -> None:
+        self._state = np.zeros((1, 0), np.int64)
+        self.used = False
+        """Whether an event has added to a number."""
+
+    def after(self, sweep: Sweep, deltas: IntArray) -> IntArray:
+        """Apply the events of a sweep; return the numbers after each point."""
+        if not self.used and not deltas.any():
+            return np.zeros(len(sweep), np.int64)
+        self.used = True
+        self._state = reaching(self._state, sweep.capacity)
+        numbers: IntArray = sweep.after(self._state, deltas[np.newaxis])[0]
+        return numbers
+
+    def of(self, slots: IntArray) -> list[int]:
+        """Return the numbers of slots."""
+        self._state = reaching(self._state, int(slots.max()) + 1)
+        numbers: list[int] = self._state[0, slots].tolist()
+        return numbers
+
+    def put(self, slots: IntArray, numbers: list[int]) -> None:
+        """Replace the numbers of slots for which `of` was called."""
+        self._state[0, slots] = numbers
+        self.used = self.used or any(numbers)
+
+    @override
+    def own_table(self) -> pa.Table:
+        (slots,) = self._state[0].nonzero()
+        return table_of_arrays({SLOT: slots, "number": self._state[0, slots]})
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        slots, numbers = arrays_of(table).values()
+        self._state = reaching(self._state, int(slots.max(initial=-1)) + 1)
+        self._state[0, slots] = numbers

@@ -1,21 +1,21 @@
-"""The sweep area: the elements of one input that can still meet a partner from the other.
+"""The sweep area: the rows of one input that a later row of the other input can match.
 
-The paper's sweep area takes elements one by one; this one takes batches, and keeps them as a
-log-structured store does. An insert is a *run*. A run is merged with those that are not much
-longer than itself, so there are O(log n) of them and a row is moved O(log n) times; a single row
-goes to a short run that is searched as it stands. A longer run has, from when it is first asked, an
-index: its rows in buckets by the hash of their keys. Dead rows are dropped when half of a run is
-dead, which is why runs are kept in the order of the instant at which that will be so.
+The sweep area of the paper (ESWC 2008, Algorithm 4) handles single elements; this one handles
+batches, organised like a log-structured store. An insert is a *run*. A run is merged with those
+that are not much longer, so there are O(log n) runs and a row is moved O(log n) times; a single row
+joins a short run that is searched without an index. The first probe of a longer run builds an
+index: its rows in buckets by the hash of their keys. Expired rows are evicted when half of a run
+has expired; for this, runs are ordered by the instant at which that will be so.
 
-Two rows are compatible when each shared variable is equal in both or unbound in one of them. So the
-rows are parted by which of the shared variables they bind; where a part of the area meets a part of
-the probes, the key is what both bind, and with nothing bound in both, time alone decides. Keys of
-several columns are hashes, and what they find is verified.
+Two rows are compatible when each shared variable is equal in both or unbound in one of them. So
+rows are partitioned by which of the shared variables they bind. Between a partition of the area and
+one of the probes, the key is what both bind; if they bind nothing in common, time alone decides.
+Keys of several columns are hashes, so matches are verified.
 
-Which of the rows of a key overlap the probe in time? How many candidates there are is known before
-they are made. Few are made and filtered. Else those are left out that start after the probe ends,
-or so long before it that the longest validity of the run cannot reach it (with windows of one size
-that is exact). If that leaves many still, the pairs are found in two exact searches: rows that
+Which rows of a key overlap the probe in time? The number of candidates is known before any is
+produced. A few are produced and filtered. Otherwise those are skipped that start after the probe
+ends, or so long before it that the longest validity of the run cannot reach it (with windows of one
+size that is exact). If many are left still, the pairs are found by two exact searches: rows that
 start within a probe, and probes that start within a row.
 """
 
@@ -23,44 +23,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from sortedcontainers import SortedKeyList
 
+from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.hidden import is_carried
-from streamsparql.physical.kernels.intervals import Clock, blocks
+from streamsparql.physical.kernels.intervals import TimeCodes, pairs_in_blocks
 from streamsparql.physical.kernels.keys import row_keys
+from streamsparql.physical.state.parts import RowStore, id_columns, table_of
 
 _SMALL = 256
-"""A run of up to so many rows is searched with no index by a few probes."""
+"""Up to this number of rows, a few probes search a run without an index."""
 _BRUTE = 1 << 13
-"""So many comparisons cost less than building an index."""
+"""Up to this number of comparisons, building an index costs more."""
 _FACTOR = 3
-"""A run is merged with one that is up to so many times as long."""
+"""A run is merged with one that is up to this many times as long."""
 _FEW = 256
-"""So many candidates in all are not worth a thought."""
+"""Up to this number of candidates, all are produced and filtered."""
 _WASTE = 12
-"""So many candidates per row are cheaper to make and throw away than to avoid."""
+"""Up to this number of candidates per row, producing and filtering is cheaper than searching."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_RUN = "#run"
 _SAMPLED = 1 << 11
-"""The half-life of a run with more rows than so many is that of a sample of its rows."""
+"""From this number of rows on, the half-life of a run is estimated from a sample."""
 _SAMPLE = np.arange(_SAMPLED // 4) * 0x9E3779B1
 
 
 class Pairs(NamedTuple):
-    """Row `probe[k]` of the batch that asked meets row `place[k]` of `rows`, for each k."""
+    """Row `probe[k]` of the probing batch matches row `place[k]` of `rows`, for each k."""
 
     probe: IntArray
     rows: Batch
     place: IntArray
 
 
-class SweepArea:
-    """Rows with the columns `names`, to be met over the variables `shared` with the other side.
+class SweepArea(RowStore):
+    """Rows with the columns `names`, matched on the variables `shared` with the other input.
 
-    With `exact`, an unbound variable is a value like others: it equals itself and nothing else.
+    With `exact`, unbound is a value like others: it equals itself only.
 
     >>> area = SweepArea(["x", "y"], ["x"])
     >>> row = {"x": np.array([7]), "y": np.array([1])}
@@ -73,42 +78,68 @@ class SweepArea:
     0
     """
 
+    scalars = ("_purged",)
+    encoded = ("_runs",)
+
     def __init__(self, names: Sequence[str], shared: Sequence[str], exact: bool = False) -> None:
         self.names = tuple(names)
         self.shared = tuple(shared)
         self._exact = exact
-        self._parts: dict[int, SortedKeyList] = {}
+        self._runs: dict[int, SortedKeyList] = {}
         self._purged = -1
 
     def another(self) -> SweepArea:
-        """An empty area of the same kind."""
+        """Return an empty area of the same kind."""
         return SweepArea(self.names, self.shared, self._exact)
 
+    @override
     def __len__(self) -> int:
-        """How many rows are held, the dead that are still there included. O(runs)."""
-        return sum(run.size for runs in self._parts.values() for run in runs)
+        """Return how many rows there are, including expired ones not yet purged. O(runs)."""
+        return sum(run.size for runs in self._runs.values() for run in runs)
 
-    def held(self) -> Iterator[IntArray]:
-        """The term ids of the rows. O(runs)."""
-        for runs in self._parts.values():
-            for run in runs:
-                yield from run.rows.columns.values()
-
+    @override
     def rows(self) -> Batch:
-        """All rows by start, the dead that are still there included. O(n log n)."""
-        runs = [run.rows for runs in self._parts.values() for run in runs]
-        return Batch.concat(runs, self.names).ordered()
+        """Return all rows, including expired ones not yet purged. O(n)."""
+        return Batch.concat([run.rows for run in self._all_runs()], self.names)
+
+    @override
+    def retained_ids(self) -> Iterator[IntArray]:
+        for run in self._all_runs():
+            yield from id_columns(run.rows)
+
+    def _all_runs(self) -> Iterator[_Run]:
+        return (run for runs in self._runs.values() for run in runs)
+
+    @override
+    def own_table(self) -> pa.Table:
+        """Return the rows with the numbers of their runs, which determine when they are purged."""
+        sizes = [run.size for run in self._all_runs()]
+        runs = np.repeat(np.arange(len(sizes)), sizes)
+        return table_of(self.rows().with_columns({_RUN: runs}))
+
+    @override
+    def restore_own(self, table: pa.Table) -> None:
+        self.put_back(self._rows_of(table, (*self.names, _RUN)))
+
+    @override
+    def put_back(self, rows: Batch) -> None:
+        run = rows.columns[_RUN]
+        borders = [0, *((run[1:] != run[:-1]).nonzero()[0] + 1).tolist(), len(rows)]
+        for first, after in pairwise(borders):
+            part = rows.part(first, after).project(self.names)
+            for bound, _ in self._by_bound(part):
+                self._runs.setdefault(bound, SortedKeyList(key=_expiry)).add(_Run(part))
 
     def insert(self, batch: Batch) -> None:
-        """Puts rows in. Amortised O(log n) per row, with a small constant: rows are copied."""
+        """Insert rows. Amortised O(log n) per row, with a small constant: rows are copied."""
         for bound, places in self._by_bound(batch):
             rows = batch if places is None else batch.take(places)
             self._add(bound, _Run(rows.project(self.names)))
 
     def _add(self, bound: int, run: _Run) -> None:
-        runs = self._parts.get(bound)
+        runs = self._runs.get(bound)
         if runs is None:
-            runs = self._parts[bound] = SortedKeyList(key=_expiry)
+            runs = self._runs[bound] = SortedKeyList(key=_expiry)
         while True:
             near = next((other for other in runs if other.near(run)), None)
             if near is None:
@@ -118,16 +149,16 @@ class SweepArea:
         runs.add(run)
 
     def query(self, batch: Batch, sharing: bool = False) -> Iterator[Pairs]:
-        """The rows that are compatible with the batch's and overlap them, in blocks of pairs.
+        """Yield the pairs of compatible rows that overlap, in blocks.
 
-        With `sharing`, only pairs that have a variable bound in both. Per probe O(log n) for each
-        run, plus what is found and at most a few times as many rows as there are.
+        With `sharing`, only pairs with a variable that is bound in both. O(log n) per probe and
+        run, plus the pairs, plus at most a few times the number of rows.
         """
-        if not self._parts or not len(batch):
+        if not self._runs or not len(batch):
             return
         for bound, places in self._by_bound(batch):
             probes = batch if places is None else batch.take(places)
-            for mine, runs in self._parts.items():
+            for mine, runs in self._runs.items():
                 both = mine & bound
                 key = tuple(n for k, n in enumerate(self.shared) if both >> k & 1)
                 if sharing and all(map(is_carried, key)):
@@ -142,42 +173,25 @@ class SweepArea:
                             yield Pairs(i if places is None else places[i], run.rows, j)
 
     def purge(self, t: int) -> None:
-        """Drops the rows that end at `t` or before. Amortised O(1) per row; O(runs) to look.
+        """Evict the rows that end at `t` or before. Amortised O(1) per row, plus O(runs).
 
-        A run is gone through only when half of its rows have ended, so the area holds at most twice
-        the rows that live; about twice where the half-life of a long run was sampled.
+        A run is scanned only when half of its rows have ended, so the area has at most twice as
+        many rows as are alive; about twice where the half-life of a long run was estimated.
         """
         if t <= self._purged:
             return
         self._purged = t
-        for bound, runs in list(self._parts.items()):
+        for bound, runs in list(self._runs.items()):
             while runs and runs[0].expiry <= t:
                 run = runs.pop(0)
                 alive = run.rows.end > t
                 if alive.any():
                     self._add(bound, _Run(run.rows.where(alive)))
             if not runs:
-                del self._parts[bound]
-
-    def extract(self, t: int) -> Batch:
-        """Drops the rows that end at `t` or before, and hands them back by start. O(n)."""
-        out = [Batch.empty(self.names)]
-        for bound, runs in list(self._parts.items()):
-            ending = [run for run in runs if run.rows.end.min() <= t]
-            for run in ending:
-                runs.remove(run)
-            for run in ending:  # what is left of one may be merged with a run that stays
-                alive = run.rows.end > t
-                out.append(run.rows.where(~alive & (run.rows.end > self._purged)))
-                if alive.any():
-                    self._add(bound, _Run(run.rows.where(alive)))
-            if not runs:
-                del self._parts[bound]
-        self._purged = max(self._purged, t)
-        return Batch.concat(out).ordered()
+                del self._runs[bound]
 
     def _by_bound(self, batch: Batch) -> Iterator[tuple[int, IntArray | None]]:
-        """Which of the shared variables are bound, as bits, and in which rows; None: in all."""
+        """Yield which shared variables are bound, as bits, and in which rows; None for all rows."""
         if not len(batch):
             return
         full = (1 << len(self.shared)) - 1
@@ -191,20 +205,22 @@ class SweepArea:
         bits = np.zeros(len(batch), np.int64)
         for k, column in enumerate(columns):
             bits |= (column != UNBOUND).astype(np.int64) << k
-        known = np.unique(bits).tolist()
-        for bound in known:
-            yield bound, None if len(known) == 1 else np.flatnonzero(bits == bound)
+        patterns = np.unique(bits).tolist()
+        for bound in patterns:
+            yield bound, None if len(patterns) == 1 else np.flatnonzero(bits == bound)
 
     def _check(self) -> None:
-        """Asserts what the area promises itself."""
-        for bound, runs in self._parts.items():
-            assert runs, "an empty part is dropped"
+        """Assert the invariants."""
+        for bound, runs in self._runs.items():
+            assert runs, "an empty partition is removed"
             for run in runs:
                 run.check()
                 assert tuple(run.rows.columns) == self.names
-                assert list(self._by_bound(run.rows)) == [(bound, None)], "bound alike"
+                assert list(self._by_bound(run.rows)) == [(bound, None)], (
+                    "one pattern of bound variables"
+                )
                 dead = int((run.rows.end <= self._purged).sum())
-                assert 2 * dead <= run.size, "half of a run lives"
+                assert 2 * dead <= run.size, "half of a run is alive"
 
 
 def _expiry(run: _Run) -> int:
@@ -214,7 +230,7 @@ def _expiry(run: _Run) -> int:
 def _verified(
     columns: list[IntArray], rows: Batch, key: tuple[str, ...], i: IntArray, j: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """The pairs that agree in the key's columns, not only in its hash."""
+    """Return the pairs that agree in the columns of the key, not only in its hash."""
     same = columns[0][i] == rows.columns[key[0]][j]
     for column, name in zip(columns[1:], key[1:], strict=True):
         same &= column[i] == rows.columns[name][j]
@@ -222,7 +238,7 @@ def _verified(
 
 
 class _Run:
-    """Rows that were put in at about the same time, and their indexes."""
+    """Rows that were inserted at about the same time, and their indexes."""
 
     def __init__(self, rows: Batch) -> None:
         self.rows = rows
@@ -230,29 +246,29 @@ class _Run:
         ends = rows.end if self.size <= _SAMPLED else rows.end[_SAMPLE % self.size]
         half = (len(ends) - 1) // 2
         self.expiry = int(np.partition(ends, half)[half])
-        """The first instant at which half of the rows (of many: of a sample) have ended."""
+        """The first instant at which half of the rows (of many rows: of a sample) have ended."""
         self._indexes: dict[tuple[str, ...], _Index] = {}
 
     def near(self, later: _Run) -> bool:
-        """Whether it is short enough to be merged with a run that comes later."""
+        """Return whether this run is short enough to be merged with a later one."""
         return self.size <= _FACTOR * later.size or self.size + later.size <= _SMALL
 
     def followed_by(self, later: _Run) -> _Run:
-        """One run of both."""
+        """Return one run with the rows of both."""
         return _Run(Batch.concat([self.rows, later.rows]))
 
     def index(self, key: tuple[str, ...]) -> _Index:
-        """The index by these variables, made when first asked for."""
-        found = self._indexes.get(key)
-        if found is None:
+        """Return the index by these variables, built at the first call."""
+        index = self._indexes.get(key)
+        if index is None:
             keys = row_keys([self.rows.columns[name] for name in key], self.size)
-            found = self._indexes[key] = _Index(keys, self.rows.start, self.rows.end)
-        return found
+            index = self._indexes[key] = _Index(keys, self.rows.start, self.rows.end)
+        return index
 
     def meet(
         self, key: tuple[str, ...], keys: IntArray, start: IntArray, end: IntArray
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Pairs of a probe and a row with equal keys that overlap in time."""
+        """Yield the pairs of a probe and a row with equal keys that overlap in time."""
         if key not in self._indexes and self.size <= _SMALL and self.size * len(keys) <= _BRUTE:
             rows = self.rows
             equal = row_keys([rows.columns[n] for n in key], self.size) == keys[:, None]
@@ -264,7 +280,7 @@ class _Run:
         yield from self.index(key).meet(keys, start, end)
 
     def check(self) -> None:
-        """Asserts what a run promises."""
+        """Assert the invariants."""
         assert self.size == len(self.rows) > 0
         assert (self.rows.start < self.rows.end).all(), "validities are not empty"
         for key, index in self._indexes.items():
@@ -277,11 +293,11 @@ class _Run:
 
 
 class _Index:
-    """The rows of a run in buckets by the hash of their keys: probing takes no search.
+    """The rows of a run in buckets by the hash of their keys: a probe needs no search.
 
     The arrays are in the order of the buckets, rows of a bucket in the order of the run; `order`
-    has their places. A bucket may hold more than one key, so what it gives is compared. There are
-    two to four times as many buckets as rows.
+    has their places. A bucket may have several keys, so keys are compared. There are two to four
+    times as many buckets as rows.
     """
 
     def __init__(self, keys: IntArray, start: IntArray, end: IntArray) -> None:
@@ -297,32 +313,32 @@ class _Index:
 
     @cached_property
     def _longest(self) -> int:
-        """The longest validity."""
+        """Return the longest validity."""
         return int((self.end - self.start).max())
 
     @cached_property
     def _timed(self) -> _Timed:
-        """The same by start within the buckets."""
+        """Return the rows by start within the buckets."""
         return _Timed(self.first, self.start, self.end)
 
     def meet(
         self, keys: IntArray, start: IntArray, end: IntArray
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Pairs of a probe and a row with equal keys that overlap in time."""
+        """Yield the pairs of a probe and a row with equal keys that overlap in time."""
         bucket = self._bucket(keys)
         low = self.first[bucket]
         count = self.first[bucket + 1] - low
         total = int(count.sum())
         if not total:
             return
-        ranges, timed = blocks(low, count), None
+        ranges, timed = pairs_in_blocks(low, count), None
         if total > _WASTE * len(keys) + _FEW:
             timed = self._timed
             low, count = timed.within(bucket, start - self._longest + 1, end)
             if int(count.sum()) > _WASTE * (len(keys) + len(self.keys)):
                 ranges, timed = timed.meet(bucket, start, end), None
             else:
-                ranges = blocks(low, count)
+                ranges = pairs_in_blocks(low, count)
         for i, j in ranges:
             if timed is not None and timed.place is not None:
                 j = timed.place[j]
@@ -333,7 +349,7 @@ class _Index:
 
 
 def _radix_order(numbers: IntArray, bits: int) -> IntArray:
-    """A stable order by numbers of so many bits; numpy sorts 16 bits at a time by radix."""
+    """Return a stable order by numbers of at most 32 bits; numpy sorts 16 bits by radix."""
     order = np.argsort(numbers.astype(np.uint16), kind="stable")
     if bits > 16:
         high = (numbers >> 16).astype(np.uint16)
@@ -342,13 +358,13 @@ def _radix_order(numbers: IntArray, bits: int) -> IntArray:
 
 
 class _Timed:
-    """The rows of an index by bucket and then by start, as composites."""
+    """The rows of an index by bucket, then by start, as composites."""
 
     def __init__(self, first: IntArray, start: IntArray, end: IntArray) -> None:
-        self._clock = Clock(start, len(first))
+        self._codes = TimeCodes(start, len(first))
         self._bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
         self._start, self._end = start, end
-        composite = self._bucket * self._clock.span + self._clock.number(start)
+        composite = self._bucket * self._codes.span + self._codes.of(start)
         self.place: IntArray | None = None
         if not (composite[1:] >= composite[:-1]).all():
             self.place = np.argsort(composite, kind="stable")
@@ -356,22 +372,22 @@ class _Timed:
         self._composite = composite
 
     def within(self, bucket: IntArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-        """The range of the rows of each bucket that start in `[low, high)`."""
-        base = bucket * self._clock.span
-        first = np.searchsorted(self._composite, base + self._clock.number(low))
-        after = np.searchsorted(self._composite, base + self._clock.number(high))
+        """Return the range of the rows of each bucket that start in `[low, high)`."""
+        base = bucket * self._codes.span
+        first = np.searchsorted(self._composite, base + self._codes.of(low))
+        after = np.searchsorted(self._composite, base + self._codes.of(high))
         return first, after - first
 
     def meet(
         self, bucket: IntArray, start: IntArray, end: IntArray
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Exactly the pairs of a bucket that overlap: those of `within`, then the reverse."""
-        for i, j in blocks(*self.within(bucket, start, end)):
+        """Yield exactly the pairs of a bucket that overlap: those of `within`, then the reverse."""
+        for i, j in pairs_in_blocks(*self.within(bucket, start, end)):
             yield i, j if self.place is None else self.place[j]
         order = np.argsort(bucket, kind="stable")
         first = np.searchsorted(bucket[order], np.arange(int(bucket.max()) + 2))
         probes = _Timed(first, start[order], end[order])
-        asked = np.flatnonzero(self._bucket < len(first) - 1)
-        ranges = probes.within(self._bucket[asked], self._start[asked] + 1, self._end[asked])
-        for j, i in blocks(*ranges):
-            yield order[i if probes.place is None else probes.place[i]], asked[j]
+        rows = np.flatnonzero(self._bucket < len(first) - 1)
+        ranges = probes.within(self._bucket[rows], self._start[rows] + 1, self._end[rows])
+        for j, i in pairs_in_blocks(*ranges):
+            yield order[i if probes.place is None else probes.place[i]], rows[j]

@@ -294,11 +294,11 @@ class Magics:
         if kind == "svg":
             self._show(query.explain(stage, "svg"), text)
             return
-        from streamsparql.look.explain import STAGES, shown_stages
-        from streamsparql.look.explain.formats.html import fragment
+        from streamsparql.look.explain import STAGE_BOXES, shown_stages
+        from streamsparql.look.explain.formats.html import stage_html
 
         parts = [
-            f"<h4>{escape(name)}</h4>{fragment(STAGES[name](query))}"
+            f"<h4>{escape(name)}</h4>{stage_html(STAGE_BOXES[name](query))}"
             for name in shown_stages(query, stage)
         ]
         self._show("\n".join(parts), text)

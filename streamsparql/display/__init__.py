@@ -1,9 +1,8 @@
-"""How objects show themselves, without importing what draws them.
+"""Display of objects, as text and in notebooks, without importing the code that draws them.
 
-Plans, operators, results and open queries derive from `Displayed`. What they look like, as text and
-as HTML, is in `streamsparql.look.displays`, which is imported when the first of them is shown: it
-registers an implementation of the functions below for each class. So running imports nothing of
-looking, and no class is patched.
+Plans, operators, results and open queries derive from `Displayed`. `streamsparql.look.displays`
+implements the functions below for each of these classes. It is imported when the first object is
+displayed, so running a query imports no drawing code, and no class is patched.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from functools import update_wrapper
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
-P = ParamSpec("P")
-Shown = TypeVar("Shown")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 DISPLAYS = "streamsparql.look.displays"
 """The module that registers the implementations."""
 
 
-class Display(Generic[P, Shown]):
-    """A function that is implemented elsewhere, for each class of its first argument.
+class Display(Generic[_P, _R]):
+    """A function that dispatches on the class of its first argument to implementations elsewhere.
 
-    Classes are registered by name, so that registering loads none of them.
+    Classes are registered by name, so that registering does not import them.
 
     >>> @Display
     ... def length(shown: object) -> int:
@@ -34,22 +33,22 @@ class Display(Generic[P, Shown]):
     (3, -1)
     """
 
-    def __init__(self, default: Callable[P, Shown]) -> None:
+    def __init__(self, default: Callable[_P, _R]) -> None:
         update_wrapper(self, default)
         self._default = default
-        self.implementations: dict[str, Callable[P, Shown]] = {}
+        self.implementations: dict[str, Callable[_P, _R]] = {}
         """The implementations by the full name of the class."""
 
-    def register(self, name: str) -> Callable[[Callable[..., Shown]], Callable[..., Shown]]:
-        """Register the decorated function for the class of this name, and those derived from it."""
+    def register(self, name: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
+        """Register the decorated function for the class with this full name and its subclasses."""
 
-        def registered(implementation: Callable[..., Shown]) -> Callable[..., Shown]:
+        def registered(implementation: Callable[..., _R]) -> Callable[..., _R]:
             self.implementations[name] = implementation
             return implementation
 
         return registered
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Shown:
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Call the implementation for the class of the first argument."""
         import_module(DISPLAYS)
         for each in type(args[0]).__mro__:
@@ -60,79 +59,79 @@ class Display(Generic[P, Shown]):
 
 
 class Description(NamedTuple):
-    """An operator in a reader's words."""
+    """A description of an operator for readers."""
 
     kind: str
     """The name of its class."""
     title: str
-    """Its parameters, in the query's words."""
+    """Its parameters, with the query's prefixes."""
     computes: str
-    """The logical operator that it computes, where that has another name."""
+    """The name of its logical operator, if that is another one; else an empty string."""
     family: str
     meaning: str
     facts: tuple[tuple[str, str], ...]
     """Its parameters by name, exact."""
 
 
-class Comparison(Protocol):
-    """What a comparison of two plans returns: true where no difference was found."""
+class PlanComparison(Protocol):
+    """The result of comparing two plans: true if no difference was found."""
 
     def __bool__(self) -> bool: ...
 
 
 @Display
-def as_text(shown: object) -> str:
+def display_text(shown: object) -> str:
     """Return the text that an object prints as."""
     return object.__repr__(shown)
 
 
 @Display
-def as_html(shown: object) -> str:
+def display_html(shown: object) -> str:
     """Return the HTML that a notebook shows."""
     raise NotImplementedError(type(shown))
 
 
 @Display
 def describe(operator: Any, prefixes: Mapping[str, str]) -> Description:
-    """Return an operator's description, written with a query's prefixes."""
+    """Return the description of an operator, with a query's prefixes."""
     raise NotImplementedError(type(operator))
 
 
 @Display
-def timeline(
+def draw_timeline(
     result: Any, limit: int, report: str | None, every: int | None, timestamps: str | None
 ) -> Any:
-    """Return a picture of when the rows of a result hold."""
+    """Return a picture of the validity of a result's rows."""
     raise NotImplementedError(type(result))
 
 
 @Display
-def compare(plan: Any, other: Any, trials: int, seed: int) -> Comparison:
-    """Search for data over which two plans have different snapshots."""
+def compare(plan: Any, other: Any, trials: int, seed: int) -> PlanComparison:
+    """Search for data on which the snapshots of two plans differ."""
     raise NotImplementedError(type(plan))
 
 
 class Displayed:
-    """An object that prints, and shows itself in a notebook, as the displays say."""
+    """An object that is printed, and shown in notebooks, by the registered displays."""
 
     def __str__(self) -> str:
-        return as_text(self)
+        return display_text(self)
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows."""
-        return as_html(self)
+        return display_html(self)
 
 
-_PREFIXES = "_prefixes"
+_PREFIXES_ATTRIBUTE = "_prefixes"
 
 
-def with_prefixes(root: Shown, prefixes: Mapping[str, str]) -> Shown:
-    """Let a plan, logical or physical, show itself with a query's prefixes; return it."""
-    root.__dict__.setdefault(_PREFIXES, prefixes)
+def with_prefixes(root: _R, prefixes: Mapping[str, str]) -> _R:
+    """Set the prefixes with which a plan, logical or physical, is displayed; return the plan."""
+    root.__dict__.setdefault(_PREFIXES_ATTRIBUTE, prefixes)
     return root
 
 
 def prefixes_of(root: Any) -> Mapping[str, str]:
-    """Return the prefixes that a plan shows itself with."""
-    prefixes: Mapping[str, str] = root.__dict__.get(_PREFIXES, {})
+    """Return the prefixes with which a plan is displayed."""
+    prefixes: Mapping[str, str] = root.__dict__.get(_PREFIXES_ATTRIBUTE, {})
     return prefixes

@@ -1,6 +1,6 @@
-"""A frame around a picture in a page: what is larger than the page scrolls, or is fitted into it.
+"""A frame around a picture in a page: a large picture scrolls, or is fitted to the window.
 
-There is no script: a box to tick does it. On paper, where nothing scrolls, a picture is fitted.
+A checkbox switches between the two, without a script. In print, pictures are fitted.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ _STYLE = (
     "@media print{.streamsparql-frame>div{overflow:visible;max-height:none}"
     f"{_SVG} svg{{max-width:100%;height:auto}}.streamsparql-frame label{{display:none}}}}"
 )
-LARGE = (900.0, 640.0)
-"""What is broader or taller can be fitted to the window."""
+_MAX_SIZE = (900.0, 640.0)
+"""The size of pictures that need no checkbox."""
 
 
 def frame(svg: str, width: float = 0, height: float = 0) -> str:
-    """A picture in its frame.
+    """Return the HTML of a picture in a frame.
 
     >>> frame("<svg/>").partition("</style>")[2]
     '<div>\\n<svg/>\\n</div></div>'
     """
-    large = width > LARGE[0] or height > LARGE[1]
+    large = width > _MAX_SIZE[0] or height > _MAX_SIZE[1]
     fit = '<label><input type="checkbox"/> fit to the window</label>\n' if large else ""
     return f'<div class="streamsparql-frame"><style>{_STYLE}</style>{fit}<div>\n{svg}\n</div></div>'

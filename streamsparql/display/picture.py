@@ -1,4 +1,4 @@
-"""A picture: what a notebook shows of a result, a stream, a trace."""
+"""A picture of a result, a stream or a trace, for notebooks and files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streamsparql.errors import EngineError
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG picture, with words beside it where it needs some.
+    """An SVG picture, with a title, a text for terminals and a note.
 
-    A notebook shows it; `save` writes it to a file; `print` gives its text.
+    A notebook shows it; `save` writes it to a file; `print` prints its text.
 
     >>> picture = Picture("<svg/>", "a title", note="3 more rows")
     >>> print(picture.html.partition("</style>")[2])
@@ -26,23 +26,23 @@ class Picture:
     """
 
     svg: str = field(repr=False)
-    """The picture: one svg element, with its style."""
+    """The svg element, with its style."""
     title: str = ""
-    """What it shows, in a few words."""
+    """A short title."""
     text: str = field(default="", repr=False)
-    """The same for a terminal."""
+    """The content as text, for terminals."""
     note: str = ""
-    """What is not in it, below it."""
+    """A line below the picture, on what it leaves out."""
 
     @property
     def html(self) -> str:
-        """The picture in a frame that scrolls where it is larger than the page."""
+        """The picture in a frame, which scrolls if the picture is larger than the page."""
         note = f'\n<div style="opacity:.7;font-size:90%">{escape(self.note)}</div>'
         return f"{frame(self.svg)}{note * bool(self.note)}"
 
     @property
     def page(self) -> str:
-        """A page that shows the picture and nothing else."""
+        """A page with the picture only."""
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width">\n'
@@ -52,7 +52,7 @@ class Picture:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the picture to a file: .svg, or .html for a page.
+        """Write the picture to a file, .svg or .html (a page); return the path.
 
         >>> from tempfile import mkdtemp
         >>> Picture("<svg/>").save(f"{mkdtemp()}/picture.svg").read_text()
@@ -61,16 +61,16 @@ class Picture:
         target = Path(path)
         kinds = {".svg": self.svg, ".html": self.page}
         if target.suffix not in kinds:
-            raise EngineError(f"a picture is saved as .svg or .html, not as {target.name!r}")
+            raise EngineError(f"unsupported picture file {target.name!r}; expected .svg or .html")
         target.write_text(kinds[target.suffix], "utf-8")
         return target
 
     def _repr_html_(self) -> str:
-        """How a notebook shows the picture."""
+        """Return the HTML that a notebook shows."""
         return self.html
 
     def _repr_svg_(self) -> str:
-        """What converters to PDF take."""
+        """Return the SVG, which converters to PDF use."""
         return self.svg
 
     def __str__(self) -> str:

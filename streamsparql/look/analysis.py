@@ -1,10 +1,10 @@
-"""What a run measured, to be read: `Query.analyze`, and `explain --analyze`."""
+"""The result of `Query.analyze` and `explain --analyze`: the measurements of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from streamsparql.look.analysis_text import explained, fragment
+from streamsparql.look.analysis_text import analysis_html, explain_analysis
 from streamsparql.run.measured import Measurements
 
 
@@ -25,7 +25,7 @@ class Analysis(Measurements):
 
     @classmethod
     def of(cls, measurements: Measurements) -> Analysis:
-        """Return measurements as an analysis."""
+        """Return an analysis of measurements."""
         return cls(**{f.name: getattr(measurements, f.name) for f in fields(measurements)})
 
     def explain(
@@ -41,7 +41,7 @@ class Analysis(Measurements):
         The stages are physical, spark where the run was on Spark, and all for both. `color` and
         `width` are those of a terminal.
         """
-        return explained(self, format, stage, color, width)
+        return explain_analysis(self, format, stage, color, width)
 
     def __str__(self) -> str:
         return self.explain()
@@ -50,5 +50,5 @@ class Analysis(Measurements):
         return f"<Analysis: {self.items.read} items, {self.rows} rows, {self.times.total:.3f} s>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
-        return fragment(self)
+        """Return the HTML that a notebook shows."""
+        return analysis_html(self)

@@ -43,43 +43,43 @@ def _operator_box(operator: Operator) -> Box:
 
 
 def _text(box: Box) -> str:
-    from streamsparql.look.explain.formats.plain_text import plain
+    from streamsparql.look.explain.formats.plain_text import tree_text
 
-    return plain(box)
+    return tree_text(box)
 
 
 def _html(box: Box) -> str:
-    from streamsparql.look.explain.formats.html import fragment
+    from streamsparql.look.explain.formats.html import stage_html
 
-    return fragment(box)
+    return stage_html(box)
 
 
-@display.as_text.register(PLAN)
+@display.display_text.register(PLAN)
 def _plan_text(plan: Plan) -> str:
     return _text(_plan_box(plan))
 
 
-@display.as_html.register(PLAN)
+@display.display_html.register(PLAN)
 def _plan_html(plan: Plan) -> str:
     return _html(_plan_box(plan))
 
 
-@display.as_text.register(OPERATOR)
+@display.display_text.register(OPERATOR)
 def _operator_text(operator: Operator) -> str:
     return _text(_operator_box(operator))
 
 
-@display.as_html.register(OPERATOR)
+@display.display_html.register(OPERATOR)
 def _operator_html(operator: Operator) -> str:
     return _html(_operator_box(operator))
 
 
 @display.describe.register(OPERATOR)
 def _operator_description(operator: Operator, prefixes: Mapping[str, str]) -> Description:
-    from streamsparql.look.explain.boxes.phrases import with_prefixes
+    from streamsparql.look.explain.boxes.phrases import plan_writer
     from streamsparql.look.explain.boxes.physical import description_of
 
-    return description_of(operator, with_prefixes(prefixes))
+    return description_of(operator, plan_writer(prefixes))
 
 
 @display.compare.register(PLAN)
@@ -92,21 +92,21 @@ def _plan_comparison(plan: Plan, other: Plan, trials: int, seed: int) -> Equival
 # -- runs ------------------------------------------------------------------------------------------
 
 
-@display.as_text.register(RESULT)
+@display.display_text.register(RESULT)
 def _result_text(result: Result) -> str:
     from streamsparql.look.jupyter.result_view import as_text
 
     return as_text(result)
 
 
-@display.as_html.register(RESULT)
+@display.display_html.register(RESULT)
 def _result_html(result: Result) -> str:
     from streamsparql.look.jupyter.result_view import shown
 
     return shown(result)
 
 
-@display.timeline.register(RESULT)
+@display.draw_timeline.register(RESULT)
 def _result_timeline(
     result: Result, limit: int, report: str | None, every: int | None, timestamps: str | None
 ) -> Picture:
@@ -115,14 +115,14 @@ def _result_timeline(
     return timeline_of(result, limit, report, every, timestamps)
 
 
-@display.as_text.register(LIVE)
+@display.display_text.register(LIVE)
 def _live_text(live: Live) -> str:
     from streamsparql.look.jupyter.live_view import as_text
 
     return as_text(live.stats(), live.closed)
 
 
-@display.as_html.register(LIVE)
+@display.display_html.register(LIVE)
 def _live_html(live: Live) -> str:
     from streamsparql.look.jupyter.live_view import shown
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.expressions.sort_keys import Ranking, sort_keys
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.operators.order import Ranking, sort_keys
 from streamsparql.rdflib_terms import to_rdflib
 
 if TYPE_CHECKING:

@@ -18,14 +18,13 @@ from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.compiled import CompiledQuery
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.lowering.lower import Catalog, TimeSlab, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.distinct import Coalesce
-from streamsparql.physical.operators.order import Ranking
-from streamsparql.physical.operators.report import Clip
-from streamsparql.physical.operators.shape import narrowed
+from streamsparql.physical.operators.report import Clip, TemporalCoalesce
+from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.run.decoder import Decoder
 from streamsparql.run.input import RunInput, graph_file
@@ -60,6 +59,7 @@ class Execution:
         eager: bool = False,
         shares_terms_with: Execution | None = None,
         observer: Observer | None = None,
+        measured: bool = False,
         share: TimeSlab | None = None,
     ) -> None:
         self.query, self.input, self.eager = query, run_input, eager
@@ -79,14 +79,14 @@ class Execution:
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
         self.decoder = Decoder(query.form, query.variables, self.terms, ranking)
-        rows = narrowed(lowered.operator, (*self.columns, *self.decoder.sort_columns))
+        rows = projected_to(lowered.operator, (*self.columns, *self.decoder.sort_columns))
         self._lag = lag
         begin = None if run_input.start is None else run_input.start + lag
         end = INFINITY if run_input.end is None else run_input.end + lag
         self._clip = Clip(rows, begin, end)
         self.reports = None if report is None else reports_of(report, self._clip, self.columns)
-        self.sink: Operator = self.reports or Coalesce(self._clip, eager)
-        self.pipeline = Pipeline(self.sink, self.terms, observer)
+        self.sink: Operator = self.reports or TemporalCoalesce(self._clip, eager)
+        self.pipeline = Pipeline(self.sink, self.terms, observer, measured=measured)
         self._wanted = wanted_predicates(self.sink)
         self._places = {name: positions_read(query.optimized, name) for name in query.streams}
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
@@ -218,7 +218,7 @@ class Execution:
         if self._shares_terms_with is not None:
             yield from self._shares_terms_with._ids()
             for operator in self._shares_terms_with.pipeline.operators:
-                yield from operator.held()
+                yield from operator.retained_ids()
 
     def _begin(self, watermark: int) -> None:
         """Begin the horizon at the first item of all, once no earlier item can arrive."""

@@ -275,7 +275,7 @@ class Live(Displayed):
         operators = []
         for operator, counts in execution.pipeline.counts.items():
             description = describe(operator, execution.query.prefixes)
-            rows = counts.rows_in, counts.rows_out, state[operator]
+            rows = sum(counts.rows_in), counts.rows_out, state[operator]
             operators.append(OperatorStats(description.kind, description.title, *rows))
         terms = len(execution.terms)
         return Stats(

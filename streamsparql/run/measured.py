@@ -1,16 +1,14 @@
 """What a run measures, operator by operator: the numbers of `Query.analyze`.
 
-A run is observed through the pipeline's one hook. After each step of an operator a `Watch` adds up
-the rows in and out and the time, and reads the size of the state. Steps are not nested, so times
-are exclusive: they add up to what all operators took together. A step processes thousands of items,
-so observing costs next to nothing.
+The pipeline of a measured run adds up the time of each operator and reads the size of its state
+after each step. Steps are not nested, so times are exclusive: they add up to the time of all
+operators. A step processes thousands of items, so measuring costs next to nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -20,6 +18,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
+from streamsparql.physical.pipeline import Pipeline
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.run.replay import Replay
@@ -189,89 +188,16 @@ class Measurements:
         return times[-1] / times[len(times) // 2]
 
 
-# -- observing -------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------
 
 
-class _Observed:
-    """What an operator has done so far."""
+class MeasuredExecution(Execution):
+    """An execution that measures its operators, and the time of reading and of computing."""
 
-    __slots__ = ("peak", "rows_in", "rows_out", "seconds", "state", "steps")
-
-    def __init__(self, inputs: int) -> None:
-        self.rows_in = [0] * inputs
-        self.rows_out = self.steps = self.state = self.peak = 0
-        self.seconds = 0.0
-
-
-class Watch:
-    """An observer of a pipeline that adds up rows, time and state per operator.
-
-    >>> from streamsparql.physical.operators.access import Always
-    >>> import numpy as np
-    >>> watch, one = Watch(), Always.of({"x": np.array([5, 6])}, 2)
-    >>> watch.observe(one, [], one.rows, 0.5)
-    >>> watch.measures([one], {})[0].rows_out
-    2
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, query: CompiledQuery, run_input: RunInput, **options: Any) -> None:
+        super().__init__(query, run_input, measured=True, **options)
         self.reading = self.computing = 0.0
         """Seconds of reading and sorting items, and of the pipeline."""
-        self.peak = 0
-        """The most rows that all operators retained together."""
-        self._state = 0
-        self._observed: dict[Operator, _Observed] = {}
-
-    def observe(
-        self, operator: Operator, inputs: Sequence[Batch], output: Batch, seconds: float
-    ) -> None:
-        """Add up a step of an operator."""
-        seen = self._observed.get(operator)
-        if seen is None:
-            seen = self._observed[operator] = _Observed(len(inputs))
-        for k, batch in enumerate(inputs):
-            seen.rows_in[k] += len(batch)
-        seen.rows_out += len(output)
-        seen.steps += 1
-        seen.seconds += seconds
-        size = operator.size()
-        self._state += size - seen.state
-        seen.state = size
-        seen.peak = max(seen.peak, size)
-        self.peak = max(self.peak, self._state)
-
-    def measures(
-        self, operators: Sequence[Operator], prefixes: Mapping[str, str]
-    ) -> tuple[OperatorMeasures, ...]:
-        """Return the measures of the operators of a pipeline, described with a query's prefixes."""
-        places = {operator: k for k, operator in enumerate(operators)}
-        total = sum(seen.seconds for seen in self._observed.values())
-        measures = []
-        for operator in operators:
-            seen = self._observed.get(operator) or _Observed(len(operator.inputs))
-            measures.append(
-                OperatorMeasures(
-                    describe(operator, prefixes),
-                    tuple(places[below] for below in operator.inputs),
-                    tuple(seen.rows_in),
-                    seen.rows_out,
-                    seen.steps,
-                    seen.peak,
-                    seen.seconds,
-                    seen.seconds / total if total else 0.0,
-                )
-            )
-        return tuple(measures)
-
-
-class WatchedExecution(Execution):
-    """An execution that measures the time of reading and of computing."""
-
-    def __init__(
-        self, query: CompiledQuery, run_input: RunInput, *, watch: Watch, **options: Any
-    ) -> None:
-        super().__init__(query, run_input, observer=watch, **options)
-        self._watch = watch
 
     @override
     def input_steps(self) -> Iterator[InputStep]:
@@ -279,7 +205,7 @@ class WatchedExecution(Execution):
         while True:
             before = perf_counter()
             step = next(steps, None)
-            self._watch.reading += perf_counter() - before
+            self.reading += perf_counter() - before
             if step is None:
                 return
             yield step
@@ -290,7 +216,32 @@ class WatchedExecution(Execution):
         try:
             return super().step(batches, watermark)
         finally:
-            self._watch.computing += perf_counter() - before
+            self.computing += perf_counter() - before
+
+    def measures(self) -> tuple[OperatorMeasures, ...]:
+        """Return the measures of all operators, inputs before their readers."""
+        return operator_measures(self.pipeline, self.query.prefixes)
+
+
+def operator_measures(
+    pipeline: Pipeline, prefixes: Mapping[str, str]
+) -> tuple[OperatorMeasures, ...]:
+    """Return the measures of the operators of a pipeline, described with a query's prefixes."""
+    places = {operator: k for k, operator in enumerate(pipeline.operators)}
+    total = sum(counts.seconds for counts in pipeline.counts.values())
+    return tuple(
+        OperatorMeasures(
+            describe(operator, prefixes),
+            tuple(places[below] for below in operator.inputs),
+            tuple(counts.rows_in),
+            counts.rows_out,
+            counts.steps,
+            counts.peak,
+            counts.seconds,
+            counts.seconds / total if total else 0.0,
+        )
+        for operator, counts in pipeline.counts.items()
+    )
 
 
 class MeasuredRun:
@@ -312,10 +263,10 @@ class MeasuredRun:
         endless: bool = False,
     ) -> None:
         self._query = query
-        self._watch = Watch()
         self._began = perf_counter()
-        execution = partial(WatchedExecution, watch=self._watch)
-        self.replay = Replay(query, run_input, report=report, endless=endless, execution=execution)
+        self.replay = Replay(
+            query, run_input, report=report, endless=endless, execution=MeasuredExecution
+        )
         self._prepared = perf_counter()
 
     def stop(self) -> None:
@@ -328,19 +279,20 @@ class MeasuredRun:
             self.replay.drain()
             after_step(self.replay)
         ended = perf_counter()
-        execution, watch = self.replay.execution, self._watch
+        execution = self.replay.execution
+        assert isinstance(execution, MeasuredExecution)
         total, preparing = ended - self._began, self._prepared - self._began
-        writing = total - preparing - watch.reading - watch.computing
+        writing = total - preparing - execution.reading - execution.computing
         first = execution.first_stamp
         return Measurements(
             self._query,
             "embedded",
-            watch.measures(execution.pipeline.operators, self._query.prefixes),
+            execution.measures(),
             self.replay.accounting,
             self.replay.rows,
-            Times(total, preparing, watch.reading, watch.computing, max(writing, 0.0)),
+            Times(total, preparing, execution.reading, execution.computing, max(writing, 0.0)),
             len(execution.terms),
-            watch.peak,
+            execution.pipeline.peak,
             None if first == INFINITY else (first, execution.last_stamp),
             graph_rejects=self.replay.graph_rejects,
         )

@@ -8,14 +8,14 @@ from streamsparql.algebra.align import closing
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.physical.operators.report import Clip, Kind, Reports
+from streamsparql.physical.operators.report import Clip, RelationToStream, Reports
 from streamsparql.sources.stamps import LATEST
 
 
 class Reporting(NamedTuple):
     """A kind of report, its period, and whether it shows the snapshot before its instant (R15)."""
 
-    kind: Kind
+    kind: RelationToStream
     every: int | None
     origin: int
     closing: bool

@@ -12,14 +12,14 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from streamsparql.compiled import CompiledQuery
-from streamsparql.display import Displayed, timeline
+from streamsparql.display import Displayed, draw_timeline
 from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.distinct import Coalesce
+from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.physical.state.heap import Heap
 from streamsparql.run.decoder import Decoder, Row
 from streamsparql.run.execution import Execution, result_columns
@@ -101,7 +101,7 @@ class Computation(ABC):
         if self.decoder.ranking is None:
             return rows.ordered()
         shown = rows.project(result_columns(self.query))
-        merged, _ = Coalesce(Always(shown)).step([shown], [INFINITY], False)
+        merged, _ = TemporalCoalesce(Always(shown)).step([shown], [INFINITY], False)
         return merged.ordered()
 
 
@@ -408,7 +408,7 @@ class Result(Displayed):
         "1"  ████████████████████████████████████████████████████████████
              5 to 10 ms
         """
-        picture: Picture = timeline(self, limit, report, every, timestamps)
+        picture: Picture = draw_timeline(self, limit, report, every, timestamps)
         return picture
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from streamsparql.physical.dictionary.canonical_text import to_arrow
 from streamsparql.sinks.cells import Cells, apart, is_number, joined
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.times import checked, texts_of
-from streamsparql.text.instants import Clock
+from streamsparql.text.instants import DisplayClock
 from streamsparql.text.visible import visible
 from streamsparql.text.widths import cells
 from streamsparql.translator.sparql_text import Writer
@@ -67,7 +67,7 @@ class Table:
     def _release(self) -> None:
         if not self._style:
             first = min((int(_times(self._layout, b)[0].min()) for b in self._held), default=0)
-            self._style = Clock.of(None, first).style
+            self._style = DisplayClock.of(None, first).style
         blocks = [self._texts(batch) for batch in self._held]
         if not self._widths:
             heads = self._heads()

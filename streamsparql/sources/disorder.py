@@ -135,7 +135,7 @@ class Sorter:
         """The term ids of the rows that are held, here or in the source."""
         if self._behind is not None:
             yield from self._behind()
-        yield from self._heap.held()
+        yield from self._heap.retained_ids()
         for aside in self._quarantine:
             if aside.row is not None:
                 yield from aside.row.columns.values()

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import (
-    IRI_NODE,
-    LITERAL,
-    UNBOUND,
+    IRI_SORT,
+    LITERAL_SORT,
+    UNBOUND_SORT,
     TermDictionary,
 )
 from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, Wanted, told
@@ -130,7 +130,7 @@ class Encoder:
         """The ids of the triples that are wanted and true, their places, and what is wrong else."""
         s, p, o = triples
         ids = self.encode(p)
-        iris = self.terms.sorts(ids) == IRI_NODE
+        iris = self.terms.sorts(ids) == IRI_SORT
         why = {} if iris.all() else {int(k): _of_predicate(ids[k]) for k in np.flatnonzero(~iris)}
         take = iris if self.wanted is None else iris & self.wanted.mask(ids)
         if untimed:
@@ -140,7 +140,7 @@ class Encoder:
             (s, o), ids = _taken(s, o, kept), ids[kept]
         subjects, objects = self.encode(s), self.encode(o)
         sorts = self.terms.sorts(subjects)
-        good = (sorts != UNBOUND) & (sorts != LITERAL) & (objects != UNBOUND)
+        good = (sorts != UNBOUND_SORT) & (sorts != LITERAL_SORT) & (objects != UNBOUND_SORT)
         if not good.all():
             places = np.arange(len(good)) if kept is None else kept
             for k in np.flatnonzero(~good):
@@ -204,15 +204,15 @@ def in_order(since: Stamps, stamps: Stamps) -> Stamps:
 
 
 def _of_predicate(identifier: int) -> str:
-    if identifier == UNBOUND:
+    if identifier == UNBOUND_SORT:
         return _NO_TERM.format("predicate")
     return "the predicate is no IRI"
 
 
 def _of_others(sort: int) -> str:
-    if sort == LITERAL:
+    if sort == LITERAL_SORT:
         return "the subject is a literal"
-    return _NO_TERM.format("subject" if sort == UNBOUND else "object")
+    return _NO_TERM.format("subject" if sort == UNBOUND_SORT else "object")
 
 
 def _taken(one: Texts, other: Texts, places: IntArray) -> tuple[Texts, Texts]:

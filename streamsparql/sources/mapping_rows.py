@@ -17,7 +17,7 @@ from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.dictionary.term_dictionary import IRI_NODE, LITERAL, UNBOUND
+from streamsparql.physical.dictionary.term_dictionary import IRI_SORT, LITERAL_SORT, UNBOUND_SORT
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
@@ -382,11 +382,11 @@ class _Places:
         if part not in self._sorts:
             self._sorts[part] = self._terms.sorts(self.ids(part))
         sorts = self._sorts[part]
-        found: BoolArray = sorts != UNBOUND
+        found: BoolArray = sorts != UNBOUND_SORT
         if place == "p":
-            found = sorts == IRI_NODE
+            found = sorts == IRI_SORT
         elif place == "s":
-            found &= sorts != LITERAL
+            found &= sorts != LITERAL_SORT
         return found
 
 

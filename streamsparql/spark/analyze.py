@@ -23,13 +23,12 @@ from streamsparql.display import Description
 from streamsparql.run.input import RunInput
 from streamsparql.run.measured import (
     ItemsRead,
+    MeasuredExecution,
     Measurements,
     OperatorMeasures,
     Slab,
     Stage,
     Times,
-    Watch,
-    WatchedExecution,
     items_offered,
 )
 from streamsparql.run.reports import Reporting
@@ -55,10 +54,11 @@ def measure_part(
 ) -> Iterator[pa.RecordBatch]:
     """Compute a part; yield the rows for the merge, if there is one, and then the numbers."""
     begun, before = time(), perf_counter()
-    watch, runs, rows = Watch(), [], 0
+    runs: list[MeasuredExecution] = []
+    rows = 0
 
-    def execution(query: CompiledQuery, run_input: RunInput, **options: Any) -> WatchedExecution:
-        runs.append(WatchedExecution(query, run_input, watch=watch, **options))
+    def execution(query: CompiledQuery, run_input: RunInput, **options: Any) -> MeasuredExecution:
+        runs.append(MeasuredExecution(query, run_input, **options))
         return runs[-1]
 
     for table in slab.combine_output(slab.compute_part(task, part, streams, execution)):
@@ -70,18 +70,18 @@ def measure_part(
                 pass
     (run,) = runs
     seconds = perf_counter() - before
-    operators = watch.measures(run.pipeline.operators, task.query.prefixes)
+    operators = run.measures()
     yield _numbers(
         part.number,
         slab=part.number,
         begun=begun,
         seconds=seconds,
-        reading=watch.reading,
-        computing=watch.computing,
+        reading=run.reading,
+        computing=run.computing,
         items=items_offered(run.pipeline.operators, operators),
         rows=rows,
         terms=len(run.terms),
-        state=watch.peak,
+        state=run.pipeline.peak,
         operators=[_sent(each) for each in operators],
     )
 

@@ -35,7 +35,7 @@ from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import compiled
+from streamsparql.physical.expressions.compiler import compile_expression
 from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
@@ -516,7 +516,7 @@ def filter_rows(
     [1]
     """
     terms = TermDictionary()
-    passing = compiled(condition, terms, Run(date_time_literal(started)))
+    passing = compile_expression(condition, terms, Run(date_time_literal(started)))
     names = [v.name for v in variables_in(condition)]
     for batch in batches:
         ids = {name: terms.encode(batch.column(columns[name])) for name in names}

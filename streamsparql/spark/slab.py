@@ -31,7 +31,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import TimeSlab
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.distinct import Coalesce
+from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.run.decoder import time_columns
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
@@ -339,6 +339,6 @@ def coalesce_rows(tables: Sequence[pa.Table]) -> pa.Table:
     names = [name for name in table.column_names if name not in (START, END)]
     columns = {name: terms.encode(table.column(name)) for name in names}
     rows = Batch(columns, table.column(START).to_numpy(), table.column(END).to_numpy())
-    canonical, _ = Coalesce(Always(rows)).step([rows.ordered()], [INFINITY], False)
+    canonical, _ = TemporalCoalesce(Always(rows)).step([rows.ordered()], [INFINITY], False)
     terms_of = {name: terms.dictionary(canonical.columns[name]) for name in names}
     return pa.table({**terms_of, START: canonical.start, END: canonical.end})

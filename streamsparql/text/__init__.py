@@ -1,1 +1,1 @@
-"""Text primitives that running and looking share: instants, widths and numbers as text."""
+"""Text primitives for all packages: instants, numbers, widths, safe characters."""

@@ -1,4 +1,4 @@
-"""How instants are written for people, and which round ones stand at a time axis."""
+"""Instants as text for readers, and the round ones that label a time axis."""
 
 from __future__ import annotations
 
@@ -20,70 +20,70 @@ _PERIODS = [
     *(n * _DAY for n in (1, 2, 7, 14)),
 ]
 _MONTHS = [1, 2, 3, 6, *(12 * n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000))]
-_MONTH = 28 * _DAY  # at least
+_SHORTEST_MONTH = 28 * _DAY
 _MIDNIGHT = time_of_day()
-_LONG_AGO = 1 << 33  # streams that begin in early 1970 count from a zero of their own
+_FIRST_DATE = 1 << 33  # a stream that starts before April 1970 counts from an arbitrary zero
 
 
 def _factors() -> Iterator[int]:
-    """1, 2, 5, 10, 20, 50 and so on."""
+    """Yield 1, 2, 5, 10, 20, 50 and so on."""
     return (factor * 10**power for power in count() for factor in (1, 2, 5))
 
 
-class Clock(NamedTuple):
-    """How times are written: "ms", "iso" (UTC) or "local"."""
+class DisplayClock(NamedTuple):
+    """A style of writing timestamps: "ms", "iso" (UTC) or "local"."""
 
     style: str = "iso"
 
     @classmethod
-    def of(cls, style: str | None, first: int) -> Clock:
-        """The clock of a style, or without one that of times which begin at `first`.
+    def of(cls, style: str | None, first: int) -> DisplayClock:
+        """Return the clock of a style, or the default one for times that start at `first`.
 
-        >>> Clock.of(None, 5).style, Clock.of(None, 1_772_352_000_000).style
+        >>> DisplayClock.of(None, 5).style, DisplayClock.of(None, 1_772_352_000_000).style
         ('ms', 'iso')
         """
         if style is not None and style not in ("ms", "iso", "local"):
-            raise EngineError(f"timestamps are written ms, iso, local, not {style!r}")
-        return cls(style or ("ms" if first < _LONG_AGO else "iso"))
+            raise EngineError(f"timestamps must be ms, iso or local, not {style!r}")
+        return cls(style or ("ms" if first < _FIRST_DATE else "iso"))
 
     @property
     def zone(self) -> str:
-        """Which clock it is."""
+        """The name of the time zone, or of the unit."""
         return {"iso": "UTC", "local": "local time", "ms": "ms"}[self.style]
 
     def at(self, t: int) -> datetime | None:
-        """The date and time; None where that is beyond the calendar, or not asked for."""
+        """Return the date and time; None for style ms, or where the calendar does not reach."""
         if self.style == "ms":
             return None
         try:
-            found = _EPOCH + timedelta(milliseconds=t)
-            return found.astimezone(None if self.style == "local" else UTC)
+            time = _EPOCH + timedelta(milliseconds=t)
+            return time.astimezone(None if self.style == "local" else UTC)
         except (OverflowError, ValueError, OSError):
             return None
 
     def moment(self, t: int) -> str:
-        """A time, in full.
+        """Return the full text of an instant.
 
-        >>> Clock("iso").moment(1_772_352_000_500), Clock("ms").moment(7)
+        >>> DisplayClock("iso").moment(1_772_352_000_500), DisplayClock("ms").moment(7)
         ('2026-03-01 08:00:00.500', '7')
         """
-        found = self.at(t)
-        if found is None:
+        time = self.at(t)
+        if time is None:
             return str(t)
-        finest = "milliseconds" if t % 1000 else "seconds"
-        return found.replace(tzinfo=None).isoformat(" ", finest)
+        precision = "milliseconds" if t % 1000 else "seconds"
+        return time.replace(tzinfo=None).isoformat(" ", precision)
 
     def day(self, t: int) -> str:
-        """What an axis says of all its labels."""
-        found = self.at(t)
-        return "" if found is None else f"{found:%Y-%m-%d}, {self.zone}"
+        """Return the title of an axis: the day of `t` and the zone; empty without a date."""
+        time = self.at(t)
+        return "" if time is None else f"{time:%Y-%m-%d}, {self.zone}"
 
     # -- an axis
 
     def ticks(self, start: int, end: int, most: int) -> list[int]:
-        """At most so many round times in a span: of clock and calendar, or powers of ten.
+        """Return up to `most` round instants of a span: of clock and calendar, or powers of ten.
 
-        >>> Clock("ms").ticks(0, 25, 6), Clock("iso").ticks(3_000, 60_000, 4)
+        >>> DisplayClock("ms").ticks(0, 25, 6), DisplayClock("iso").ticks(3_000, 60_000, 4)
         ([0, 5, 10, 15, 20, 25], [15000, 30000, 45000, 60000])
         """
         span = end - start
@@ -91,74 +91,76 @@ class Clock(NamedTuple):
         if first is None or last is None or span < most * _SECOND:
             step = next(n for n in _factors() if span // n < most)
             return list(range(-(-start // step) * step, end + 1, step))
-        shown = first.replace(tzinfo=None), last.replace(tzinfo=None)
+        local = first.replace(tzinfo=None), last.replace(tzinfo=None)
         period = next((p for p in _PERIODS if span // p < most), None)
         if period is not None:
-            times = _regular(*shown, timedelta(milliseconds=period))
+            times = _regular(*local, timedelta(milliseconds=period))
         else:
-            times = _monthly(*shown, next(n for n in _MONTHS if span // (n * _MONTH) < most))
+            times = _monthly(
+                *local, next(n for n in _MONTHS if span // (n * _SHORTEST_MONTH) < most)
+            )
         return sorted(t for t in {self._stamp(time) for time in times} if start <= t <= end)
 
-    def _stamp(self, shown: datetime) -> int:
-        """When this clock shows a date and time."""
-        aware = shown.astimezone() if self.style == "local" else shown.replace(tzinfo=UTC)
+    def _stamp(self, time: datetime) -> int:
+        """Return the instant of a date and time of this clock."""
+        aware = time.astimezone() if self.style == "local" else time.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(milliseconds=1)
 
     def labels(self, times: Sequence[int]) -> list[tuple[int, str]]:
-        """Times of an axis with what is written at them: as short as they can be told apart.
+        """Return the instants of an axis with their labels, short and distinct.
 
-        >>> [label for _, label in Clock("iso").labels([60_000, 120_000])]
+        >>> [label for _, label in DisplayClock("iso").labels([60_000, 120_000])]
         ['00:01', '00:02']
-        >>> [label for _, label in Clock("iso").labels([43_200_000, 86_400_000])]
+        >>> [label for _, label in DisplayClock("iso").labels([43_200_000, 86_400_000])]
         ['12:00', '01-02']
-        >>> [label for _, label in Clock("ms").labels([0, 5])]
+        >>> [label for _, label in DisplayClock("ms").labels([0, 5])]
         ['0 ms', '5']
         """
-        found = [shown for shown in map(self.at, times) if shown is not None]
-        if len(found) < len(times):
+        dates = [time for time in map(self.at, times) if time is not None]
+        if len(dates) < len(times):
             return [(t, f"{t} ms" if k == 0 else str(t)) for k, t in enumerate(times)]
-        form = _form(found, times)
-        year = found[0].year if found else 0
-        made = []
-        for t, shown in zip(times, found, strict=True):
-            text = f"{shown:{form}}{f'.{t % _SECOND:03}' * any(t % _SECOND for t in times)}"
-            if shown.time() == _MIDNIGHT and not form.startswith("%Y"):
-                text = f"{shown:%m-%d}" if shown.year == year else f"{shown:%Y-%m-%d}"
-                year = shown.year
-            made.append((t, text))
-        return made
+        form = _label_format(dates, times)
+        year = dates[0].year if dates else 0
+        labels = []
+        for t, date in zip(times, dates, strict=True):
+            text = f"{date:{form}}{f'.{t % _SECOND:03}' * any(t % _SECOND for t in times)}"
+            if date.time() == _MIDNIGHT and not form.startswith("%Y"):
+                text = f"{date:%m-%d}" if date.year == year else f"{date:%Y-%m-%d}"
+                year = date.year
+            labels.append((t, text))
+        return labels
 
 
 def instant(t: int) -> str:
-    """An instant by itself, with its zone.
+    """Return the text of a single instant, with its zone.
 
     >>> instant(1_772_352_000_000), instant(5_000), instant(INFINITY)
     ('2026-03-01 08:00:00 UTC', '5,000 ms', 'the end')
     """
     if t >= INFINITY:
         return "the end"
-    clock = Clock.of(None, t)
+    clock = DisplayClock.of(None, t)
     return f"{t:,} ms" if clock.at(t) is None else f"{clock.moment(t)} {clock.zone}"
 
 
-def _form(shown: Sequence[datetime], times: Sequence[int]) -> str:
-    """How the times of an axis are written: years, months, or times of the day."""
-    if all(x.time() == _MIDNIGHT and x.day == 1 for x in shown) and len(shown) > 1:
-        return "%Y" if all(x.month == 1 for x in shown) else "%Y-%m"
+def _label_format(dates: Sequence[datetime], times: Sequence[int]) -> str:
+    """Return the format of the labels of an axis: years, months, or times of the day."""
+    if all(x.time() == _MIDNIGHT and x.day == 1 for x in dates) and len(dates) > 1:
+        return "%Y" if all(x.month == 1 for x in dates) else "%Y-%m"
     return "%H:%M" if all(t % _MINUTE == 0 for t in times) else "%H:%M:%S"
 
 
 def _regular(first: datetime, last: datetime, step: timedelta) -> Iterator[datetime]:
-    """The times of a regular grid, which begins on a Monday, around a span."""
+    """Yield the times of a regular grid around a span; the grid starts on a Monday."""
     grid = range((first - datetime.min) // step, (last - datetime.min) // step + 1)
     return (datetime.min + k * step for k in grid)
 
 
 def _monthly(first: datetime, last: datetime, step: int) -> Iterator[datetime]:
-    """The beginnings of each so many months, from the month of one time to that of another."""
-    months = range(-(-_month(first) // step) * step, _month(last) + 1, step)
+    """Yield the start of every `step`-th month, from the month of `first` to that of `last`."""
+    months = range(-(-_month_number(first) // step) * step, _month_number(last) + 1, step)
     return (datetime(month // 12, month % 12 + 1, 1) for month in months)
 
 
-def _month(time: datetime) -> int:
+def _month_number(time: datetime) -> int:
     return time.year * 12 + time.month - 1

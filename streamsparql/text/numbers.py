@@ -1,31 +1,31 @@
-"""Numbers for readers: three figures, with a space before the unit, as they are said aloud."""
+"""Numbers as text for readers: three significant figures, with a space before the unit."""
 
 from __future__ import annotations
 
 _THOUSANDS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
-_BLOCKS = " ▏▎▍▌▋▊▉█"
+_BAR_CELLS = " ▏▎▍▌▋▊▉█"
 
 
 def count(n: int) -> str:
-    """A number of things.
+    """Return the text of a count; exact below 10,000.
 
     >>> count(0), count(1234), count(12_345), count(123_456), count(9_999_999)
     ('0', '1,234', '12.3 k', '123 k', '10.0 M')
     """
-    return f"{n:,}" if n < 10_000 else _figures(n)
+    return f"{n:,}" if n < 10_000 else _with_unit(n)
 
 
-def _figures(n: float) -> str:
+def _with_unit(n: float) -> str:
     for unit, name in _THOUSANDS:
         if n >= 0.9995 * unit:
-            return f"{_three(n / unit)} {name}"
-    return _three(n)
+            return f"{_three_figures(n / unit)} {name}"
+    return _three_figures(n)
 
 
-def _three(x: float) -> str:
-    """Three figures of a number below a thousand.
+def _three_figures(x: float) -> str:
+    """Round a number below 1,000 to three figures.
 
-    >>> _three(1.234), _three(12.34), _three(123.4), _three(99.97)
+    >>> _three_figures(1.234), _three_figures(12.34), _three_figures(123.4), _three_figures(99.97)
     ('1.23', '12.3', '123', '100')
     """
     for digits, below in ((2, 9.995), (1, 99.95)):
@@ -35,7 +35,7 @@ def _three(x: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of a whole.
+    """Return a share of a whole as a percentage.
 
     >>> percent(0.034), percent(1), percent(0), percent(0.0001), percent(0.9999)
     ('3.4 %', '100 %', '0 %', '<0.1 %', '>99.9 %')
@@ -48,31 +48,31 @@ def percent(share: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """How many rows come out for one that goes in: a share, or how many times as many.
+    """Return a ratio of output to input rows: a percentage up to 1, a factor above.
 
     >>> ratio(0.25), ratio(1), ratio(2.5), ratio(12_345)
     ('25.0 %', '100 %', '×2.50', '×12.3 k')
     """
-    return percent(value) if value <= 1 else f"×{_figures(value)}"
+    return percent(value) if value <= 1 else f"×{_with_unit(value)}"
 
 
 def seconds(value: float) -> str:
-    """A time that was measured.
+    """Return a measured duration, in seconds, with a unit that suits it.
 
     >>> seconds(0.0000123), seconds(0.0123), seconds(1.234), seconds(150), seconds(7320)
     ('<0.1 ms', '12.3 ms', '1.23 s', '150 s', '2.03 h')
     """
     if value < 0.9995:
-        return "<0.1 ms" if value < 0.0001 else f"{_three(value * 1000)} ms"
+        return "<0.1 ms" if value < 0.0001 else f"{_three_figures(value * 1000)} ms"
     unit, name = (1, "s") if value < 600 else (60, "min") if value < 6000 else (3600, "h")
-    return f"{_three(value / unit)} {name}"
+    return f"{_three_figures(value / unit)} {name}"
 
 
 def bar(share: float, width: int) -> str:
-    """A share as a bar of at most so many cells.
+    """Return a share as a bar; a share of 1 fills `width` cells.
 
     >>> bar(1, 4), bar(0.55, 4), bar(0.03, 4), bar(0, 4)
     ('████', '██▎', '▏', '')
     """
     whole, rest = divmod(round(share * width * 8), 8)
-    return "█" * whole + _BLOCKS[rest].strip()
+    return "█" * whole + _BAR_CELLS[rest].strip()

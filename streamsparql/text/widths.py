@@ -1,8 +1,8 @@
-"""How wide text is, and how it is wrapped.
+"""The width of text, and wrapping.
 
-The unit is a cell, the width of a letter in a terminal or in a monospaced font. There are two
-tables of character widths: a terminal's is exact; a picture's is on the safe side, since a browser
-may have to take what is not in its monospaced font from another one.
+The unit is a cell, the width of a letter in a terminal or in a monospaced font. There are two width
+functions: that of terminals is exact; that of pictures is an upper bound, since a browser may
+replace characters that its monospaced font lacks by those of another font.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from unicodedata import combining, east_asian_width
 
 Width = Callable[[str], int]
-"""The cells that a character takes."""
-
+"""The number of cells that a character takes."""
 
 _ISOLATING = "\u2066\u2067\u2068\u2069"
 
 
 def in_terminal(char: str) -> int:
-    """Wide characters (Chinese, emoji) take two cells, combining marks and isolating ones none."""
+    """Return the width in a terminal: wide characters (Chinese, emoji) take 2, combining ones 0."""
     if char in _ISOLATING:
         return 0
     if char < "\u0300" or not combining(char):
@@ -27,14 +26,17 @@ def in_terminal(char: str) -> int:
 
 
 def in_picture(char: str) -> int:
-    """Latin, Greek and Cyrillic letters are in all monospaced fonts; the rest may be wider."""
+    """Return a bound of the width in a picture.
+
+    All monospaced fonts have Latin, Greek and Cyrillic letters; other characters may be wider.
+    """
     if char < "\u0530":
         return in_terminal(char)
     return 0 if combining(char) or char in _ISOLATING else 2
 
 
 def cells(text: str, width: Width = in_terminal) -> int:
-    r"""The width of a text.
+    r"""Return the width of a text in cells.
 
     >>> cells("?x"), cells("風車"), cells("e\u0301")
     (2, 4, 1)
@@ -43,9 +45,9 @@ def cells(text: str, width: Width = in_terminal) -> int:
 
 
 def wrap(text: str, room: int, most: int | None = None, width: Width = in_terminal) -> list[str]:
-    """The text in lines of at most `room` cells, broken at spaces where there are any.
+    """Wrap a text into lines of up to `room` cells, at spaces where possible.
 
-    What does not fit into `most` lines is cut, and an ellipsis says so.
+    Text that does not fit into `most` lines is cut and ends with an ellipsis.
 
     >>> wrap("?x wtur:StrCnt ?y", 10)
     ['?x', 'wtur:StrCn', 't ?y']
@@ -57,15 +59,15 @@ def wrap(text: str, room: int, most: int | None = None, width: Width = in_termin
         if lines and cells(lines[-1], width) + 1 + cells(word, width) <= room:
             lines[-1] += f" {word}"
         else:
-            lines += _broken(word, room, width)
+            lines += _split_word(word, room, width)
     if most is None or len(lines) <= most:
         return lines
-    rest = next(_broken(" ".join(lines[most - 1 :]), room - 1, width))
+    rest = next(_split_word(" ".join(lines[most - 1 :]), room - 1, width))
     return [*lines[: most - 1], f"{rest}…"]
 
 
-def _broken(word: str, room: int, width: Width) -> Iterator[str]:
-    """A word in pieces that fit, each with at least one character."""
+def _split_word(word: str, room: int, width: Width) -> Iterator[str]:
+    """Yield pieces of a word that fit, each of at least one character."""
     start = used = 0
     for index, char in enumerate(word):
         if used + width(char) > room and index > start:

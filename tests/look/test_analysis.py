@@ -1,6 +1,6 @@
-"""What a run measures is what happened: counted by hand, by the plan's own laws, and on Spark.
+"""Measurements of runs: compared with counts by hand, with invariants, and with runs on Spark.
 
-Rows are numbers that are known; times are not, so of them only what must hold is looked at.
+Counts of rows are compared exactly. Times differ between runs, so only their invariants are tested.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.look.analysis import Analysis
 from streamsparql.look.analysis_text import operators_box
 from streamsparql.look.explain.boxes.box import Box, Measures, places
-from streamsparql.look.explain.drawing.measure_columns import COLUMNS
-from streamsparql.run.input import RunInput as Over
+from streamsparql.look.explain.drawing.measure_columns import MEASURE_COLUMNS
+from streamsparql.look.explain.drawing.palette import FAMILIES
+from streamsparql.run.input import RunInput
 from streamsparql.run.measured import MeasuredRun, OperatorMeasures
 from streamsparql.sources import Accounting
 from streamsparql.text.widths import cells
@@ -63,9 +64,9 @@ def measured(query: streamsparql.Query = QUERY, **options: Any) -> Analysis:
 
 
 def of(analysis: Analysis, kind: str, title: str = "") -> OperatorMeasures:
-    """The one operator of a kind whose title has this."""
-    (found,) = (o for o in analysis.operators if o.kind == kind and title in o.title)
-    return found
+    """Return the only operator of a kind whose title contains a text."""
+    (operator,) = (o for o in analysis.operators if o.kind == kind and title in o.title)
+    return operator
 
 
 def rows(operator: OperatorMeasures) -> tuple[tuple[int, ...], int]:
@@ -75,83 +76,92 @@ def rows(operator: OperatorMeasures) -> tuple[tuple[int, ...], int]:
 # -- counted by hand -------------------------------------------------------------------------------
 
 
-def test_rows_are_those_that_one_counts_by_hand() -> None:
-    found = measured()
-    assert rows(of(found, "StreamAccess")) == ((), 6)
-    assert rows(of(found, "TimeWindow")) == ((6,), 6)
-    assert rows(of(found, "TriplePatternMatching", ":p")) == ((6,), 2)
-    assert rows(of(found, "TriplePatternMatching", ":q 1")) == ((6,), 1)
-    assert rows(of(found, "TriplePatternMatching", ":r")) == ((6,), 2)
-    assert sorted(of(found, "Join").rows_in) == [1, 2]
-    assert of(found, "Join").rows_out == 1
-    assert rows(of(found, "LeftJoin")) == ((1, 2), 3)  # none, :r 5, :r 6
-    assert rows(of(found, "Aggregation")) == ((3,), 3)  # 0, 1, 2
-    assert rows(found.operators[-1]) == ((3,), 3)
-    assert found.rows == 3
-    assert found.span == (1, 7)
-    assert found.terms > 5
+def test_rows_are_counted_per_operator() -> None:
+    analysis = measured()
+    assert rows(of(analysis, "StreamAccess")) == ((), 6)
+    assert rows(of(analysis, "TimeWindow")) == ((6,), 6)
+    assert rows(of(analysis, "TriplePatternMatching", ":p")) == ((6,), 2)
+    assert rows(of(analysis, "TriplePatternMatching", ":q 1")) == ((6,), 1)
+    assert rows(of(analysis, "TriplePatternMatching", ":r")) == ((6,), 2)
+    assert sorted(of(analysis, "Join").rows_in) == [1, 2]
+    assert of(analysis, "Join").rows_out == 1
+    assert rows(of(analysis, "LeftJoin")) == ((1, 2), 3)  # the gap, :r 5, :r 6
+    assert rows(of(analysis, "Aggregation")) == ((3,), 3)  # 0, 1, 2
+    assert rows(analysis.operators[-1]) == ((3,), 3)
+    assert analysis.rows == 3
+    assert analysis.span == (1, 7)
+    assert analysis.terms > 5
 
 
-def test_selectivity_is_rows_out_by_rows_in() -> None:
-    found = measured()
-    assert of(found, "TriplePatternMatching", ":p").selectivity == pytest.approx(2 / 6)
-    assert of(found, "LeftJoin").selectivity == 1.0
-    assert of(found, "LeftJoin").of_pairs == 1.5
-    assert of(found, "Join").of_pairs == 0.5
-    assert of(found, "StreamAccess").selectivity is None
-    assert of(found, "TimeWindow").of_pairs is None
+def test_selectivity_is_the_quotient_of_rows_out_and_rows_in() -> None:
+    analysis = measured()
+    assert of(analysis, "TriplePatternMatching", ":p").selectivity == pytest.approx(2 / 6)
+    assert of(analysis, "LeftJoin").selectivity == 1.0
+    assert of(analysis, "LeftJoin").of_pairs == 1.5
+    assert of(analysis, "Join").of_pairs == 0.5
+    assert of(analysis, "StreamAccess").selectivity is None
+    assert of(analysis, "TimeWindow").of_pairs is None
 
 
 def test_every_item_is_accounted_for() -> None:
     items: list[Any] = [*ITEMS, (A, P, C, 3), ("1", P, B, 8), (A, P, B, 9), (A, P, B, "soon")]
-    found = measured(streams=items).items
-    assert found == Accounting(read=11, accepted=8, unmatched=1, late=1, rejected=2)
-    assert found.read == found.accepted + found.late + found.rejected
+    accounting = measured(streams=items).items
+    assert accounting == Accounting(read=11, accepted=8, unmatched=1, late=1, rejected=2)
+    assert accounting.read == accounting.accepted + accounting.late + accounting.rejected
     assert measured(streams=items, max_delay=10).items.late == 0
     with pytest.raises(SourceError):
         measured(streams=items, strict=True)
 
 
-def test_state_is_what_is_held_after_a_step() -> None:
-    """Item by item a row is held while it holds, here and in the result; of all at once the last."""
+def test_state_is_measured_after_each_step() -> None:
+    """Pushed item by item, rows are retained while they hold; a run of one step retains fewer."""
     text = "SELECT DISTINCT ?y FROM STREAM <http://e/s> WINDOW RANGE 10 MS FIXED { ?x ?p ?y }"
     items = [(A, P, B, t) for t in (1, 2, 12, 13)] + [(A, P, C, 14), (A, P, C, 35)]
     query = streamsparql.compile(text)
     live = query.open()
-    most = 0
+    peak = 0
     for *triple, t in items:
         live.push("http://e/s", triple, t)
-        most = max(most, live.stats().state)
-    at_once = query.analyze(items)
-    assert (at_once.state, most) == (2, 4)
-    assert max(o.state for o in at_once.operators) <= at_once.state
-    assert sum(o.state for o in at_once.operators) >= at_once.state
+        peak = max(peak, live.stats().state)
+    in_one_step = query.analyze(items)
+    assert (in_one_step.state, peak) == (2, 4)
+    assert max(o.state for o in in_one_step.operators) <= in_one_step.state
+    assert sum(o.state for o in in_one_step.operators) >= in_one_step.state
 
 
-def test_reports_are_measured_where_they_are_asked_for() -> None:
-    found = measured(report="rstream", every=2)
-    assert of(found, "Reports").rows_out == found.rows
+def test_reports_are_measured_on_request() -> None:
+    analysis = measured(report="rstream", every=2)
+    assert of(analysis, "Reports").rows_out == analysis.rows
     shown = QUERY.run(ITEMS).report("rstream", every=2)
-    assert found.rows == sum(len(rows) for _, rows in shown)
+    assert analysis.rows == sum(len(rows) for _, rows in shown)
     with pytest.raises(EngineError, match="report must be rstream"):
         measured(report="sometimes")
 
 
-def test_static_data_is_there_once() -> None:
+def test_reports_over_consolidated_rows_are_drawn() -> None:
+    text = (
+        "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> WINDOW RANGE 9 MS SLIDE 3 MS { ?x ?p 1 }"
+    )
+    analysis = streamsparql.compile(text).analyze(ITEMS, report="rstream", every=9)
+    assert {operator.description.family for operator in analysis.operators} <= set(FAMILIES)
+    assert analysis.explain("svg")
+
+
+def test_static_rows_are_emitted_in_one_step() -> None:
     query = streamsparql.compile(TEXT.replace("?y :q 1", "?y :q 2"))
-    found = query.analyze(ITEMS, graph=[(B, Q, NUMBER.format(2)), (D, Q, NUMBER.format(2))])
-    known = of(found, "Always")
-    assert (known.title, known.rows_out, known.steps) == ("?y :q 2", 2, 1)
-    nothing = streamsparql.compile("SELECT * { ?s ?p ?o }").analyze(graph=[(A, P, B)])
-    assert (nothing.rows, nothing.items.read, nothing.span) == (1, 0, None)
-    assert "items  0 read" in str(nothing)
+    analysis = query.analyze(ITEMS, graph=[(B, Q, NUMBER.format(2)), (D, Q, NUMBER.format(2))])
+    static = of(analysis, "Always")
+    assert (static.title, static.rows_out, static.steps) == ("?y :q 2", 2, 1)
+    no_stream = streamsparql.compile("SELECT * { ?s ?p ?o }").analyze(graph=[(A, P, B)])
+    assert (no_stream.rows, no_stream.items.read, no_stream.span) == (1, 0, None)
+    assert "items  0 read" in str(no_stream)
 
 
-# -- what must hold of any run ---------------------------------------------------------------------
+# -- invariants ------------------------------------------------------------------------------------
 
 
-def lawful(analysis: Analysis) -> None:
-    """Rows in are the rows out of what is read; shares are of one whole."""
+def check_invariants(analysis: Analysis) -> None:
+    """Check that rows in are the rows out of the inputs, and that shares add up to 1."""
     for operator in analysis.operators:
         below = tuple(analysis.operators[k].rows_out for k in operator.inputs)
         assert operator.rows_in == below
@@ -165,52 +175,51 @@ def lawful(analysis: Analysis) -> None:
 @given(queries(replace(EVERYTHING, volatile=False)), data)
 def test_any_run_can_be_measured(text: str, over: Data) -> None:
     query = streamsparql.compile(text)
-    known = Over(*over.of(query), started=0)
-    found = Analysis.of(MeasuredRun(query, known).run())
-    assert found.rows == len(embedded(query, known))
-    assert found.items.read == sum(map(len, known.streams.values()))
-    lawful(found)
+    run_input = RunInput(*over.of(query), started=0)
+    analysis = Analysis.of(MeasuredRun(query, run_input).run())
+    assert analysis.rows == len(embedded(query, run_input))
+    assert analysis.items.read == sum(map(len, run_input.streams.values()))
+    check_invariants(analysis)
     for width in (80, 120):
-        lines = found.explain(width=width).splitlines()
+        lines = analysis.explain(width=width).splitlines()
         assert [line for line in lines if cells(line) > width] == []
 
 
 def test_times_are_parts_of_the_whole() -> None:
-    found = measured()
-    times = found.times
+    analysis = measured()
+    times = analysis.times
     parts = times.preparing + times.reading + times.computing + times.writing
     assert parts == pytest.approx(times.total)
-    assert 0 < sum(o.seconds for o in found.operators) <= times.computing
-    assert found.rate > 0
+    assert 0 < sum(o.seconds for o in analysis.operators) <= times.computing
+    assert analysis.rate > 0
 
 
-def test_a_run_can_be_ended_early() -> None:
-    """A run ends early where it is told to; what was measured until then is there."""
+def test_a_stopped_run_has_the_measurements_so_far() -> None:
     source = ((A, P, B, t) for t in range(200_000))
-    measured_run = MeasuredRun(QUERY, Over({"http://e/s": source}))
-    seen = []
+    measured_run = MeasuredRun(QUERY, RunInput({"http://e/s": source}))
+    calls = []
 
     def after(replay: object) -> None:
-        seen.append(replay)
+        calls.append(replay)
         measured_run.stop()
 
-    found = measured_run.run(after)
-    assert 0 < found.items.read < 200_000
-    assert len(seen) <= 3
+    analysis = measured_run.run(after)
+    assert 0 < analysis.items.read < 200_000
+    assert len(calls) <= 3
 
 
-# -- how it is shown -------------------------------------------------------------------------------
+# -- display ---------------------------------------------------------------------------------------
 
 SHOWN = """\
 items  7 read: 7 accepted (1 unmatched)
 rows   3 emitted
 time   # ms: # % preparing, # % reading, # % computing, # % writing
 rate   # items/s
-state  at most # rows; # terms in the dictionary
+state  peak # rows; # terms in the dictionary
 span   1 ms to 7 ms, 6 ms
 
                                         rows in     out   out/in   state    time
-Coalesce                                      3       3    100 %       1 # %
+TemporalCoalesce                              3       3    100 %       1 # %
 Clip                                          3       3    100 % # %
 Aggregation  by ?x: ?n := COUNT(?z)           3       3    100 %       2 # %
 LeftJoin  on x                                3       3    100 %       4 # %
@@ -227,28 +236,28 @@ LeftJoin  on x                                3       3    100 %       4 # %
 
 
 def masked(text: str) -> str:
-    """A text with what is another at each run as `#`."""
-    found = []
+    """Replace the figures that differ between runs by `#`."""
+    lines = []
     for line in text.splitlines():
         if line.startswith(("time ", "rate ", "state ")):
             line = re.sub(r"\d[\d.,]*( [kM](?= ))?", "#", line).replace("# s:", "# ms:")
-        found.append(re.sub(r" +[<>]?\d[\d.]* %$", " # %", line))
-    return "\n".join(found)
+        lines.append(re.sub(r" +[<>]?\d[\d.]* %$", " # %", line))
+    return "\n".join(lines)
 
 
-def test_as_text_it_is_a_tree_with_columns() -> None:
+def test_text_is_a_tree_with_columns_of_figures() -> None:
     assert masked(measured().explain(width=80)) == SHOWN
     for width in (60, 80, 100, 120, 200):
         lines = measured().explain(width=width).splitlines()
         assert max(map(cells, lines)) <= max(width, 80)
     wide = measured().explain(width=120)
-    assert all(column.head in wide for column in COLUMNS)
+    assert all(column.head in wide for column in MEASURE_COLUMNS)
 
 
-def test_colour_marks_what_takes_most() -> None:
-    found = measured()
-    hot = replace(found, operators=tuple(o._replace(share=0.5) for o in found.operators))
-    cool = replace(found, operators=tuple(o._replace(share=0.01) for o in found.operators))
+def test_colour_marks_the_largest_shares_of_time() -> None:
+    analysis = measured()
+    hot = replace(analysis, operators=tuple(o._replace(share=0.5) for o in analysis.operators))
+    cool = replace(analysis, operators=tuple(o._replace(share=0.01) for o in analysis.operators))
     assert "\033[31m50.0 %" in hot.explain(color=True)
     assert "\033[31m" not in cool.explain(color=True)
     assert re.sub(r"\033\[[\d;]*m", "", hot.explain(color=True)) == hot.explain()
@@ -258,15 +267,15 @@ def test_colour_marks_what_takes_most() -> None:
     assert "class physical_0 hot3" in hot.explain("mermaid")
 
 
-def test_json_has_numbers_as_fields() -> None:
-    found = json.loads(measured().explain("json"))
-    assert list(found) == ["format", "query", "analysis", "physical"]
-    known = found["analysis"]
-    assert list(known) == "engine items graph_rejects rows seconds rate state terms span".split()
-    assert known["items"] == Accounting(read=7, accepted=7, unmatched=1)._asdict()
-    assert list(known["seconds"]) == "total preparing reading computing writing".split()
-    assert (known["engine"], known["rows"], known["span"]) == ("embedded", 3, [1, 7])
-    (join,) = (node for node in found["physical"]["nodes"] if node["kind"] == "LeftJoin")
+def test_json_has_the_measurements_as_fields() -> None:
+    document = json.loads(measured().explain("json"))
+    assert list(document) == ["format", "query", "analysis", "physical"]
+    analysis = document["analysis"]
+    assert list(analysis) == "engine items graph_rejects rows seconds rate state terms span".split()
+    assert analysis["items"] == Accounting(read=7, accepted=7, unmatched=1)._asdict()
+    assert list(analysis["seconds"]) == "total preparing reading computing writing".split()
+    assert (analysis["engine"], analysis["rows"], analysis["span"]) == ("embedded", 3, [1, 7])
+    (join,) = (node for node in document["physical"]["nodes"] if node["kind"] == "LeftJoin")
     times = {name: join["measured"].pop(name) for name in ("seconds", "share")}
     assert all(isinstance(value, float) for value in times.values())
     assert join["measured"] == {
@@ -277,54 +286,54 @@ def test_json_has_numbers_as_fields() -> None:
         "state": 4,
         "steps": join["measured"]["steps"],
     }
-    (window,) = (node for node in found["physical"]["nodes"] if node["kind"] == "TimeWindow")
+    (window,) = (node for node in document["physical"]["nodes"] if node["kind"] == "TimeWindow")
     assert window["facts"]["computes"] == "FixedWindow"
     page = (Path(__file__).parents[2] / "docs" / "explain.md").read_text("utf-8")
-    for name in [*known, *known["items"], *known["seconds"], *join["measured"]]:
+    for name in [*analysis, *analysis["items"], *analysis["seconds"], *join["measured"]]:
         assert f"`{name}`" in page
 
 
-def test_what_several_read_is_drawn_once() -> None:
-    found = measured()
-    boxes = [p.item for p in places(operators_box(found)) if isinstance(p.item, Box)]
-    assert len(boxes) == len(found.operators)
+def test_an_operator_with_several_readers_is_drawn_once() -> None:
+    analysis = measured()
+    boxes = [p.item for p in places(operators_box(analysis)) if isinstance(p.item, Box)]
+    assert len(boxes) == len(analysis.operators)
     assert [box.kind for box in boxes if box.number] == ["TimeWindow"]
 
 
 @pytest.mark.parametrize("format_", ["svg", "html"])
-def test_pictures_are_well_formed_and_have_the_numbers(format_: str) -> None:
-    found = measured()
-    picture = found.explain(format_)
+def test_pictures_are_well_formed_and_show_the_measurements(format_: str) -> None:
+    analysis = measured()
+    picture = analysis.explain(format_)
     svg = picture[picture.index("<svg") : picture.rindex("</svg>") + 6]
     words = " ".join(ElementTree.fromstring(svg).itertext())
     assert "1 + 2 → 3 rows, 100 %" in words
     assert "steps: " in words
-    assert "nothing" not in found._repr_html_()
-    ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+    assert "nothing" not in analysis._repr_html_()
+    ElementTree.fromstring(f"<div>{analysis._repr_html_()}</div>")
 
 
-def test_mermaid_and_graphviz_have_the_numbers() -> None:
-    found = measured()
-    assert "1 + 2 → 3 rows" in found.explain("dot")
-    assert "1 + 2 #8594; 3 rows" in found.explain("mermaid")
+def test_mermaid_and_graphviz_show_the_measurements() -> None:
+    analysis = measured()
+    assert "1 + 2 → 3 rows" in analysis.explain("dot")
+    assert "1 + 2 #8594; 3 rows" in analysis.explain("mermaid")
 
 
-def test_an_analysis_is_a_value() -> None:
-    found = measured()
-    again = pickle.loads(pickle.dumps(found))
-    assert again.operators[0].rows_out == 6
-    assert again.explain() == found.explain()
-    assert repr(found).startswith("<Analysis: 7 items, 3 rows, ")
+def test_an_analysis_can_be_pickled() -> None:
+    analysis = measured()
+    copy = pickle.loads(pickle.dumps(analysis))
+    assert copy.operators[0].rows_out == 6
+    assert copy.explain() == analysis.explain()
+    assert repr(analysis).startswith("<Analysis: 7 items, 3 rows, ")
 
 
-def test_what_there_is_not_is_told() -> None:
-    found = measured()
-    with pytest.raises(StreamSparqlError, match="measures no stage 'logical'"):
-        found.explain(stage="logical")
+def test_errors_name_what_is_unknown_or_missing() -> None:
+    analysis = measured()
+    with pytest.raises(StreamSparqlError, match="no measurements for stage 'logical'"):
+        analysis.explain(stage="logical")
     with pytest.raises(StreamSparqlError, match="was not on Spark"):
-        found.explain(stage="spark")
-    with pytest.raises(StreamSparqlError, match="no format 'png'"):
-        found.explain("png")
+        analysis.explain(stage="spark")
+    with pytest.raises(StreamSparqlError, match="unknown format 'png'"):
+        analysis.explain("png")
     with pytest.raises(EngineError, match="embedded or spark, not 'flink'"):
         measured(engine="flink")
     with pytest.raises(EngineError, match="options of engine='spark'"):
@@ -333,7 +342,7 @@ def test_what_there_is_not_is_told() -> None:
         QUERY.analyze({})
 
 
-def test_measures_without_numbers_have_none() -> None:
+def test_measures_without_rows_have_no_ratios() -> None:
     unknown = Measures((), None, 0.5)
     assert (unknown.selectivity, unknown.of_pairs, unknown.heat) == (None, None, 0)
     assert Measures((0, 4), 0, 0.5).of_pairs is None
@@ -355,37 +364,37 @@ def on_spark(query: streamsparql.Query, places_: tuple[float, ...], **options: A
         return query.analyze({"http://e/s": MANY}, engine="spark", spark=session, **options)
 
 
-def test_one_slab_measures_what_the_embedded_engine_does() -> None:
+def test_one_slab_measures_the_same_rows_as_the_embedded_engine() -> None:
     query = streamsparql.compile(OVER_TIME)
-    alone, whole = on_spark(query, ()), query.analyze({"http://e/s": MANY})
-    assert [stage.name for stage in alone.stages] == ["look", "exchange", "slabs"]
-    known = [(o.kind, o.title, rows(o)) for o in alone.operators if o.kind != "Clip"]
-    assert known == [(o.kind, o.title, rows(o)) for o in whole.operators if o.kind != "Clip"]
-    assert alone.rows == whole.rows
+    one_slab, whole = on_spark(query, ()), query.analyze({"http://e/s": MANY})
+    assert [stage.name for stage in one_slab.stages] == ["look", "exchange", "slabs"]
+    counts = [(o.kind, o.title, rows(o)) for o in one_slab.operators if o.kind != "Clip"]
+    assert counts == [(o.kind, o.title, rows(o)) for o in whole.operators if o.kind != "Clip"]
+    assert one_slab.rows == whole.rows
 
 
-def test_slabs_add_up_but_for_what_borders_cut() -> None:
+def test_slabs_add_up_except_for_rows_cut_at_borders() -> None:
     query = streamsparql.compile(OVER_TIME)
-    found, whole = on_spark(query, (0.2, 0.5, 0.6)), query.analyze({"http://e/s": MANY})
-    look, exchange, slabs, merge = found.stages
-    assert [each.name for each in found.stages] == ["look", "exchange", "slabs", "merge"]
-    assert found.rows == merge.rows_out == whole.rows
-    assert merge.rows_in == slabs.rows_out == sum(slab.rows for slab in found.slabs)
-    assert slabs.rows_in == exchange.rows_out == sum(slab.items for slab in found.slabs)
+    analysis, whole = on_spark(query, (0.2, 0.5, 0.6)), query.analyze({"http://e/s": MANY})
+    look, exchange, slabs, merge = analysis.stages
+    assert [stage.name for stage in analysis.stages] == ["look", "exchange", "slabs", "merge"]
+    assert analysis.rows == merge.rows_out == whole.rows
+    assert merge.rows_in == slabs.rows_out == sum(slab.rows for slab in analysis.slabs)
+    assert slabs.rows_in == exchange.rows_out == sum(slab.items for slab in analysis.slabs)
     assert slabs.rows_out >= whole.rows
-    assert [slab.number for slab in found.slabs] == [0, 1, 2, 3]
+    assert [slab.number for slab in analysis.slabs] == [0, 1, 2, 3]
     for one, other in zip(
-        (o for o in found.operators if o.kind != "Clip"),
+        (o for o in analysis.operators if o.kind != "Clip"),
         (o for o in whole.operators if o.kind != "Clip"),
         strict=True,
     ):
         assert (one.kind, one.title) == (other.kind, other.title)
         assert one.rows_out >= other.rows_out
-    lawful(found)
-    assert found.skew is not None
-    assert found.skew >= 1
-    assert found.state == max(slab.state for slab in found.slabs)
-    assert found.times.preparing == look.seconds
+    check_invariants(analysis)
+    assert analysis.skew is not None
+    assert analysis.skew >= 1
+    assert analysis.state == max(slab.state for slab in analysis.slabs)
+    assert analysis.times.preparing == look.seconds
 
 
 @settings(max_examples=25)
@@ -395,61 +404,61 @@ def test_slabs_add_up_but_for_what_borders_cut() -> None:
     st.sampled_from([0, 0, 3]),
     st.sampled_from([None, None, 7]),
 )
-def test_rows_are_those_of_the_embedded_engine(
+def test_spark_counts_the_rows_of_the_embedded_engine(
     kind: str, cut: tuple[float, ...], buckets: int, every: int | None
 ) -> None:
     window = "FROM STREAM <http://e/s> WINDOW RANGE 20 MS SLIDE 5 MS "
     text = KEYED[kind].replace("<stream>", window).replace(":q", ":r")
     query = streamsparql.compile(f"PREFIX : <http://e/> {text}")
-    ours = on_spark(query, cut, buckets=buckets, every=every)
-    assert ours.rows == query.analyze({"http://e/s": MANY}, every=every).rows
-    lawful(ours)
+    analysis = on_spark(query, cut, buckets=buckets, every=every)
+    assert analysis.rows == query.analyze({"http://e/s": MANY}, every=every).rows
+    check_invariants(analysis)
 
 
 def test_the_stages_are_shown_with_their_slabs() -> None:
-    found = on_spark(streamsparql.compile(OVER_TIME), tuple(k / 20 for k in range(1, 20)))
-    shown = found.explain()
+    analysis = on_spark(streamsparql.compile(OVER_TIME), tuple(k / 20 for k in range(1, 20)))
+    shown = analysis.explain()
     assert [line.split()[1] for line in shown.splitlines() if line[:2] == "──"] == [
         "physical",
         "spark",
     ]
     assert "skew " in shown
-    tree = found.explain(stage="spark")
+    tree = analysis.explain(stage="spark")
     assert re.search(r"^Merge .* [\d.]+ %", tree, re.M)
     assert tree.count("Slab  ") == 12  # the slowest of 20
-    told = json.loads(found.explain("json"))
-    assert len(told["analysis"]["slabs"]) == 20
-    assert {node["kind"] for node in told["spark"]["nodes"] if "measured" in node} == {
+    document = json.loads(analysis.explain("json"))
+    assert len(document["analysis"]["slabs"]) == 20
+    assert {node["kind"] for node in document["spark"]["nodes"] if "measured" in node} == {
         "Merge",
         "Slabs",
         "Exchange",
         "Look",
         "Slab",
     }
-    ElementTree.fromstring(found.explain("svg"))
-    assert pickle.loads(pickle.dumps(found)).explain() == shown
+    ElementTree.fromstring(analysis.explain("svg"))
+    assert pickle.loads(pickle.dumps(analysis)).explain() == shown
 
 
 def test_a_horizon_before_all_items_measures_nothing() -> None:
     query = streamsparql.compile(OVER_TIME)
     session: Any = Session()
     late = [(item, t + 1000) for item, t in MANY]
-    found = query.analyze({"http://e/s": late}, engine="spark", spark=session, end=5)
-    assert (found.rows, found.slabs, found.operators) == (0, (), ())
-    assert found.explain()
+    analysis = query.analyze({"http://e/s": late}, engine="spark", spark=session, end=5)
+    assert (analysis.rows, analysis.slabs, analysis.operators) == (0, (), ())
+    assert analysis.explain()
 
 
-def test_spark_itself(spark: Any, tmp_path: Path) -> None:
-    """From files in the order of time, which tasks read themselves, and from a list."""
+def test_a_run_in_a_spark_session_is_measured(spark: Any, tmp_path: Path) -> None:
+    """A file that is sorted by time, which tasks read themselves."""
     file = tmp_path / "s.parquet"
     parquet.write_table(item_table(MANY), file, row_group_size=20)
     query = streamsparql.compile(OVER_TIME)
-    found = query.analyze(file, engine="spark", spark=spark, slabs=3)
-    assert found.rows == query.analyze(file).rows
-    assert len(found.slabs) == 3
-    assert [stage.name for stage in found.stages] == ["look", "slabs", "merge"]
-    assert sum(stage.seconds for stage in found.stages) > 0
-    lawful(found)
+    analysis = query.analyze(file, engine="spark", spark=spark, slabs=3)
+    assert analysis.rows == query.analyze(file).rows
+    assert len(analysis.slabs) == 3
+    assert [stage.name for stage in analysis.stages] == ["look", "slabs", "merge"]
+    assert sum(stage.seconds for stage in analysis.stages) > 0
+    check_invariants(analysis)
 
 
 # -- the command line ------------------------------------------------------------------------------
@@ -471,7 +480,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "q.rq"), str(tmp_path / "s.nq")
 
 
-def test_the_command_shows_it(files: tuple[str, str]) -> None:
+def test_explain_analyze_prints_the_analysis(files: tuple[str, str]) -> None:
     query, stream = files
     done = command(query, "--analyze", "--stream", stream)
     assert (done.returncode, done.stderr) == (0, "")
@@ -482,7 +491,7 @@ def test_the_command_shows_it(files: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "message"),
     [
         (("--analyze",), 1, "reads the stream <http://e/s>: give --stream"),
         (("--stream", "STREAM"), 2, "--stream goes with --analyze, which runs the query"),
@@ -499,11 +508,11 @@ def test_the_command_shows_it(files: tuple[str, str]) -> None:
         (("--analyze", "--stream", "nowhere.nq"), 1, "nowhere.nq"),
     ],
 )
-def test_the_command_refuses(
-    files: tuple[str, str], arguments: tuple[str, ...], status: int, told: str
+def test_invalid_arguments_of_explain_analyze_are_errors(
+    files: tuple[str, str], arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     query, stream = files
     done = command(query, *(stream if a == "STREAM" else a for a in arguments))
     assert (done.returncode, done.stdout) == (status, "")
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""What `explain` says is complete, exact and readable, for any query; pictures in test_pictures.py."""
+"""`explain` is complete, exact and readable for any query; test_pictures.py tests the pictures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.explained import LISTING_1_1, a_query
+from support.explained import LISTING_1_1, any_query
 from support.node_classes import leaves
 
 import streamsparql
@@ -37,7 +37,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.errors import StreamSparqlError
-from streamsparql.look.explain import ALL, FORMATS, STAGES, explain
+from streamsparql.look.explain import ALL_STAGES, RENDERERS, STAGE_BOXES, explain
 from streamsparql.look.explain.boxes.box import Box, places
 from streamsparql.look.explain.boxes.logical import plan_box
 from streamsparql.look.explain.boxes.syntax_tree import syntax_box
@@ -55,23 +55,25 @@ def logical(text: str, dialect: str = "auto") -> str:
     return streamsparql.compile(text, dialect).explain("logical")
 
 
-# -- what is asked for -----------------------------------------------------------------------------
+# -- stages and formats ----------------------------------------------------------------------------
 
 
-def test_an_unknown_stage_or_format_is_told_what_there_is() -> None:
+def test_an_unknown_stage_or_format_is_an_error_that_lists_the_known_ones() -> None:
     query = streamsparql.compile(LISTING_1_1)
-    with pytest.raises(StreamSparqlError, match="no stage 'phys': there are syntax, logical"):
+    with pytest.raises(
+        StreamSparqlError, match="unknown stage 'phys'; expected one of syntax, logical"
+    ):
         query.explain("phys")
-    with pytest.raises(StreamSparqlError, match="there is no format 'png': there are text, json"):
+    with pytest.raises(StreamSparqlError, match="unknown format 'png'; expected one of text, json"):
         query.explain(format="png")
 
 
-def test_the_command_line_offers_what_there_is() -> None:
-    assert set(cli.STAGES) == {"all", *STAGES}
-    assert set(cli.FORMATS) == set(FORMATS)
+def test_the_command_line_offers_all_stages_and_formats() -> None:
+    assert set(cli.STAGES) == {"all", *STAGE_BOXES}
+    assert set(cli.FORMATS) == set(RENDERERS)
 
 
-def test_compiling_does_not_load_it() -> None:
+def test_compiling_does_not_import_explain() -> None:
     code = (
         "import sys, streamsparql; streamsparql.compile('ASK {}');"
         "print([name for name in sys.modules if name.startswith('streamsparql.look.explain')])"
@@ -83,41 +85,41 @@ def test_compiling_does_not_load_it() -> None:
 # -- text ------------------------------------------------------------------------------------------
 
 
-def test_listing_1_1_reads_like_the_page_that_explains_it() -> None:
+def test_the_plan_of_listing_1_1_is_the_one_in_the_documentation() -> None:
     assert f"```text\n{logical(LISTING_1_1)}\n```" in DOCS.read_text("utf-8")
 
 
-def test_all_stages_have_headings_and_say_what_is_known() -> None:
+def test_all_stages_have_headings_below_a_summary_of_the_query() -> None:
     lines = streamsparql.compile(LISTING_1_1).explain().splitlines()
     assert lines[:3] == ["dialect    Streaming SPARQL", "form       SELECT", "variables  ?x ?y ?z"]
     headings = [line.split()[1] for line in lines if line.startswith("── ")]
     assert headings == ["syntax", "logical"]  # no rule applies
 
 
-def test_the_physical_plan_shows_what_computes_it_and_what_that_remembers() -> None:
+def test_the_physical_plan_shows_operators_and_their_state() -> None:
     query = streamsparql.compile(LISTING_1_1)
     lines = query.explain("physical").splitlines()
     assert lines[0] == "LeftJoin  on x"
     assert any("TupleWindow  last 1500 elements" in line for line in lines)
-    found = json.loads(query.explain("physical", "json"))["physical"]["nodes"]
-    assert any("both inputs" in node["facts"].get("state", "") for node in found)
+    operators = json.loads(query.explain("physical", "json"))["physical"]["nodes"]
+    assert any("both inputs" in node["facts"].get("state", "") for node in operators)
 
 
-def test_the_optimized_plan_is_shown_where_it_differs_with_the_rules_that_were_used() -> None:
+def test_an_optimized_plan_that_differs_is_shown_with_the_applied_rules() -> None:
     query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }")
     lines = query.explain().splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("── ")] == list(ALL)
+    assert [line.split()[1] for line in lines if line.startswith("── ")] == list(ALL_STAGES)
     assert lines[-1] == "rules  fold constants, decide filters, prune columns"
     assert query.explain("optimized").splitlines()[-1] == lines[-1]
-    found = json.loads(query.explain("optimized", "json"))["optimized"]
-    assert found["rules"] == {"fold_constants": 1, "decide_filters": 1, "prune_columns": 1}
-    assert found["nodes"][0]["kind"] == "Ask"
+    stage = json.loads(query.explain("optimized", "json"))["optimized"]
+    assert stage["rules"] == {"fold_constants": 1, "decide_filters": 1, "prune_columns": 1}
+    assert stage["nodes"][0]["kind"] == "Ask"
     assert "<p>rules: fold constants, decide filters, " in query.explain("optimized", "html")
     for kind in ("dot", "mermaid", "svg"):
         assert "Ask" in query.explain("optimized", kind)
 
 
-def test_an_unoptimized_query_is_optimized_as_it_is() -> None:
+def test_without_optimize_the_optimized_plan_is_the_logical_one() -> None:
     query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }", optimize=False)
     assert query.optimized is query.logical
     assert query.explain("optimized") == query.explain("logical")
@@ -138,7 +140,7 @@ def test_a_syntax_tree_shows_clauses_and_the_groups_of_exists() -> None:
     ]
 
 
-def test_what_stands_in_several_places_is_drawn_once() -> None:
+def test_a_shared_subplan_is_drawn_once() -> None:
     text = "SELECT * FROM STREAM <s> WINDOW ELEMS 9 { ?a <p> ?b . ?b <p> ?c . ?c <p> ?d }"
     assert logical(text).splitlines() == [
         "Projection  ?a ?b ?c ?d",
@@ -153,7 +155,7 @@ def test_what_stands_in_several_places_is_drawn_once() -> None:
     ]
 
 
-def test_hidden_variables_say_what_they_stand_for() -> None:
+def test_hidden_variables_are_named_by_their_purpose() -> None:
     text = """SELECT (RAND() AS ?r) FROM STREAM <http://e/s> [RANGE 10m STEP 1m] {
       ?a <http://e/p> [] FILTER(timestamp(?a, <http://e/s>) > 1 || EXISTS { ?a <q> 1 })
     } GROUP BY (STR(?a)) HAVING(COUNT(*) > 1)"""
@@ -173,13 +175,13 @@ def test_hidden_variables_say_what_they_stand_for() -> None:
 
 
 @settings(max_examples=60)
-@given(a_query, st.sampled_from([60, 80, 100]))
+@given(any_query, st.sampled_from([60, 80, 100]))
 def test_no_line_is_wider_than_the_terminal(text: str, width: int) -> None:
     shown = explain(streamsparql.compile(text), width=width)
     assert max(map(cells, shown.splitlines())) <= width
 
 
-def test_long_titles_go_on_below_themselves() -> None:
+def test_long_titles_are_wrapped() -> None:
     words = " && ".join(f'CONTAINS(?name, "風車 number {i}")' for i in range(20))
     query = streamsparql.compile(f"SELECT * {{ ?s <p> ?name FILTER({words}) }}")
     lines = explain(query, "logical", width=70).splitlines()
@@ -187,7 +189,7 @@ def test_long_titles_go_on_below_themselves() -> None:
     assert words in " ".join(line.strip() for line in lines)
 
 
-def test_a_branch_that_is_too_far_to_the_right_goes_on_below() -> None:
+def test_a_branch_that_is_indented_too_far_continues_below_the_tree() -> None:
     depth = 100
     text = "SELECT * " + "{ ?a <p> ?b OPTIONAL " * depth + "{ ?s ?p ?o }" + "}" * depth
     lines = logical(text).splitlines()
@@ -199,7 +201,7 @@ def test_a_branch_that_is_too_far_to_the_right_goes_on_below() -> None:
     assert sum("LeftJoin" in line for line in lines) == depth
 
 
-def test_colour_only_where_it_is_asked_for() -> None:
+def test_text_is_coloured_on_request_only() -> None:
     query = streamsparql.compile(LISTING_1_1)
     plain = explain(query)
     assert "\033" not in plain
@@ -221,7 +223,7 @@ COUNT, SUM = e.Aggregate("COUNT", None), e.Aggregate("SUM", X)
 TEST = e.Call(">", (X, Y))
 RAND = e.Volatile("RAND", (), (X,), 1)
 
-# each operator with other ones that differ from it in one parameter
+# each operator with variants that differ from it in one parameter
 OPERATORS: list[list[Plan]] = [
     [STREAM, access.AccessStream(Q), access.AccessStream(P, stamped=True)],
     [DATA, access.AccessGraph((P,)), access.AccessGraph((X,)), access.AccessGraph((P, Q))],
@@ -342,8 +344,8 @@ OPERATORS: list[list[Plan]] = [
 ]
 
 
-def what_counts(plan: Plan) -> str:
-    """A plan's JSON without the titles, which depend on prefixes."""
+def json_without_titles(plan: Plan) -> str:
+    """Return a plan's JSON without the titles, which depend on prefixes."""
     return json.dumps([{**node, "title": ""} for node in nodes(plan_box(plan))])
 
 
@@ -357,44 +359,46 @@ def test_every_operator_has_a_box() -> None:
             assert box.meaning
 
 
-def test_every_operator_is_on_the_page() -> None:
+def test_every_operator_is_documented() -> None:
     rows = re.findall(r"^\| `(\w+)` \| \w", DOCS.read_text("utf-8"), re.M)
     operators = {name for name in rows if name[0].isupper()}
     assert operators == {cls.__name__ for cls in leaves(Plan)}
 
 
-def test_json_tells_any_two_plans_apart() -> None:
+def test_any_two_plans_differ_in_json() -> None:
     plans = [plan for variants in OPERATORS for plan in variants]
-    assert len(set(plans)) == len(plans) == len({what_counts(plan) for plan in plans})
+    assert len(set(plans)) == len(plans) == len({json_without_titles(plan) for plan in plans})
 
 
 @settings(max_examples=60)
-@given(a_query, a_query)
+@given(any_query, any_query)
 def test_json_is_equal_exactly_for_equal_plans(one: str, other: str) -> None:
     plans = translate(one).plan, translate(other).plan
-    assert (plans[0] == plans[1]) == (what_counts(plans[0]) == what_counts(plans[1]))
-    assert what_counts(plans[0]) == what_counts(translate(one).plan)
+    assert (plans[0] == plans[1]) == (
+        json_without_titles(plans[0]) == json_without_titles(plans[1])
+    )
+    assert json_without_titles(plans[0]) == json_without_titles(translate(one).plan)
 
 
 @settings(max_examples=60)
-@given(a_query)
+@given(any_query)
 def test_json_has_the_shape_of_the_plan(text: str) -> None:
     plan = translate(text).plan
-    made = nodes(plan_box(plan))
+    objects = nodes(plan_box(plan))
     pending: list[tuple[Plan, int]] = [(plan, 0)]
     while pending:
         operator, number = pending.pop()
-        node = made[number]
+        node = objects[number]
         assert (node["id"], node["kind"]) == (number, type(operator).__name__)
         below = [entry["node"] for entry in node["inputs"]]
         pending += zip(operator.inputs, below, strict=True)
 
 
-def test_json_says_what_is_known_of_the_query() -> None:
-    found = json.loads(streamsparql.compile(LISTING_1_1).explain(format="json"))
-    assert list(found) == ["format", "query", "syntax", "logical"]
-    assert found["format"] == 1
-    assert found["query"] == {
+def test_json_has_the_facts_about_the_query() -> None:
+    document = json.loads(streamsparql.compile(LISTING_1_1).explain(format="json"))
+    assert list(document) == ["format", "query", "syntax", "logical"]
+    assert document["format"] == 1
+    assert document["query"] == {
         "text": LISTING_1_1,
         "dialect": "streaming",
         "form": "select",
@@ -404,7 +408,7 @@ def test_json_says_what_is_known_of_the_query() -> None:
         "report": {"kind": None, "every": 60_000, "origin": 0, "name": None},
         "prefixes": {"wtur": "http://iec.org/61400-25/root/ln-classes/WTUR#"},
     }
-    window = found["logical"]["nodes"][4]
+    window = document["logical"]["nodes"][4]
     assert json.dumps(window) in re.sub(r"\s*\n\s*", " ", DOCS.read_text("utf-8")).replace(
         "{ ", "{"
     ).replace(" }", "}")
@@ -431,8 +435,8 @@ CLAUSES = [
 
 def test_every_clause_has_a_text() -> None:
     trees = [parse(text) for text in CLAUSES]
-    found: set[type[Node]] = {type(node) for tree in trees for node in tree.walk()}
-    assert found >= leaves(s.SyntaxNode)
+    covered: set[type[Node]] = {type(node) for tree in trees for node in tree.walk()}
+    assert covered >= leaves(s.SyntaxNode)
     kinds = [
         place.item.kind
         for tree in trees
@@ -442,8 +446,8 @@ def test_every_clause_has_a_text() -> None:
     assert "Modifiers" in kinds
 
 
-def test_syntax_shows_expressions_and_windows_as_they_were_understood() -> None:
-    shown = [box.title for box in all_boxes(syntax_box(parse(CLAUSES[0])))]
+def test_a_syntax_tree_shows_expressions_and_windows_as_parsed() -> None:
+    titles = [box.title for box in all_boxes(syntax_box(parse(CLAUSES[0])))]
     for title in (
         "DISTINCT ?x (COUNT(DISTINCT ?y) AS ?n)",
         "FROM STREAM <s> [RANGE 10 min STEP 1 min]",
@@ -454,7 +458,7 @@ def test_syntax_shows_expressions_and_windows_as_they_were_understood() -> None:
         "(<f>(?x) && (?x NOT IN (1, 2)))",
         "EXISTS {..}",
     ):
-        assert title in shown
+        assert title in titles
 
 
 def all_boxes(root: Box) -> list[Box]:

@@ -1,8 +1,7 @@
 """The formats of `explain` are well-formed, for any query of any size.
 
-Pictures are tested for what they are made of: that they parse, that boxes do not overlap, that
-nothing of a query's text can break out of where it stands. How they look is for eyes; what this
-cannot see is a box that the reader's font does not fit into.
+The tests check the structure of pictures: they parse, boxes do not overlap, and text of a query is
+escaped. They do not see how a picture looks, such as a box that is too small for the reader's font.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.explained import LISTING_1_1, NASTY, NASTY_WORDS, a_format, a_query
+from support.explained import LISTING_1_1, NASTY, NASTY_WORDS, any_query, every_format
 from support.well_formed_html import check_html
 
 import streamsparql
@@ -45,7 +44,7 @@ _MERMAID_LINE = re.compile(
 
 
 def check(format_: str, shown: str) -> None:
-    """That a text is well-formed in its format."""
+    """Check that a text is well-formed in its format."""
     match format_:
         case "json":
             json.loads(shown)
@@ -61,19 +60,19 @@ def check(format_: str, shown: str) -> None:
             assert shown.replace("\n", "").isprintable()
 
 
-@a_format
+@every_format
 @settings(max_examples=40)
-@given(a_query)
+@given(any_query)
 def test_every_format_is_well_formed(format_: str, text: str) -> None:
     check(format_, streamsparql.compile(text).explain(format=format_))
 
 
-@a_format
-def test_nothing_breaks_out_of_where_it_stands(format_: str) -> None:
+@every_format
+def test_special_characters_are_escaped(format_: str) -> None:
     check(format_, streamsparql.compile(NASTY).explain(format=format_))
 
 
-def test_nasty_text_is_shown_as_it_is() -> None:
+def test_special_characters_are_shown_unchanged() -> None:
     query = streamsparql.compile(NASTY)
     picture = ElementTree.fromstring(query.explain("logical", "svg"))
     page = check_html(query.explain("logical", "html"))
@@ -86,8 +85,8 @@ def test_nasty_text_is_shown_as_it_is() -> None:
         assert json.dumps(words, ensure_ascii=False)[1:-1] in facts
 
 
-def test_mermaid_does_not_see_its_own_words() -> None:
-    """It takes the last semicolon of a line away that has `style` in it, wherever that stands."""
+def test_keywords_of_mermaid_are_escaped() -> None:
+    """Mermaid removes the last semicolon of a line that contains `style`."""
     text = 'SELECT * { ?x <style:#a> "b;" ; <classDef:#a> "\\n" }'
     shown = streamsparql.compile(text).explain("logical", "mermaid")
     labels = [line for line in shown.splitlines() if ":::" in line]
@@ -118,7 +117,7 @@ def test_notebooks_show_a_picture() -> None:
 
 @st.composite
 def trees(draw: st.DrawFn) -> tuple[list[list[int]], list[tuple[float, float]]]:
-    """Trees with sizes: the parents of the boxes in reading order, bushy or deep."""
+    """Draw trees, bushy or deep: the children of each box, and the sizes of the boxes."""
     count = draw(st.integers(1, 60))
     back = draw(st.sampled_from([1, 3, 60]))
     children: list[list[int]] = [[] for _ in range(count)]
@@ -130,7 +129,7 @@ def trees(draw: st.DrawFn) -> tuple[list[list[int]], list[tuple[float, float]]]:
 
 @settings(max_examples=200)
 @given(trees())
-def test_boxes_stand_below_their_parents_and_never_overlap(
+def test_boxes_are_below_their_parents_and_never_overlap(
     tree: tuple[list[list[int]], list[tuple[float, float]]],
 ) -> None:
     children, sizes = tree
@@ -139,14 +138,16 @@ def test_boxes_stand_below_their_parents_and_never_overlap(
     assert set(boxes) == set(range(len(children)))
     for parent, below in enumerate(children):
         assert all(boxes[child].y >= boxes[parent].bottom for child in below)
-    stood = [(b.x, b.y, b.x + b.width, b.y + b.height) for b in boxes.values()]
-    assert all(x >= -0.01 and right <= width + 0.01 and low <= height for x, _, right, low in stood)
-    for i, (x, y, right, low) in enumerate(stood):
-        for x2, y2, right2, low2 in stood[:i]:
-            assert right <= x2 or right2 <= x or low <= y2 or low2 <= y
+    rectangles = [(b.x, b.y, b.x + b.width, b.y + b.height) for b in boxes.values()]
+    for i, (x, y, right, bottom) in enumerate(rectangles):
+        assert x >= -0.01
+        assert right <= width + 0.01
+        assert bottom <= height
+        for x2, y2, right2, bottom2 in rectangles[:i]:
+            assert right <= x2 or right2 <= x or bottom <= y2 or bottom2 <= y
 
 
-def test_a_broad_plan_is_folded_to_about_the_form_of_a_screen() -> None:
+def test_a_wide_plan_is_folded_to_about_the_proportions_of_a_screen() -> None:
     branches = " UNION ".join(
         f"{{ ?x <p{i}> ?y OPTIONAL {{ ?x <q> ?z{i} }} FILTER(?y > {i}) }}" for i in range(60)
     )
@@ -155,27 +156,27 @@ def test_a_broad_plan_is_folded_to_about_the_form_of_a_screen() -> None:
     assert 1 / 6 < width / height < 6
 
 
-# -- any size, always the same ---------------------------------------------------------------------
+# -- large queries, and determinism ----------------------------------------------------------------
 
 
-@a_format
+@every_format
 def test_500_nested_groups(format_: str) -> None:
     check(format_, streamsparql.compile(DEEP).explain(format=format_))
 
 
-@a_format
+@every_format
 def test_499_nested_optionals(format_: str) -> None:
     text = "SELECT * " + "{ ?a ?b ?c OPTIONAL " * 499 + "{ ?s ?p ?o }" + "}" * 499
     check(format_, streamsparql.compile(text).explain(format=format_))
 
 
-@a_format
+@every_format
 def test_a_chain_of_2000_optionals(format_: str) -> None:
     check(format_, streamsparql.compile(LONG).explain(format=format_))
 
 
-@a_format
-def test_the_same_text_is_always_explained_alike(format_: str) -> None:
+@every_format
+def test_output_does_not_depend_on_the_hash_seed(format_: str) -> None:
     code = (
         "import sys, streamsparql;"
         "sys.stdout.buffer.write(streamsparql.compile(sys.argv[1]).explain(format=sys.argv[2]).encode())"
@@ -193,7 +194,7 @@ def test_the_same_text_is_always_explained_alike(format_: str) -> None:
     assert b"0x" not in shown.pop()
 
 
-def test_references_point_to_what_was_drawn_before() -> None:
+def test_references_point_to_boxes_that_are_drawn_before() -> None:
     drawn: set[int] = set()
     for place in places(plan_box(translate(NASTY).plan)):
         for number in (place.reads, place.item.number if isinstance(place.item, Reference) else 0):

@@ -199,7 +199,7 @@ def test_distinct() -> None:
     )  # fmt: skip
     assert held(trace, 3, number(trace, "Distinct")) == {
         "covered": ["?x :a  until 12", "?x :b  until 13"],
-        "to be given": ["?x :a  [11, 12)"],
+        "to be emitted": ["?x :a  [11, 12)"],
     }
 
 
@@ -212,18 +212,16 @@ class _Sizes:
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
 
-    def observe(
-        self, operator: Operator, inputs: Sequence[Batch], given: Batch, seconds: float
-    ) -> None:
+    def observe(self, operator: Operator, inputs: Sequence[Batch], output: Batch) -> None:
         shown = sum(len(rows) for _, rows in operator.content())
         assert shown == operator.size(), operator
         self.seen[type(operator).__name__] += shown > 0
 
 
 STATEFUL = {
-    "Aggregation", "Annotate", "AntiJoin", "Closure", "Coalesce", "Distinct", "Join", "LatestStamps",
-    "LeftJoin", "Mark", "Minus", "Number", "SemiJoin", "Slice", "SteppedTupleWindow", "TupleWindow",
-    "Union",
+    "Aggregation", "Annotate", "AntiJoin", "Distinct", "Join", "LatestStamps",
+    "LeftJoin", "Mark", "Minus", "Number", "SemiJoin", "Slice", "SteppedTupleWindow", "TemporalCoalesce",
+    "TransitiveClosure", "TupleWindow", "Union",
 }  # fmt: skip
 
 
@@ -497,7 +495,7 @@ def test_the_picture_has_what_there_is() -> None:
     heads = [e.text for e in svg.iter() if _tag(e) == "tspan" and e.get("class") == "head"]
     assert heads == [
         "1 StreamAccess", "2 TimeWindow", "3 TriplePatternMatching", "4 Filter",
-        "5 TriplePatternMatching", "6 Filter", "7 LeftJoin", "8 Aggregation", "10 Coalesce",
+        "5 TriplePatternMatching", "6 Filter", "7 LeftJoin", "8 Aggregation", "10 TemporalCoalesce",
     ]  # fmt: skip
     reads = [e.text for e in svg.iter() if (e.text or "").startswith("reads ")]
     assert reads[-1] == "reads 8"  # not the clip, which cut nothing
@@ -505,7 +503,7 @@ def test_the_picture_has_what_there_is() -> None:
     given = Counter(e.get("data-o") for e in rows if e.get("data-h") == "0")
     assert all(given[str(n)] == len(trace.given_by(n)) for n in range(1, 9))
     names = {e[-1].tail if len(e) else e.text for e in svg.iter() if _tag(e) == "text"}
-    assert {"left area", "right area", "undecided", "min-heap", "values", "could go on"} <= names
+    assert {"left area", "right area", "undecided", "min-heap", "values", "still open"} <= names
     assert html.count("<tr>") == 1 + min(len(trace), 30)
     assert '<div class="controls" hidden>' in html, "what needs a script shows with it only"
     assert not re.search(r"\sid=", html)

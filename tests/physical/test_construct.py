@@ -19,10 +19,10 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, integer
-from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.graph import BLANK_SORT, IRI_SORT, Construct, OfSort
-from streamsparql.physical.operators.shape import Tag
+from streamsparql.physical.operators.columns import Tag
+from streamsparql.physical.operators.graph import Construct, SelectSort
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 
@@ -72,7 +72,7 @@ def test_a_constructed_blank_node_outlives_the_cuts_of_its_row() -> None:
 @pytest.mark.parametrize(("sort", "kept"), [(IRI_SORT, IDS[:2]), (BLANK_SORT, IDS[2:3])])
 def test_terms_of_a_sort(sort: int, kept: list[int]) -> None:
     rows = [Row((i,), 0, 5) for i in (0, *IDS)]
-    made = drive(lambda source: OfSort(source, "x", sort, TERMS), [["x"]], at_once(rows))
+    made = drive(lambda source: SelectSort(source, "x", sort, TERMS), [["x"]], at_once(rows))
     assert [row.ids for row in made] == [(i,) for i in kept]
 
 

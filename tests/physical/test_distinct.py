@@ -31,8 +31,9 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import variable_of
 from streamsparql.physical.kernels import keys
-from streamsparql.physical.kernels.change_points import coalesced
-from streamsparql.physical.operators.distinct import Coalesce, Distinct, LatestStamps, Number
+from streamsparql.physical.kernels.change_points import coalesce_levels
+from streamsparql.physical.operators.report import TemporalCoalesce
+from streamsparql.physical.operators.shape import Distinct, LatestStamps, Number
 
 one, two = st.integers(1, 3), st.integers(0, 2)
 some = cases(rows_over([one, two]), most=14)
@@ -53,8 +54,8 @@ def distinct(source: RunInput) -> Distinct:
     return Distinct(source, ["x", "y"])
 
 
-def eager(source: RunInput) -> Coalesce:
-    return Coalesce(source, eager=True)
+def eager(source: RunInput) -> TemporalCoalesce:
+    return TemporalCoalesce(source, eager=True)
 
 
 @given(case=some, closing=st.booleans())
@@ -86,7 +87,7 @@ def test_the_kernel_gives_the_canonical_form(rows: list[Row]) -> None:
     keys_, start, end, count = (
         np.array(column) for column in zip(*[(*r.ids, *r[1:]) for r in rows], strict=True)
     )
-    levels = coalesced(keys_, start, end, count)
+    levels = coalesce_levels(keys_, start, end, count)
     found = map(
         Element, zip(keys_[levels.row].tolist()), levels.start.tolist(), levels.end.tolist()
     )
@@ -96,7 +97,7 @@ def test_the_kernel_gives_the_canonical_form(rows: list[Row]) -> None:
 @given(case=some)
 def test_coalesce_gives_the_canonical_form(case: Case) -> None:
     case = case._replace(rounds=tuple(r._replace(cut=False) for r in case.rounds))
-    rows = drive(Coalesce, NAMES, case, ordered=False)
+    rows = drive(TemporalCoalesce, NAMES, case, ordered=False)
     assert Counter(elements(rows)) == Counter(coalesce(elements(list(case.inputs[0]))))
 
 
@@ -178,13 +179,13 @@ MANY = 10**6
 
 
 @pytest.mark.parametrize("ends", ["sliding", "never", "tied"])
-@pytest.mark.parametrize("operator", [Distinct, Coalesce])
+@pytest.mark.parametrize("operator", [Distinct, TemporalCoalesce])
 def test_a_million_equal_rows(operator: type, ends: str) -> None:
     """In chunks, which takes seconds at most; what comes out covers what went in."""
     start = EPOCH + (np.zeros(MANY, np.int64) if ends == "tied" else np.arange(MANY))
     end = {"sliding": start + 1000, "never": np.full(MANY, INFINITY), "tied": start + 5}[ends]
     source = RunInput(["x"])
-    made = Distinct(source, ["x"]) if operator is Distinct else Coalesce(source)
+    made = Distinct(source, ["x"]) if operator is Distinct else TemporalCoalesce(source)
     began, out = time.process_time(), []
     for at in range(0, MANY, 1 << 16):
         rows = Batch({"x": np.full(MANY, 7)}, start, end).part(at, at + (1 << 16))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streamsparql.physical.aggregation.exact_sums import ExactSums, Limbs, parts
+from streamsparql.physical.aggregation.exact_sums import ExactSums, Limbs, mantissas_and_exponents
 from streamsparql.physical.kernels.change_points import Sweep
 
 doubles = st.one_of(
@@ -42,7 +42,9 @@ def check(steps: list[list[tuple[float, int]]], many: bool) -> None:
         values = np.array([value for value, _ in step])
         count = np.array([times for _, times in step])
         slots, times = np.arange(len(step)) % 2, np.arange(len(step))
-        found = sums.after(Sweep(slots, times, 2), *parts(values), count).doubles()
+        found = sums.after(
+            Sweep(slots, times, 2), *mantissas_and_exponents(values), count
+        ).doubles()
         expected = np.empty(len(step))
         for i, (value, n) in enumerate(step):
             exact[i % 2] += Fraction(value) * n
@@ -93,7 +95,7 @@ def test_integers_are_exact_or_said_not_to_fit(
 
 @given(doubles)
 def test_a_double_is_its_parts(value: float) -> None:
-    mantissa, exponent = (int(array[0]) for array in parts(np.array([value])))
+    mantissa, exponent = (int(array[0]) for array in mantissas_and_exponents(np.array([value])))
     assert Fraction(mantissa) * Fraction(2) ** exponent == Fraction(value)
 
 
@@ -104,5 +106,7 @@ def test_a_sum_that_has_seen_all_comes_back_to_nothing() -> None:
     for sign in (1, -1):
         order = random.permutation(500)
         sweep = Sweep(np.zeros(500, np.int64), np.arange(500), 1)
-        found = sums.after(sweep, *parts(values[order]), np.full(500, sign)).doubles()
+        found = sums.after(
+            sweep, *mantissas_and_exponents(values[order]), np.full(500, sign)
+        ).doubles()
         assert found[-1] == (math.fsum(values) if sign > 0 else 0)

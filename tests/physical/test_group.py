@@ -45,9 +45,9 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import variable_of
 from streamsparql.physical.kernels import keys
-from streamsparql.physical.operator import Step
+from streamsparql.physical.operator import StepResult
 from streamsparql.physical.operators import group as physical_group
-from streamsparql.physical.operators.group import Aggregation, Annotate, Call
+from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
 
 XSD = "^^<http://www.w3.org/2001/XMLSchema#"
 TERMS = TermDictionary()
@@ -111,25 +111,29 @@ def defined(node: Operator, names: list[str]) -> Callable[[Bag], Bag]:
     return of
 
 
-def logical(calls: list[Call]) -> tuple:
+def logical(calls: list[ColumnAggregate]) -> tuple:
     return tuple((variable_of(call.variable), expression(call)) for call in calls)
 
 
-def expression(call: Call) -> Aggregate:
+def expression(call: ColumnAggregate) -> Aggregate:
     argument = variable_of(call.argument) if call.argument else None
     return Aggregate(call.function, argument, call.distinct, call.separator)
 
 
 def by_hand(most: int) -> Any:
     """Steps of so many events at most are done by hand, others are swept."""
-    return mock.patch.object(physical_group, "FEW", most)
+    return mock.patch.object(physical_group, "MOST_EVENTS", most)
 
 
 fews = st.sampled_from([0, 3, 256])
 
 
 def check(
-    keys_: list[str], calls: list[Call], case: Case, closing: bool = False, few: int = 256
+    keys_: list[str],
+    calls: list[ColumnAggregate],
+    case: Case,
+    closing: bool = False,
+    few: int = 256,
 ) -> None:
     node = group.Aggregation(tuple(map(variable_of, keys_)), logical(calls), shape.UNIT)
     with by_hand(few):
@@ -144,7 +148,7 @@ def check_each(function: str, kind: str, examples: int) -> None:
     @settings(max_examples=examples)
     def test(case: Case, keys_: list[str], distinct: bool, closing: bool, few: int) -> None:
         for played in (case, one_by_one(*case.inputs, cut=closing)):
-            check(keys_, [Call("v", function, "x", distinct)], played, closing, few)
+            check(keys_, [ColumnAggregate("v", function, "x", distinct)], played, closing, few)
 
     test()
 
@@ -163,7 +167,7 @@ def test_each_aggregate_often(function: str, kind: str) -> None:
 
 
 calls = st.builds(
-    lambda function, argument, distinct, separator: Call(
+    lambda function, argument, distinct, separator: ColumnAggregate(
         "v", "COUNT" if argument is None else function, argument, distinct, separator
     ),
     st.sampled_from(FUNCTIONS),
@@ -176,7 +180,7 @@ keyed = st.sampled_from([[], ["k"], ["x", "k"]])
 
 @given(cases(rows("all")), keyed, st.lists(calls, max_size=4), st.booleans(), fews)
 def test_several_aggregates_at_once(
-    case: Case, keys_: list[str], several: list[Call], closing: bool, few: int
+    case: Case, keys_: list[str], several: list[ColumnAggregate], closing: bool, few: int
 ) -> None:
     named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
     for played in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=closing)):
@@ -188,23 +192,25 @@ class Watched(Aggregation):
 
     seen: list
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         batch, watermark = super().step(batches, watermarks, cut)
-        live = np.flatnonzero(self._since < INFINITY).tolist()
-        known, standing = [], self._standing[:, live].T.tolist()
-        if live and self._handful._know(live):
-            known = [self._handful._groups[slot] for slot in live]
-            scale = [1] * (1 + len(self._handful._counted))
-            for name in self._handful._summed:
-                scale.append(Fraction(2) ** self._lanes[0].sums_of(name)._binary._base)
+        live = np.flatnonzero(self._groups.since < INFINITY).tolist()
+        known, standing = [], self._groups.values[:, live].T.tolist()
+        if live and self._small_steps._copy(live):
+            known = [self._small_steps._groups[slot] for slot in live]
+            scale = [1] * (1 + len(self._small_steps._counted))
+            for name in self._small_steps._summed:
+                scale.append(Fraction(2) ** self._elements[0].sums[name]._binary._base)
             known = [[*map(mul, scale, group)] for group in known]
-        since = self._since[live].tolist()
+        since = self._groups.since[live].tolist()
         self.seen.append((sorted(rows_of(batch)), watermark, live, since, standing, known))
         return batch, watermark
 
 
 simple = st.builds(
-    lambda function, argument: Call("v", "COUNT" if argument is None else function, argument),
+    lambda function, argument: ColumnAggregate(
+        "v", "COUNT" if argument is None else function, argument
+    ),
     st.sampled_from(["COUNT", "SUM", "AVG"]),
     st.sampled_from([None, "x", "x", ".y"]),
 )
@@ -215,7 +221,9 @@ def check_steps(examples: int) -> None:
 
     @given(kinds, st.booleans(), keyed, st.lists(simple, max_size=3), fews)
     @settings(max_examples=examples)
-    def test(case: Case, slowly: bool, keys_: list[str], several: list[Call], few: int) -> None:
+    def test(
+        case: Case, slowly: bool, keys_: list[str], several: list[ColumnAggregate], few: int
+    ) -> None:
         case = one_by_one(*case.inputs) if slowly else case
         named = [call._replace(variable=f"v{i}") for i, call in enumerate(several)]
         watched: list[Watched] = []
@@ -243,7 +251,9 @@ def test_many_steps_by_hand_and_swept_come_to_the_same() -> None:
 
 
 @given(cases(rows("all")), keyed, calls, st.booleans())
-def test_annotate_keeps_the_rows(case: Case, keys_: list[str], call: Call, closing: bool) -> None:
+def test_annotate_keeps_the_rows(
+    case: Case, keys_: list[str], call: ColumnAggregate, closing: bool
+) -> None:
     node = group.Annotate(
         Variable("v"), expression(call), tuple(map(variable_of, keys_)), shape.UNIT
     )
@@ -255,7 +265,7 @@ def test_annotate_keeps_the_rows(case: Case, keys_: list[str], call: Call, closi
 def test_what_is_counted_twice_is_counted_once(few: int) -> None:
     """Calls of the same column share what is known of it."""
     rows_ = [Row((0, x, 0), t, t + 5) for t, x in enumerate([0, DOUBLES[0], 0, 0])]
-    both = [Call("v", "COUNT", "x"), Call("w", "COUNT", "x")]
+    both = [ColumnAggregate("v", "COUNT", "x"), ColumnAggregate("w", "COUNT", "x")]
     check(["k"], both, one_by_one(rows_), few=few)
 
 
@@ -268,7 +278,11 @@ def test_keys_may_collide(monkeypatch: pytest.MonkeyPatch) -> None:
     @given(cases(rows("whole")))
     @settings(max_examples=30)
     def test(case: Case) -> None:
-        check(["x", "k"], [Call("v", "SUM", "x"), Call("w", "COUNT", None, True)], case)
+        check(
+            ["x", "k"],
+            [ColumnAggregate("v", "SUM", "x"), ColumnAggregate("w", "COUNT", None, True)],
+            case,
+        )
 
     test()
 
@@ -290,7 +304,7 @@ GIANTS = [
 @pytest.mark.parametrize(("function", "ends"), GIANTS)
 def test_one_giant_group(function: str, ends: str) -> None:
     """A million rows of one group: in chunks, which takes seconds at most, and comes out right."""
-    operator = Aggregation(RunInput(["x"]), [], [Call("v", function, "x")], TERMS)
+    operator = Aggregation(RunInput(["x"]), [], [ColumnAggregate("v", function, "x")], TERMS)
     start = EPOCH + (np.zeros(MANY, np.int64) if ends == "tied" else np.arange(MANY))
     end = {"sliding": start + 1000, "never": np.full(MANY, INFINITY), "tied": start + 5}[ends]
     x = TERMS.of_integers(np.arange(MANY) % 7)
@@ -312,7 +326,11 @@ def test_one_giant_group(function: str, ends: str) -> None:
 
 def test_state_is_what_the_window_holds() -> None:
     """Ever-new groups, for a long time: neither elements nor slots pile up."""
-    calls = [Call("n", "COUNT"), Call("s", "SUM", "x"), Call("d", "COUNT", "x", True)]
+    calls = [
+        ColumnAggregate("n", "COUNT"),
+        ColumnAggregate("s", "SUM", "x"),
+        ColumnAggregate("d", "COUNT", "x", True),
+    ]
     operator = Aggregation(RunInput(["k", "x"]), ["k"], calls, TERMS)
     annotate = Annotate(RunInput(["k", "x"]), ["k"], calls[0], TERMS)
     sizes, held = [], []
@@ -323,7 +341,9 @@ def test_state_is_what_the_window_holds() -> None:
             each.step([rows], [t + 1], False)
         if t > 200:
             sizes.append(operator.size() + annotate.size())
-            held.append(sum(map(len, operator.held())) + sum(map(len, annotate.held())))
+            held.append(
+                sum(map(len, operator.retained_ids())) + sum(map(len, annotate.retained_ids()))
+            )
     assert max(sizes) == min(sizes)
     assert max(held) < 20_000
 

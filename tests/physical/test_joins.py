@@ -34,15 +34,15 @@ from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Operator as Logical
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Solution, Variable, compatible
-from streamsparql.algebra.streams import Snapshot
+from streamsparql.algebra.streams import INFINITY, Snapshot
 from streamsparql.algebra.terms import IRI
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.kernels import intervals
-from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.physical.operators import join
-from streamsparql.physical.operators.coverage import AntiJoin, LeftJoinOn, Mark, Minus, SemiJoin
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.left_join import LeftJoin
+from streamsparql.physical.operator import Operator
+from streamsparql.physical.operators import binary
+from streamsparql.physical.operators.filter import AntiJoin, Mark, SemiJoin
+from streamsparql.physical.operators.join import Join, Minus
+from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.state import sweep_area
 
 LEFT, RIGHT = ("x", "y", "a"), ("b", "y", "x")
@@ -185,7 +185,7 @@ def test_long_runs_slices_and_small_blocks_change_nothing(name: str, case: Case)
         patch.setattr(sweep_area, "_FEW", 0)
         patch.setattr(sweep_area, "_WASTE", 0)
         patch.setattr(intervals, "BLOCK", 2)
-        patch.setattr(join, "SLICE", 3)
+        patch.setattr(binary, "SLICE", 3)
         check(name, case)
 
 
@@ -366,7 +366,7 @@ def test_state_goes_with_what_has_ended() -> None:
         empty = [Batch.empty(("k", "a")), Batch.empty(("k", "b"))]
         operator.step(empty, [30_000, 30_000], False)
         assert operator.size() == 0
-        assert not any(len(column) for column in operator.held())
+        assert not any(len(column) for column in operator.retained_ids())
 
 
 def test_a_row_that_is_told_for_ever_still_meets_what_comes() -> None:

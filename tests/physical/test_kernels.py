@@ -8,17 +8,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.kernels import intervals
 from streamsparql.physical.kernels.intervals import (
-    Clock,
-    blocks,
+    TimeCodes,
     by_group_and_time,
     newly_covered,
+    pairs_in_blocks,
     running_max,
     split_by_coverage,
 )
-from streamsparql.physical.operator import INFINITY
 
 EPOCH = 1_700_000_000_000
 FAR = (1 << 62) + 1
@@ -46,7 +46,7 @@ def test_blocks_are_the_pairs_of_the_ranges_in_order(
     expected = [(i, first + k) for i, (first, count) in enumerate(ranges) for k in range(count)]
     before, intervals.BLOCK = intervals.BLOCK, size
     try:
-        found = list(blocks(*np.array(ranges, np.int64).reshape(-1, 2).T))
+        found = list(pairs_in_blocks(*np.array(ranges, np.int64).reshape(-1, 2).T))
     finally:
         intervals.BLOCK = before
     assert [pair for i, j in found for pair in zip(i.tolist(), j.tolist())] == expected
@@ -57,10 +57,10 @@ def test_blocks_are_the_pairs_of_the_ranges_in_order(
 def test_a_clock_keeps_the_order_of_what_it_knows(
     known: list[int], asked: list[int], groups: int
 ) -> None:
-    clock = Clock(np.array(known, np.int64), groups)
+    clock = TimeCodes(np.array(known, np.int64), groups)
     assert clock.span * groups < 1 << 63 or clock.span <= len(known) + 1
-    numbers = clock.number(np.array(asked, np.int64)).tolist()
-    own = clock.number(np.array(known, np.int64)).tolist()
+    numbers = clock.of(np.array(asked, np.int64)).tolist()
+    own = clock.of(np.array(known, np.int64)).tolist()
     assert all(0 <= number < clock.span for number in numbers + own)
     for t, number in zip(asked, numbers):
         for other, its in zip(known, own):

@@ -29,22 +29,22 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, XSD
 from streamsparql.errors import EngineError, UnsupportedFeature
 from streamsparql.physical import hidden
-from streamsparql.physical.aggregation import aggregates
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering import lower_operators
 from streamsparql.physical.lowering.lower import EVENTS, Catalog, lower
 from streamsparql.physical.lowering.lower_exists import stands_alone
 from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
-from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.physical.operators import coverage, report
+from streamsparql.physical.operator import Operator
+from streamsparql.physical.operators import report
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.pipeline import Pipeline
-from streamsparql.physical.state import canonical
+from streamsparql.physical.state import canonical, coverage, key_slots
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.sources import read_graph
@@ -192,7 +192,7 @@ def test_no_two_meanings_of_a_hidden_column_collide() -> None:
 
 def test_names_within_operators_are_no_stamps() -> None:
     private = [
-        aggregates.SLOT, canonical.LEVEL, canonical._KEY, report._SIGN, coverage.ROW,
+        key_slots.SLOT, canonical.LEVEL, canonical._KEY, report._SIGN, coverage.LEFT_ROW,
         coverage._END, coverage._COUNT, coverage._COVERED, coverage._NUMBER,
     ]  # fmt: skip
     assert len(set(private)) == len(private)

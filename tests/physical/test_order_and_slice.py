@@ -42,9 +42,10 @@ from streamsparql.algebra.streams import INFINITY, Snapshot
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term, integer
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import compiled
-from streamsparql.physical.operator import Operator, Step
-from streamsparql.physical.operators.order import OrderBy, Ranking, SortKeys, descending_key
+from streamsparql.physical.expressions.compiler import compile_expression
+from streamsparql.physical.expressions.sort_keys import Ranking, SortKeys, descending_key
+from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.operators.shape import OrderBy
 from streamsparql.physical.operators.slice import Slice
 
 X, Y = Variable("x"), Variable("y")
@@ -118,7 +119,7 @@ class Sliced(Slice):
         distinct: bool = False,
         partition: tuple[str, ...] = (),
     ) -> None:
-        made = [(compiled(key, TERMS, Run()), down) for key, down in keys]
+        made = [(compile_expression(key, TERMS, Run()), down) for key, down in keys]
         self.order = OrderBy(source, made, ["x", "y"])
         equal = ["x", "y"] if distinct else None
         ranking = self.order.ranking
@@ -126,7 +127,7 @@ class Sliced(Slice):
             self.order, ranking, TERMS, offset, limit, distinct=equal, partition=partition
         )
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         ordered, _ = self.order.step(batches, watermarks, cut)
         return super().step([ordered], watermarks, cut)
 
@@ -178,7 +179,7 @@ def test_a_descending_key_is_the_other_way_round(one: Term, other: Term) -> None
 
 @given(some, ways)
 def test_order_by_adds_columns_and_moves_nothing(case: Case, keys: list) -> None:
-    compiled_keys = [(compiled(key, TERMS, Run()), down) for key, down in keys]
+    compiled_keys = [(compile_expression(key, TERMS, Run()), down) for key, down in keys]
     rows = drive(lambda source: OrderBy(source, compiled_keys, ["x", "y"]), NAMES, case)
     for row in rows:
         at = {X: row.ids[0], Y: row.ids[1]}
@@ -215,7 +216,7 @@ def test_a_part_with_no_rows_is_forgotten() -> None:
     slice_ = Sliced(RunInput(["x", "y"]), [], 0, 1, partition=("x",))
     for t in range(100):
         slice_.step([batch([IDS[t % 20]], t, t + 3)], [t], True)
-    assert len(slice_._parts) <= 4
+    assert len(slice_._ranks._slices) <= 4
     assert slice_.size() <= 5
 
 
@@ -223,7 +224,7 @@ def test_what_is_held_is_told() -> None:
     slice_ = Sliced(RunInput(["x", "y"]), [], 0, 1)
     slice_.step([batch(IDS[:4], 3, 9)], [4], False)
     slice_.step([batch(IDS[4:6], 5, 9)], [4], False)
-    held = {term for ids in slice_.held() for term in ids.tolist()}
+    held = {term for ids in slice_.retained_ids() for term in ids.tolist()}
     assert held >= set(IDS[:6])
 
 

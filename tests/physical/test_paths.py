@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from support.steps import Bag, Case, Row, agrees, at_once, cases, drive, one_by_one, rows_over
 
 from streamsparql.algebra.path import _closure
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI
-from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.physical.operators.path import Closure
+from streamsparql.physical.operator import Operator
+from streamsparql.physical.operators.path import TransitiveClosure
 
 EDGE = ("s", "o")
 node = st.integers(1, 4)
 
 
-def closure(edges: Operator) -> Closure:
-    return Closure(edges, *EDGE)
+def closure(edges: Operator) -> TransitiveClosure:
+    return TransitiveClosure(edges, *EDGE)
 
 
 def definition(edges: Bag) -> Bag:

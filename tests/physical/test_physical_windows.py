@@ -50,7 +50,7 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.consolidate import collapsed
+from streamsparql.physical.operators.consolidate import consolidated
 from streamsparql.physical.operators.window import (
     AlignToReports,
     ElementWindow,
@@ -198,7 +198,7 @@ def test_alignment_moves_intervals_as_the_definition_does(align: Align, case: Ca
 
 @given(rows=st.lists(rows_over([st.integers(1, 2), st.integers(0, 1)]), max_size=12))
 def test_collapsing_counts_what_is_equal(rows: list[Row]) -> None:
-    made = rows_of(collapsed(batch_of(["x", "y"], rows)))
+    made = rows_of(consolidated(batch_of(["x", "y"], rows)))
     assert len({row[:3] for row in made}) == len(made)
     for t in range(25):
         assert snapshot(made, t) == snapshot(rows, t)

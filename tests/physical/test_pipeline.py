@@ -13,16 +13,16 @@ from support.generate import PREFIX
 from support.plans import plan
 
 from streamsparql.algebra.functions import Run
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Catalog, lower
-from streamsparql.physical.operator import INFINITY, Operator, Stateless, Step
+from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.distinct import Distinct
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.match import Columns
-from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.columns import Rename
+from streamsparql.physical.operators.join import Join, Union
+from streamsparql.physical.operators.shape import Distinct
 from streamsparql.physical.pipeline import BEFORE, Pipeline, wanted_predicates
 
 
@@ -35,7 +35,7 @@ class Asked(Stateless):
         self.forgot = 0
         self.urgent = False
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         self.times += 1
         return super().step(batches, watermarks, cut)
 
@@ -111,7 +111,7 @@ def test_before_anything_nothing_is_known() -> None:
 def test_a_plan_may_be_deep() -> None:
     root: Operator = StreamAccess("s")
     for _ in range(20_000):
-        root = Columns(root, {name: name for name in TRIPLE})
+        root = Rename(root, {name: name for name in TRIPLE})
     pipeline = Pipeline(root, TermDictionary())
     rows, _ = pipeline.step({"s": triples(7)}, {"s": 3})
     assert len(rows) == 1
@@ -126,15 +126,12 @@ class Notes:
     def __init__(self) -> None:
         self.seen: list[tuple[Operator, list[int], int]] = []
 
-    def observe(
-        self, operator: Operator, inputs: Sequence[Batch], given: Batch, seconds: float
-    ) -> None:
-        assert seconds >= 0
-        self.seen.append((operator, [len(batch) for batch in inputs], len(given)))
+    def observe(self, operator: Operator, inputs: Sequence[Batch], output: Batch) -> None:
+        self.seen.append((operator, [len(batch) for batch in inputs], len(output)))
 
 
 def test_an_observer_sees_every_step_and_its_rows() -> None:
-    left, right = StreamAccess("a"), Columns(StreamAccess("b"), {".s": ".s", "x": ".o"})
+    left, right = StreamAccess("a"), Rename(StreamAccess("b"), {".s": ".s", "x": ".o"})
     join = Join(left, right, TermDictionary())
     notes = Notes()
     pipeline = Pipeline(join, TermDictionary(), notes)
@@ -145,11 +142,25 @@ def test_an_observer_sees_every_step_and_its_rows() -> None:
         (join, [0, 2], 1),
     ]
     for operator, counts in pipeline.counts.items():
-        seen = [(sum(came), given) for asked, came, given in notes.seen if asked is operator]
-        assert (counts.rows_in, counts.rows_out) == tuple(map(sum, zip(*seen, strict=True)))
+        steps = [(inputs, rows) for seen, inputs, rows in notes.seen if seen is operator]
+        inputs, outputs = zip(*steps, strict=True)
+        assert counts.rows_in == [sum(rows) for rows in zip(*inputs, strict=True)]
+        assert (counts.rows_out, counts.steps) == (sum(outputs), len(steps))
+        assert counts.seconds == 0.0
 
 
-def test_the_state_is_told_and_its_peak_kept() -> None:
+def test_a_measured_pipeline_measures_the_time_and_the_state_of_each_step() -> None:
+    left, right = StreamAccess("a"), StreamAccess("b")
+    join = Join(left, right, TermDictionary())
+    pipeline = Pipeline(join, TermDictionary(), measured=True)
+    pipeline.step({"a": triples(7, 8, 9)}, {"a": 1, "b": 1})
+    pipeline.step({}, {"a": 50, "b": 50})
+    counts = pipeline.counts[join]
+    assert (counts.state, counts.peak, pipeline.peak) == (0, 3, 3)
+    assert counts.seconds > 0
+
+
+def test_state_is_measured_on_request_and_its_peak_is_kept() -> None:
     left, right = StreamAccess("a"), StreamAccess("b")
     join = Join(left, right, TermDictionary())
     pipeline = Pipeline(join, TermDictionary())
@@ -175,7 +186,7 @@ def test_recycling_keeps_what_is_held_and_tells_all() -> None:
     names = [terms.id_of(IRI(f"http://e/{k}")) for k in range(6)]
     kept = terms.id_of(Literal("a constant of the query"), keep=True)
     above = Asked(StreamAccess("b"))
-    join = Join(Columns(StreamAccess("a"), {"x": ".s"}), above, terms)
+    join = Join(Rename(StreamAccess("a"), {"x": ".s"}), above, terms)
     pipeline = Pipeline(join, terms)
     pipeline.step({"a": triples(*names[:2])}, {"a": 1, "b": 1})
     pipeline.step({}, {"a": 2, "b": 2})

@@ -13,8 +13,8 @@ from streamsparql.algebra.solutions import Expression, Solution, Variable
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term, integer
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.compiler import compiled
-from streamsparql.physical.expressions.string_building import wording
+from streamsparql.physical.expressions.compiler import compile_expression
+from streamsparql.physical.expressions.string_building import string_template
 
 X, Y = Variable("x"), Variable("y")
 A, E = Constant(Literal("http://e/")), Constant(Literal("é\n"))
@@ -74,13 +74,13 @@ def test_texts_that_are_joined_by_arrays_are_those_of_the_definition(
     columns = {name: terms.ids_of(row[k] for row in rows) for k, name in enumerate("xy")}
     count = len(rows)
     batch = Batch(columns, np.zeros(count, np.int64), np.ones(count, np.int64))
-    found = terms.terms_of(compiled(expression, terms, Run()).values(batch))
+    found = terms.terms_of(compile_expression(expression, terms, Run()).values(batch))
     for (x, y), term in zip(rows, found, strict=True):
         row = Solution({v: t for v, t in ((X, x), (Y, y)) if t is not None})
         assert term == value_or_none(expression, row, Run())
 
 
 def test_what_is_written_together_is_known_as_that() -> None:
-    assert wording(concat(A, X)) is not None
-    assert wording(call("UCASE", X)) is None
-    assert wording(call("STRDT", X, Y)) is None
+    assert string_template(concat(A, X)) is not None
+    assert string_template(call("UCASE", X)) is None
+    assert string_template(call("STRDT", X, Y)) is None

@@ -27,15 +27,15 @@ from streamsparql.algebra.xsd.numeric import EXACT, INTEGERS, Single, double
 from streamsparql.algebra.xsd.values import literal_of, value_of
 from streamsparql.physical.dictionary import inline_ids, inline_parsing
 from streamsparql.physical.dictionary.term_dictionary import (
-    BLANK,
+    BLANK_SORT,
     DECIMAL,
     DOUBLE,
     FLOAT,
     INTEGER,
-    IRI_NODE,
-    LITERAL,
+    IRI_SORT,
+    LITERAL_SORT,
     NO_NUMBER,
-    UNBOUND,
+    UNBOUND_SORT,
     TermDictionary,
 )
 from streamsparql.sources.term_texts import texts_of
@@ -261,7 +261,7 @@ def test_chunks_and_parts_of_arrays_are_encoded() -> None:
 
 def inlined_ids(texts: pa.Array) -> np.ndarray:
     return inline_parsing.inlined_ids(
-        inline_parsing.Spans.of_array(texts), lambda at: texts.take(pa.array(at))
+        inline_parsing.TextSpans.of_array(texts), lambda at: texts.take(pa.array(at))
     )
 
 
@@ -411,7 +411,7 @@ def test_every_nasty_term_has_its_rank() -> None:
 
 @given(st.lists(terms, max_size=12))
 def test_sorts_are_the_classes_of_terms(some: list[Term]) -> None:
-    sort = {IRI: IRI_NODE, BlankNode: BLANK, Literal: LITERAL, type(None): UNBOUND}
+    sort = {IRI: IRI_SORT, BlankNode: BLANK_SORT, Literal: LITERAL_SORT, type(None): UNBOUND_SORT}
     dictionary = TermDictionary()
     ids = dictionary.ids_of([*some, None])
     assert dictionary.sorts(ids).tolist() == [sort[type(term)] for term in [*some, None]]

@@ -41,11 +41,11 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions import evaluation as module
 from streamsparql.physical.expressions import memo as kept
-from streamsparql.physical.expressions.compiler import compiled
-from streamsparql.physical.expressions.memo import Results
-from streamsparql.physical.operator import Operator, Step
-from streamsparql.physical.operators.extend import Extend
+from streamsparql.physical.expressions.compiler import compile_expression
+from streamsparql.physical.expressions.memo import BindingMemo
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.filter import Filter
+from streamsparql.physical.operators.shape import Extend
 
 X, Y, Z = map(Variable, "xyz")
 Row = dict[Variable, Term]
@@ -102,7 +102,7 @@ def batch_of(terms: TermDictionary, made: Sequence[Row]) -> Batch:
 def check(expression: Expression, *batches: Sequence[Row], forget: bool = False) -> None:
     """Both evaluations, on one batch after the other."""
     terms = TermDictionary()
-    fast = compiled(expression, terms, RUN)
+    fast = compile_expression(expression, terms, RUN)
     for made in batches:
         batch = batch_of(terms, made)
         assert fast.holds(batch).tolist() == [passes(expression, row, RUN) for row in made]
@@ -266,8 +266,10 @@ def test_chains_may_be_long():
 
 def test_ids_may_mean_other_terms_once_results_are_forgotten():
     terms = TermDictionary()
-    short = compiled(Call("<", (Call("STRLEN", (X,)), Constant(literal_of(4)))), terms, RUN)
-    upper = compiled(Call("UCASE", (X,)), terms, RUN)
+    short = compile_expression(
+        Call("<", (Call("STRLEN", (X,)), Constant(literal_of(4)))), terms, RUN
+    )
+    upper = compile_expression(Call("UCASE", (X,)), terms, RUN)
     ids = set()
     for text in ("abc", "abcdef", "x", "xyzxyz", "yy"):
         batch = batch_of(terms, [{X: Literal(text)}])
@@ -291,7 +293,7 @@ def test_a_binding_is_evaluated_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "evaluate", count)
     terms = TermDictionary()
     matches = Call("REGEX", (X, Constant(Literal("a"))))
-    dear_last = compiled(And((matches, Call("<", (Y, ONE)))), terms, RUN)
+    dear_last = compile_expression(And((matches, Call("<", (Y, ONE)))), terms, RUN)
     made: list[Row] = [{X: Literal(f"a{k % 5}"), Y: literal_of(k % 2)} for k in range(100)]
     for _ in range(2):
         assert dear_last.holds(batch_of(terms, made)).tolist() == [k % 2 == 0 for k in range(100)]
@@ -309,7 +311,7 @@ def test_a_binding_is_evaluated_once(monkeypatch: pytest.MonkeyPatch):
 def test_results_are_those_that_were_worked_out(
     batches: list[list[tuple[int, int]]], width: int, collide: bool
 ):
-    results = Results(np.int64)
+    results = BindingMemo(np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kept, "_KEYS", 10)
         patch.setattr(kept, "_TABLE", 5)
@@ -328,7 +330,7 @@ def test_results_are_those_that_were_worked_out(
 
 
 class _Given(Operator):
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         raise AssertionError("the test gives the batches")
 
 
@@ -338,12 +340,12 @@ def test_a_filter_keeps_counts_and_an_extension_leaves_errors_unbound():
     batch = batch_of(terms, [{X: literal_of(k)} for k in (1, 2, 3)] + [{X: Literal("a")}])
     batch.count = np.array([5, 6, 7, 8])
     large = Call(">", (X, ONE))
-    kept_rows, watermark = Filter(scan, large, compiled(large, terms, RUN)).step(
+    kept_rows, watermark = Filter(scan, large, compile_expression(large, terms, RUN)).step(
         [batch], [9], False
     )
     assert (kept_rows.counts().tolist(), watermark) == ([6, 7], 9)
     total = Call("+", (X, X))
-    extend = Extend(scan, Y, total, compiled(total, terms, RUN))
+    extend = Extend(scan, Y, total, compile_expression(total, terms, RUN))
     made, _ = extend.step([batch], [9], False)
     assert extend.names == ("x", "y")
     assert terms.terms_of(made.columns["y"]) == [*map(literal_of, (2, 4, 6)), None]

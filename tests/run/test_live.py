@@ -217,6 +217,8 @@ def test_stats_analysis_and_trace_count_the_same_items() -> None:
     assert stats.items == query.analyze(items).items == trace.accounting == expected
     for run in (live, result, trace):
         assert (len(run.late), len(run.rejected)) == (stats.late, stats.rejected) == (1, 1)
+    measured = [(o.kind, sum(o.rows_in), o.rows_out) for o in query.analyze(items).operators]
+    assert [(o.operator, o.rows_in, o.rows_out) for o in stats.operators] == measured
 
 
 def test_within_the_delay_nothing_is_late() -> None:

@@ -141,6 +141,7 @@ def test_what_is_wrong_or_late_in_files_is_told(spark: SparkSession, tmp_path: P
         theirs = QUERY.run({S: file}, max_delay=delay)
         assert rows_of(ours.to_arrow()) == rows_of(theirs.to_arrow())
         assert sorted(map(str, ours.late)) == sorted(map(str, theirs.late))
+        assert sorted(map(str, ours.rejected)) == sorted(map(str, theirs.rejected))
     with pytest.raises(SourceError, match=r"items\.nq, line 21: this is no line"):
         list(QUERY.run({S: file}, engine="spark", spark=spark, strict=True))
 
@@ -156,8 +157,8 @@ def test_a_bogus_stamp_at_the_end_of_a_split_is_rejected_alone(
         ours = QUERY.run({S: file}, engine="spark", spark=spark, slabs=2)
         theirs = QUERY.run({S: file})
         assert rows_of(ours.to_arrow()) == rows_of(theirs.to_arrow())
-        assert [r.reason for r in ours.late] == [r.reason for r in theirs.late]
-        assert len(ours.late) == 1
+        assert [r.reason for r in ours.rejected] == [r.reason for r in theirs.rejected]
+        assert (len(ours.rejected), ours.late) == (1, [])
 
 
 # -- Parquet ------------------------------------------------------------------------------------
@@ -232,7 +233,8 @@ def test_what_is_wrong_in_a_data_frame_is_left_out_and_told(spark: SparkSession)
     assert rows_of(result.to_arrow()) == wanted(QUERY, right)
     theirs = QUERY.run({S: wrong})
     list(theirs)
-    assert sorted(r.reason for r in result.late) == sorted(r.reason for r in theirs.late)
+    assert sorted(r.reason for r in result.rejected) == sorted(r.reason for r in theirs.rejected)
+    assert (len(result.rejected), result.late) == (4, [])
     with pytest.raises(streamsparql.StreamSparqlError):
         list(QUERY.run({S: frame}, engine="spark", spark=spark, slabs=2, strict=True))
 

@@ -1,4 +1,4 @@
-"""Queries for the tests of `explain` and of pictures, and its formats."""
+"""Queries for the tests of `explain` and of its pictures, and a parameter for its formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from support.generate import Features, queries
 
-from streamsparql.look.explain import FORMATS
+from streamsparql.look.explain import RENDERERS
 
 LISTING_1_1 = """\
 PREFIX wtur: <http://iec.org/61400-25/root/ln-classes/WTUR#>
@@ -27,15 +27,15 @@ WHERE { ?x ex:p "1. <script>alert(\"1\")</script>\\n" , "-->" , "]]>" , "end" , 
            <http://example.org/ünï> ?y .
   FILTER(REGEX(?y, "^[a-z]+\\d{2}|\\\"$") && ?y IN (1, 2, "x"@en)) }
 """
-"""A query whose terms have the special characters of all formats."""
+"""A query whose terms contain the special characters of all formats."""
 
 NASTY_WORDS = ("<script>alert", "</script>", "&amp;|{x}[y](z)#35;", "風車 é 😀", r"\u202E", "]]>")
-"""Words of `NASTY` that a picture shows as they are."""
+"""Words of `NASTY` that pictures show unchanged."""
 
-a_query = st.one_of(
+any_query = st.one_of(
     queries(
         Features(forms=("select", "construct", "ask", "describe"), streams=True, volatile=True)
     ),
     queries(Features(forms=("select",), named_graphs=True, limits=True)),
 )
-a_format = pytest.mark.parametrize("format_", sorted(FORMATS))
+every_format = pytest.mark.parametrize("format_", sorted(RENDERERS))

@@ -12,14 +12,15 @@ an operator holds while the rows that it holds are still alive.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import Batch
-from streamsparql.physical.operator import INFINITY, Operator, Step
+from streamsparql.physical.operator import Operator, StepResult
 
 EPOCH = 1_700_000_000_000
 """An instant of our days, in milliseconds."""
@@ -64,7 +65,7 @@ class RunInput(Operator):
 
     state = "none"
 
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> Step:
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         """Never called: its rows come from a case."""
         raise AssertionError("the driver gives the rows of its inputs itself")
 
@@ -98,16 +99,11 @@ def drive(
     Not `ordered` is for the sink alone: its rows may start before the last watermark.
     """
     operator = make(*map(RunInput, names))
-    count = len(names)
-    marks, promised, given = [-INFINITY] * count, -INFINITY, []
+    promised, given = -INFINITY, []
     assert operator.size() == 0
-    for number in range(len(case.rounds) + 1):
-        last = number == len(case.rounds)
-        cut = closing if last else case.rounds[number].cut
-        batches = [batch_of(names[i], _coming(case, i, number)) for i in range(count)]
-        for i in range(count):
-            marks[i] = INFINITY if last else max(marks[i], _watermark(case, i, number))
-        batch, watermark = operator.step(batches, list(marks), cut)
+    for rows, marks, cut in steps_of_case(case, closing):
+        batches = [batch_of(*pair) for pair in zip(names, rows, strict=True)]
+        batch, watermark = operator.step(batches, marks, cut)
         assert tuple(batch.columns) == operator.names
         assert watermark >= promised, "the watermark fell"
         if len(batch):
@@ -122,6 +118,20 @@ def drive(
     assert promised == INFINITY, "the end of the input must be the end of the output"
     assert operator.size() == 0, "state is left after the end"
     return given
+
+
+def steps_of_case(
+    case: Case, closing: bool = False
+) -> Iterator[tuple[list[list[Row]], list[int], bool]]:
+    """Yield what each step of a case has: the new rows and the watermark of each input; whether to cut."""
+    count = len(case.inputs)
+    marks = [-INFINITY] * count
+    for number in range(len(case.rounds) + 1):
+        last = number == len(case.rounds)
+        cut = closing if last else case.rounds[number].cut
+        for i in range(count):
+            marks[i] = INFINITY if last else max(marks[i], _watermark(case, i, number))
+        yield [_coming(case, i, number) for i in range(count)], list(marks), cut
 
 
 def _coming(case: Case, i: int, number: int) -> list[Row]:

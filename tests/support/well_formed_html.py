@@ -1,4 +1,4 @@
-"""A check that HTML is well-formed."""
+"""A check for well-formed HTML."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Balanced(HTMLParser):
 
 
 def check_html(page: str) -> Balanced:
-    """Check that all tags are closed; return the parser, which knows tags and text."""
+    """Check that all tags are closed; return the parser, with the tags and the text."""
     parser = Balanced()
     parser.feed(page)
     parser.close()

@@ -5,6 +5,7 @@ a plan's text does not show: that it is the figure's tree, and that it answers w
 from __future__ import annotations
 
 import pytest
+from support.engine import Data, disagreement
 from support.golden import GOLDEN, read
 from support.plans import BACKGROUND, beside, events, graph, pattern, plan, rows, stream, triple
 
@@ -264,3 +265,40 @@ def test_definition_1_a_physical_stream_is_a_sequence_of_intervals():
     assert AccessStream(IRI("s")).elements(events(("a p 1", 3), name="s")) == [
         Element(triple("a p 1"), 3, 4)
     ]
+
+
+def test_definition_6_a_blank_node_stands_for_one_term():
+    """The matchings of a basic graph pattern share the mapping; the label is not compared."""
+    text = """SELECT ?x ?y FROM STREAM <http://e/s> WINDOW RANGE 10 FIXED
+        { _:a <http://e/p> ?x . _:a <http://e/q> ?y }"""
+    items = [
+        ("http://e/a http://e/p http://e/1", 1),
+        ("http://e/a http://e/q http://e/2", 2),
+        ("http://e/b http://e/q http://e/3", 3),
+    ]
+    at = plan(text).at
+    assert at(3, events(*items, name="http://e/s")) == rows({"x": "http://e/1", "y": "http://e/2"})
+    assert disagreement(text, over(items)) == ""
+
+
+def test_definition_12_a_left_row_without_a_match_stays():
+    """Also where the filter rejects its only match, and where the right side has no row at all."""
+    text = """SELECT ?x ?y { ?x <http://e/p> <http://e/1>
+        OPTIONAL { ?x <http://e/q> ?y FILTER(?y != <http://e/no>) } }"""
+    left = [f"http://e/{x} http://e/p http://e/1" for x in "abc"]
+    right = ["http://e/a http://e/q http://e/2", "http://e/b http://e/q http://e/no"]
+    kept = [{"x": f"http://e/{x}"} for x in "abc"]
+    matched = [{**kept[0], "y": "http://e/2"}, *kept[1:]]
+    for triples, expected in ((left, kept), (left + right, matched), (right, [])):
+        assert plan(text).at(0, graph(*triples)) == rows(*expected)
+        assert disagreement(text, Data(graph=list(map(terms, triples)))) == ""
+
+
+def terms(triple: str) -> tuple[str, str, str]:
+    """The IRIs of a triple, as N-Triples has them."""
+    subject, predicate, value = (f"<{iri}>" for iri in triple.split())
+    return subject, predicate, value
+
+
+def over(items: list[tuple[str, int]]) -> Data:
+    return Data({"http://e/s": [(terms(triple), t) for triple, t in items]})

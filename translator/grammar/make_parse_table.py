@@ -132,11 +132,11 @@ def module_text() -> str:
     rows = []
     for state in order:
         shifted: list[int] = []
-        gone: list[int] = []
+        next_states: list[int] = []
         reduced: dict[int, list[int]] = {}
         for symbol, target in sorted(states[state].items()):
             if symbol not in number_of_terminal:
-                gone += number_of_nonterminal[symbol], number_of_state[target]
+                next_states += number_of_nonterminal[symbol], number_of_state[target]
             elif target >= 0:
                 shifted += number_of_terminal[symbol], number_of_state[target]
             else:
@@ -147,7 +147,7 @@ def module_text() -> str:
         ]
         row = [
             shifts.number(shifted),
-            gotos.number(gone),
+            gotos.number(next_states),
             *(n for pair in reductions for n in pair),
         ]
         rows.append(" ".join(map(str, row)))

@@ -442,16 +442,16 @@ class Draft:
 
     def __str__(self) -> str:
         from streamsparql.look.explain.boxes.logical import plan_box
-        from streamsparql.look.explain.formats.plain_text import plain
+        from streamsparql.look.explain.formats.plain_text import tree_text
 
-        return plain(plan_box(self.plan, self.prefixes))
+        return tree_text(plan_box(self.plan, self.prefixes))
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: as it shows a plan, with the prefixes."""
         from streamsparql.look.explain.boxes.logical import plan_box
-        from streamsparql.look.explain.formats.html import fragment
+        from streamsparql.look.explain.formats.html import stage_html
 
-        return fragment(plan_box(self.plan, self.prefixes))
+        return stage_html(plan_box(self.plan, self.prefixes))
 
     # -- parts
 

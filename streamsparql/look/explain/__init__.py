@@ -1,7 +1,7 @@
-"""Explaining a query: its stages, from the syntax tree to what is run, in six formats.
+"""`explain`: the stages of a query, from the syntax tree to the Spark run, in six formats.
 
-Each stage is one entry in `STAGES`, each format one in `FORMATS`. Between the two there is a single
-kind of picture, the `Box` (box.py): a stage makes boxes, a format draws them.
+Each stage is an entry in `STAGE_BOXES`, each format one in `RENDERERS`. What connects them is the
+`Box` (boxes/box.py): a stage builds boxes, a format renders them.
 """
 
 from __future__ import annotations
@@ -14,75 +14,75 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.errors import StreamSparqlError
 from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.explain.boxes.logical import plan_box
-from streamsparql.look.explain.boxes.physical import Operator, physical_box
-from streamsparql.look.explain.boxes.spark_run import Described, spark_box
+from streamsparql.look.explain.boxes.physical import ExplainedOperator, physical_box
+from streamsparql.look.explain.boxes.spark_run import CutDescription, spark_box
 from streamsparql.look.explain.boxes.syntax_tree import syntax_box
 from streamsparql.look.explain.explanation import Explanation
 from streamsparql.look.explain.formats import dot, html, json, mermaid, plain_text, svg
 from streamsparql.translator.translate import Translation
 
 
-class Compiled(Protocol):
-    """What of a query is explained; `streamsparql.Query` is one."""
+class ExplainedQuery(Protocol):
+    """The parts of a query that are explained; `streamsparql.Query` has them."""
 
     @property
     def translation(self) -> Translation:
-        """All that the translator knows."""
+        """The result of the translator: the syntax tree, the plan and facts about the query."""
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """The prefixes that it declares."""
+        """The prefixes that the query declares."""
 
     @property
     def rewriting(self) -> Rewriting:
-        """What the rules made of its plan."""
+        """The optimized plan, with the rules that were applied."""
 
     @property
-    def physical(self) -> Operator:
-        """What computes it."""
+    def physical(self) -> ExplainedOperator:
+        """The root of the operators that compute it."""
 
 
-STAGES: dict[str, Callable[[Compiled], Box]] = {
+STAGE_BOXES: dict[str, Callable[[ExplainedQuery], Box]] = {
     "syntax": lambda query: syntax_box(query.translation.syntax),
     "logical": lambda query: _plan(query, query.translation.plan),
     "optimized": lambda query: _plan(query, query.rewriting.plan),
     "physical": lambda query: physical_box(query.physical, query.prefixes),
     "spark": spark_box,
 }
-"""The stages, in the order in which they follow from each other."""
+"""The stages, in the order of compilation, each with the function that builds its boxes."""
 
-ALL: tuple[str, ...] = ("syntax", "logical", "optimized")
-"""What "all" shows: the stages that need no engine, and so none of the libraries that it needs."""
+ALL_STAGES: tuple[str, ...] = ("syntax", "logical", "optimized")
+"""The stages of "all": those that load neither the engine nor the libraries that it needs."""
 
-FORMATS: dict[str, Callable[[Explanation], str]] = {
-    "text": plain_text.render,
-    "json": json.render,
-    "dot": dot.render,
-    "mermaid": mermaid.render,
-    "svg": svg.render,
-    "html": html.render,
+RENDERERS: dict[str, Callable[[Explanation], str]] = {
+    "text": plain_text.render_text,
+    "json": json.render_json,
+    "dot": dot.render_dot,
+    "mermaid": mermaid.render_mermaid,
+    "svg": svg.render_svg,
+    "html": html.render_html,
 }
-"""What renders boxes."""
+"""The formats, each with its renderer."""
 
 
-def _plan(query: Compiled, plan: Plan) -> Box:
+def _plan(query: ExplainedQuery, plan: Plan) -> Box:
     return plan_box(plan, query.prefixes)
 
 
 def explain(
-    query: Compiled,
+    query: ExplainedQuery,
     stage: str = "all",
     format: str = "text",  # noqa: A002 -- the public name
     color: bool = False,
     width: int = 100,
-    run: Described | None = None,
+    run: CutDescription | None = None,
 ) -> str:
-    """A stage of a query, or all of them, in a format.
+    """Return a stage of a query, or all of them, in a format.
 
-    The formats are text, json, dot (Graphviz), mermaid, svg and html. `color` and `width` are for
-    text: whether to use a terminal's colours, and how wide the terminal is. Where all stages are
-    shown, the optimized plan is only if it differs from the logical one. With a `run` over data the
-    stage spark shows how that is cut.
+    The formats are text, json, dot (Graphviz), mermaid, svg and html. `color` and `width` apply to
+    text: whether to write ANSI colours, and the width of the terminal. Among all stages, the
+    optimized plan is included only if it differs from the logical one. With a `run` over data, the
+    stage spark shows its cut into slabs.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?s { ?s a <T> OPTIONAL { ?s <p> ?o } }")
@@ -95,27 +95,29 @@ def explain(
        AccessGraph  default graph
     """
     names = shown_stages(query, stage)
-    render = FORMATS[known(format, FORMATS, "format")]
+    render = RENDERERS[known_name(format, RENDERERS, "format")]
     if run is not None and stage != "spark":
-        raise StreamSparqlError(f"the stage {stage} looks at no data; spark does")
+        raise StreamSparqlError(
+            f"stage {stage!r} does not depend on a run; with a run, stage must be 'spark'"
+        )
     stages = tuple(
-        (name, STAGES[name](query) if run is None else spark_box(query, run)) for name in names
+        (name, STAGE_BOXES[name](query) if run is None else spark_box(query, run)) for name in names
     )
     rules = query.rewriting.counts() if "optimized" in names else {}
     return render(Explanation(query.translation, stages, stage == "all", color, width, rules))
 
 
-def shown_stages(query: Compiled, stage: str) -> tuple[str, ...]:
-    """The stages that a name stands for; among all, the optimized plan only if it is another."""
+def shown_stages(query: ExplainedQuery, stage: str) -> tuple[str, ...]:
+    """Return the stages that a name selects; "all" omits an optimized plan without changes."""
     if stage != "all":
-        return (known(stage, STAGES, "stage"),)
-    same = query.rewriting.plan == query.translation.plan
-    return tuple(name for name in ALL if not (same and name == "optimized"))
+        return (known_name(stage, STAGE_BOXES, "stage"),)
+    unchanged = query.rewriting.plan == query.translation.plan
+    return tuple(name for name in ALL_STAGES if not (unchanged and name == "optimized"))
 
 
-def known(name: str, table: Mapping[str, object], what: str) -> str:
-    """A name that is in a table."""
+def known_name(name: str, table: Mapping[str, object], kind: str) -> str:
+    """Return the name of a stage or a format; raise an error if the table does not have it."""
     if name not in table:
-        names = [*table, "all"] if what == "stage" else [*table]
-        raise StreamSparqlError(f"there is no {what} {name!r}: there are {', '.join(names)}")
+        names = [*table, "all"] if kind == "stage" else [*table]
+        raise StreamSparqlError(f"unknown {kind} {name!r}; expected one of {', '.join(names)}")
     return name

@@ -1,4 +1,4 @@
-"""What a format renders: a query, what is known about it, and the boxes of its stages."""
+"""The input of a renderer: a query, a summary of it, and the boxes of its stages."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamsparql.look.explain.boxes.box import Box
-from streamsparql.look.explain.boxes.phrases import duration
+from streamsparql.look.explain.boxes.phrases import with_units
 from streamsparql.text.visible import visible
 from streamsparql.translator.translate import ReportPolicy, Translation
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The stages of a query, by name, in the order in which they follow from each other.
+    """The stages of a query by name, in the order of compilation.
 
-    `whole` says that a reader asked for all there is: formats then add what is known of the query.
-    `color` and `width` are those of a terminal. `rules` are the rewriting rules that were used, and
-    how often. `notes` say what a run over data measured of the whole, for readers, and `measured`
-    the same for programs.
+    `whole` is set where all stages are requested: text then starts with a summary of the query.
+    `color` and `width` are those of a terminal. `rules` are the rewriting rules that were applied,
+    with their counts. `notes` summarise the measurements of a run for readers, `measured` for
+    programs.
     """
 
     translation: Translation
@@ -33,7 +33,7 @@ class Explanation:
 
     @property
     def headed(self) -> bool:
-        """Whether the stages have headings, to be told apart."""
+        """Whether the stages have headings."""
         return self.whole or len(self.stages) > 1
 
     @property
@@ -42,45 +42,45 @@ class Explanation:
         return self.translation.text
 
     def about(self) -> dict[str, Any]:
-        """What is known about the query, for programs."""
-        known = self.translation
-        report = known.report
+        """Return the facts about the query, for JSON."""
+        query = self.translation
+        report = query.report
         return {
-            "text": known.text,
-            "dialect": known.dialect.name,
-            "form": known.form,
-            "variables": list(known.variables),
-            "streams": [iri.value for iri in known.streams],
-            "graphs": [iri.value for iri in known.graphs],
+            "text": query.text,
+            "dialect": query.dialect.name,
+            "form": query.form,
+            "variables": list(query.variables),
+            "streams": [iri.value for iri in query.streams],
+            "graphs": [iri.value for iri in query.graphs],
             "report": {
                 "kind": report.kind,
                 "every": report.every,
                 "origin": report.origin,
                 "name": report.name,
             },
-            "prefixes": dict(sorted(known.names.prefixes.items())),
+            "prefixes": dict(sorted(query.names.prefixes.items())),
         }
 
     def summary(self) -> list[tuple[str, str]]:
-        """What is known about the query, for readers; what there is none of is left out."""
-        known = self.translation
+        """Return the facts about the query as named lines, for readers, without empty ones."""
+        query = self.translation
         lines = [
-            ("dialect", known.dialect.title),
-            ("form", known.form.upper()),
-            ("variables", " ".join(f"?{name}" for name in known.variables)),
-            *(("stream", str(iri)) for iri in known.streams),
-            *(("graph", str(iri)) for iri in known.graphs),
-            ("report", _report(known.report)),
+            ("dialect", query.dialect.title),
+            ("form", query.form.upper()),
+            ("variables", " ".join(f"?{name}" for name in query.variables)),
+            *(("stream", str(iri)) for iri in query.streams),
+            *(("graph", str(iri)) for iri in query.graphs),
+            ("report", _report_line(query.report)),
         ]
-        prefixes = sorted(known.names.prefixes.items())
+        prefixes = sorted(query.names.prefixes.items())
         lines += [("prefix", f"{prefix}: <{iri}>") for prefix, iri in prefixes]
         return [(name, visible(text)) for name, text in lines if text]
 
 
-def _report(report: ReportPolicy) -> str:
+def _report_line(report: ReportPolicy) -> str:
     name = f", as {report.name}" if report.name else ""
     if report.kind is None:
         return f"rows with their validity{name}"
-    often = f"every {duration(report.every)}" if report.every else "at every change"
-    often += f" from {duration(report.origin)}" if report.origin else ""
-    return f"{report.kind.upper()} {often}{name}"
+    period = f"every {with_units(report.every)}" if report.every else "at every change"
+    period += f" from {with_units(report.origin)}" if report.origin else ""
+    return f"{report.kind.upper()} {period}{name}"

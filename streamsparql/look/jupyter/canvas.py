@@ -13,7 +13,7 @@ from itertools import pairwise
 from streamsparql.display.picture import Picture
 from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
 from streamsparql.look.explain.drawing.themes import themed
-from streamsparql.text.instants import Clock
+from streamsparql.text.instants import DisplayClock
 from streamsparql.text.widths import cells, in_picture
 
 SERIES = (
@@ -148,10 +148,10 @@ class Canvas:
     # -- the axis
 
     def ruler(
-        self, top: float, bottom: float, clock: Clock | None = None, every: int | None = None
+        self, top: float, bottom: float, clock: DisplayClock | None = None, every: int | None = None
     ) -> None:
         """Lines at round times behind all that is drawn, and the times below `bottom`."""
-        clock = clock or Clock("ms")
+        clock = clock or DisplayClock("ms")
         marks = self._marks(clock)
         if every is not None:
             marks = clock.labels(range(self.start, self.end + 1, every))
@@ -165,12 +165,12 @@ class Canvas:
             self.text(self.left, self.y + 10, clock.day(self.start), "soft")
             self.y += 18
 
-    def times(self, clock: Clock) -> None:
+    def times(self, clock: DisplayClock) -> None:
         """The times of the axis once more, for the head of what is high."""
         self._times(self._marks(clock), self.y + 10)
         self.y += 18
 
-    def _marks(self, clock: Clock) -> list[tuple[int, str]]:
+    def _marks(self, clock: DisplayClock) -> list[tuple[int, str]]:
         """Round times, as many as there is room for with their labels."""
         for most in range(int((self.right - self.left) / (6 * _DIGIT)), 2, -1):
             found = clock.labels(clock.ticks(self.start, self.end, most))

@@ -7,7 +7,7 @@ from html import escape
 
 from streamsparql.look.explain.drawing.palette import MONO, SANS
 from streamsparql.look.jupyter.solution_texts import Cell, Solutions
-from streamsparql.text.instants import Clock
+from streamsparql.text.instants import DisplayClock
 
 ROOM = 60
 """The characters of a cell; what is longer shows where the pointer rests."""
@@ -69,7 +69,7 @@ def _cell(tag: str, value: str | Cell, right: bool) -> str:
 
 def first_rows(shown: Solutions, limit: int = 20, timestamps: str | None = None) -> str:
     """A result's first rows: when, then what."""
-    clock = Clock.of(timestamps, shown.first())
+    clock = DisplayClock.of(timestamps, shown.first())
     zone = "" if clock.style == "ms" else f" ({clock.zone})"
     rows: list[list[str | Cell]] = [
         [clock.moment(row.start), "…" if row.lasts else clock.moment(row.end), *row.cells]

@@ -6,11 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from streamsparql.errors import position
-from streamsparql.look.explain import STAGES
-from streamsparql.look.explain.drawing.highlight import highlighted, rules
+from streamsparql.look.explain import STAGE_BOXES
+from streamsparql.look.explain.drawing.highlight import highlight_rules, highlighted
 from streamsparql.look.explain.drawing.palette import INK, MONO, PAPER, SANS
 from streamsparql.look.explain.drawing.themes import themed
-from streamsparql.look.explain.formats.html import fragment
+from streamsparql.look.explain.formats.html import stage_html
 from streamsparql.look.lints import Warning, lint
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ pre{{font:12px/1.55 {MONO};tab-size:4;margin:0;background:none;color:inherit;ove
 .read,summary{{font:12px/1.5 {SANS};opacity:.75;margin-bottom:.4rem}}
 .doubts{{font:13px/1.5 {SANS};margin:.8rem 0 0;padding-left:1.1rem}}
 .doubts li{{margin:.2rem 0}}
-{rules()}""",
+{highlight_rules()}""",
 )
 
 
@@ -40,7 +40,7 @@ def shown(query: CompiledQuery) -> str:
         f'<div class="streamsparql-query"><style>{_STYLE}</style>\n<div class="written">'
         f'<div class="read">{escape(_read(query))}</div>\n'
         f"<pre>{highlighted(query.text.strip())}</pre>{listed}</div>\n"
-        f'<div class="drawn">{fragment(STAGES["logical"](query))}</div>\n</div>'
+        f'<div class="drawn">{stage_html(STAGE_BOXES["logical"](query))}</div>\n</div>'
     )
 
 

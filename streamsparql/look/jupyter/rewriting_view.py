@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.window import Window
-from streamsparql.look.explain.boxes.box import Box, drawn
-from streamsparql.look.explain.boxes.phrases import meaning, used, with_prefixes
+from streamsparql.look.explain.boxes.box import Box, build_tree
+from streamsparql.look.explain.boxes.phrases import applied_rules, meaning, plan_writer
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
-from streamsparql.look.explain.drawing.palette import STYLE as PLANS
+from streamsparql.look.explain.drawing.palette import PLAN_STYLE as PLANS
 from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.look.explain.formats import svg
-from streamsparql.look.explain.formats.plain_text import Ink, tree
+from streamsparql.look.explain.formats.plain_text import Ink, tree_lines
 from streamsparql.look.jupyter.equivalence_view import RULES, body
 from streamsparql.text.visible import visible
 from streamsparql.text.widths import cells, wrap
@@ -62,7 +62,7 @@ def compared(before: Plan, after: Plan, prefixes: Mapping[str, str]) -> tuple[Bo
             if node in shared and node.inputs and node not in letters:
                 letters[node] = next(names)
     marks = _marks(*sides)
-    write = with_prefixes(prefixes)
+    write = plan_writer(prefixes)
 
     def boxes(root: Plan, marked: Mapping[Plan, str]) -> Box:
         def make(node: Plan) -> Box:
@@ -82,7 +82,7 @@ def compared(before: Plan, after: Plan, prefixes: Mapping[str, str]) -> tuple[Bo
             found = () if node in shared else node.inputs
             return [(letters.get(one, ""), one) for one in found]
 
-        return replace(drawn(root, below, make), role=letters.get(root, ""))
+        return replace(build_tree(root, below, make), role=letters.get(root, ""))
 
     return boxes(before, marks[0]), boxes(after, marks[1])
 
@@ -169,7 +169,7 @@ def summary(rewrites: Rewrites) -> str:
     if not rewrites.applications:
         return "no rule applies"
     times = f"{len(rewrites)} application{'s' * (len(rewrites) != 1)} of rules"
-    shown = f"{times}: {used(rewrites.counts)}"
+    shown = f"{times}: {applied_rules(rewrites.counts)}"
     if rewrites.checked is None:
         return shown
     wrong = len(rewrites.wrong)
@@ -195,7 +195,7 @@ def application_text(application: Application, first: bool = True) -> str:
         lines += (f"   {line}".rstrip() for line in application.law.statement.splitlines())
     lines.append("")
     columns = [
-        list(tree(box, Ink(False), _COLUMN))
+        list(tree_lines(box, Ink(False), _COLUMN))
         for box in compared(application.before, application.after, application.prefixes)
     ]
     columns = [[part for line in column for part in wrap(line, _COLUMN)] for column in columns]
@@ -258,7 +258,7 @@ def _checked(application: Application) -> tuple[str, str]:
 
 
 def _figure(box: Box, name: str) -> str:
-    drawing = svg.tree(box)
+    drawing = svg.tree_drawing(box)
     width, height = round(drawing.width + 8), round(drawing.height + 8)
     least = round(width * _SMALLEST)  # smaller nobody could read it: then it scrolls
     return (

@@ -21,13 +21,13 @@ from streamsparql.algebra.window import ElementWindow, TimeWindow, Window
 from streamsparql.compiled import CompiledQuery
 from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError, SourceError
-from streamsparql.look.explain.boxes.phrases import with_prefixes
+from streamsparql.look.explain.boxes.phrases import plan_writer
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fitted
 from streamsparql.look.jupyter.label_columns import columns, shared
 from streamsparql.look.jupyter.moving_window import positions
 from streamsparql.sources.chunk import Reject
-from streamsparql.text.instants import Clock
+from streamsparql.text.instants import DisplayClock
 from streamsparql.text.visible import isolated, visible
 from streamsparql.text.widths import cells
 from streamsparql.translator.sparql_text import Writer
@@ -87,7 +87,7 @@ class Shown:
 
     items: Sequence[StreamItem]
     windows: tuple[Seen, ...]
-    clock: Clock
+    clock: DisplayClock
     write: Writer = field(default_factory=Writer)
     rejects: tuple[Reject, ...] = ()
 
@@ -139,10 +139,10 @@ def show(
     for one in given:
         if isinstance(one, CompiledQuery):
             known = {**one.prefixes, **known}
-    write = with_prefixes(known)
+    write = plan_writer(known)
     items, rejects = read(source)
     seen = tuple(_seen(window, items, write) for one in given for window in _windows(one, stream))
-    clock = Clock.of(timestamps, min((item.start for item in items), default=0))
+    clock = DisplayClock.of(timestamps, min((item.start for item in items), default=0))
     return drawn(Shown(items, tuple(dict.fromkeys(seen)), clock, write, rejects), limit)
 
 
@@ -348,12 +348,12 @@ def _curves(canvas: Canvas, shown: Shown) -> None:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def _moments(item: StreamItem, clock: Clock) -> str:
+def _moments(item: StreamItem, clock: DisplayClock) -> str:
     both = [item.end] if item.start == item.end else [item.start, item.end]
     return " to ".join(clock.moment(t) for t in both)
 
 
-def _until(start: int, end: int, clock: Clock) -> str:
+def _until(start: int, end: int, clock: DisplayClock) -> str:
     return f"[{clock.moment(start)}, {'…' if end >= INFINITY else clock.moment(end)})"
 
 

@@ -16,7 +16,7 @@ from streamsparql.errors import EngineError
 from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fitted
 from streamsparql.look.jupyter.label_columns import GAP, columns, shared
 from streamsparql.look.jupyter.solution_texts import Cell, Solution, Solutions
-from streamsparql.text.instants import Clock
+from streamsparql.text.instants import DisplayClock
 from streamsparql.text.widths import cells
 
 WIDTH = 880.0
@@ -96,7 +96,7 @@ def timeline(
     drawn, count = lanes(shown.rows, limit)
     start, end = span(shown, [row for lane in drawn for row in lane.rows], reports)
     instants = instants[bisect_left(instants, start) : bisect_right(instants, end)]  # may be many
-    clock = Clock.of(timestamps, start)
+    clock = DisplayClock.of(timestamps, start)
     widths = shared([shown.heads, *([c.short for c in lane.cells] for lane in drawn)], _LABELS)
     many = max((len(lane.levels) for lane in drawn), default=1)
     times = 6 if many > 1 else 0
@@ -171,7 +171,7 @@ def _lane(
     lane: Lane,
     widths: Sequence[int],
     before: tuple[Cell, ...],
-    clock: Clock,
+    clock: DisplayClock,
     reports: Sequence[Report],
 ) -> None:
     """A lane: its label, its bars, and dots where a report has it."""
@@ -206,7 +206,7 @@ def apart(canvas: Canvas, rows: Iterable[Solution]) -> Iterator[Solution]:
         before = place
 
 
-def holds(row: Solution, clock: Clock) -> str:
+def holds(row: Solution, clock: DisplayClock) -> str:
     """When a row holds, in words."""
     if row.lasts:
         return f"from {clock.moment(row.start)} on"
@@ -214,7 +214,7 @@ def holds(row: Solution, clock: Clock) -> str:
 
 
 def _verticals(
-    canvas: Canvas, shown: Solutions, instants: Sequence[int], top: float, clock: Clock
+    canvas: Canvas, shown: Solutions, instants: Sequence[int], top: float, clock: DisplayClock
 ) -> None:
     """Lines at reports, behind the bars, and at the ends of the horizon."""
 
@@ -233,11 +233,13 @@ def _verticals(
 # -- for terminals
 
 
-def as_text(drawn: Sequence[Lane], start: int, end: int, clock: Clock, note: str = "") -> str:
+def as_text(
+    drawn: Sequence[Lane], start: int, end: int, clock: DisplayClock, note: str = ""
+) -> str:
     """The lanes as lines of characters.
 
     >>> row = Solution((Cell("a"),), 5, INFINITY)
-    >>> print(as_text([Lane(row.cells, levels=[[row]])], 0, 10, Clock("ms")))
+    >>> print(as_text([Lane(row.cells, levels=[[row]])], 0, 10, DisplayClock("ms")))
     a                                ██████████████████████████████▶
        0 to 10 ms
     """

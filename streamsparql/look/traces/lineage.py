@@ -16,10 +16,9 @@ from streamsparql.algebra.streams import Element
 from streamsparql.algebra.terms import Triple
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.coverage import AntiJoin, LeftJoinOn, Minus
-from streamsparql.physical.operators.join import Join
-from streamsparql.physical.operators.left_join import LeftJoin
-from streamsparql.physical.operators.union import Union
+from streamsparql.physical.operators.filter import AntiJoin
+from streamsparql.physical.operators.join import Join, Minus, Union
+from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.window import ElementWindow, TimeWindow
 
 if TYPE_CHECKING:

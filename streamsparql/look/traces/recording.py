@@ -17,8 +17,9 @@ import numpy as np
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.operator import INFINITY, NEVER, Operator, Part
+from streamsparql.physical.operator import INFINITY, NEVER, Operator
 from streamsparql.physical.operators.group import Aggregation, Annotate
+from streamsparql.physical.state.parts import NamedRows
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.sources import Chunk, Wanted
@@ -43,7 +44,7 @@ class Frame(NamedTuple):
     """What is over: all up to this instant has come. NEVER for what came before the trace."""
     offered: Mapping[str, Batch]
     given: Mapping[Operator, Batch]
-    content: Mapping[Operator, tuple[Part, ...]]
+    content: Mapping[Operator, tuple[NamedRows, ...]]
 
 
 class Recorded(NamedTuple):
@@ -62,7 +63,7 @@ class Recorder:
 
     >>> from streamsparql.physical.operators.access import Always
     >>> recorder, one = Recorder(), Always.of({"x": np.array([5, 6])}, 2)
-    >>> recorder.observe(one, [], one.rows, 0.5)
+    >>> recorder.observe(one, [], one.rows)
     >>> recorder.given[one].columns["x"].tolist()
     [5, 6]
     """
@@ -70,11 +71,9 @@ class Recorder:
     def __init__(self) -> None:
         self.given: dict[Operator, Batch] = {}
 
-    def observe(
-        self, operator: Operator, inputs: Sequence[Batch], given: Batch, seconds: float
-    ) -> None:
-        """An operator has made a step."""
-        self.given[operator] = _copied(given)
+    def observe(self, operator: Operator, inputs: Sequence[Batch], output: Batch) -> None:
+        """Retain the output of a step of an operator."""
+        self.given[operator] = _copied(output)
 
 
 class Recording(Execution):
@@ -253,7 +252,7 @@ def _refuse(rounds: int, step: int) -> None:
         )
 
 
-def _content(operator: Operator) -> tuple[Part, ...]:
+def _content(operator: Operator) -> tuple[NamedRows, ...]:
     """The parts of a state, as they are now."""
     parts = [(name, _copied(rows)) for name, rows in operator.content()]
     if isinstance(operator, Aggregation | Annotate):

@@ -16,11 +16,11 @@ from streamsparql.look.explain.boxes.physical import operator_box
 from streamsparql.look.traces.recording import STANDING, Frame, Recorded, record
 from streamsparql.look.traces.trace_rows import Decoder, Elements, Wording, numbered
 from streamsparql.physical.operator import INFINITY, Operator
-from streamsparql.physical.operators.join import HEAP
+from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.operators.window import INSIDE
-from streamsparql.physical.state.queues import READY
+from streamsparql.physical.state.parts import TO_BE_EMITTED
 from streamsparql.sources import Accounting, Reject
-from streamsparql.text.instants import Clock
+from streamsparql.text.instants import DisplayClock
 
 if TYPE_CHECKING:
     from streamsparql.compiled import CompiledQuery
@@ -222,7 +222,7 @@ class Trace(Sequence[Step]):
         self.decoder = Decoder(run.terms)
         self.physical: tuple[Operator, ...] = tuple(run.pipeline.operators)
         prefixes = query.prefixes
-        self.clock = Clock.of(None, self.first)
+        self.clock = DisplayClock.of(None, self.first)
         self.wording = Wording(prefixes, self._moment)
         numbers = {operator: k for k, operator in enumerate(self.physical, 1)}
         self.operators = tuple(self._described(o, numbers) for o in self.physical)
@@ -409,7 +409,7 @@ def _changes(before: Sequence[Held], after: Sequence[Held], instant: int) -> Ite
 
 
 def _why(held: Held, instant: int) -> str:
-    if held.part in (HEAP, READY):
+    if held.part in (MIN_HEAP, TO_BE_EMITTED):
         return "given out"
     if held.part == STANDING or instant == INFINITY:
         return "ended"
@@ -429,4 +429,4 @@ def living(held: Held, known: int) -> bool:
     >>> living(Held("left area", Element("x", 3, 10)), 10)
     False
     """
-    return held.part in (HEAP, READY, STANDING) or held.element.end > known
+    return held.part in (MIN_HEAP, TO_BE_EMITTED, STANDING) or held.element.end > known

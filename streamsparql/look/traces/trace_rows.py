@@ -11,7 +11,7 @@ from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Element
 from streamsparql.algebra.terms import XSD, Literal, Term, Triple
 from streamsparql.errors import EngineError
-from streamsparql.look.explain.boxes.phrases import with_prefixes
+from streamsparql.look.explain.boxes.phrases import plan_writer
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import ColumnKind, in_solution, variable_of
@@ -94,7 +94,7 @@ class Wording:
     """
 
     def __init__(self, prefixes: Mapping[str, str], moment: Callable[[int], str]) -> None:
-        self.write = with_prefixes(prefixes)
+        self.write = plan_writer(prefixes)
         self.moment = moment
 
     def item(self, item: Any) -> str:

@@ -1,1 +1,1 @@
-"""Boxes: the one description of plans, syntax trees and Spark runs that every format draws."""
+"""Boxes: the description of plans, syntax trees and Spark runs that every format renders."""

@@ -1,17 +1,17 @@
-"""What every stage of a query is drawn from: boxes.
+"""Boxes: the nodes of the trees in which the stages of a query are drawn.
 
-A stage (the syntax tree, the logical plan, ..) has one visitor that makes boxes of its nodes, and a
-format is one way to draw boxes; no format knows what the nodes were. A box has
+A stage (the syntax tree, the logical plan, ..) has one visitor that turns its nodes into boxes, and
+a format renders boxes; no format knows the nodes. A box has
 
 - a *kind*, the name of the operator as in the papers;
-- a *title*, what a reader wants to see of it: complete, with the query's prefixes;
-- *facts*, the parameters of the node by their names: exact, with whole IRIs and milliseconds.
+- a *title*, its parameters for readers: complete, with the query's prefixes;
+- *facts*, the parameters of the node by name: exact, with whole IRIs and milliseconds.
 
-What stands in several places is one box with a number. It is drawn where it comes first; the other
-places have a `Reference` to the number. So ten triple patterns over the same windows do not show
-the windows ten times, and a reader sees that they are the same.
+A subtree that occurs in several places is one box with a number. It is drawn at its first place;
+the others have a `Reference` to the number. So ten triple patterns over the same windows do not
+show the windows ten times, and a reader sees that they are the same.
 
-Boxes may be nested as deep as queries are, so nothing here recurses, compares or prints them whole.
+Boxes may be nested as deeply as queries, so nothing here recurses, compares or prints them whole.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ N = TypeVar("N", bound=Hashable)
 
 
 class Measures(NamedTuple):
-    """What a run measured of a box: of an operator, a stage or a slab.
+    """The measurements of a box: of an operator, a stage or a slab.
 
-    Rows in are counted per input. A share is one of the time of all that is drawn beside the box;
-    `heat` says how much of it that is, from 0 to 3.
+    `rows_in` has a count per input. `share` is the part of the time of all boxes of the tree;
+    `state` is the peak, in rows. `steps` is the number of calls.
     """
 
     rows_in: tuple[int, ...]
@@ -42,18 +42,18 @@ class Measures(NamedTuple):
 
     @property
     def selectivity(self) -> float | None:
-        """Rows out by rows in, of all inputs; None where nothing came in."""
-        came = sum(self.rows_in)
-        return self.rows_out / came if came and self.rows_out is not None else None
+        """The quotient of rows out and rows in, over all inputs; None without input rows."""
+        rows_in = sum(self.rows_in)
+        return self.rows_out / rows_in if rows_in and self.rows_out is not None else None
 
     @property
     def of_pairs(self) -> float | None:
-        """Of two inputs: rows out by the pairs of rows that could meet."""
+        """The quotient of rows out and pairs of input rows; None unless there are two inputs."""
         pairs = prod(self.rows_in) if len(self.rows_in) == 2 else 0
         return self.rows_out / pairs if pairs and self.rows_out is not None else None
 
     def numbers(self) -> dict[str, Any]:
-        """Return the numbers that there are, by name."""
+        """Return the numbers that are known, by name, for JSON."""
         numbers = {
             "rows_in": list(self.rows_in),
             "rows_out": self.rows_out,
@@ -68,7 +68,7 @@ class Measures(NamedTuple):
 
     @property
     def heat(self) -> int:
-        """How hot the box is: where to look first.
+        """The level of its share of the time, from 0 to 3: where to look first.
 
         >>> [Measures((1,), 1, 0.1, share).heat for share in (None, 0.01, 0.05, 0.12, 0.4)]
         [0, 0, 1, 2, 3]
@@ -77,7 +77,7 @@ class Measures(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """Here stands what the box with this number shows."""
+    """A place that shows the box with this number again."""
 
     number: int
     role: str = ""
@@ -87,10 +87,10 @@ class Reference(NamedTuple):
 class Box:
     """One node of a stage.
 
-    `role` is what the box is to the one above it, where the order does not tell. `family` groups
-    kinds (window, join, ..) and gives the colour, `meaning` says what the kind does, `definition`
-    the same at length. `number` is
-    what other places refer to the box by, 0 if none does. `measures` are there after a run.
+    `role` names the input that the box is to its parent, where the order does not show it. `family`
+    groups kinds (window, join, ..) and determines the colour. `meaning` is one line on the kind,
+    `definition` the rest of its documentation. `number` identifies the box for references; 0
+    without references. `measures` is set after a run.
     """
 
     kind: str
@@ -104,24 +104,24 @@ class Box:
     number: int = 0
     measures: Measures | None = None
     mark: str = ""
-    """What a picture that compares trees says of it: gone, new, moved."""
+    """The change that a picture of two trees shows: gone, new, moved."""
     note: str = ""
-    """What a picture says below the title: what an operator remembers."""
+    """The line below the title in pictures: the state that an operator retains."""
 
 
-def drawn(
+def build_tree(
     root: N,
     inputs: Callable[[N], Iterable[tuple[str, N]]],
     make: Callable[[N], Box],
     repeated: bool = True,
 ) -> Box:
-    """The boxes of a node and all below it, what is equal drawn once.
+    """Return the boxes of a node and its descendants; equal subtrees share one box.
 
-    `inputs` gives the nodes that one reads, with their roles; `make` gives a node's own box. A
-    reference costs the reader a look, so a leaf is rather `repeated`, unless it stood there
-    three times, or it is asked for that all is there once.
+    `inputs` returns the inputs of a node with their roles; `make` returns a node's box, without
+    children. A reference interrupts the reader, so a leaf that occurs twice is `repeated`; from
+    three occurrences on, or with `repeated` off, it is drawn once.
     """
-    shared = _shared(root, inputs, repeated)
+    shared = _shared_nodes(root, inputs, repeated)
     numbers: dict[N, int] = {}
     boxes: list[Box] = []
     children: list[list[int | Reference]] = []
@@ -138,30 +138,32 @@ def drawn(
         pending += [(child, as_, len(boxes)) for as_, child in reversed(list(inputs(node)))]
         boxes.append(replace(make(node), role=role, number=numbers.get(node, 0)))
         children.append([])
-    for index in reversed(range(len(boxes))):  # what is below comes later
+    for index in reversed(range(len(boxes))):  # children first
         below = (boxes[child] if isinstance(child, int) else child for child in children[index])
         boxes[index] = replace(boxes[index], children=tuple(below))
     return boxes[0]
 
 
-def _shared(root: N, inputs: Callable[[N], Iterable[tuple[str, N]]], repeated: bool) -> set[N]:
-    """The nodes that are drawn once and referred to."""
-    stands: Counter[N] = Counter()
+def _shared_nodes(
+    root: N, inputs: Callable[[N], Iterable[tuple[str, N]]], repeated: bool
+) -> set[N]:
+    """Return the nodes that are drawn once and referenced elsewhere."""
+    occurrences: Counter[N] = Counter()
     pending = [root]
     while pending:
         for _, node in inputs(pending.pop()):
-            if node not in stands:
+            if node not in occurrences:
                 pending.append(node)
-            stands[node] += 1
-    once = {node for node in stands if not repeated or any(inputs(node))}
-    return {node for node, n in stands.items() if n > 2 or (n == 2 and node in once)}
+            occurrences[node] += 1
+    once = {node for node in occurrences if not repeated or any(inputs(node))}
+    return {node for node, n in occurrences.items() if n > 2 or (n == 2 and node in once)}
 
 
-class Place(NamedTuple):
-    """Where a box, or a reference, stands in a drawing: one of the `places` of a tree.
+class BoxPlace(NamedTuple):
+    """A box or a reference in a drawing, with its parent and children by index.
 
-    `reads` is the number that the box reads where a reference is its only child: formats show it on
-    the box itself.
+    `reads` is the number of the box that it reads, where a reference is its only child: formats
+    show that on the box itself.
     """
 
     item: Box | Reference
@@ -170,37 +172,37 @@ class Place(NamedTuple):
     reads: int = 0
 
 
-def places(root: Box) -> list[Place]:
-    """All places of a tree in reading order; a place knows its parent and children by index.
+def places(root: Box) -> list[BoxPlace]:
+    """Return all places of a tree, in reading order.
 
     >>> tree = Box("Join", children=(Box("Distinct", children=(Reference(1),)), Box("Table")))
     >>> [(place.parent, place.children, place.reads) for place in places(tree)]
     [(-1, [1, 2], 0), (0, [], 1), (0, [], 0)]
     """
-    found: list[Place] = []
+    all_places: list[BoxPlace] = []
     pending: list[tuple[Box | Reference, int]] = [(root, -1)]
     while pending:
         item, parent = pending.pop()
         if parent >= 0:
-            found[parent].children.append(len(found))
+            all_places[parent].children.append(len(all_places))
         children = item.children if isinstance(item, Box) else ()
         match children:
             case (Reference(number, ""),):
-                found.append(Place(item, parent, [], number))
+                all_places.append(BoxPlace(item, parent, [], number))
             case _:
-                pending += [(child, len(found)) for child in reversed(children)]
-                found.append(Place(item, parent, []))
-    return found
+                pending += [(child, len(all_places)) for child in reversed(children)]
+                all_places.append(BoxPlace(item, parent, []))
+    return all_places
 
 
-def measured(root: Box) -> bool:
-    """Whether a run measured any box of a tree."""
+def has_measures(root: Box) -> bool:
+    """Check whether any box of a tree has measurements."""
     items = (place.item for place in places(root))
     return any(isinstance(item, Box) and item.measures is not None for item in items)
 
 
 def circled(number: int) -> str:
-    """The mark of a shared box.
+    """Return the mark of a shared box.
 
     >>> circled(2), circled(21)
     ('②', '(21)')

@@ -1,7 +1,7 @@
-"""The text of a node of the syntax tree, from the texts of its parts; clauses in it are left out.
+"""The text of a node of the syntax tree, from the texts of its parts, without nested clauses.
 
-It is the text as it was understood, not as it was typed: brackets are where operators bind, and
-blank nodes that have no label in the text are named by where they stand, `_:@12`.
+It is the text as it was parsed, not as it was typed: brackets show precedence, and blank nodes
+without a label are named by their position in the text, `_:@12`.
 """
 
 from __future__ import annotations
@@ -9,24 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from streamsparql.algebra.terms import IRI, RDF, Literal
+from streamsparql.look.explain.boxes.phrases import MAX_VALUES_ROWS
 from streamsparql.translator import syntax as s
 from streamsparql.translator.sparql_text import Writer
 
 Fields = dict[str, Any]
-"""A node's fields by name, with texts for the nodes in them."""
-
-MOST_ROWS = 5
-"""How many rows of a VALUES are shown."""
+"""The fields of a node by name, with the text of each node in them."""
 
 _UNITS = {1: "ms", 1000: "s", 60_000: "min", 3_600_000: "h", 86_400_000: "d", 604_800_000: "w"}
 _WRITER = Writer()
 _TYPE = s.Iri(RDF + "type")
 
 
-def written(node: s.SyntaxNode, f: Fields) -> str:
-    """The text of a node.
+def clause_text(node: s.SyntaxNode, f: Fields) -> str:
+    """Return the text of a node.
 
-    >>> written(s.BindClause(s.Var("x"), s.Var("y")), {"expression": "?x", "variable": "?y"})
+    >>> clause_text(s.BindClause(s.Var("x"), s.Var("y")), {"expression": "?x", "variable": "?y"})
     '?y := ?x'
     """
     match node:
@@ -98,15 +96,17 @@ def _window(node: s.WindowClause | s.DurationLiteral, f: Fields) -> str:
             unit = unit if unit and whole else 1
             return f"{milliseconds // unit} {_UNITS[unit]}"
         case s.WindowSlide():
-            return f"WINDOW RANGE {f['width']} SLIDE{_then(' ', f['slide'])}"
+            return f"WINDOW RANGE {f['width']} SLIDE{_wrapped(' ', f['slide'])}"
         case s.WindowFixed():
             return f"WINDOW RANGE {f['width']} FIXED"
         case s.WindowElems(count):
             return f"WINDOW ELEMS {count}"
         case s.WindowRange():
-            return f"[RANGE {f['width']}{_then(' STEP ', f['step'])}{' TUMBLING' * node.tumbling}]"
+            return (
+                f"[RANGE {f['width']}{_wrapped(' STEP ', f['step'])}{' TUMBLING' * node.tumbling}]"
+            )
         case s.WindowRows(count, step):
-            return f"[RANGE TRIPLES {count}{_then(' STEP ', step)}]"
+            return f"[RANGE TRIPLES {count}{_wrapped(' STEP ', step)}]"
         case s.WindowNow():
             return "[NOW]"
         case s.WindowAll():
@@ -123,9 +123,9 @@ def _selection(node: s.SyntaxNode, f: Fields) -> str:
         case s.SelectItem():
             return f"({f['expression']} AS {f['variable']})"
         case s.BareAggregate():
-            return f"{f['aggregate']}{_then(' ', f['variable'])}"
+            return f"{f['aggregate']}{_wrapped(' ', f['variable'])}"
         case s.SelectClause():
-            return f"{_then('', node.modifier, ' ')}{' '.join(f['items']) or '*'}"
+            return f"{_wrapped('', node.modifier, ' ')}{' '.join(f['items']) or '*'}"
     return str(f["select"])
 
 
@@ -134,7 +134,7 @@ def _modifiers(node: s.SyntaxNode, f: Fields) -> str:
         case s.GroupKey(s.Var(), None):
             return str(f["expression"])
         case s.GroupKey():
-            return f"({f['expression']}{_then(' AS ', f['variable'])})"
+            return f"({f['expression']}{_wrapped(' AS ', f['variable'])})"
         case s.OrderKey():
             return f"{'DESC' if node.descending else 'ASC'}({f['expression']})"
         case s.AggregationPattern():
@@ -143,11 +143,11 @@ def _modifiers(node: s.SyntaxNode, f: Fields) -> str:
         case s.Modifiers():
             parts = [
                 *f["aggregates"],
-                _then("GROUP BY ", " ".join(f["group"])),
-                _then("HAVING ", " ".join(f["having"])),
-                _then("ORDER BY ", " ".join(f["order"])),
-                _then("LIMIT ", node.limit),
-                _then("OFFSET ", node.offset),
+                _wrapped("GROUP BY ", " ".join(f["group"])),
+                _wrapped("HAVING ", " ".join(f["having"])),
+                _wrapped("ORDER BY ", " ".join(f["order"])),
+                _wrapped("LIMIT ", node.limit),
+                _wrapped("OFFSET ", node.offset),
             ]
             return " ".join(part for part in parts if part)
     raise AssertionError(node)
@@ -164,12 +164,14 @@ def _head(node: s.SyntaxNode, f: Fields) -> str:
         case s.Declaration(prefix):
             return f"PREFIX {prefix}: {f['iri']}"
         case s.RegisterClause():
-            return f"{node.kind}{_then(' ', f['name'])}{_then(' COMPUTED EVERY ', f['every'])}"
+            return (
+                f"{node.kind}{_wrapped(' ', f['name'])}{_wrapped(' COMPUTED EVERY ', f['every'])}"
+            )
         case s.FromClause():
             kind = {"graph": "", "bracket": "", "stream": "STREAM ", "window": "WINDOW "}[node.kind]
             name = f"{f['window_name']} ON {f['name']}" if node.kind == "window" else f["name"]
-            alias = _then(" AS ", f["window_name"]) if node.kind != "window" else ""
-            return f"FROM {'NAMED ' * node.named}{kind}{name}{_then(' ', f['window'])}{alias}"
+            alias = _wrapped(" AS ", f["window_name"]) if node.kind != "window" else ""
+            return f"FROM {'NAMED ' * node.named}{kind}{name}{_wrapped(' ', f['window'])}{alias}"
     raise AssertionError(node)
 
 
@@ -185,7 +187,7 @@ def _pattern(node: s.SyntaxNode, f: Fields) -> str:
         case s.GraphPattern() | s.ServicePattern() | s.WindowPattern():
             return str(f["name"])
         case s.StreamPattern():
-            return f"{f['name']}{_then(' ', f['window'])}"
+            return f"{f['name']}{_wrapped(' ', f['window'])}"
         case s.FilterClause():
             return str(f["condition"])
         case s.BindClause():
@@ -194,8 +196,10 @@ def _pattern(node: s.SyntaxNode, f: Fields) -> str:
             return " ".join(f["targets"]) or "*"
         case s.InlineData():
             rows = [f"({' '.join(term or 'UNDEF' for term in row)})" for row in f["rows"]]
-            more = f" and {len(rows) - MOST_ROWS} more" if len(rows) > MOST_ROWS else ""
-            return f"{' '.join(f['variables'])}: {' '.join(rows[:MOST_ROWS]) or 'no rows'}{more}"
+            more = f" and {len(rows) - MAX_VALUES_ROWS} more" if len(rows) > MAX_VALUES_ROWS else ""
+            return (
+                f"{' '.join(f['variables'])}: {' '.join(rows[:MAX_VALUES_ROWS]) or 'no rows'}{more}"
+            )
         case s.TriplesBlock() | s.UnionPattern() | s.OptionalPattern() | s.MinusPattern():
             return ""
         case s.ConstructForm() | s.AskForm():
@@ -203,6 +207,6 @@ def _pattern(node: s.SyntaxNode, f: Fields) -> str:
     raise AssertionError(node)
 
 
-def _then(before: str, text: object, after: str = "") -> str:
-    """The text with what goes around it; nothing where there is none."""
+def _wrapped(before: str, text: object, after: str = "") -> str:
+    """Return the text with a prefix and a suffix, or an empty string for missing text."""
     return "" if text is None or text == "" else f"{before}{text}{after}"

@@ -1,7 +1,7 @@
 """The visitor of logical plans: from operators to boxes.
 
-A plan is a value: operators made of the same parts are the same operator, wherever they stand. So
-what is equal is drawn once, and equal plans have equal pictures.
+A plan is a value: operators with equal fields are equal, in whatever place. So equal subplans are
+drawn once, and equal plans have equal pictures.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import PathExpression
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression
-from streamsparql.look.explain.boxes.box import Box, drawn
-from streamsparql.look.explain.boxes.phrases import definition, meaning, with_prefixes
+from streamsparql.look.explain.boxes.box import Box, build_tree
+from streamsparql.look.explain.boxes.phrases import definition, meaning, plan_writer
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
@@ -29,14 +29,14 @@ _EXACT = Writer()
 
 
 def plan_box(plan: Plan, prefixes: Mapping[str, str] | None = None) -> Box:
-    """The boxes of a plan. Titles shorten IRIs with the prefixes.
+    """Return the boxes of a plan; titles shorten IRIs with the prefixes.
 
     >>> from streamsparql.algebra.shape import UNIT, Distinct
     >>> box = plan_box(Distinct(UNIT))
     >>> box.kind, [(child.kind, child.title) for child in box.children]
     ('Distinct', [('Table', 'no variables: ()')])
     """
-    write = with_prefixes(prefixes or {})
+    write = plan_writer(prefixes or {})
 
     def box(node: Plan) -> Box:
         kind = type(node)
@@ -49,15 +49,15 @@ def plan_box(plan: Plan, prefixes: Mapping[str, str] | None = None) -> Box:
             definition=definition(kind),
         )
 
-    return drawn(plan, lambda node: _inputs(node, write), box)
+    return build_tree(plan, lambda node: _inputs(node, write), box)
 
 
 def _inputs(plan: Plan, write: Writer) -> list[tuple[str, Plan]]:
-    """The inputs with their roles, where the order does not tell them."""
+    """Return the inputs, with a role where their order does not show it."""
     match plan:
         case LeftJoin(left, right, _, marks):
-            asked = ((write.variable(variable), pattern) for variable, pattern in marks)
-            return [("", left), ("", right), *asked]
+            patterns = ((write.variable(variable), pattern) for variable, pattern in marks)
+            return [("", left), ("", right), *patterns]
         case Mark(variable, rows, pattern):
             return [("", rows), (write.variable(variable), pattern)]
         case SemiJoin(rows, pattern) | AntiJoin(rows, pattern):
@@ -70,42 +70,42 @@ def _inputs(plan: Plan, write: Writer) -> list[tuple[str, Plan]]:
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
-    """The parameters that do not have their default value, as they are."""
+    """Yield the parameters that differ from their default, by name."""
     for field in fields(plan):
         value = getattr(plan, field.name)
         if value != field.default and not _is_input(value):
-            text = _items(value) if type(value) is tuple else exact(value)
+            text = _listed(value) if type(value) is tuple else exact_text(value)
             yield field.name, visible(text)
     inside = [node for expression in plan.expressions for node in expression.walk()]
     calls = [
-        f"{node.function} {exact((node.site, *node.columns))}"
+        f"{node.function} {exact_text((node.site, *node.columns))}"
         for node in inside
         if isinstance(node, Volatile)
     ]
     if calls:
         yield "volatile", ", ".join(calls)
-    bases = [exact(node.args[1]) for node in inside if _has_base(node)]
+    bases = [exact_text(node.args[1]) for node in inside if _has_base(node)]
     if bases:
         yield "base", ", ".join(bases)
 
 
 def _has_base(node: Node) -> TypeGuard[Call]:
-    """Whether it is IRI() with the query's BASE as its second argument, which titles leave out."""
+    """Check for an IRI() call with the query's BASE as second argument, which titles leave out."""
     return isinstance(node, Call) and node.function == "IRI" and len(node.args) > 1
 
 
 def _is_input(value: object) -> bool:
-    """Whether it is what `_inputs` gives."""
+    """Check whether a field holds inputs, which are not facts."""
     if isinstance(value, tuple):
         return bool(value) and all(isinstance(item, Plan) for item in value)
     return isinstance(value, Plan)
 
 
-def exact(value: object) -> str:
-    """A parameter as it is: whole IRIs, hidden variables by their names.
+def exact_text(value: object) -> str:
+    """Return the exact text of a parameter: whole IRIs, hidden variables by their names.
 
     >>> from streamsparql.algebra.terms import IRI
-    >>> exact(((IRI("a"), None), True, 5))
+    >>> exact_text(((IRI("a"), None), True, 5))
     '((<a>, none), true, 5)'
     """
     match value:
@@ -118,9 +118,9 @@ def exact(value: object) -> str:
         case PathExpression():
             return _EXACT.path(value)
         case tuple():
-            return f"({_items(value)})"
+            return f"({_listed(value)})"
     return str(value)
 
 
-def _items(values: tuple[object, ...]) -> str:
-    return ", ".join(exact(value) for value in values if not isinstance(value, Plan))
+def _listed(values: tuple[object, ...]) -> str:
+    return ", ".join(exact_text(value) for value in values if not isinstance(value, Plan))

@@ -1,4 +1,4 @@
-"""How a plan is put into words: times, hidden variables, what an operator means."""
+"""Words for plans: durations, hidden variables, rules, and the meaning of operators."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from streamsparql.algebra.hidden import Hidden, PlanKind
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.translator.sparql_text import Writer
+
+MAX_VALUES_ROWS = 5
+"""The number of rows of a VALUES that a title shows."""
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 _HIDDEN = {
@@ -28,37 +31,37 @@ _FUNCTIONS = {
 }
 
 
-def duration(milliseconds: int) -> str:
-    """A length of time for people.
+def with_units(milliseconds: int) -> str:
+    """Return a duration with units.
 
-    >>> duration(1_800_000), duration(90_500), duration(0)
+    >>> with_units(1_800_000), with_units(90_500), with_units(0)
     ('30 min', '1 min 30 s 500 ms', '0 ms')
     """
     parts = []
-    left = milliseconds
+    rest = milliseconds
     for name, unit in _UNITS:
-        count, left = divmod(left, unit)
+        count, rest = divmod(rest, unit)
         if count:
             parts.append(f"{count} {name}")
     return " ".join(parts) or "0 ms"
 
 
-def with_prefixes(prefixes: Mapping[str, str]) -> Writer:
-    """Return a writer of terms that shortens IRIs and says what hidden variables stand for.
+def plan_writer(prefixes: Mapping[str, str]) -> Writer:
+    """Return a writer of terms that shortens IRIs and names hidden variables by their purpose.
 
-    >>> write = with_prefixes({"ex": "http://example.org/"})
+    >>> write = plan_writer({"ex": "http://example.org/"})
     >>> x, mark = Variable("x"), Hidden(PlanKind.EXISTS, 1)
     >>> write.variables([x, Hidden(PlanKind.BLANK), mark, Hidden(PlanKind.STAMP, of=(x,))])
     '?x _:b0 exists#1 timestamp(?x)'
     """
-    return Writer(prefixes, partial(_readable, iris=Writer(prefixes)))
+    return Writer(prefixes, partial(_variable_text, iris=Writer(prefixes)))
 
 
-def _readable(variable: Variable, iris: Writer) -> str:
+def _variable_text(variable: Variable, iris: Writer) -> str:
     if not isinstance(variable, Hidden):
         return str(variable)
     if variable.kind is PlanKind.STAMP:
-        return f"timestamp({', '.join(_stamped(place, iris) for place in variable.of)})"
+        return f"timestamp({', '.join(_stamped_text(place, iris) for place in variable.of)})"
     if variable.kind in _FUNCTIONS:
         return _FUNCTIONS[variable.kind]
     if variable.kind in _HIDDEN:
@@ -66,16 +69,16 @@ def _readable(variable: Variable, iris: Writer) -> str:
     return str(variable)
 
 
-def _stamped(place: Variable | Term, iris: Writer) -> str:
+def _stamped_text(place: Variable | Term, iris: Writer) -> str:
     if isinstance(place, Variable):
-        return _readable(place, iris)
+        return _variable_text(place, iris)
     return iris.iri(place) if isinstance(place, IRI) else str(place)
 
 
-def used(rules: Mapping[str, int]) -> str:
-    """The rewriting rules that were used, with how often.
+def applied_rules(rules: Mapping[str, int]) -> str:
+    """Return the names of the rules that were applied, with their counts.
 
-    >>> used({"fold_constants": 2, "order_joins": 1})
+    >>> applied_rules({"fold_constants": 2, "order_joins": 1})
     'fold constants (2), order joins'
     """
     names = ((name.replace("_", " "), n) for name, n in rules.items())
@@ -83,12 +86,12 @@ def used(rules: Mapping[str, int]) -> str:
 
 
 def meaning(kind: type) -> str:
-    """What nodes of a class are, the first line of its docstring."""
+    """Return what a class of nodes means: the first line of its docstring."""
     return (kind.__doc__ or "").partition("\n")[0]
 
 
 def definition(kind: type) -> str:
-    """What the docstring of a class says after its first line, up to its examples.
+    """Return the docstring of a class after its first line, up to its examples.
 
     >>> from streamsparql.algebra.window import SlidingTupleWindow
     >>> definition(SlidingTupleWindow).splitlines()[0]

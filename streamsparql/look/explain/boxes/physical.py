@@ -1,7 +1,7 @@
 """The visitor of physical plans: from operators to boxes.
 
-Operators are known here by what they say of themselves, so that explaining a query's other stages
-does not load what runs it.
+Operators are known here by a protocol, so that explaining the other stages of a query does not
+load the engine.
 """
 
 from __future__ import annotations
@@ -14,73 +14,61 @@ from typing import Protocol
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI
 from streamsparql.display import Description
-from streamsparql.look.explain.boxes.box import Box, drawn
-from streamsparql.look.explain.boxes.phrases import meaning, with_prefixes
+from streamsparql.look.explain.boxes.box import Box, build_tree
+from streamsparql.look.explain.boxes.phrases import meaning, plan_writer
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
 
 
-class Operator(Protocol):
-    """What a picture shows of an operator; `streamsparql.physical` has them."""
+class ExplainedOperator(Protocol):
+    """The part of an operator that is explained; those of `streamsparql.physical` have it."""
 
     names: tuple[str, ...]
     node: Plan | None
 
     @property
-    def inputs(self) -> tuple[Operator, ...]:
+    def family(self) -> str:
+        """The family of nodes that it belongs to, which has a colour."""
+
+    @property
+    def inputs(self) -> tuple[ExplainedOperator, ...]:
         """The operators that it reads."""
 
     @property
     def state(self) -> str:
-        """What it remembers, in a line."""
+        """The state that it retains between steps, in one line; "none" for a stateless operator."""
 
     def facts(self) -> str:
-        """What sets it apart from others of its kind."""
+        """Return its parameters as text, where it has no logical node."""
 
     def __hash__(self) -> int: ...
 
 
-_FAMILIES = {
-    "closure": "path",
-    "coverage": "filter",
-    "distinct": "shape",
-    "extend": "shape",
-    "left_join": "join",
-    "lower_exists": "filter",
-    "collapse": "shape",
-    "order": "shape",
-    "report": "align",
-    "slice": "shape",
-    "union": "join",
-}
-"""The families of modules that have no twin among the logical ones."""
-
-
-def physical_box(root: Operator, prefixes: Mapping[str, str] | None = None) -> Box:
-    """The boxes of a physical plan; an operator that several read is drawn once.
+def physical_box(root: ExplainedOperator, prefixes: Mapping[str, str] | None = None) -> Box:
+    """Return the boxes of a physical plan; an operator with several readers is drawn once.
 
     >>> import streamsparql
     >>> box = physical_box(streamsparql.compile("ASK {}").physical)
     >>> box.kind, box.children[0].kind
     ('Mark', 'Always')
     """
-    write = with_prefixes(prefixes or {})
-    return drawn(
+    write = plan_writer(prefixes or {})
+    return build_tree(
         root,
         lambda operator: (("", below) for below in operator.inputs),
         lambda operator: operator_box(operator, write),
     )
 
 
-def operator_box(operator: Operator, write: Writer) -> Box:
-    """Return the box of an operator, with nothing below it."""
-    note = "" if operator.state.startswith("none") else f"holds {operator.state}"
+def operator_box(operator: ExplainedOperator, write: Writer) -> Box:
+    """Return the box of an operator, without its inputs."""
+    note = "" if operator.state.startswith("none") else f"state: {operator.state}"
     return replace(described_box(description_of(operator, write)), note=note)
 
 
 def described_box(description: Description) -> Box:
-    """Return the box of an operator that is known by its description."""
+    """Return the box of a description of an operator."""
     return Box(
         kind=description.kind,
         title=description.title,
@@ -90,38 +78,37 @@ def described_box(description: Description) -> Box:
     )
 
 
-def description_of(operator: Operator, write: Writer) -> Description:
-    """Return an operator in a reader's words."""
+def description_of(operator: ExplainedOperator, write: Writer) -> Description:
+    """Return the description of an operator: its class, parameters and meaning, for readers."""
     kind = type(operator)
-    module = kind.__module__.rpartition(".")[2]
     return Description(
         kind.__name__,
         visible(_title(operator, write)),
-        computed(operator),
-        _FAMILIES.get(module, module),
+        logical_kind(operator),
+        operator.family,
         meaning(kind),
         tuple(_facts(operator)),
     )
 
 
-def _title(operator: Operator, write: Writer) -> str:
-    """What the logical node says in the query's words, or else what the operator says itself."""
-    known = "" if operator.node is None else title(operator.node, write)
-    return known or _IRI.sub(lambda found: write.term(IRI(found[1])), operator.facts())
+def _title(operator: ExplainedOperator, write: Writer) -> str:
+    """Return the title of the logical node, else the operator's own parameters."""
+    text = "" if operator.node is None else title(operator.node, write)
+    return text or _IRI.sub(lambda match: write.term(IRI(match[1])), operator.facts())
 
 
 _IRI = re.compile(r"<([^<>\s\"]*)>")
 
 
-def computed(operator: Operator) -> str:
-    """The logical operator that it computes, where that is called otherwise; else nothing."""
+def logical_kind(operator: ExplainedOperator) -> str:
+    """Return the name of the logical node, or an empty string if the operator has the same name."""
     name = type(operator.node).__name__
     return "" if operator.node is None or name == type(operator).__name__ else name
 
 
-def _facts(operator: Operator) -> Iterator[tuple[str, str]]:
-    if computed(operator):
-        yield "computes", computed(operator)
+def _facts(operator: ExplainedOperator) -> Iterator[tuple[str, str]]:
+    if logical_kind(operator):
+        yield "computes", logical_kind(operator)
     yield "columns", visible(" ".join(operator.names)) or "none"
     if operator.state != "none":
         yield "state", operator.state

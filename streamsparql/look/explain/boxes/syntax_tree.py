@@ -1,8 +1,8 @@
-"""The visitor of syntax trees: from what a query's text says to boxes.
+"""The visitor of syntax trees: from the clauses of a query's text to boxes.
 
 Clauses are boxes; terms, expressions, paths and window clauses are text in them. One pass from the
-leaves up makes of each node a `Piece`: its text, and the boxes that hang below that text, which are
-the node itself where it is a clause, or the groups of the EXISTS in an expression.
+leaves up computes a `SyntaxPiece` for each node: its text, and the boxes below that text, which are
+the node itself if it is a clause, or the groups of the EXISTS in an expression.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from streamsparql.algebra import node as algebra
 from streamsparql.look.explain.boxes.box import Box
-from streamsparql.look.explain.boxes.clauses import written
+from streamsparql.look.explain.boxes.clauses import clause_text
 from streamsparql.look.explain.boxes.phrases import meaning
 from streamsparql.text.visible import visible
 from streamsparql.translator import syntax as s
@@ -43,41 +43,41 @@ _FAMILIES: dict[type[s.SyntaxNode], str] = {
     s.SubSelect: "shape",
     s.Modifiers: "shape",
 }
-"""The clauses, which have boxes, by what they lead to."""
+"""The clauses, which have boxes, with the family of the operators that they become."""
 
 
-class Piece(NamedTuple):
-    """What a node is in its parent's box: text, and boxes below it."""
+class SyntaxPiece(NamedTuple):
+    """The contribution of a node to its parent's box: text, and boxes below it."""
 
     text: str
     boxes: tuple[Box, ...] = ()
 
 
 def syntax_box(query: s.QueryUnit) -> Box:
-    """The boxes of a syntax tree.
+    """Return the boxes of a syntax tree.
 
     >>> from streamsparql.translator.parse import parse
     >>> box = syntax_box(parse("ASK { ?s a <T> }"))
     >>> [(child.kind, child.role) for child in box.children]
     [('AskForm', ''), ('GroupPattern', '')]
     """
-    piece: Piece = query.fold(_piece)
+    piece: SyntaxPiece = query.fold(_piece)
     return piece.boxes[0]
 
 
-def _piece(node: algebra.Node, parts: list[Piece]) -> Piece:
+def _piece(node: algebra.Node, parts: list[SyntaxPiece]) -> SyntaxPiece:
     assert isinstance(node, s.SyntaxNode)
     names = [name for name in node.field_names if name != "span"]
     rest = iter(parts)
-    fields = {name: _filled(getattr(node, name), rest) for name in names}
+    fields = {name: _with_texts(getattr(node, name), rest) for name in names}
     below = tuple(box for part in parts for box in part.boxes)
     if isinstance(node, s.Modifiers) and node == s.Modifiers():
-        return Piece("")
+        return SyntaxPiece("")
     if isinstance(node, s.ExistsCall):
-        return Piece("EXISTS {..}", (replace(below[0], role="EXISTS"),))
-    text = written(node, fields)
+        return SyntaxPiece("EXISTS {..}", (replace(below[0], role="EXISTS"),))
+    text = clause_text(node, fields)
     if type(node) not in _FAMILIES:
-        return Piece(text, below)
+        return SyntaxPiece(text, below)
     kind = type(node)
     box = Box(
         kind=kind.__name__,
@@ -87,26 +87,26 @@ def _piece(node: algebra.Node, parts: list[Piece]) -> Piece:
         family=_FAMILIES[kind],
         meaning=meaning(kind),
     )
-    return Piece("", (box,))
+    return SyntaxPiece("", (box,))
 
 
-def _filled(value: Any, parts: Iterator[Piece]) -> Any:
-    """The same value around the texts of its nodes."""
+def _with_texts(value: Any, parts: Iterator[SyntaxPiece]) -> Any:
+    """Replace the nodes in a field by their texts."""
     if isinstance(value, algebra.Node):
         return next(parts).text
     if isinstance(value, tuple):
-        return tuple(_filled(item, parts) for item in value)
+        return tuple(_with_texts(item, parts) for item in value)
     return value
 
 
 def _facts(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields that say something beside the boxes below."""
+    """Yield the fields that have a text, by name; clauses have boxes instead."""
     for name, value in fields.items():
         if isinstance(value, tuple):
-            value = ", ".join(filter(None, (_row(item) for item in value)))
+            value = ", ".join(filter(None, (_item_text(item) for item in value)))
         if value is not None and value != "" and value is not False:
             yield name, visible(str(value).lower() if value is True else str(value))
 
 
-def _row(item: str | tuple[str | None, ...]) -> str:
+def _item_text(item: str | tuple[str | None, ...]) -> str:
     return item if isinstance(item, str) else f"({', '.join(x or 'UNDEF' for x in item)})"

@@ -1,4 +1,4 @@
-"""What a reader wants to see of each operator: its parameters on one line, in the query's words."""
+"""The title of each operator: its parameters on one line, with the query's prefixes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI, Term
-from streamsparql.look.explain.boxes.phrases import duration
+from streamsparql.look.explain.boxes.phrases import MAX_VALUES_ROWS, with_units
 from streamsparql.translator.sparql_text import Writer
-
-MOST_ROWS = 5
-"""How many rows of a VALUES a title shows."""
 
 
 def title(plan: Plan, write: Writer) -> str:
-    """The title of an operator's box.
+    """Return the title of an operator's box.
 
     >>> title(shape.Slice(0, 10, (), shape.UNIT), Writer())
     'limit 10'
@@ -25,10 +22,10 @@ def title(plan: Plan, write: Writer) -> str:
         case AccessStream() | AccessGraph() | w.Window():
             return _source(plan, write)
         case align.Align():
-            return _aligned(plan)
+            return _align(plan)
         case match.TriplePatternMatching(pattern, _, stamps):
             binds = [write.variable(stamp.variable) for stamp in stamps]
-            return _listed(write.pattern(pattern), _after("binds", ", ".join(binds)))
+            return _joined(write.pattern(pattern), _prefixed("binds", ", ".join(binds)))
         case path.Path(subject, expression, value):
             return f"{write.term(subject)} {write.path(expression)} {write.term(value)}"
         case filter.Filter(condition):
@@ -65,22 +62,23 @@ def title(plan: Plan, write: Writer) -> str:
 def _source(plan: AccessStream | AccessGraph | w.Window, write: Writer) -> str:
     match plan:
         case AccessStream(stream, stamped):
-            return _listed(_stream(stream, write), "stamped" if stamped else "")
+            return _joined(_stream(stream, write), "stamped" if stamped else "")
         case AccessGraph(graphs, background, stamped):
             names = ["default graph"] * background + [write.term(name) for name in graphs]
-            return _listed(" + ".join(names) or "no graph", "stamped" if stamped else "")
+            return _joined(" + ".join(names) or "no graph", "stamped" if stamped else "")
     text = _window(plan)
     if isinstance(plan, w.TimeWindow) and plan.origin:
-        text = _listed(text, f"origin {plan.origin}")
+        text = _joined(text, f"origin {plan.origin}")
     if plan.name is None:
         return text
     name = write.iri(IRI(plan.name[1:-1])) if plan.name.startswith("<") else plan.name
     return f"{name}: {text}" if text else name
 
 
-def _aligned(plan: align.Align) -> str:
-    often = f"every {duration(plan.period)}" + f", origin {plan.origin}" * bool(plan.origin)
-    return _listed(often, "as it was just before" * plan.closing, "equal rows" * plan.collapse)
+def _align(plan: align.Align) -> str:
+    period = f"every {with_units(plan.period)}" + f", origin {plan.origin}" * bool(plan.origin)
+    closing = "just before the report" * plan.closing
+    return _joined(period, closing, "equal rows consolidated" * plan.collapse)
 
 
 def _stream(stream: IRI, write: Writer) -> str:
@@ -90,12 +88,12 @@ def _stream(stream: IRI, write: Writer) -> str:
 def _window(plan: w.Window) -> str:
     match plan:
         case w.SlidingDeltaWindow():
-            return f"range {duration(plan.width)}, slide {duration(plan.slide)}"
+            return f"range {with_units(plan.width)}, slide {with_units(plan.slide)}"
         case w.FixedWindow():
-            return f"range {duration(plan.width)}"
+            return f"range {with_units(plan.width)}"
         case w.SteppedWindow():
             edges = "[from, to)" if plan.closed == "left" else "(from, to]"
-            return f"range {duration(plan.width)}, step {duration(plan.step)}, {edges}"
+            return f"range {with_units(plan.width)}, step {with_units(plan.step)}, {edges}"
         case w.SlidingTupleWindow():
             return f"last {_elements(plan.count)}"
         case w.SteppedTupleWindow():
@@ -145,26 +143,26 @@ def _shaped(
             return write.variables(variables) or "no variables"
         case shape.OrderBy(keys, columns):
             order = (("DESC " if down else "") + write.expression(key) for key, down in keys)
-            return _listed(*order, _after("ties by", write.variables(columns)))
+            return _joined(*order, _prefixed("ties by", write.variables(columns)))
         case shape.Slice(offset, limit, columns):
             first = f"offset {offset}" if offset else ""
-            most = "" if limit is None else f"limit {limit}"
-            return _listed(first, most, _after("ranked by", write.variables(columns)))
+            last = "" if limit is None else f"limit {limit}"
+            return _joined(first, last, _prefixed("ranked by", write.variables(columns)))
 
 
 def _rows(rows: tuple[tuple[Term | None, ...], ...], write: Writer) -> str:
-    shown = [
+    texts = [
         "(" + " ".join("UNDEF" if term is None else write.term(term) for term in row) + ")"
-        for row in rows[:MOST_ROWS]
+        for row in rows[:MAX_VALUES_ROWS]
     ]
-    if len(rows) > MOST_ROWS:
-        shown.append(f"and {len(rows) - MOST_ROWS} more")
-    return " ".join(shown) or "no rows"
+    if len(rows) > MAX_VALUES_ROWS:
+        texts.append(f"and {len(rows) - MAX_VALUES_ROWS} more")
+    return " ".join(texts) or "no rows"
 
 
-def _listed(*parts: str) -> str:
+def _joined(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _after(word: str, text: str) -> str:
+def _prefixed(word: str, text: str) -> str:
     return f"{word} {text}" if text else ""

@@ -1,1 +1,1 @@
-"""Drawing: layout, colours, style sheets and frames that the picture formats share."""
+"""Layout, colours, labels and style sheets that the picture formats share."""

@@ -1,4 +1,4 @@
-"""A query's text with its words in colours."""
+"""Syntax highlighting of query texts, for HTML."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ _TOKEN = re.compile(
       | (?P<word>[A-Za-z_]\w*)""",
     re.X | re.S,
 )
-"""The words of all five dialects, as far as colours go."""
+"""The tokens of all five dialects, as far as colours need them."""
 
-_WINDOWS = frozenset(
+_WINDOW_WORDS = frozenset(
     "WINDOW RANGE SLIDE STEP STREAM ELEMS FIXED TRIPLES NOW ALL MS MSEC S SEC SECOND SECONDS M MIN"
     " MINUTE MINUTES H HOUR HOURS D DAY DAYS TUMBLING MILLISECOND MILLISECONDS".split()
 )
-_AFTER = re.compile(r"(?:\d|\[\s*)\s*$")
+_UNAMBIGUOUS = ("WINDOW", "RANGE", "SLIDE", "STEP", "STREAM", "ELEMS", "FIXED", "TRIPLES")
+_AFTER_NUMBER = re.compile(r"(?:\d|\[\s*)\s*$")
 _TAGS = {
     "comment": "i",
     "string": "q",
@@ -43,35 +44,35 @@ _TAGS = {
 
 
 def highlighted(text: str) -> str:
-    """A query's text with its words in elements; `em` is what windows are written with.
+    """Return the text as HTML, with an element per token; `em` marks the words of windows.
 
     >>> highlighted("ASK { ?s a <T> }")
     '<b>ASK</b> { <var>?s</var> <b>a</b> <cite>&lt;T&gt;</cite> }'
     >>> highlighted("[RANGE 10m STEP PT1M]")
     '[<em>RANGE</em> <em>10m</em> <em>STEP</em> <em>PT1M</em>]'
     """
-    done, at = "", 0
-    for found in _TOKEN.finditer(text):
-        tag = _TAGS[found.lastgroup or ""]
-        if tag == "b" and _of_window(text, found):
+    html, end = "", 0
+    for token in _TOKEN.finditer(text):
+        tag = _TAGS[token.lastgroup or ""]
+        if tag == "b" and _is_window_word(text, token):
             tag = "em"
-        done += f"{escape(text[at : found.start()])}<{tag}>{escape(found[0])}</{tag}>"
-        at = found.end()
-    return done + escape(text[at:])
+        html += f"{escape(text[end : token.start()])}<{tag}>{escape(token[0])}</{tag}>"
+        end = token.end()
+    return html + escape(text[end:])
 
 
-def _of_window(text: str, found: re.Match[str]) -> bool:
-    """Whether a word is a window's: NOW() is a function, and `a:m` nobody's minute."""
-    word = found[0].upper()
-    if word not in _WINDOWS:
+def _is_window_word(text: str, token: re.Match[str]) -> bool:
+    """Check that a word is part of a window: `NOW()` is a function, the `m` of `a:m` a name."""
+    word = token[0].upper()
+    if word not in _WINDOW_WORDS:
         return False
-    plain = word in ("WINDOW", "RANGE", "SLIDE", "STEP", "STREAM", "ELEMS", "FIXED", "TRIPLES")
-    return plain or _AFTER.search(text, max(0, found.start() - 20), found.start()) is not None
+    before = _AFTER_NUMBER.search(text, max(0, token.start() - 20), token.start())
+    return word in _UNAMBIGUOUS or before is not None
 
 
-def rules() -> str:
-    """How the words look, for `themed`."""
-    ink = {name: f"{of.light.ink}/{of.dark.ink}" for name, of in FAMILIES.items()}
+def highlight_rules() -> str:
+    """Return the style rules of the tokens, for `themed`."""
+    ink = {name: f"{colour.light.ink}/{colour.dark.ink}" for name, colour in FAMILIES.items()}
     return "\n".join(
         [
             f"i{{color:{'/'.join(FAINT)}}}",
@@ -86,5 +87,5 @@ def rules() -> str:
     )
 
 
-STYLE = themed("streamsparql-text", f"&{{tab-size:4}}\n{rules()}")
-"""The style sheet of a highlighted text, of the class `streamsparql-text`."""
+QUERY_STYLE = themed("streamsparql-text", f"&{{tab-size:4}}\n{highlight_rules()}")
+"""The style sheet of highlighted texts, elements of the class `streamsparql-text`."""

@@ -1,6 +1,7 @@
-"""The measurements of boxes as columns of text, beside the tree: as many as there is room for.
+"""The measurements of boxes as columns of text, to the right of the tree.
 
-They stand at the right, so that the tree keeps its shape and numbers can be compared down the page.
+So the tree keeps its shape, and numbers can be compared down the page. A narrow terminal shows
+fewer columns.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ from streamsparql.look.explain.boxes.box import Measures
 from streamsparql.look.explain.drawing.palette import HEAT
 from streamsparql.text.numbers import bar, count, percent, ratio, seconds
 
-LEAST_TREE = 38
-"""So many cells are the tree's, whatever else there is."""
-_GOOD_TREE = 48  # and so many before there are columns that one can do without
+MIN_TREE_WIDTH = 38
+"""The cells that the tree has at any width of the terminal."""
+_TREE_WIDTH = 48  # the cells that the tree has before optional columns are shown
 _GAP = 2
-_BAR = 8
+_BAR_WIDTH = 8
 
 
-class Column(NamedTuple):
-    """A column: its head, its width, what it shows, and which columns go first for want of room."""
+class MeasureColumn(NamedTuple):
+    """A column: its head, its width in cells, and the text of its cells.
+
+    `optional` columns are left out where the terminal is narrow, the highest number first; 0 is for
+    columns that are always shown. The heat of the measurements colours the `heated` ones.
+    """
 
     head: str
     width: int
     cell: Callable[[Measures], str]
-    gives_way: int = 0
+    optional: int = 0
     left: bool = False
     heated: bool = False
 
@@ -34,7 +39,7 @@ def _state(measures: Measures) -> str:
     return count(measures.state) if measures.state else ""
 
 
-def _in(measures: Measures) -> str:
+def _rows_in(measures: Measures) -> str:
     return count(sum(measures.rows_in)) if measures.rows_in else ""
 
 
@@ -46,57 +51,64 @@ def _share(measures: Measures) -> str:
     return "" if measures.share is None else percent(round(measures.share, 3) or measures.share)
 
 
-COLUMNS: tuple[Column, ...] = (
-    Column("rows in", 7, _in),
-    Column("out", 6, lambda m: "" if m.rows_out is None else count(m.rows_out)),
-    Column("out/in", 7, _ratio),
-    Column("state", 6, _state),
-    Column("took", 8, lambda measures: seconds(measures.seconds), gives_way=1),
-    Column("time", 6, _share, heated=True),
-    Column("", _BAR, lambda m: bar(m.share or 0.0, _BAR), gives_way=2, left=True, heated=True),
+MEASURE_COLUMNS: tuple[MeasureColumn, ...] = (
+    MeasureColumn("rows in", 7, _rows_in),
+    MeasureColumn("out", 6, lambda m: "" if m.rows_out is None else count(m.rows_out)),
+    MeasureColumn("out/in", 7, _ratio),
+    MeasureColumn("state", 6, _state),
+    MeasureColumn("took", 8, lambda measures: seconds(measures.seconds), optional=1),
+    MeasureColumn("time", 6, _share, heated=True),
+    MeasureColumn(
+        "",
+        _BAR_WIDTH,
+        lambda m: bar(m.share or 0.0, _BAR_WIDTH),
+        optional=2,
+        left=True,
+        heated=True,
+    ),
 )
-"""What is shown of measurements, from the left."""
+"""All columns, from left to right."""
 
 
-def fitting(width: int) -> list[Column]:
-    """The columns that have room beside a tree.
+def fitting_columns(width: int) -> list[MeasureColumn]:
+    """Return the columns that fit next to a tree on a terminal of this width.
 
-    >>> [len(fitting(width)) for width in (80, 99, 120)]
+    >>> [len(fitting_columns(width)) for width in (80, 99, 120)]
     [5, 5, 7]
     """
-    chosen = list(COLUMNS)
-    while broad(chosen) > width - _GOOD_TREE and any(column.gives_way for column in chosen):
-        chosen.remove(max(chosen, key=lambda column: column.gives_way))
+    chosen = list(MEASURE_COLUMNS)
+    while total_width(chosen) > width - _TREE_WIDTH and any(c.optional for c in chosen):
+        chosen.remove(max(chosen, key=lambda column: column.optional))
     return chosen
 
 
-def broad(columns: Sequence[Column]) -> int:
-    """How many cells the columns take, with the gaps before them.
+def total_width(columns: Sequence[MeasureColumn]) -> int:
+    """Return the width of columns in cells, with the gap before each.
 
-    >>> broad(COLUMNS)
+    >>> total_width(MEASURE_COLUMNS)
     62
     """
     return sum(column.width + _GAP for column in columns)
 
 
-def heads(columns: Sequence[Column]) -> str:
-    """The line above the numbers."""
-    return "".join(" " * _GAP + _set(column, column.head) for column in columns).rstrip()
+def header(columns: Sequence[MeasureColumn]) -> str:
+    """Return the line above the numbers."""
+    return "".join(" " * _GAP + _aligned(column, column.head) for column in columns).rstrip()
 
 
-def cells_of(
-    measures: Measures, columns: Sequence[Column], paint: Callable[[str, int], str]
+def measure_cells(
+    measures: Measures, columns: Sequence[MeasureColumn], paint: Callable[[str, int], str]
 ) -> str:
-    """A box's numbers; `paint` colours what says how hot it is."""
-    shown = ""
+    """Return the cells of a box, joined; `paint` colours text with an ANSI code."""
+    line = ""
     for column in columns:
         text = column.cell(measures)
-        cell = _set(column, text)
+        cell = _aligned(column, text)
         if column.heated and measures.heat and text:
             cell = cell.replace(text, paint(text, HEAT[measures.heat].ansi))
-        shown += " " * _GAP + cell
-    return shown.rstrip()
+        line += " " * _GAP + cell
+    return line.rstrip()
 
 
-def _set(column: Column, text: str) -> str:
+def _aligned(column: MeasureColumn, text: str) -> str:
     return text.ljust(column.width) if column.left else text.rjust(column.width)

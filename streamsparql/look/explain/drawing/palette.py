@@ -9,7 +9,7 @@ from streamsparql.look.explain.drawing.themes import themed
 
 
 class Shades(NamedTuple):
-    """The ground of a box, its frame, and the writing of its kind."""
+    """The colours of a box: its ground, its frame, and the text of its kind."""
 
     ground: str
     frame: str
@@ -17,14 +17,14 @@ class Shades(NamedTuple):
 
 
 class Colour(NamedTuple):
-    """A family's colour in light pictures, in dark ones, and as a terminal's code."""
+    """A colour for light pictures, for dark ones, and as an ANSI code for terminals."""
 
     light: Shades
     dark: Shades
     ansi: int
 
     def shades(self, dark: bool = False) -> Shades:
-        """The shades on light or on dark."""
+        """Return the shades for a light or a dark theme."""
         return self.dark if dark else self.light
 
 
@@ -61,25 +61,25 @@ FAMILIES: dict[str, Colour] = {
         Shades("#fceaf3", "#d483ac", "#86305c"), Shades("#391c2b", "#955377", "#f2acd0"), 95
     ),
 }
-"""By the algebra's module that an operator is defined in."""
+"""The colours by family: the module of the algebra that defines an operator."""
 
 HEAT: dict[int, Colour] = {
     1: Colour(Shades("#e3ebf4", "#5b86b8", "#24476e"), Shades("#1c2b3c", "#557fae", "#a9c8ea"), 34),
     2: Colour(Shades("#fce8c5", "#d98e1f", "#7a4a00"), Shades("#42300f", "#c98a2b", "#f5cd85"), 33),
     3: Colour(Shades("#fbd3cb", "#d2452f", "#8a1f10"), Shades("#4d1a13", "#e0604a", "#ffb9ab"), 31),
 }
-"""What took some of the time, a tenth, a quarter or more."""
+"""The colours of `Measures.heat`: from 3, from 10 and from 25 % of the time."""
 
 PAPER = ("#ffffff", "#0f1419")
 INK = ("#1d252d", "#dfe5ec")
 FAINT = ("#5b6875", "#9aa7b5")
 LINE = ("#9aa5b1", "#56616d")
-"""What has no family, on light and on dark."""
+"""The colours of everything else, on light and on dark."""
 
 SANS = "system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif"
 MONO = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
-_FORMS = f"""\
+_FONTS = f"""\
 .kind{{font:600 12px {SANS};font-variant:small-caps}}
 .role{{font-weight:400;font-style:italic}}
 .title{{font:11px {MONO}}}
@@ -112,9 +112,9 @@ def _colours() -> Iterable[str]:
 
 
 def _pairs(colour: Colour) -> Shades:
-    """A family's shades, on light and on dark."""
+    """Return the shades as pairs `#light/#dark`, for `themed`."""
     return Shades(*map("/".join, zip(colour.light, colour.dark, strict=True)))
 
 
-STYLE = themed("streamsparql-plan", "\n".join([_FORMS, *_colours()]))
-"""The style sheet of a picture."""
+PLAN_STYLE = themed("streamsparql-plan", "\n".join([_FONTS, *_colours()]))
+"""The style sheet of a picture of a plan."""

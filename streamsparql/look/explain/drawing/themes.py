@@ -1,9 +1,9 @@
-"""Style sheets for light and dark: in files, in pages, and in notebooks with a theme of their own.
+"""Style sheets with light and dark colours: for files, pages, and notebooks that have a theme.
 
-A sheet has one rule per line; a colour that differs is written `#light/#dark`. What cannot choose
-(an old browser, a converter to PDF) takes the light ones. Others follow the reader's preference,
-unless the page around says what it is: JupyterLab, VS Code and documentation sites mark theirs.
-Prints are light.
+A sheet has one rule per line; a colour that depends on the theme is written `#light/#dark`. Old
+browsers and converters to PDF, which cannot choose, use the light colours. Other browsers follow
+the reader's preference, unless the surrounding page marks its theme, as JupyterLab, VS Code and
+documentation sites do. Prints are light.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LIGHT = ('[data-jp-theme-light="true"]', ".vscode-light", '[data-theme="light"]
 
 
 def themed(root: str, rules: str) -> str:
-    """A style sheet for what stands inside of elements of the class `root`.
+    """Return a style sheet that applies inside elements of the class `root`.
 
     >>> print(themed("our", "text,.soft{fill:#000/#fff}").splitlines()[0])
     .our text,.our .soft{fill:#000}
@@ -38,16 +38,16 @@ def themed(root: str, rules: str) -> str:
 
 
 def _inside(root: str, rule: str) -> str:
-    """A rule that holds in our elements only: a style sheet in a page reaches all of it.
+    """Restrict a rule to elements inside `root`: a style sheet applies to the whole page.
 
     `&` in a selector stands for the root itself.
     """
     selectors, brace, body = rule.partition("{")
-    made = [
-        one.replace("&", f".{root}") if "&" in one else f".{root} {one}"
-        for one in selectors.split(",")
+    scoped = [
+        each.replace("&", f".{root}") if "&" in each else f".{root} {each}"
+        for each in selectors.split(",")
     ]
-    return ",".join(made) + brace + body
+    return ",".join(scoped) + brace + body
 
 
 def _under(marks: tuple[str, ...], root: str) -> str:

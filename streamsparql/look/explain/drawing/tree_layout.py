@@ -1,16 +1,17 @@
-"""Where the boxes of a picture stand: a tree from the top down, compact and without overlaps.
+"""The layout of a tree of boxes, from the top down, compact and without overlaps.
 
-In the manner of Reingold and Tilford: each subtree is laid out by itself and then pushed against
-its left neighbour until their outlines (outline.py) touch, and a parent stands over the middle of
-its children. The whole takes time linear in the number of boxes, however deep the tree.
+The algorithm is that of Reingold and Tilford: each subtree is laid out separately and then pushed
+against its left neighbour until their outlines (outline.py) touch; a parent is centred over its
+children. It takes time linear in the number of boxes, at any depth.
 
-Plans are broad at the leaves (the patterns of a basic graph pattern) and screens are not. So three
-leaves or more in a row stand below each other, in a *column* beside a rail or in several, and so do
-all children of a parent that would else be broader than a screen, or than a square for all boxes. A
-chain of joins, whose row is not much broader than the join below, stays a staircase.
+Plans are wide at the leaves (the patterns of a basic graph pattern), and screens are not. So three
+or more adjacent leaves are stacked in one or more *columns*, each next to a vertical line, its
+*rail*. So are all children of a parent whose row would be wider than a screen, or than a square
+that has room for all boxes. A chain of joins, whose row is hardly wider than the join below, stays
+a staircase.
 
-A parent whose children fill more than a screen stands over the first of them: a reader who looks at
-the upper left corner of a large picture sees its root.
+A parent whose children are wider than a screen is placed over the first of them, so that the root
+of a large picture is in its upper left corner.
 """
 
 from __future__ import annotations
@@ -24,29 +25,29 @@ from streamsparql.look.explain.drawing.outline import Outline, distance
 GAP_X = 20.0
 GAP_Y = 26.0
 RAIL = 14.0
-"""How far a column is from the line where its rail comes down, half of it to the left."""
+"""The width reserved for the rail of a column, which is drawn in its middle."""
 
-_SCREEN = 1250.0
-_SPREAD = 2.5
-_GAIN = 0.8  # a column has to be narrower than so much of the row that it replaces
-_LEAF_GAP, _TREE_GAP = 8.0, 18.0  # between leaves, and between trees, of a column
-_COLUMN = 3  # so many leaves in a row, or more, are a column
+_SCREEN_WIDTH = 1250.0
+_SPREAD = 2.5  # the ratio of width to height of a large picture
+_MAX_WIDTH_RATIO = 0.8  # of a column to the row that it replaces
+_LEAF_GAP, _TREE_GAP = 8.0, 18.0  # between the leaves, and between the trees, of a column
+_MIN_COLUMN = 3  # the number of adjacent leaves that are stacked
 
 Size = tuple[float, float]
 
 
 @dataclass
-class Block:
+class TreeBlock:
     """A box with its children, or a column of blocks, whose `box` is None.
 
-    During the layout x and y count from the block's own frame, and `frame` is where that stands in
-    the frame of its parent; then they are what they are in the picture.
+    During the layout x and y are relative to the block's frame, and `frame` is the origin of that
+    in the frame of the parent. After it they are coordinates of the picture.
     """
 
     box: int | None
     width: float = 0.0
     height: float = 0.0
-    children: list[Block] = field(default_factory=list)
+    children: list[TreeBlock] = field(default_factory=list)
     x: float = 0.0
     y: float = 0.0
     frame: Size = (0.0, 0.0)
@@ -54,19 +55,19 @@ class Block:
 
     @property
     def bottom(self) -> float:
-        """Where the box ends."""
+        """The y at which the box ends."""
         return self.y + self.height
 
     @property
     def anchor(self) -> float:
-        """Where the line from above comes in: the middle of a box, the rail of a column."""
+        """The x of the line from the parent: the middle of a box, the rail of a column."""
         return self.x + (RAIL / 2 if self.box is None else self.width / 2)
 
 
-def layout(children: list[list[int]], sizes: list[Size]) -> tuple[list[Block], Size]:
-    """The blocks of a tree, parents first, with their places, and the size of the whole.
+def layout(children: list[list[int]], sizes: list[Size]) -> tuple[list[TreeBlock], Size]:
+    """Return the positioned blocks of a tree, parents first, and the size of the picture.
 
-    `children` gives the children of each box by index, box 0 being the root.
+    `children` lists the children of each box by index; box 0 is the root.
 
     >>> blocks, size = layout([[1, 2], [], []], [(40, 20), (50, 20), (50, 20)])
     >>> [(block.x, block.y) for block in blocks], size
@@ -74,58 +75,59 @@ def layout(children: list[list[int]], sizes: list[Size]) -> tuple[list[Block], S
     """
     blocks = _blocks(children, sizes)
     area = sum((width + GAP_X) * (height + GAP_Y) for width, height in sizes)
-    broadest = max(_SCREEN, sqrt(_SPREAD * area))
-    for block in reversed(blocks):  # what is below comes later
-        _placed(block, broadest)
-    whole = blocks[0].outline
-    return _in_one_frame(blocks[0], -whole.low), (whole.breadth, whole.bottom)
+    max_width = max(_SCREEN_WIDTH, sqrt(_SPREAD * area))
+    for block in reversed(blocks):  # children first
+        _place_children(block, max_width)
+    outline = blocks[0].outline
+    return _absolute(blocks[0], -outline.low), (outline.width, outline.bottom)
 
 
-def _blocks(children: list[list[int]], sizes: list[Size]) -> list[Block]:
-    """The blocks, parents first."""
-    blocks = [Block(0, *sizes[0])]
+def _blocks(children: list[list[int]], sizes: list[Size]) -> list[TreeBlock]:
+    """Return a block per box, parents first."""
+    blocks = [TreeBlock(0, *sizes[0])]
     for block in blocks:
         assert block.box is not None
-        block.children = [Block(child, *sizes[child]) for child in children[block.box]]
+        block.children = [TreeBlock(child, *sizes[child]) for child in children[block.box]]
         blocks += block.children
     return blocks
 
 
-def _in_one_frame(root: Block, x: float) -> list[Block]:
-    """All blocks, parents first, with x and y as they are in the picture."""
-    found: list[Block] = []
+def _absolute(root: TreeBlock, x: float) -> list[TreeBlock]:
+    """Move all blocks to coordinates of the picture; return them, parents first."""
+    blocks: list[TreeBlock] = []
     pending = [(root, x, 0.0)]
     while pending:
         block, x, y = pending.pop()
-        found.append(block)
+        blocks.append(block)
         x, y = x + block.frame[0], y + block.frame[1]
         block.x, block.y = block.x + x, block.y + y
         pending += ((child, x, y) for child in reversed(block.children))
-    return found
+    return blocks
 
 
-def _placed(block: Block, broadest: float) -> None:
-    """Puts the children below the block, and so knows the outline of the whole."""
+def _place_children(block: TreeBlock, max_width: float) -> None:
+    """Place the children below the block, and set the outline of its subtree."""
     if block.children:
-        block.children = _folded(block.children, broadest)
+        block.children = _folded(block.children, max_width)
         block.outline = _row(block)
     else:
         block.outline = Outline.of(block.width, block.height)
 
 
-def _folded(children: list[Block], broadest: float) -> list[Block]:
-    """What stands beside each other below one box: its children, or columns of them."""
-    row: list[Block] = []
+def _folded(children: list[TreeBlock], max_width: float) -> list[TreeBlock]:
+    """Return the row of blocks below one box: its children, or columns of them."""
+    row: list[TreeBlock] = []
     for leaves, run in groupby(children, key=lambda child: not child.children):
         blocks = list(run)
-        row += _columns(blocks, broadest) if leaves and len(blocks) >= _COLUMN else blocks
-    breadth = _breadth(row)
-    widest = max(block.outline.breadth for block in row)
-    return _columns(children, broadest) if breadth > broadest and widest < _GAIN * breadth else row
+        row += _columns(blocks, max_width) if leaves and len(blocks) >= _MIN_COLUMN else blocks
+    width = _row_width(row)
+    widest = max(block.outline.width for block in row)
+    too_wide = width > max_width and widest < _MAX_WIDTH_RATIO * width
+    return _columns(children, max_width) if too_wide else row
 
 
-def _breadth(row: list[Block]) -> float:
-    """About how broad blocks are beside each other."""
+def _row_width(row: list[TreeBlock]) -> float:
+    """Estimate the width of blocks in a row, where each touches its neighbours only."""
     x = 0.0
     low, high = row[0].outline.low, row[0].outline.high
     for before, block in pairwise(row):
@@ -134,36 +136,39 @@ def _breadth(row: list[Block]) -> float:
     return high - low
 
 
-def _columns(blocks: list[Block], broadest: float) -> list[Block]:
-    """One column, or as many as are needed to be no taller than broad."""
+def _columns(blocks: list[TreeBlock], max_width: float) -> list[TreeBlock]:
+    """Stack blocks in one column, or in as many as keep them about as tall as wide."""
     heights = [block.outline.bottom + _gap(block) for block in blocks]
-    widest = max(block.outline.breadth for block in blocks) + RAIL + GAP_X
-    count = max(1, min(ceil(sum(heights) / broadest), int(broadest / widest)))
-    most = sum(heights) / count
-    columns: list[list[Block]] = [[] for _ in range(count)]
+    widest = max(block.outline.width for block in blocks) + RAIL + GAP_X
+    count = max(1, min(ceil(sum(heights) / max_width), int(max_width / widest)))
+    height = sum(heights) / count
+    columns: list[list[TreeBlock]] = [[] for _ in range(count)]
     for block, end in zip(blocks, accumulate(heights), strict=True):
-        columns[min(int((end - 1) / most), count - 1)].append(block)
+        columns[min(int((end - 1) / height), count - 1)].append(block)
     return [_column(column) for column in columns if column]
 
 
-def _column(blocks: list[Block]) -> Block:
-    """Subtrees below each other, flush left beside a rail."""
+def _column(blocks: list[TreeBlock]) -> TreeBlock:
+    """Stack subtrees, flush left, to the right of a rail."""
     y = 0.0
     for block in blocks:
         block.frame = RAIL - block.outline.low, y
         y += block.outline.bottom + _gap(block)
-    width = RAIL + max(block.outline.breadth for block in blocks)
-    column = Block(None, width, children=blocks)
+    width = RAIL + max(block.outline.width for block in blocks)
+    column = TreeBlock(None, width, children=blocks)
     column.outline = Outline.of(width, y - _gap(blocks[-1]))
     return column
 
 
-def _gap(block: Block) -> float:
+def _gap(block: TreeBlock) -> float:
     return _TREE_GAP if block.children else _LEAF_GAP
 
 
-def _row(block: Block) -> Outline:
-    """The children beside each other, the block over their middle, or over a lone column's rail."""
+def _row(block: TreeBlock) -> Outline:
+    """Place the children in a row, and the block over their middle; return the outline.
+
+    A block whose only child is a column is placed over the rail of that.
+    """
     y = block.height + GAP_Y
     children = block.children
     left, right = children[0].outline.left, children[0].outline.right
@@ -179,14 +184,14 @@ def _row(block: Block) -> Outline:
     alone = len(children) == 1 and children[0].box is None
     block.x = children[0].x if alone else (ends[0] + ends[-1] - block.width) / 2
     low = min(child.outline.low for child in children)
-    if max(child.outline.high for child in children) - low > _SCREEN:
+    if max(child.outline.high for child in children) - low > _SCREEN_WIDTH:
         block.x = children[0].frame[0] + children[0].x
-    reached = [child.frame[0] + child.anchor for child in children]
+    anchors = [child.frame[0] + child.anchor for child in children]
     if not alone:
-        reached.append(block.anchor)
-    left.add(block.height, y, min(reached))
+        anchors.append(block.anchor)
+    left.add(block.height, y, min(anchors))
     left.add(0.0, block.height, block.x)
-    right.add(block.height, y, max(reached))
+    right.add(block.height, y, max(anchors))
     right.add(0.0, block.height, block.x + block.width)
     low = min(block.x, *(child.outline.low for child in children))
     high = max(block.x + block.width, *(child.outline.high for child in children))

@@ -1,18 +1,18 @@
-"""Plans for Graphviz, with a cluster per stage for all. Arrows point the way that data flows."""
+"""Plans for Graphviz: a cluster per stage; arrows point in the direction of the data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
 
-from streamsparql.look.explain.boxes.box import Box, Place, Reference, circled, places
-from streamsparql.look.explain.drawing.drawing import label, measured, tooltip
+from streamsparql.look.explain.boxes.box import Box, BoxPlace, Reference, circled, places
+from streamsparql.look.explain.drawing.labels import measure_lines, title_lines, tooltip
 from streamsparql.look.explain.drawing.palette import FAMILIES, HEAT
 from streamsparql.look.explain.explanation import Explanation
 
 
-def render(explanation: Explanation) -> str:
-    """The graph in the DOT language."""
+def render_dot(explanation: Explanation) -> str:
+    """Return the graph in the DOT language."""
     lines = [
         "digraph plan {",
         '  graph [rankdir=TB, ranksep=0.3, nodesep=0.2, fontname="Helvetica"]',
@@ -36,7 +36,7 @@ def _stage(name: str, root: Box) -> Iterator[str]:
             yield f"{name}_{place.parent} -> {name}_{index}{role}"
 
 
-def _attributes(place: Place) -> str:
+def _attributes(place: BoxPlace) -> str:
     box = place.item
     if isinstance(box, Reference):
         return f'label="{circled(box.number)}", shape=plaintext, style=""'
@@ -44,8 +44,8 @@ def _attributes(place: Place) -> str:
     mark = f"{circled(box.number)} " if box.number else ""
     reads = f"&#160; ← {circled(place.reads)}" if place.reads else ""
     head = f'<font face="Helvetica" color="{ink}"><b>{mark}{escape(box.kind)}</b>{reads}</font>'
-    lines = [head, *(escape(line.replace("\\", "\\\\")) for line in label(box))]
-    lines += [f'<font face="Helvetica">{escape(line)}</font>' for line in measured(box)]
+    lines = [head, *(escape(line.replace("\\", "\\\\")) for line in title_lines(box))]
+    lines += [f'<font face="Helvetica">{escape(line)}</font>' for line in measure_lines(box)]
     heat = box.measures.heat if box.measures is not None else 0
     plain = f', color="{frame}"'
     hot = f', color="{HEAT[heat].light.frame}", penwidth={heat + 1}' if heat else ""
@@ -56,6 +56,6 @@ def _attributes(place: Place) -> str:
 
 
 def _quoted(text: str) -> str:
-    r"""A string of the DOT language; a backslash stands for itself, a new line is `\n`."""
+    r"""Return a string literal of DOT; backslashes are escaped, a line break is `\n`."""
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'

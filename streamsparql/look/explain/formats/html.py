@@ -1,6 +1,6 @@
-"""A page about a query: its text, what is known of it, and its stages as pictures and as text.
+"""A page about a query: its text, a summary, and its stages as pictures and as text.
 
-The page is whole in itself: nothing is loaded, no script runs.
+The page is self-contained: it loads nothing and runs no script.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from html import escape
 
 from streamsparql.display.frame import frame
 from streamsparql.look.explain.boxes.box import Box
-from streamsparql.look.explain.boxes.phrases import used
+from streamsparql.look.explain.boxes.phrases import applied_rules
 from streamsparql.look.explain.drawing import highlight
 from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
 from streamsparql.look.explain.explanation import Explanation
 from streamsparql.look.explain.formats import svg
-from streamsparql.look.explain.formats.plain_text import plain
+from streamsparql.look.explain.formats.plain_text import tree_text
 
 
-def render(explanation: Explanation) -> str:
-    """The page."""
-    known = [*explanation.summary(), *explanation.notes]
-    summary = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in known)
+def render_html(explanation: Explanation) -> str:
+    """Return the page."""
+    entries = [*explanation.summary(), *explanation.notes]
+    summary = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in entries)
     stages = "\n".join(
         f"<section>\n<h2>{escape(name)}</h2>\n"
-        f"{fragment(box)}\n{_rules(name, explanation)}</section>"
+        f"{stage_html(box)}\n{_rules(name, explanation)}</section>"
         for name, box in explanation.stages
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n<title>query plan</title>\n'
-        f"<style>\n{_STYLE}\n{highlight.STYLE}\n</style>\n</head>\n<body>\n<header>\n"
+        f"<style>\n{_STYLE}\n{highlight.QUERY_STYLE}\n</style>\n</head>\n<body>\n<header>\n"
         f'<pre class="streamsparql-text">{highlight.highlighted(explanation.text)}</pre>\n'
         f"<dl>{summary}</dl>\n</header>\n"
         f"{stages}\n</body>\n</html>"
@@ -39,15 +39,15 @@ def render(explanation: Explanation) -> str:
 def _rules(stage: str, explanation: Explanation) -> str:
     if stage != "optimized" or not explanation.rules:
         return ""
-    return f"<p>rules: {escape(used(explanation.rules))}</p>\n"
+    return f"<p>rules: {escape(applied_rules(explanation.rules))}</p>\n"
 
 
-def fragment(box: Box) -> str:
-    """A stage as a piece of a page, or of a notebook: the picture, and the text to unfold."""
-    lines = escape(plain(box, 120))
-    drawing = svg.tree(box)
+def stage_html(box: Box) -> str:
+    """Return a stage for a page or a notebook: the picture, and the text in a closed section."""
+    lines = escape(tree_text(box, 120))
+    drawing = svg.tree_drawing(box)
     return (
-        f"{frame(svg.framed(drawing), drawing.width, drawing.height)}\n"
+        f"{frame(svg.svg_picture(drawing), drawing.width, drawing.height)}\n"
         f"<details><summary>as text</summary><pre>{lines}</pre></details>"
     )
 

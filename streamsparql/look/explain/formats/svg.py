@@ -1,8 +1,8 @@
 """Plans as SVG pictures: a tree per stage, drawn without any tool.
 
-A picture stands for itself, in a file or inside a page: its colours follow the reader's light or
-dark theme, its fonts have fallbacks, and the boxes are measured on the safe side of all of them.
-What is too long for a box, and all facts, show where the pointer rests.
+A picture is self-contained, in a file or inside a page: its colours follow the reader's light or
+dark theme, its fonts have fallbacks, and boxes are wide enough for any of them. Tooltips show whole
+titles and all facts.
 """
 
 from __future__ import annotations
@@ -10,10 +10,15 @@ from __future__ import annotations
 from html import escape
 from typing import NamedTuple
 
-from streamsparql.look.explain.boxes.box import Box, Place, Reference, places
-from streamsparql.look.explain.drawing.drawing import label, measured, remark, tooltip
-from streamsparql.look.explain.drawing.palette import STYLE
-from streamsparql.look.explain.drawing.tree_layout import GAP_Y, Block, layout
+from streamsparql.look.explain.boxes.box import Box, BoxPlace, Reference, places
+from streamsparql.look.explain.drawing.labels import (
+    measure_lines,
+    note_lines,
+    title_lines,
+    tooltip,
+)
+from streamsparql.look.explain.drawing.palette import PLAN_STYLE
+from streamsparql.look.explain.drawing.tree_layout import GAP_Y, TreeBlock, layout
 from streamsparql.look.explain.explanation import Explanation
 from streamsparql.text.widths import cells, in_picture
 
@@ -25,49 +30,49 @@ _BADGE = 15.0
 _MARGIN = 16.0
 _HEADING = 30.0
 _CORNER = 7.0
-_STRIP = 7.0  # what the measurements take beside their lines
+_STRIP = 7.0  # the padding of the strip with the measurements
 
 
-def render(explanation: Explanation) -> str:
-    """The stages one under the other, in one picture."""
+def render_svg(explanation: Explanation) -> str:
+    """Return one picture with the stages below each other."""
     parts: list[str] = []
     width = y = 0.0
     for name, box in explanation.stages:
         if explanation.headed:
             parts.append(f'<text class="stage" y="{y + 12:g}">{escape(name)}</text>')
             y += _HEADING
-        drawing = tree(box)
+        drawing = tree_drawing(box)
         parts.append(f'<g transform="translate(0 {y:g})">\n{drawing.svg}\n</g>')
         width, y = max(width, drawing.width), y + drawing.height + _HEADING
-    return framed(Drawing("\n".join(parts), width, y - _HEADING))
+    return svg_picture(Drawing("\n".join(parts), width, y - _HEADING))
 
 
 class Drawing(NamedTuple):
-    """A piece of SVG, drawn from its own corner."""
+    """A piece of SVG with its size; its origin is the upper left corner."""
 
     svg: str
     width: float
     height: float
 
 
-def framed(drawing: Drawing) -> str:
-    """A drawing as a picture of its own, with a margin, a ground and its style."""
+def svg_picture(drawing: Drawing) -> str:
+    """Return a drawing as an svg element, with a margin, a ground and the style sheet."""
     width, height = (round(side + 2 * _MARGIN) for side in (drawing.width, drawing.height))
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="streamsparql-plan" {size} role="img" '
-        f'aria-label="query plan" xml:space="preserve">\n<style>{STYLE}</style>\n'
+        f'aria-label="query plan" xml:space="preserve">\n<style>{PLAN_STYLE}</style>\n'
         f'<rect class="ground" width="100%" height="100%"/>\n'
         f'<g transform="translate({_MARGIN:g} {_MARGIN:g})">\n{drawing.svg}\n</g>\n</svg>'
     )
 
 
-def tree(root: Box) -> Drawing:
-    """A tree: lines first, so that boxes lie over them."""
-    found = places(root)
-    boxes = [_item(place) for place in found]
+def tree_drawing(root: Box) -> Drawing:
+    """Return the drawing of a tree: lines first, so that boxes cover them."""
+    all_places = places(root)
+    boxes = [_item(place) for place in all_places]
     blocks, (width, height) = layout(
-        [place.children for place in found], [(box.width, box.height) for box in boxes]
+        [place.children for place in all_places], [(box.width, box.height) for box in boxes]
     )
     lines = [_edges(block) for block in blocks if block.box is not None and block.children]
     parts = [f'<path class="edge" d="{line}"/>' for line in lines]
@@ -78,22 +83,22 @@ def tree(root: Box) -> Drawing:
     return Drawing("\n".join(parts), width, height)
 
 
-def _item(place: Place) -> Drawing:
-    """A box with its kind and title, or a reference with its number."""
+def _item(place: BoxPlace) -> Drawing:
+    """Return the drawing of a box, or of a reference."""
     item = place.item
     if isinstance(item, Reference):
         head = _head(item.role, "", 0, item.number)
         return Drawing(head.svg, head.width, head.height)
     head = _head(item.role, item.kind, item.number, place.reads)
-    lines, notes, numbers = label(item), remark(item), measured(item)
-    broadest = max((cells(line, in_picture) for line in [*lines, *notes, *numbers]), default=0)
-    width = max(head.width, broadest * _CELL + 2 * _PAD)
+    lines, notes, numbers = title_lines(item), note_lines(item), measure_lines(item)
+    widest = max((cells(line, in_picture) for line in [*lines, *notes, *numbers]), default=0)
+    width = max(head.width, widest * _CELL + 2 * _PAD)
     top = head.height + (_LINE * len(lines + notes) + 2) * bool(lines or notes)
     height = top + (_LINE * len(numbers) + _STRIP) * bool(numbers)
     hot = "" if item.measures is None else f" hot-{item.measures.heat}"
     mark = f" marked-{item.mark}" * bool(item.mark)
     svg = (
-        f'<g class="of-{item.family}{hot}{mark}"><title>{escape(_tip(item))}</title>'
+        f'<g class="of-{item.family}{hot}{mark}"><title>{escape(_tooltip(item))}</title>'
         f'<rect class="box" width="{width:.1f}" height="{height:g}" rx="6"/>{head.svg}'
     )
     kinds = ["title"] * len(lines) + ["note"] * len(notes)
@@ -103,13 +108,13 @@ def _item(place: Place) -> Drawing:
     return Drawing(f"{svg}{_strip(item, numbers, top, width)}</g>", width, height)
 
 
-def _tip(box: Box) -> str:
-    """What shows where the pointer rests: all that is known, and the definition."""
+def _tooltip(box: Box) -> str:
+    """Return the tooltip of a box, with its definition."""
     return f"{tooltip(box)}\n\n{box.definition}" if box.definition else tooltip(box)
 
 
 def _strip(box: Box, numbers: list[str], y: float, width: float) -> str:
-    """What was measured of a box: on a ground as hot as that was, with a bar for its share."""
+    """Return the strip with the measurements, coloured by heat, with a bar for the share."""
     if box.measures is None:
         return ""
     inner, height = width - 2, _LINE * len(numbers) + _STRIP - 1
@@ -124,7 +129,7 @@ def _strip(box: Box, numbers: list[str], y: float, width: float) -> str:
 
 
 def _head(role: str, kind: str, number: int, reads: int) -> Drawing:
-    """The first line of a box: its number, its role and kind, the number that it reads."""
+    """Return the first line of a box: its number, role and kind, and the number that it reads."""
     svg, x = "", _PAD
     if number:
         svg, x = _badge(number, x), x + _badge_width(number) + 5
@@ -140,7 +145,7 @@ def _head(role: str, kind: str, number: int, reads: int) -> Drawing:
 
 
 def _badge(number: int, x: float) -> str:
-    """A number on a round ground."""
+    """Return a number in a circle."""
     width = _badge_width(number)
     return (
         f'<rect class="badge" x="{x:g}" y="{_HEAD - 13:g}" width="{width:g}" '
@@ -154,15 +159,15 @@ def _badge_width(number: int) -> float:
 
 
 def _kind_width(text: str) -> float:
-    """The width of a kind in small capitals of a broad sans serif font of 12 px."""
-    return sum(_SMALL.get(char.upper(), 0.62) + 0.2 * char.isupper() for char in text) * 12
+    """Estimate the width of text in small capitals of a wide sans serif font of 12 px."""
+    return sum(_CAPITAL_WIDTHS.get(char.upper(), 0.62) + 0.2 * char.isupper() for char in text) * 12
 
 
-_SMALL = dict.fromkeys("IJ:", 0.4) | dict.fromkeys("MW", 0.8) | {" ": 0.35}
+_CAPITAL_WIDTHS = dict.fromkeys("IJ:", 0.4) | dict.fromkeys("MW", 0.8) | {" ": 0.35}
 
 
-def _edges(block: Block) -> str:
-    """The lines from a box to its children: down, across and down, with round corners."""
+def _edges(block: TreeBlock) -> str:
+    """Return the path of the lines from a box to its children, with round corners."""
     lone = len(block.children) == 1 and block.children[0].box is None
     start = block.children[0].anchor if lone else block.anchor
     path = ""

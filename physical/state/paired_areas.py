@@ -1,0 +1,75 @@
+"""The sweep areas of two inputs, which find each matching pair of rows once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from streamsparql.overriding import override
+from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.state.parts import Stateful
+from streamsparql.physical.state.sweep_area import SweepArea
+
+LEFT_AREA, RIGHT_AREA = "left area", "right area"
+"""The names of these parts of a state."""
+
+RowPairs: TypeAlias = tuple[Batch, IntArray, Batch, IntArray]
+"""Row `i[k]` of the first batch with row `j[k]` of the second, for each k."""
+
+
+class PairedAreas(Stateful):
+    """Sweep areas of a left and a right input, which yield each compatible pair that overlaps once.
+
+    A row is retained only while a later row of the other side can match it; opposite an input that
+    has ended (a static graph), nothing is retained. `exact` and `sharing` are those of `SweepArea`.
+    """
+
+    def __init__(
+        self,
+        left: Sequence[str],
+        right: Sequence[str],
+        shared: Sequence[str],
+        exact: bool = False,
+        sharing: bool = False,
+    ) -> None:
+        self._left, self._right = SweepArea(left, shared, exact), SweepArea(right, shared, exact)
+        self._sharing = sharing
+
+    @override
+    def parts(self) -> Mapping[str, SweepArea]:
+        return {LEFT_AREA: self._left, RIGHT_AREA: self._right}
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The variables that decide whether rows are compatible."""
+        return self._left.shared
+
+    def meet(self, left: Batch, right: Batch, watermarks: Sequence[int]) -> Iterator[RowPairs]:
+        """Yield the pairs of new rows with retained rows and with each other.
+
+        A row is retained only if it ends after the other side's watermark.
+        """
+        if len(right):
+            for pairs in self._left.query(right, self._sharing):
+                yield pairs.rows, pairs.place, right, pairs.probe
+            retained = right.end > watermarks[0]
+            if retained.all():
+                self._right.insert(right)
+            else:
+                if len(left):
+                    passing = self._right.another()
+                    passing.insert(right.where(~retained))
+                    yield from self._probe(left, passing)
+                self._right.insert(right.where(retained))
+        if len(left):
+            yield from self._probe(left, self._right)
+            self._left.insert(left.where(left.end > watermarks[1]))
+
+    def _probe(self, left: Batch, rights: SweepArea) -> Iterator[RowPairs]:
+        for pairs in rights.query(left, self._sharing):
+            yield left, pairs.probe, pairs.rows, pairs.place
+
+    def purge(self, watermarks: Sequence[int]) -> None:
+        """Evict the rows that no later row of the other side can match."""
+        self._left.purge(watermarks[1])
+        self._right.purge(watermarks[0])
