@@ -26,7 +26,7 @@ SLAB_ITEMS = 3_000_000
 """The approximate number of items per slab; a slab with half as many again is cut further."""
 MIN_SLAB_ITEMS = 50_000
 """The number of items below which a slab does not pay for its task."""
-PREFERRED_REPLICATION, BOUND = 1.25, 1.4
+PREFERRED_REPLICATION, MAX_REPLICATION = 1.25, 1.4
 """How often an item may be computed on average: with many slabs, and at most."""
 
 
@@ -83,16 +83,16 @@ class TimeHistogram:
         at.sort()
         for least, most, rows in filled:
             total += rows * np.clip((at - least) / (most + 1 - least), 0, 1)
-        return cls._of(at, total)
+        return cls._of_counts(at, total)
 
     @classmethod
     def of_samples(cls, samples: Sequence[IntArray], rows: Sequence[int]) -> TimeHistogram:
         """Return the histogram of samples of timestamps; `rows` are the items each represents."""
-        kept = [(s, n / len(s)) for s, n in zip(samples, rows, strict=True) if len(s)]
-        if not kept:
+        weighted = [(s, n / len(s)) for s, n in zip(samples, rows, strict=True) if len(s)]
+        if not weighted:
             return cls(np.empty(0, np.int64), np.empty(0))
-        stamps = np.concatenate([s for s, _ in kept])
-        weights = np.concatenate([np.full(len(s), each) for s, each in kept])
+        stamps = np.concatenate([s for s, _ in weighted])
+        weights = np.concatenate([np.full(len(s), each) for s, each in weighted])
         order = np.argsort(stamps, kind="stable")
         stamps, total = stamps[order], np.cumsum(weights[order])
         after = np.flatnonzero(np.append(stamps[1:] != stamps[:-1], True))
@@ -101,10 +101,10 @@ class TimeHistogram:
         at[1::2] += 1
         counts = np.repeat(up_to, 2)
         counts[0], counts[2::2] = 0.0, up_to[:-1]
-        return cls._of(at, counts)
+        return cls._of_counts(at, counts)
 
     @classmethod
-    def _of(cls, at: IntArray, before: npt.NDArray[np.float64]) -> TimeHistogram:
+    def _of_counts(cls, at: IntArray, before: npt.NDArray[np.float64]) -> TimeHistogram:
         last = np.append(at[1:] != at[:-1], True) if len(at) else np.empty(0, np.bool_)
         return cls(at[last], np.maximum.accumulate(before)[last] if len(at) else before)
 
@@ -140,13 +140,13 @@ class TimeHistogram:
         """
         if not self.rows:
             return 1.0
-        again = sum(self.between(max(border - reach, 0), border) for border in borders)
-        return 1.0 + again / self.rows
+        repeated = sum(self.between(max(border - reach, 0), border) for border in borders)
+        return 1.0 + repeated / self.rows
 
 
 @dataclass(frozen=True)
 class CutOptions:
-    """The requirements of a plan, and the wishes of a caller."""
+    """The requirements of a plan and of a caller on a cut."""
 
     reach: int
     """The look-back of a slab, in milliseconds."""
@@ -165,8 +165,8 @@ def cut(histogram: TimeHistogram, options: CutOptions) -> Cut:
     """Return the parts of a run over streams with this distribution over time.
 
     >>> day = TimeHistogram.of_ranges([(0, 86_399_999, 12_000_000)])
-    >>> made = cut(day, CutOptions(reach=60_000, grid=(6_000, 0), cores=2))
-    >>> [(part.begin, part.end % 6_000) for part in made.parts[:2]]
+    >>> result = cut(day, CutOptions(reach=60_000, grid=(6_000, 0), cores=2))
+    >>> [(part.begin, part.end % 6_000) for part in result.parts[:2]]
     [(0, 0), (21600000, 0)]
     """
     if options.slabs is not None and options.slabs < 1:
@@ -183,22 +183,22 @@ def cut(histogram: TimeHistogram, options: CutOptions) -> Cut:
     while count > options.cores and _replication(histogram, options, count) > PREFERRED_REPLICATION:
         count = max(options.cores, count // 2)
     replication = _replication(histogram, options, count)
-    if replication > BOUND and options.keys:
+    if replication > MAX_REPLICATION and options.keys:
         return _cut_by_key(options, max(count, round(rows / SLAB_ITEMS)), replication, why)
-    if replication > BOUND:
+    if replication > MAX_REPLICATION:
         why.append(
             f"items hold {_duration(options.reach)}: with {count} slabs each would be read"
             f" {replication:.1f} times"
         )
-    while count > 1 and replication > BOUND:
+    while count > 1 and replication > MAX_REPLICATION:
         count -= 1
         replication = _replication(histogram, options, count)
     borders = _borders(histogram, options, count)
     if not borders:
         return _cut_by_time([], options, [*why, "one task computes everything"])
-    again = histogram.replication(borders, options.reach) - 1
+    repeated = histogram.replication(borders, options.reach) - 1
     slabs = f"{len(borders) + 1} slabs of about {int(rows / count):,} items"
-    why.append(f"{slabs}; items hold {_duration(options.reach)}, so {again:.1%} are read twice")
+    why.append(f"{slabs}; items hold {_duration(options.reach)}, so {repeated:.1%} are read twice")
     return _cut_by_time(borders, options, why)
 
 

@@ -266,7 +266,7 @@ class SparkRun:
         return numbers
 
     def rejects(self) -> list[Reject]:
-        """Return late and rejected items, and triples of graphs, with reasons.
+        """Return late and rejected items, and rejected triples of static graphs, with reasons.
 
         Files and DataFrames are read once more.
         """

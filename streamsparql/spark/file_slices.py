@@ -100,8 +100,8 @@ def _remote_paths(path: str) -> list[str]:
     entries = system.get_file_info(fs.FileSelector(inner, recursive=True))
     files = [each.path for each in entries if each.type == fs.FileType.File]
     inside = [each for each in files if not _hidden(os.path.relpath(each, inner))]
-    known = [each for each in inside if tells_format(each)]
-    return sorted(prefix + each for each in known or inside)
+    known_formats = [each for each in inside if tells_format(each)]
+    return sorted(prefix + each for each in known_formats or inside)
 
 
 def _hidden(path: str) -> bool:

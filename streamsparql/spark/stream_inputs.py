@@ -268,9 +268,9 @@ def survey_splits(
 
 def settle_quarantine(sorter: Sorter, following: Sequence[Split]) -> None:
     """Decide, by the first item of the next split, on items in quarantine at the end of a split."""
-    nothing = Encoder(sorter.name, TermDictionary(), wanted=Wanted(frozenset()))
+    stamps_only = Encoder(sorter.name, TermDictionary(), wanted=Wanted(frozenset()))
     for split in following if sorter.undecided else ():
-        for chunk in split_chunks(split, nothing, 1):
+        for chunk in split_chunks(split, stamps_only, 1):
             chunk.rejects.clear()
             if len(chunk.stamps):
                 sorter.push(chunk)

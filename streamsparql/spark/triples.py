@@ -184,7 +184,7 @@ def triples_of_rows(
 
 
 def _encoder(source: GraphSource, terms: TermDictionary, patterns: Patterns) -> Encoder:
-    """Return an encoder that skips predicates of no pattern, unless each triple must be checked."""
+    """Return an encoder that skips other predicates than those of patterns, unless `strict`."""
     wanted = None
     if patterns is not None and not source.strict:
         predicates = [pattern.predicate for pattern in patterns]
@@ -261,8 +261,8 @@ class StableLabels:
     A retried task, or a second job, must read the same blank nodes in the file.
 
     >>> labels = ["_:" + "a" * 32, "_:mine", "_:" + "b" * 32]
-    >>> one, other = (StableLabels("f.ttl").in_order(pa.array(labels[::step])) for step in (1, -1))
-    >>> one[0] == other[0], one[0] == one[2], str(one[1])
+    >>> first, again = (StableLabels("f.ttl").in_order(pa.array(labels[::k])) for k in (1, -1))
+    >>> first[0] == again[0], first[0] == first[2], str(first[1])
     (True, False, '_:mine')
     """
 
