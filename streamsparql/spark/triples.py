@@ -168,10 +168,10 @@ def triples_of_files(
     for batch in batches:
         for number in batch.column(0).to_pylist():
             split = source.splits[number]
-            names = StableLabels(split.path) if has_generated_labels(split.path) else None
+            labels = StableLabels(split.path) if has_generated_labels(split.path) else None
             encoder = _encoder(source, terms, patterns)
             chunks = _with_positions(split_chunks(split, encoder, CHUNK_ITEMS, False), split)
-            yield from _matching_triples(chunks, patterns, terms, names)
+            yield from _matching_triples(chunks, patterns, terms, labels)
 
 
 def triples_of_rows(
@@ -198,7 +198,7 @@ def _matching_triples(
     chunks: Iterable[Chunk],
     patterns: Patterns,
     terms: TermDictionary,
-    names: StableLabels | None = None,
+    labels: StableLabels | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the triples that match a pattern, as strings."""
     for chunk in chunks:
@@ -207,8 +207,8 @@ def _matching_triples(
             mask = match_mask(columns, patterns, terms)
             columns = chunk.s[mask], chunk.p[mask], chunk.o[mask]
         texts = [terms.texts(ids) for ids in columns]
-        if names is not None:
-            texts = [names.in_order(texts[0]), texts[1], names.in_order(texts[2])]
+        if labels is not None:
+            texts = [labels.replace(texts[0]), texts[1], labels.replace(texts[2])]
         yield pa.RecordBatch.from_arrays(texts, list(PLACES))
         if terms.due():
             terms.recycle([])
@@ -261,7 +261,7 @@ class StableLabels:
     A retried task, or a second job, must read the same blank nodes in the file.
 
     >>> labels = ["_:" + "a" * 32, "_:mine", "_:" + "b" * 32]
-    >>> first, again = (StableLabels("f.ttl").in_order(pa.array(labels[::k])) for k in (1, -1))
+    >>> first, again = (StableLabels("f.ttl").replace(pa.array(labels[::k])) for k in (1, -1))
     >>> first[0] == again[0], first[0] == first[2], str(first[1])
     (True, False, '_:mine')
     """
@@ -270,7 +270,7 @@ class StableLabels:
         self._path = path
         self._known: dict[str, str] = {}
 
-    def in_order(self, texts: pa.Array) -> pa.Array:
+    def replace(self, texts: pa.Array) -> pa.Array:
         """Return terms with generated labels replaced, numbered in order of appearance."""
         generated = pc.match_substring_regex(texts, _GENERATED)
         if not pc.any(generated).as_py():
