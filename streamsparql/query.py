@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError
-from streamsparql.look.lints import Warning, lint
+from streamsparql.look.lints import LintWarning, lint
 from streamsparql.run.options import (
     InputOptions,
     LiveOptions,
@@ -111,8 +111,8 @@ class Query(CompiledQuery):
     └─ AccessGraph  default graph
     """
 
-    def check(self) -> tuple[Warning, ...]:
-        """Return warnings on valid constructs that are probably mistakes.
+    def check(self) -> tuple[LintWarning, ...]:
+        """Return warnings on constructs that compile and yet may not do what the writer wants.
 
         >>> [warning.code for warning in compile("SELECT ?y { ?x <p> 1 }").check()]
         ['never-bound']
@@ -233,9 +233,9 @@ class Query(CompiledQuery):
         >>> print(trace[1])
         at 5
           1  StreamAccess
-               gives <a> <q> "2"  [5, 6)
+               emits <a> <q> "2"  [5, 6)
           2  TimeWindow
-               gives <a> <q> "2"  [5, 10)
+               emits <a> <q> "2"  [5, 10)
         """
         from streamsparql.look.traces.trace import Trace
         from streamsparql.run.input import input_of
@@ -335,7 +335,7 @@ class Query(CompiledQuery):
         return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows: the text, and the logical plan."""
-        from streamsparql.look.jupyter.query_view import shown
+        """Return what a notebook shows: the text, and the logical plan."""
+        from streamsparql.look.jupyter.query_view import query_html
 
-        return shown(self)
+        return query_html(self)

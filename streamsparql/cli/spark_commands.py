@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from streamsparql.cli.data_options import MASTER
-from streamsparql.cli.options import Commands, duration
+from streamsparql.cli.common_options import Commands, parse_duration
+from streamsparql.cli.data_options import MASTER_HELP
 from streamsparql.cli.summary import Summary
 
 if TYPE_CHECKING:
@@ -22,34 +22,34 @@ def add_prepare(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the command `prepare`."""
     parser = commands.add_parser(
         "prepare",
-        help="sort files by time, once, for many runs on Spark",
-        description="Write the items of files as Parquet in order of time, with Spark.",
+        help="sort files by time once, for many runs on Spark",
+        description="Sort the items of files by time with Spark, and write them as Parquet.",
         epilog="example: streamsparql prepare wind/*.nq -o wind.parquet",
     )
     add = parser.add_argument
-    add("source", metavar="FILE", nargs="+", help="files and folders of one stream")
-    add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write")
-    add("--master", metavar="URL", help=MASTER)
-    add("--max-delay", metavar="DUR", type=duration, help="items later than this are rejected")
+    add("source", metavar="FILE", nargs="+", help="files and folders of a stream")
+    add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write to")
+    add("--master", metavar="URL", help=MASTER_HELP)
+    add("--max-delay", metavar="DUR", type=parse_duration, help="how late items may arrive")
     parser.set_defaults(run=_prepare)
 
 
 def _prepare(options: argparse.Namespace) -> int:
     options.name = "streamsparql"
-    with command_session(options.master) as spark:
+    with spark_session(options.master) as spark:
         from streamsparql.spark import prepare
 
         with Summary(None, quiet=False) as summary:
-            files = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
-            summary.tell_rejects(files.rejects, None)
+            result = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
+            summary.show_rejects(result.rejects, None)
     return 0
 
 
 @contextmanager
-def command_session(master: str | None) -> Iterator[SparkSession]:
-    """Open a session that ends with the command; errors of Spark become an `EngineError`.
+def spark_session(master: str | None) -> Iterator[SparkSession]:
+    """Open a Spark session for the command; errors of Spark become errors of this package.
 
-    An interrupt ends the command at once: Spark's process ends with this one.
+    An interrupt ends the command at once: the process of Spark ends with this one.
     """
     from streamsparql.spark.failures import raising_spark_errors
     from streamsparql.spark.sessions import session
@@ -57,7 +57,8 @@ def command_session(master: str | None) -> Iterator[SparkSession]:
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs each interrupt
     spark = session(master)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's asks Spark to stop
+        # In place of pyspark's handler, which only stops Spark.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupted = False
     try:
         with raising_spark_errors():
