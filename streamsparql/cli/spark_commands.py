@@ -51,18 +51,17 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
 
     An interrupt ends the command at once: the process of Spark ends with this one.
     """
-    from streamsparql.spark.failures import in_a_line
+    from streamsparql.spark.failures import raising_spark_errors
     from streamsparql.spark.sessions import session
 
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs each interrupt
     spark = session(master)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # pyspark's handler only stops Spark
+        # In place of pyspark's handler, which only stops Spark.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupted = False
     try:
-        with in_a_line():
+        with raising_spark_errors():
             yield spark
     except KeyboardInterrupt:
         interrupted = True
