@@ -267,12 +267,12 @@ class Query(CompiledQuery):
         from streamsparql.run.input import input_of
         from streamsparql.run.reports import requested_reports
         from streamsparql.spark.engine import SparkRun
-        from streamsparql.spark.failures import told
+        from streamsparql.spark.failures import raising_task_errors
 
         wanted = requested_reports(self, options.pop("report"), options.pop("every"))
         slabs = options.pop("slabs")
         run_input = input_of(self, streams, graph, graphs, **options)
-        with told():
+        with raising_task_errors():
             return SparkRun(spark, self, run_input, report=wanted, slabs=slabs).frame()
 
     @with_options(LiveOptions)

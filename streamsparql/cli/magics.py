@@ -26,18 +26,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamsparql.algebra.plan import Plan
-from streamsparql.cli.data_options import data_options, with_mappings
-from streamsparql.cli.options import (
-    MEASURED,
+from streamsparql.cli.common_options import (
+    MEASURED_STAGES,
     REPORTS,
     UsageError,
-    compile_options,
-    compiled_text,
-    period,
-    sources,
-    text_of,
+    add_compile_options,
+    compile_text,
+    files_by_name,
+    parse_period,
+    read_text,
 )
-from streamsparql.cli.queries import FORMATS, STAGES
+from streamsparql.cli.data_options import add_data_options, with_mappings
+from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.errors import StreamSparqlError
 from streamsparql.overriding import override
 
@@ -108,7 +108,7 @@ def _query_parser() -> argparse.ArgumentParser:
     parser = _parser("%%streamsparql")
     names = "variable for the query; its result is NAME_result"
     parser.add_argument("name", metavar="NAME", nargs="?", help=names)
-    compile_options(parser)
+    add_compile_options(parser)
     _add_run_options(parser)
     return parser
 
@@ -118,10 +118,14 @@ def _explain_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "query", metavar="NAME|TEXT", nargs="?", help="a variable, or the text of a query"
     )
-    compile_options(parser)
+    add_compile_options(parser)
     group = parser.add_argument_group("output")
-    group.add_argument("--stage", choices=STAGES, metavar="NAME", help=", ".join(STAGES))
-    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS))
+    group.add_argument(
+        "--stage", choices=EXPLAIN_STAGES, metavar="NAME", help=", ".join(EXPLAIN_STAGES)
+    )
+    group.add_argument(
+        "--format", choices=EXPLAIN_FORMATS, metavar="NAME", help=", ".join(EXPLAIN_FORMATS)
+    )
     group.add_argument("--analyze", action="store_true", help="run the query and measure it")
     _add_run_options(parser)
     return parser
@@ -132,10 +136,10 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--streams", dest="stream", action="extend", nargs="+", metavar="[IRI=]VAR", default=[]
     )
-    data_options(parser)
+    add_data_options(parser)
     add = parser.add_argument_group("reports").add_argument
     add("--report", choices=REPORTS, metavar="KIND", help=", ".join(REPORTS))
-    add("--every", metavar="DUR", type=period, help="interval between reports")
+    add("--every", metavar="DUR", type=parse_period, help="interval between reports")
 
 
 def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
@@ -166,7 +170,7 @@ def _run_flags(options: argparse.Namespace) -> list[str]:
 def _compile_flags(options: argparse.Namespace) -> list[str]:
     """Return the flags of the options for compiling that differ from their defaults."""
     parser = _parser("")
-    compile_options(parser)
+    add_compile_options(parser)
     defaults = vars(parser.parse_args([]))
     return [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
 
@@ -198,7 +202,7 @@ class Magics:
         name = options.name or ""
         if name and (not name.isidentifier() or iskeyword(name)):
             raise UsageError(f"not a valid variable name: {name!r}")
-        query = compiled_text(cell or "", options)
+        query = compile_text(cell or "", options)
         flags = _run_flags(options)
         runs = bool(options.stream or (not query.streams and (options.graph or options.named)))
         if flags and not runs:
@@ -220,7 +224,7 @@ class Magics:
         if options.query is not None:
             raise UsageError(f"unexpected argument {options.query!r}; there is a query already")
         if isinstance(target, str):
-            target = compiled_text(target, options)
+            target = compile_text(target, options)
         elif flags := _compile_flags(options):
             raise UsageError(f"{flags[0]} applies to the text of a query; this one is compiled")
         if not options.analyze and (flags := _run_flags(options)):
@@ -307,8 +311,10 @@ class Magics:
 
     def _analyze(self, query: Query, options: argparse.Namespace) -> None:
         stage = options.stage or "all"
-        if stage not in MEASURED:
-            raise UsageError(f"--analyze measures the stages {', '.join(MEASURED)}, not {stage}")
+        if stage not in MEASURED_STAGES:
+            raise UsageError(
+                f"--analyze measures the stages {', '.join(MEASURED_STAGES)}, not {stage}"
+            )
         kwargs = self._run_arguments(query, options)
         analysis = query.analyze(**kwargs, report=options.report, every=options.every)
         if options.format in (None, "html"):
@@ -348,7 +354,7 @@ class Magics:
         """Return the arguments of `Query.run`, with the values of the notebook's variables."""
         prefixes = query.prefixes
         streams, named = (
-            sources([_expanded(word, known, prefixes) for word in words], known, what)
+            files_by_name([_expanded(word, known, prefixes) for word in words], known, what)
             for words, known, what in (
                 (options.stream, query.streams, "stream"),
                 (options.named, query.graphs, "named"),
@@ -364,9 +370,9 @@ class Magics:
         elif options.master is not None or options.slabs is not None:
             raise UsageError("--master and --slabs require --engine spark")
         return {
-            "streams": with_mappings(query, options, self._sources(streams), self._mapping),
+            "streams": with_mappings(query, options, self._files_by_name(streams), self._mapping),
             "graph": self._source(options.graph) if options.graph else None,
-            "graphs": self._sources(named),
+            "graphs": self._files_by_name(named),
             "start": options.start,
             "end": options.end,
             "strict": options.strict,
@@ -374,7 +380,7 @@ class Magics:
             **engine,
         }
 
-    def _sources(self, words_by_iri: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    def _files_by_name(self, words_by_iri: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         return {iri: self._source(words) for iri, words in words_by_iri.items()}
 
     def _source(self, words: Sequence[str]) -> Any:
@@ -390,7 +396,7 @@ class Magics:
         """Return the text of a mapping, from a variable or a file."""
         mapping = self._value(word)
         if isinstance(mapping, Path):
-            return text_of(str(mapping))
+            return read_text(str(mapping))
         if not isinstance(mapping, str):
             kind = type(mapping).__name__
             raise UsageError(f"--map {word}: expected the text of a mapping, or a file, not {kind}")

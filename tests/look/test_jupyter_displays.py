@@ -377,7 +377,7 @@ def test_the_tooltip_of_an_operator_has_its_definition_and_its_state() -> None:
     assert "omega^count_c(S, t) holds" in query.logical._repr_html_()  # type: ignore[attr-defined]
     page = query.physical._repr_html_()  # type: ignore[attr-defined]
     check_html(page)
-    assert "state = both inputs, while they can still meet" in page
+    assert "state = both inputs, until no match can follow" in page
 
 
 def test_a_large_plan_can_be_fitted_and_starts_with_its_root() -> None:

@@ -173,7 +173,7 @@ WRONG = {
     f"%%streamsparql --streams wnid\n{QUERY}": [
         "unknown variable or file wnid; did you mean wind?"
     ],
-    f"%%streamsparql --streams t=wind\n{QUERY}": ["does not read the stream <t>"],
+    f"%%streamsparql --streams t=wind\n{QUERY}": ["unknown stream <t>"],
     f"%%streamsparql --report rstream\n{QUERY}": ["--report applies to a run", "--streams VAR"],
     f"%%streamsparql --dialect klingon\n{QUERY}": ["klingon", "usage: %%streamsparql"],
     f"%%streamsparql 5x\n{QUERY}": ["not a valid variable name: '5x'"],
