@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import Element, Snapshot
 from streamsparql.algebra.terms import IRI, Triple
@@ -84,7 +84,7 @@ class AccessGraph(Plan):
         return frozenset(Occurrence(triple) for triple in self._triples(inputs))
 
 
-class Merge(Operator):
+class Merge(SnapshotOperator):
     """The union of sources below a pattern: multiplicities add. Sections 3 and 4."""
 
     sources: tuple[Plan, ...]

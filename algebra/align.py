@@ -31,7 +31,7 @@ class Align(Plan):
     """Its input as it was at the last grid point, or just before it. Section 6.
 
     With `g` the last grid point that is not after `t`: the input at `g`, or, where reports close
-    the period before (`closing`), the input at `g - 1`. `collapse` changes nothing: it says that
+    the period before (`closing`), the input at `g - 1`. `consolidate` changes nothing: it says that
     columns are dropped between here and an Aggregation, so that many rows will be equal, and are
     worth being counted.
     """
@@ -40,7 +40,7 @@ class Align(Plan):
     period: int
     origin: int = 0
     closing: bool = False
-    collapse: bool = False
+    consolidate: bool = False
 
     def __post_init__(self) -> None:
         assert self.period > 0
@@ -57,9 +57,9 @@ class Align(Plan):
         >>> Align(UNIT, 10).interval(3, 21), Align(UNIT, 10, closing=True).interval(3, 20)
         ((10, 30), (10, 30))
         """
-        return self.moved(start), INFINITY if end == INFINITY else self.moved(end)
+        return self.grid_point(start), INFINITY if end == INFINITY else self.grid_point(end)
 
-    def moved(self, t: Instants) -> Instants:
+    def grid_point(self, t: Instants) -> Instants:
         """Return the first grid point that shows what changes at an instant."""
         return Grid(self.period, self.origin).ceil(t, later=int(self.closing))
 
@@ -110,7 +110,7 @@ def _fate(plan: Plan, fate: int) -> int:
     return fate
 
 
-def closing(plan: Plan) -> bool | None:
+def closes_periods(plan: Plan) -> bool | None:
     """Whether a report at `r` closes the period before it: then it shows `snapshot(r - 1)`.
 
     True where the windows have a live edge, False where they are stepped. None where a plan has
@@ -122,7 +122,7 @@ def closing(plan: Plan) -> bool | None:
     >>> from streamsparql.algebra.window import FixedWindow, SteppedWindow
     >>> stream = AccessStream(IRI("s"))
     >>> live, stepped = FixedWindow(stream, 5), SteppedWindow(stream, 5, 5, "right")
-    >>> closing(live), closing(stepped), closing(stream)
+    >>> closes_periods(live), closes_periods(stepped), closes_periods(stream)
     (True, False, None)
     """
     jumping = (one for one in plan.operators() if isinstance(one, Window) and one.grid is not None)

@@ -16,7 +16,7 @@ from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.graph import Construct
 from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.join import join_events, left_join_events
-from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Expression, Solution
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
@@ -27,7 +27,7 @@ MAX_CLOSURE_ROUNDS = 1000
 """How often rules may feed each other at one instant before their closure counts as infinite."""
 
 
-class EventPair(Operator):
+class EventPair(SnapshotOperator):
     """The base of the binary event operators, which are defined by `occur`."""
 
     left: Plan
@@ -38,10 +38,10 @@ class EventPair(Operator):
         raise EngineError(f"{type(self).__name__} gives events, not snapshots")
 
 
-def before(one: Occurrence, two: Occurrence) -> bool:
+def precedes(one: Occurrence, two: Occurrence) -> bool:
     """The second starts strictly after the first has ended; what is static does neither.
 
-    >>> before(Occurrence(None, 0, 4), Occurrence(None, 5, 5))
+    >>> precedes(Occurrence(None, 0, 4), Occurrence(None, 5, 5))
     True
     """
     return one.end is not None and two.start is not None and one.end < two.start
@@ -58,7 +58,7 @@ class SeqJoin(EventPair):
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         left, right = events
-        return join_events(left, right, before)
+        return join_events(left, right, precedes)
 
 
 class EqJoin(EventPair):
@@ -79,7 +79,7 @@ class SeqRightJoin(EventPair):
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         left, right = events
         return left_join_events(
-            right, left, self.condition, inputs, lambda two, one: before(one, two)
+            right, left, self.condition, inputs, lambda two, one: precedes(one, two)
         )
 
 

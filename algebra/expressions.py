@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, Run, cast_function
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal, Term, boolean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamsparql.algebra.expressions import OCCURRENCE, passes
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import TRUE, Literal, boolean
@@ -30,7 +30,7 @@ class Filter(Elementwise):
         return frozenset(e for e in events[0] if event_passes(self.condition, e, inputs))
 
 
-class _Asking(Operator):
+class _Asking(SnapshotOperator):
     """What asks a pattern, its second input, for each row by itself."""
 
     @property

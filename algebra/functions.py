@@ -44,12 +44,12 @@ from streamsparql.algebra.xsd.literal_operators import (
     less,
     multiply,
     negate,
-    plus,
     subtract,
+    unary_plus,
 )
 from streamsparql.algebra.xsd.moments import Date, DateTime, Time, XsdMoment
-from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES, half_up
-from streamsparql.algebra.xsd.regex import regex_matches, replaced
+from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES, round_half_up
+from streamsparql.algebra.xsd.regex import regex_matches, replace_matches
 from streamsparql.algebra.xsd.values import XsdValue, literal_of, numeric_value, value_of
 
 _EMPTY = Literal("")
@@ -134,7 +134,7 @@ for _name, _calculate in {"+": add, "-": subtract, "*": multiply, "/": divide}.i
     _builtin(_name, 2)(_binary(_calculate))
 
 _builtin("u-", 1)(_unary(negate))
-_builtin("u+", 1)(_unary(plus))
+_builtin("u+", 1)(_unary(unary_plus))
 
 
 # -- Terms (17.4.2) -----------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def _substring(run: Run, text: Term, start: Term, length: Term | None = None) ->
 
 def _position(term: Term) -> float:
     number: float = NUMERIC_TYPES[float](numeric_value(term))
-    return float(half_up(Decimal(number))) if math.isfinite(number) else number
+    return float(round_half_up(Decimal(number))) if math.isfinite(number) else number
 
 
 @_builtin("LANGMATCHES", 2)
@@ -327,7 +327,7 @@ def _regex(run: Run, text: Term, pattern: Term, flags: Term = _EMPTY) -> Term:
 @_builtin("REPLACE", 3, 4)
 def _replace(run: Run, text: Term, pattern: Term, replacement: Term, flags: Term = _EMPTY) -> Term:
     whole = _string(text)
-    made = replaced(whole.lexical, _simple(pattern), _simple(replacement), _simple(flags))
+    made = replace_matches(whole.lexical, _simple(pattern), _simple(replacement), _simple(flags))
     return _like(whole, made)
 
 
@@ -349,7 +349,7 @@ def _to_whole(whole: Callable[[Decimal], int]) -> Callable[..., Term]:
     return apply
 
 
-_builtin("ROUND", 1)(_to_whole(half_up))
+_builtin("ROUND", 1)(_to_whole(round_half_up))
 _builtin("CEIL", 1)(_to_whole(math.ceil))
 _builtin("FLOOR", 1)(_to_whole(math.floor))
 

@@ -10,7 +10,7 @@ from streamsparql.algebra.access import Stamped
 from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.match import TriplePattern
-from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import (
     Solution,
     Variable,
@@ -62,7 +62,7 @@ class Graph(Plan):
             yield Solution({variable: name}), inputs.in_graph(variable, name)
 
 
-class Construct(Operator):
+class Construct(SnapshotOperator):
     """CONSTRUCT: the triples that the template makes of each row; a set. Section 4, R16.
 
     A blank node of the template is a function of its label, the row, and the row's number among
@@ -76,23 +76,27 @@ class Construct(Operator):
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
         """SPARQL 1.1 section 16.2."""
         rows = number_equal_rows(snapshots[0].entries)
-        made = {triple: 1 for row, k in rows for triple in instances(self.template, row, k)}
-        return Snapshot(made.items())
+        made = {
+            triple: 1 for row, k in rows for triple in instantiate_template(self.template, row, k)
+        }
+        return Snapshot((triple, 1) for triple in dict.fromkeys(made))
 
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         return frozenset(
             Occurrence(triple, event.start, event.end)
             for event in events[0]
-            for triple in instances(self.template, with_occurrence(event), 1)
+            for triple in instantiate_template(self.template, with_occurrence(event), 1)
         )
 
 
-def instances(template: tuple[TriplePattern, ...], row: Solution, number: int) -> Iterator[Triple]:
+def instantiate_template(
+    template: tuple[TriplePattern, ...], row: Solution, number: int
+) -> Iterator[Triple]:
     """The template's triples for one row; those that are no RDF are left out.
 
     >>> p = TriplePattern(Variable("x"), IRI("p"), Variable("y"))
-    >>> list(instances((p,), Solution({Variable("x"): IRI("a")}), 1))
+    >>> list(instantiate_template((p,), Solution({Variable("x"): IRI("a")}), 1))
     []
     """
     for pattern in template:
@@ -109,13 +113,13 @@ def instances(template: tuple[TriplePattern, ...], row: Solution, number: int) -
 def _instance(place: Term | Variable, row: Solution, number: int) -> Term | None:
     if isinstance(place, Variable):
         return row.get(place)
-    return blank_node(place, row, number) if isinstance(place, BlankNode) else place
+    return template_node(place, row, number) if isinstance(place, BlankNode) else place
 
 
-def blank_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
+def template_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
     """A blank node of a template stands for a node of this row, and of this one of its equals.
 
-    >>> one, two = (blank_node(BlankNode("b"), Solution(), number) for number in (1, 2))
+    >>> one, two = (template_node(BlankNode("b"), Solution(), number) for number in (1, 2))
     >>> one == two
     False
     """
@@ -124,7 +128,7 @@ def blank_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
     return BlankNode("t" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:20])
 
 
-class Describe(Operator):
+class Describe(SnapshotOperator):
     """DESCRIBE: the concise bounded descriptions of resources. Section 4.
 
     Of each resource (a term, or what a variable is bound to in a row): all triples of `data` with
@@ -159,7 +163,7 @@ class Describe(Operator):
         return Snapshot.of({x for term in described for x in by_subject.get(term, ())})
 
 
-class Ask(Operator):
+class Ask(SnapshotOperator):
     """ASK: one boolean, whether there is a row. Section 4."""
 
     input: Plan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamsparql.algebra.aggregates import aggregate
+from streamsparql.algebra.aggregate_functions import aggregate
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.expressions import Aggregate, value_or_none
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Operator, Plan
+from streamsparql.algebra.plan import Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import TRUE, Term
@@ -17,7 +17,7 @@ from streamsparql.overriding import override
 Entry = tuple[Solution, int]
 
 
-class Aggregation(Operator):
+class Aggregation(SnapshotOperator):
     """GROUP BY: one row per group, with the keys and the aggregates. Section 4.
 
     With no keys there is one group, also when there are no rows. An aggregate that is an error
@@ -29,7 +29,7 @@ class Aggregation(Operator):
     input: Plan
 
     @override
-    def lets_in(self, variable: Variable) -> bool:
+    def exposes(self, variable: Variable) -> bool:
         return all(variable != made for made, _ in self.aggregates)
 
     @override
@@ -48,7 +48,7 @@ class Aggregation(Operator):
         return key
 
 
-class Annotate(Operator):
+class Annotate(SnapshotOperator):
     """C-SPARQL's AGGREGATE: adds the group's value to each of its rows. Section 4; EDBT 2010, 3.1.
 
     Unlike GROUP BY it keeps the rows, so several of them see the same WHERE rows.
@@ -60,7 +60,7 @@ class Annotate(Operator):
     input: Plan
 
     @override
-    def lets_in(self, variable: Variable) -> bool:
+    def exposes(self, variable: Variable) -> bool:
         return variable != self.variable
 
     @override

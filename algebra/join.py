@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from streamsparql.algebra.expressions import passes
 from streamsparql.algebra.filter import event_passes, has_solution
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import (
     Expression,
     Solution,
@@ -19,7 +19,7 @@ from streamsparql.algebra.streams import Snapshot
 from streamsparql.overriding import override
 
 
-class Union(Operator):
+class Union(SnapshotOperator):
     """All rows of all inputs: multiplicities add. Definition 9; section 4."""
 
     branches: tuple[Plan, ...]
@@ -37,7 +37,7 @@ class Union(Operator):
         return frozenset().union(*events)
 
 
-class Join(Operator):
+class Join(SnapshotOperator):
     """`merge(mu1, mu2)` of each compatible pair. Definition 10; section 4."""
 
     left: Plan
@@ -56,7 +56,7 @@ class Join(Operator):
         return join_events(left, right)
 
 
-class LeftJoin(Operator):
+class LeftJoin(SnapshotOperator):
     """OPTIONAL: the join where `condition` is true, and each left row that has no such partner.
 
     Definition 13 (R7); section 4. Over events a right row is a partner only when it is known by the
@@ -110,7 +110,7 @@ class LeftJoin(Operator):
         return left_join_events(left, right, self.condition, inputs, known_in_time)
 
 
-class Minus(Operator):
+class Minus(SnapshotOperator):
     """Each left row that no compatible right row shares a bound variable with. Section 4."""
 
     left: Plan
@@ -145,7 +145,7 @@ Related = Callable[[Occurrence, Occurrence], bool]
 def join_events(left: Events, right: Events, related: Related = lambda one, two: True) -> Events:
     """The combinations of compatible and related event solutions. Section 7."""
     return frozenset(
-        combine(one, two)
+        merge_events(one, two)
         for one in left
         for two in right
         if compatible(one.item, two.item) and related(one, two)
@@ -160,13 +160,13 @@ def left_join_events(
     for one in left:
         pairs = (two for two in right if compatible(one.item, two.item) and related(one, two))
         combined = [
-            pair for two in pairs if event_passes(condition, pair := combine(one, two), inputs)
+            pair for two in pairs if event_passes(condition, pair := merge_events(one, two), inputs)
         ]
         found.update(combined or [one])
     return frozenset(found)
 
 
-def combine(one: Occurrence, two: Occurrence) -> Occurrence:
+def merge_events(one: Occurrence, two: Occurrence) -> Occurrence:
     """The merged mapping over the least interval that covers both; what is static is neutral."""
     starts = [event.start for event in (one, two) if event.start is not None]
     ends = [event.end for event in (one, two) if event.end is not None]

@@ -7,10 +7,10 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from streamsparql.algebra.access import Stamped
-from streamsparql.algebra.hidden import Hidden
+from streamsparql.algebra.hidden_variables import Hidden
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import join_events, join_snapshots
-from streamsparql.algebra.plan import Elementwise, Events, Operator, Plan
+from streamsparql.algebra.plan import Elementwise, Events, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Solution, Variable, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Term, Triple, integer
@@ -92,7 +92,7 @@ def match(pattern: TriplePattern, triple: Triple) -> Solution | None:
     return Solution(mu)
 
 
-class BasicGraphPattern(Operator):
+class BasicGraphPattern(SnapshotOperator):
     """The join of its triple pattern matchings. Definition 11; section 4.
 
     They share one instance mapping: a blank node is one variable throughout. The order of the

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
-from streamsparql.algebra.xsd.durations import DURATIONS, by_length
+from streamsparql.algebra.xsd.durations import DURATIONS, length_key
 from streamsparql.algebra.xsd.moments import MOMENTS
 from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES
 from streamsparql.algebra.xsd.values import value_of
@@ -24,7 +24,7 @@ _FAMILIES: list[tuple[Iterable[type], Callable[[Any], Any]]] = [
     ((str,), lambda value: value),
     ((bool,), int),
     *(((kind,), lambda value: value.instant) for kind in MOMENTS),
-    (DURATIONS, by_length),
+    (DURATIONS, length_key),
 ]
 _ORDER = {kind: (rank, key) for rank, (kinds, key) in enumerate(_FAMILIES) for kind in kinds}
 _STRINGS, _NAN, _NO_VALUE = _ORDER[str][0], len(_FAMILIES), len(_FAMILIES) + 1

@@ -30,11 +30,11 @@ from streamsparql.algebra.solutions import Variable
 # -- By time ------------------------------------------------------------------------------------
 
 
-def reaches(plan: Plan) -> dict[str, int]:
+def stream_reaches(plan: Plan) -> dict[str, int]:
     """The greatest reach of each stream's windows; INFINITY where its elements hold for ever.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> reaches(streamed("?x p ?y"))
+    >>> stream_reaches(streamed("?x p ?y"))
     {'s': 10}
     """
     found: dict[str, int] = {}
@@ -160,7 +160,7 @@ def _looked_at(pattern: match.TriplePattern, kept: set[Variable] | None) -> Iter
 # -- By value -----------------------------------------------------------------------------------
 
 
-def keys(plan: Plan) -> tuple[Variable, ...]:
+def partition_keys(plan: Plan) -> tuple[Variable, ...]:
     """The variables by whose value the streams can be divided, so that no two parts have to meet.
 
     Each is bound in every row of the result. The rows with some value of it are made of elements
@@ -168,7 +168,8 @@ def keys(plan: Plan) -> tuple[Variable, ...]:
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> one, other = streamed("?x p ?y"), streamed("?x q ?z")
-    >>> keys(join.Join(one, other)), keys(shape.Projection((Variable("y"),), one))
+    >>> projected = shape.Projection((Variable("y"),), one)
+    >>> partition_keys(join.Join(one, other)), partition_keys(projected)
     ((?x,), (?y,))
     """
     if is_static(plan):

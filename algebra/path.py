@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable
 from streamsparql.algebra.access import Stamped
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.node import Node
-from streamsparql.algebra.plan import Operator, Plan
+from streamsparql.algebra.plan import Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Term, Triple
@@ -83,7 +83,7 @@ class NegatedSet(PathExpression):
         assert self.forward is not None or self.backward, "a set says something about a direction"
 
 
-class Path(Operator):
+class Path(SnapshotOperator):
     """Pairs of nodes that a path connects. Section 4."""
 
     subject: Term | Variable
@@ -99,7 +99,7 @@ class Path(Operator):
         for item, n in snapshots[0].entries:
             triples[item.triple if isinstance(item, Stamped) else item] += n  # type: ignore[index]
         ends = (_terms(start), _terms(end))
-        found = relation(self.path, triples, ends)
+        found = evaluate_path(self.path, triples, ends)
         return Snapshot(
             (mu, n)
             for pair, n in found.items()
@@ -128,7 +128,7 @@ def _terms(place: Term | Variable) -> frozenset[Term]:
     return frozenset() if isinstance(place, Variable) else frozenset((place,))
 
 
-def relation(path: PathExpression, triples: Counter[Triple], ends: _Ends) -> Relation:
+def evaluate_path(path: PathExpression, triples: Counter[Triple], ends: _Ends) -> Relation:
     """The pairs that a path connects, with the number of ways.
 
     `ends` are the terms that the query itself names as start and end: a path of length zero is at
@@ -141,24 +141,24 @@ def relation(path: PathExpression, triples: Counter[Triple], ends: _Ends) -> Rel
                 ((x.subject, x.object), n) for x, n in triples.items() if x.predicate == predicate
             )
         case Inverse(inner):
-            there = relation(inner, triples, (ends[1], ends[0]))
+            there = evaluate_path(inner, triples, (ends[1], ends[0]))
             return _pairs(((b, a), n) for (a, b), n in there.items())
         case Sequence(first, second):
-            one = relation(first, triples, (ends[0], nothing))
-            two = relation(second, triples, (nothing, ends[1]))
+            one = evaluate_path(first, triples, (ends[0], nothing))
+            two = evaluate_path(second, triples, (nothing, ends[1]))
             return _pairs(
                 ((a, d), n * m) for (a, b), n in one.items() for (c, d), m in two.items() if b == c
             )
         case Alternative(first, second):
-            return relation(first, triples, ends) + relation(second, triples, ends)
+            return evaluate_path(first, triples, ends) + evaluate_path(second, triples, ends)
         case NegatedSet(forward, backward):
             return _negated(forward, backward, triples)
         case ZeroOrOne(inner):
-            return _once(relation(inner, triples, ends), _nothing(triples, ends))
+            return _once(evaluate_path(inner, triples, ends), _nothing(triples, ends))
         case OneOrMore(inner):
-            return _closure(relation(inner, triples, ends))
+            return _closure(evaluate_path(inner, triples, ends))
         case ZeroOrMore(inner):
-            return _once(_closure(relation(inner, triples, ends)), _nothing(triples, ends))
+            return _once(_closure(evaluate_path(inner, triples, ends)), _nothing(triples, ends))
     raise AssertionError(path)
 
 

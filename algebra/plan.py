@@ -122,16 +122,16 @@ class Plan(Displayed, Node):
         raise EngineError(f"a window cannot stand above {type(self).__name__}")
 
 
-class Operator(Plan, ABC):
+class SnapshotOperator(Plan, ABC):
     """A snapshot-reducible operator, defined by what it does to the snapshots of its `operands`."""
 
-    def lets_in(self, variable: Variable) -> bool:
+    def exposes(self, variable: Variable) -> bool:
         """Whether a variable of EXISTS' outer row is the same one below here."""
         return True
 
     def within(self, inputs: Inputs) -> Inputs:
         """What the operands are evaluated over."""
-        return inputs.without(*(v for v in inputs.outer if not self.lets_in(v)))
+        return inputs.without(*(v for v in inputs.outer if not self.exposes(v)))
 
     @abstractmethod
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
@@ -152,7 +152,7 @@ class Operator(Plan, ABC):
         return events
 
 
-class Elementwise(Operator):
+class Elementwise(SnapshotOperator):
     """An operator that treats each item by itself, so that it has a meaning on streams too."""
 
     @override
@@ -165,10 +165,10 @@ class Elementwise(Operator):
         ]
 
 
-def _bottom_up(root: Operator, t: int, inputs: Inputs, apply: str, otherwise: str) -> Any:
+def _bottom_up(root: SnapshotOperator, t: int, inputs: Inputs, apply: str, otherwise: str) -> Any:
     """Evaluates operators below `root` before those above, with no recursion."""
     first = (root, inputs, root.within(inputs), iter(root.operands), list[Any]())
-    pending: list[tuple[Operator, Inputs, Inputs, Iterator[Plan], list[Any]]] = [first]
+    pending: list[tuple[SnapshotOperator, Inputs, Inputs, Iterator[Plan], list[Any]]] = [first]
     while True:
         node, outside, inside, rest, results = pending[-1]
         operand = next(rest, None)
@@ -178,7 +178,7 @@ def _bottom_up(root: Operator, t: int, inputs: Inputs, apply: str, otherwise: st
             if not pending:
                 return result
             pending[-1][4].append(result)
-        elif isinstance(operand, Operator):
+        elif isinstance(operand, SnapshotOperator):
             within = operand.within(inside)
             pending.append((operand, inside, within, iter(operand.operands), []))
         else:

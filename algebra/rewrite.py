@@ -40,17 +40,17 @@ _PUSHING = (
 SIMPLIFY = _phase(
     "fold_constants",
     "drop_reduced",
-    "ask_less",
+    "simplify_existence_tests",
     "drop_order",
     "merge_projections",
     "drop_projections",
     "push_slices",
     "drop_distinct",
-    "decide_filters",
+    "drop_constant_conditions",
     "propagate_empty",
     "fold_tables",
     *_PUSHING,
-    "push_conditions",
+    "push_left_join_conditions",
     "drop_units",
 )
 """Makes a plan smaller, and its filters early."""
@@ -64,7 +64,7 @@ SETTLE = _phase(*_PUSHING, "push_filters_into_prefixes")
 PRUNE = _phase(
     "merge_projections",
     "drop_projections",
-    "drop_unread",
+    "drop_unused_bindings",
     "prune_columns",
     "fold_tables",
 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from streamsparql.algebra import event, filter, graph, group, join, match, path, shape
 from streamsparql.algebra.expressions import OCCURRENCE, Constant
 from streamsparql.algebra.node import Node
-from streamsparql.algebra.plan import Operator, Plan
+from streamsparql.algebra.plan import Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Variable
 
 
@@ -44,7 +44,7 @@ def visible_variables(plan: Plan) -> tuple[Variable, ...]:
     return tuple(variable for variable in scope(plan).possible if not variable.hidden)
 
 
-def readable(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
+def readable_variables(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
     """The variables that the expressions of an operator may find bound.
 
     `outer` are those of the rows that EXISTS is asked for, where the operator is in its pattern.
@@ -52,14 +52,16 @@ def readable(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
     return outer.union(v for child in plan.inputs for v in scope(child).possible)
 
 
-def below(plan: Plan, outer: frozenset[Variable]) -> Iterator[tuple[Plan, frozenset[Variable]]]:
+def inputs_with_outer(
+    plan: Plan, outer: frozenset[Variable]
+) -> Iterator[tuple[Plan, frozenset[Variable]]]:
     """Yield the inputs of an operator, each with the variables of an outer row that it can read."""
     rows = len(plan.operands)
     for k, child in enumerate(plan.inputs):
         if k >= rows:
-            yield child, readable(plan, outer)  # the pattern of an EXISTS
-        elif outer and isinstance(plan, Operator):
-            yield child, frozenset(v for v in outer if plan.lets_in(v))
+            yield child, readable_variables(plan, outer)  # the pattern of an EXISTS
+        elif outer and isinstance(plan, SnapshotOperator):
+            yield child, frozenset(v for v in outer if plan.exposes(v))
         else:
             yield child, outer
 

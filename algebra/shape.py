@@ -10,7 +10,7 @@ from streamsparql.algebra.expressions import value_or_none
 from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.order import comparison_key, order_key
-from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import (
     Expression,
     Solution,
@@ -24,7 +24,7 @@ from streamsparql.algebra.terms import Term, integer
 from streamsparql.overriding import override
 
 
-class Table(Operator):
+class Table(SnapshotOperator):
     """VALUES: rows that always hold; None stands for UNDEF. Section 4."""
 
     variables: tuple[Variable, ...]
@@ -61,7 +61,7 @@ class Extend(Elementwise):
     input: Plan
 
     @override
-    def lets_in(self, variable: Variable) -> bool:
+    def exposes(self, variable: Variable) -> bool:
         return variable != self.variable
 
     @override
@@ -80,7 +80,7 @@ class Extend(Elementwise):
         return row if value is None else row.extend(self.variable, value)
 
 
-class Number(Operator):
+class Number(SnapshotOperator):
     """Numbers equal rows in a hidden column, so that RAND and BNODE can tell them apart (R16).
 
     The k-th of n equal rows gets k: it holds where the multiplicity is at least k, which is how
@@ -103,7 +103,7 @@ class Projection(Elementwise):
     input: Plan
 
     @override
-    def lets_in(self, variable: Variable) -> bool:
+    def exposes(self, variable: Variable) -> bool:
         return variable in self.variables
 
     @override
@@ -116,7 +116,7 @@ class Projection(Elementwise):
         return frozenset(e._replace(item=e.item.project(self.variables)) for e in events[0])
 
 
-class Distinct(Operator):
+class Distinct(SnapshotOperator):
     """Each row once. Section 4. Rows that differ in stamps only are one, with the greatest."""
 
     input: Plan
@@ -135,7 +135,7 @@ class Distinct(Operator):
         return events[0]
 
 
-class Reduced(Operator):
+class Reduced(SnapshotOperator):
     """REDUCED permits to drop duplicates and does not ask for it: all rows stay. Section 4."""
 
     input: Plan
@@ -149,7 +149,7 @@ class Reduced(Operator):
         return events[0]
 
 
-class OrderBy(Operator):
+class OrderBy(SnapshotOperator):
     """The order in which a snapshot is read. Section 4, R8, R14.
 
     `keys` are expressions with whether they descend; ties break by `columns`, in SPARQL's total
@@ -174,7 +174,7 @@ class OrderBy(Operator):
         return Snapshot(rows, ordered=True)
 
 
-class Slice(Operator):
+class Slice(SnapshotOperator):
     """OFFSET and LIMIT: the rows whose rank is in the slice. Section 4, R8, R14.
 
     With no ORDER BY below, rows rank by `columns`.

@@ -47,7 +47,7 @@ def filter_by(conditions: Iterable[Expression], plan: Plan) -> Plan:
     return plan if condition is None else Filter(condition, plan)
 
 
-def parted(
+def split_conjuncts(
     plan: Filter, can_go: Variables | None, stays: Variables = _NONE
 ) -> tuple[list[Expression], list[Expression]]:
     """The filter's conjuncts that may go further down, and those that stay.

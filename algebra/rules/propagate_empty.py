@@ -22,35 +22,35 @@ from streamsparql.algebra import filter, graph, group, join, match, shape, windo
 from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.expressions import Constant
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import ROW_OPERATORS, is_nothing, nothing
+from streamsparql.algebra.rules.properties import ROW_OPERATORS, empty_table, is_empty_table
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.terms import FALSE
 
 
 def propagate_empty(plan: Plan) -> Plan | None:
     """What an operator is whose input is empty."""
-    if not any(map(is_nothing, plan.inputs)):
-        return nothing(plan) if _asks_for_nothing(plan) else None
+    if not any(map(is_empty_table, plan.inputs)):
+        return empty_table(plan) if _asks_for_nothing(plan) else None
     match plan:
         case join.Join() | match.BasicGraphPattern():
-            return nothing(plan) if any(map(is_nothing, plan.inputs)) else None
+            return empty_table(plan) if any(map(is_empty_table, plan.inputs)) else None
         case join.Union(branches):
-            return _union(plan, tuple(one for one in branches if not is_nothing(one)))
+            return _union(plan, tuple(one for one in branches if not is_empty_table(one)))
         case join.LeftJoin(left, right) | join.Minus(left, right):
-            if is_nothing(left):
-                return nothing(plan)
-            return left if is_nothing(right) else None
+            if is_empty_table(left):
+                return empty_table(plan)
+            return left if is_empty_table(right) else None
         case filter.SemiJoin(rows, pattern) | filter.AntiJoin(rows, pattern):
-            if is_nothing(pattern):
-                return rows if isinstance(plan, filter.AntiJoin) else nothing(plan)
-            return nothing(plan) if is_nothing(rows) else None
-        case filter.Mark(variable, rows, pattern) if is_nothing(pattern):
+            if is_empty_table(pattern):
+                return rows if isinstance(plan, filter.AntiJoin) else empty_table(plan)
+            return empty_table(plan) if is_empty_table(rows) else None
+        case filter.Mark(variable, rows, pattern) if is_empty_table(pattern):
             return shape.Extend(variable, Constant(FALSE), rows)
         case group.Aggregation(()):
             return None
         case graph.Construct() | graph.Describe() | graph.Ask() | window.Window():
             return None
-    return nothing(plan) if is_nothing(plan.inputs[0]) else None
+    return empty_table(plan) if is_empty_table(plan.inputs[0]) else None
 
 
 def _asks_for_nothing(plan: Plan) -> bool:
@@ -66,7 +66,7 @@ def _union(plan: join.Union, branches: tuple[Plan, ...]) -> Plan | None:
     if len(branches) == len(plan.branches):
         return None
     if not branches:
-        return nothing(plan)
+        return empty_table(plan)
     return branches[0] if len(branches) == 1 else join.Union(branches)
 
 

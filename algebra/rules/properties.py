@@ -57,12 +57,12 @@ _KEEPS_SET = {
 _MOVES = {access.AccessStream, event.Detect, event.Closure}
 
 
-def nothing(plan: Plan) -> Table:
+def empty_table(plan: Plan) -> Table:
     """The plan with the same variables and no rows."""
     return Table(scope(plan).possible, ())
 
 
-def is_nothing(plan: Plan) -> bool:
+def is_empty_table(plan: Plan) -> bool:
     """Whether it is the table without rows."""
     return type(plan) is Table and not plan.rows
 
@@ -154,7 +154,7 @@ def _identity(plan: Plan) -> tuple[Variable, ...]:
     return tuple(v for v in scope(plan).possible if not v.stamp)
 
 
-def mentions(plan: Plan) -> frozenset[Variable]:
+def mentioned_variables(plan: Plan) -> frozenset[Variable]:
     """All variables that stand anywhere in a plan: what the pattern of an EXISTS can read by name.
 
     GRAPH's variable is among them.

@@ -29,7 +29,7 @@ from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import Variables, variables_in
-from streamsparql.algebra.rules.properties import is_ordered, mentions
+from streamsparql.algebra.rules.properties import is_ordered, mentioned_variables
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope, visible_variables
 from streamsparql.algebra.shape import Extend, OrderBy, Projection, Slice
@@ -99,7 +99,7 @@ def _below(plan: Plan, kept: Variables) -> Plan:
             return _chain(matchings, kept, plan)
         case LeftJoin(left, right, condition, marks):
             read_ = _NONE if condition is None else variables_in(condition)
-            wanted = kept.union(read_, *(mentions(pattern) for _, pattern in marks))
+            wanted = kept.union(read_, *(mentioned_variables(pattern) for _, pattern in marks))
             sides = _sides((left, right), wanted)
             return plan.with_inputs(*sides, *(pattern for _, pattern in marks))
         case Union(branches):
@@ -131,7 +131,7 @@ def _reads(plan: Plan, kept: Variables) -> Variables | None:
         case Extend(_, expression):
             return variables_in(expression)
         case Mark(_, _, pattern) | SemiJoin(_, pattern) | AntiJoin(_, pattern):
-            return mentions(pattern)
+            return mentioned_variables(pattern)
         case OrderBy(keys, columns):
             return frozenset(columns).union(*(variables_in(key) for key, _ in keys))
         case Annotate(_, call, keys, rows):

@@ -21,7 +21,7 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import filter_by, parted
+from streamsparql.algebra.rules.conditions import filter_by, split_conjuncts
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.window import TimeWindow
@@ -34,7 +34,7 @@ def push_filters_below_windows(plan: Plan) -> Plan | None:
     rows = plan.input.input
     if not isinstance(rows, TriplePatternMatching | Filter):
         return None
-    going, staying = parted(plan, frozenset(scope(rows).certain))
+    going, staying = split_conjuncts(plan, frozenset(scope(rows).certain))
     if not going:
         return None
     return filter_by(staying, plan.input.with_inputs(filter_by(going, rows)))

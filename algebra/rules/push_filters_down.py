@@ -28,7 +28,7 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter, Mark
 from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import filter_by, parted
+from streamsparql.algebra.rules.conditions import filter_by, split_conjuncts
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Distinct, Extend, OrderBy, Projection, Reduced
@@ -49,15 +49,17 @@ def push_filters_down(plan: Plan) -> Plan | None:
 def _parted(plan: Filter) -> tuple[list[Expression], list[Expression]]:
     match plan.input:
         case Extend(variable) | Mark(variable):
-            return parted(plan, None, frozenset((variable,)))
+            return split_conjuncts(plan, None, frozenset((variable,)))
         case Projection(variables):
-            return parted(plan, frozenset(variables))
+            return split_conjuncts(plan, frozenset(variables))
         case Distinct(rows):
-            return parted(plan, None, frozenset(v for v in scope(rows).possible if v.stamp))
+            return split_conjuncts(
+                plan, None, frozenset(v for v in scope(rows).possible if v.stamp)
+            )
         case OrderBy() | Reduced():
-            return parted(plan, None)
+            return split_conjuncts(plan, None)
         case Aggregation(keys) | Annotate(_, _, keys) if keys:
-            return parted(plan, frozenset(keys))
+            return split_conjuncts(plan, frozenset(keys))
     return [], []
 
 

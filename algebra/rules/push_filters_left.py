@@ -20,7 +20,7 @@ from __future__ import annotations
 from streamsparql.algebra.filter import AntiJoin, Filter, SemiJoin
 from streamsparql.algebra.join import LeftJoin, Minus
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import filter_by, parted
+from streamsparql.algebra.rules.conditions import filter_by, split_conjuncts
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 
@@ -36,7 +36,7 @@ def push_filters_left(plan: Plan) -> Plan | None:
     if not isinstance(below, LeftJoin):
         return None
     doubtful = frozenset(scope(below.right).possible) - frozenset(scope(below.left).certain)
-    going, staying = parted(plan, None, doubtful)
+    going, staying = split_conjuncts(plan, None, doubtful)
     if not going:
         return None
     _, *others = below.inputs

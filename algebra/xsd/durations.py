@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.xsd.gregorian import SECONDS_PER_DAY, day_number, months_later
-from streamsparql.algebra.xsd.numeric import EXACT, Numeric, decimal_text, half_up, quotient
+from streamsparql.algebra.xsd.numeric import EXACT, Numeric, decimal_text, quotient, round_half_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _reached(start: Decimal, duration: XsdDuration) -> Decimal:
     return EXACT.add(months_later(start, duration.months), duration.seconds)
 
 
-def shorter(x: XsdDuration, y: XsdDuration) -> bool:
+def is_shorter(x: XsdDuration, y: XsdDuration) -> bool:
     """XSD's partial order: shorter from wherever one starts, else the order is not known."""
     if x.months == y.months:
         return x.seconds < y.seconds
@@ -130,13 +130,13 @@ def shorter(x: XsdDuration, y: XsdDuration) -> bool:
     return orders == {-1}
 
 
-def by_length(duration: XsdDuration) -> Decimal:
+def length_key(duration: XsdDuration) -> Decimal:
     """A key to sort durations by: where they lead from the first reference."""
-    # Less is less from each of the references, so it is so from the first: this extends `shorter`.
+    # The order of `is_shorter` holds from each reference, so also from the first.
     return _reached(_references()[0], duration)
 
 
-def opposite(duration: XsdDuration) -> XsdDuration:
+def negate_duration(duration: XsdDuration) -> XsdDuration:
     """A duration of the other sign."""
     return type(duration)(-duration.months, duration.seconds.copy_negate())
 
@@ -152,7 +152,7 @@ def add_durations(x: XsdDuration, y: XsdDuration) -> XsdDuration:
 
 def subtract_durations(x: XsdDuration, y: XsdDuration) -> XsdDuration:
     """x - y, of their common type if they have one."""
-    return add_durations(x, opposite(y))
+    return add_durations(x, negate_duration(y))
 
 
 def multiply_duration(duration: XsdDuration, factor: Numeric) -> XsdDuration:
@@ -176,4 +176,4 @@ def divide_duration(duration: XsdDuration, divisor: Numeric) -> XsdDuration:
 def _scaled(duration: XsdDuration, months: Decimal, seconds: Decimal) -> XsdDuration:
     if not (months.is_finite() and seconds.is_finite()):
         raise ExpressionError("a duration is finite")
-    return type(duration)(half_up(months), seconds)
+    return type(duration)(round_half_up(months), seconds)

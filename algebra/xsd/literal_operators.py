@@ -19,8 +19,8 @@ from streamsparql.algebra.xsd.durations import (
     DURATIONS,
     add_durations,
     divide_duration,
+    is_shorter,
     multiply_duration,
-    shorter,
     subtract_durations,
 )
 from streamsparql.algebra.xsd.moments import (
@@ -28,10 +28,10 @@ from streamsparql.algebra.xsd.moments import (
     Date,
     DateTime,
     Time,
-    earlier,
-    elapsed,
-    gap,
-    later,
+    moment_minus_duration,
+    moment_plus_duration,
+    seconds_between,
+    subtract_moments,
 )
 from streamsparql.algebra.xsd.numeric import (
     EXACT,
@@ -79,26 +79,26 @@ _EQUAL: _Table = {
     **_numeric(*[operator.eq] * 4),
     (str, str): operator.eq,
     (bool, bool): operator.eq,
-    **{(kind, kind): lambda x, y: not gap(x, y) for kind in MOMENTS},
+    **{(kind, kind): lambda x, y: not seconds_between(x, y) for kind in MOMENTS},
     **_pairs(DURATIONS, DURATIONS, lambda x, y: (x.months, x.seconds) == (y.months, y.seconds)),
 }
 _LESS: _Table = {
     **_numeric(*[operator.lt] * 4),
     (str, str): operator.lt,
     (bool, bool): operator.lt,
-    **{(kind, kind): lambda x, y: gap(x, y) > 0 for kind in MOMENTS},
-    **_pairs(DURATIONS, DURATIONS, shorter),
+    **{(kind, kind): lambda x, y: seconds_between(x, y) > 0 for kind in MOMENTS},
+    **_pairs(DURATIONS, DURATIONS, is_shorter),
 }
 _ADD: _Table = {
     **_numeric(operator.add, EXACT.add, _to_single(operator.add), operator.add),
-    **_pairs((DateTime, Date, Time), DURATIONS, later),
-    **_pairs(DURATIONS, (DateTime, Date, Time), lambda x, y: later(y, x)),
+    **_pairs((DateTime, Date, Time), DURATIONS, moment_plus_duration),
+    **_pairs(DURATIONS, (DateTime, Date, Time), lambda x, y: moment_plus_duration(y, x)),
     **_pairs(DURATIONS, DURATIONS, add_durations),
 }
 _SUBTRACT: _Table = {
     **_numeric(operator.sub, EXACT.subtract, _to_single(operator.sub), operator.sub),
-    **_pairs((DateTime, Date, Time), DURATIONS, earlier),
-    **{(kind, kind): elapsed for kind in (DateTime, Date, Time)},
+    **_pairs((DateTime, Date, Time), DURATIONS, moment_minus_duration),
+    **{(kind, kind): subtract_moments for kind in (DateTime, Date, Time)},
     **_pairs(DURATIONS, DURATIONS, subtract_durations),
 }
 _MULTIPLY: _Table = {
@@ -208,10 +208,10 @@ def negate(a: Term) -> Literal:
     return literal_of(_NEGATE[type(number := numeric_value(a))](number))
 
 
-def plus(a: Term) -> Literal:
+def unary_plus(a: Term) -> Literal:
     """`+a`, of a number.
 
-    >>> plus(Literal("01", IRI(XSD + "byte"))).lexical
+    >>> unary_plus(Literal("01", IRI(XSD + "byte"))).lexical
     '1'
     """
     return literal_of(numeric_value(a))

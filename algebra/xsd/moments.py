@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Self
 
 from streamsparql.algebra.expression_error import ExpressionError
-from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration, opposite
+from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration, negate_duration
 from streamsparql.algebra.xsd.gregorian import (
     SECONDS_PER_DAY,
     day_and_rest,
@@ -217,7 +217,7 @@ MOMENT_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
 _ZONE_DOUBT = 14 * 3600  # an unknown time zone is within 14 hours of UTC
 
 
-def gap(x: XsdMoment, y: XsdMoment) -> Decimal:
+def seconds_between(x: XsdMoment, y: XsdMoment) -> Decimal:
     """Seconds from x to y; only where the order is known (XSD 1.1, D.2.1: not within 14 hours)."""
     seconds = EXACT.subtract(y.instant, x.instant)
     if (x.offset is None) is not (y.offset is None) and seconds.copy_abs() <= _ZONE_DOUBT:
@@ -225,14 +225,14 @@ def gap(x: XsdMoment, y: XsdMoment) -> Decimal:
     return seconds
 
 
-def elapsed(x: XsdMoment, y: XsdMoment) -> DayTimeDuration:
+def subtract_moments(x: XsdMoment, y: XsdMoment) -> DayTimeDuration:
     """x - y, where both have a time zone or neither has."""
     if (x.offset is None) is not (y.offset is None):
         raise ExpressionError("the difference depends on a time zone that is not given")
     return DayTimeDuration(0, EXACT.subtract(x.instant, y.instant))
 
 
-def later(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
+def moment_plus_duration(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
     """A moment plus a duration: first its months, then its seconds (XSD 1.1, E.3.3)."""
     local = moment.local
     if duration.months:
@@ -242,6 +242,6 @@ def later(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
     return moment.at(EXACT.add(local, duration.seconds), moment.offset)
 
 
-def earlier(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
+def moment_minus_duration(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
     """A moment minus a duration."""
-    return later(moment, opposite(duration))
+    return moment_plus_duration(moment, negate_duration(duration))

@@ -84,10 +84,10 @@ def ieee_quotient(x: float, y: float) -> float:
         return math.nan if indefinite else math.copysign(math.inf, x) * math.copysign(1.0, y)
 
 
-def half_up(number: Decimal) -> int:
+def round_half_up(number: Decimal) -> int:
     """The nearest integer, and of two the greater one: fn:round.
 
-    >>> half_up(Decimal("2.5")), half_up(Decimal("-2.5"))
+    >>> round_half_up(Decimal("2.5")), round_half_up(Decimal("-2.5"))
     (3, -2)
     """
     return math.floor(EXACT.add(number, Decimal("0.5")))

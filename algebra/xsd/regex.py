@@ -28,10 +28,10 @@ def regex_matches(text: str, pattern: str, flags: str = "") -> bool:
     return _compiled(pattern, flags).search(text) is not None
 
 
-def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str:
+def replace_matches(text: str, pattern: str, replacement: str, flags: str = "") -> str:
     """A text with each match of a pattern replaced: fn:replace.
 
-    >>> replaced("abracadabra", "a(.)", "a$1$1")
+    >>> replace_matches("abracadabra", "a(.)", "a$1$1")
     'abbraccaddabbra'
     """
     compiled = _compiled(pattern, flags)

@@ -86,7 +86,7 @@ class Construct(Stateless):
             terms = () if rows is None else next(rows)
             found = ((v, self._terms.term_of(t)) for v, t in zip(variables, terms, strict=True))
             row = Solution({v: term for v, term in found if term is not None})
-            made.append(self._terms.id_of(graph.blank_node(place, row, number)))
+            made.append(self._terms.id_of(graph.template_node(place, row, number)))
         nodes = np.empty(len(batch), np.int64)
         nodes[order] = np.repeat(made, np.diff(np.append(heads, len(batch))))
         return nodes

@@ -5,7 +5,7 @@ events before the watermark are put in order of group and time; between two chan
 its values stand. COUNT, SUM and AVG are running sums over the events, exact ones (sums.py), so a
 step costs what changes in it. MIN, MAX and SAMPLE look at the elements that the changing groups
 hold. What is neither, as GROUP_CONCAT or a sum of numbers that are too large, is worked out by
-`algebra.aggregates` from the bag of each piece.
+`algebra.aggregate_functions` from the bag of each piece.
 
 A value is a row when the next one is known, or when it is cut. So the watermark trails behind the
 oldest value that still stands.

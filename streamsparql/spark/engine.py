@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.algebra.partition import common_jumps, element_windows, keys, reaches, windows
+from streamsparql.algebra.partition import (
+    common_jumps,
+    element_windows,
+    partition_keys,
+    stream_reaches,
+    windows,
+)
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY
@@ -131,7 +137,7 @@ class SparkRun:
         if begin >= end:
             return Cut((), ("the horizon ends before the first item comes",))
         task = self.task
-        its_reaches = reaches(self.plan)
+        its_reaches = stream_reaches(self.plan)
         longest = max(its_reaches.values(), default=0)
         options = CutOptions(
             min(longest + task.margin + task.slack, INFINITY),
@@ -149,7 +155,7 @@ class SparkRun:
         at_changes = self.report is not None and self.report.every is None
         if self.query.form != "select" or at_changes or element_windows(self.plan):
             return ()
-        found = tuple(v.name for v in keys(self.plan) if self._places(v.name) is not None)
+        found = tuple(v.name for v in partition_keys(self.plan) if self._places(v.name) is not None)
         return () if found and self._ends_elsewhere(end) else found
 
     def _ends_elsewhere(self, end: int) -> bool:
@@ -182,7 +188,7 @@ class SparkRun:
 
     def _needs(self) -> tuple[dict[str, list[int]], dict[int, dict[ElementWindow, int]]]:
         """From when on each part needs each stream, and the ranks of what comes first."""
-        its_reaches = reaches(self.plan)
+        its_reaches = stream_reaches(self.plan)
         since: dict[str, list[int]] = {}
         ranks: dict[int, dict[ElementWindow, int]] = {}
         for stream in self.streams:

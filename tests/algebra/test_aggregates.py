@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.expressions import STORE, any_terms, from_oxigraph, moderate_exact, numbers, term
 
-from streamsparql.algebra.aggregates import Bag, aggregate
+from streamsparql.algebra.aggregate_functions import Bag, aggregate
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.order import order_key
 from streamsparql.algebra.terms import Term, integer

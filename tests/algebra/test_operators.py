@@ -12,7 +12,7 @@ from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Graph
 from streamsparql.algebra.group import Aggregation, Annotate
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.inputs import Inputs, item
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern, TriplePattern

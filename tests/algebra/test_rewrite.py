@@ -28,7 +28,7 @@ import streamsparql
 from streamsparql.algebra import rules
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
-from streamsparql.algebra.align import Align, align, closing
+from streamsparql.algebra.align import Align, align, closes_periods
 from streamsparql.algebra.cost import Statistics
 from streamsparql.algebra.fixpoint import Phase
 from streamsparql.algebra.inputs import Inputs, item
@@ -246,16 +246,16 @@ def test_windows_say_which_snapshot_is_reported() -> None:
     live = matching("?x p ?y", w.SlidingDeltaWindow(stream(), 9, 3))
     stepped = matching("?x p ?y", w.SteppedWindow(stream(), 9, 3, "left"))
     counted = matching("?x p ?y", w.SlidingTupleWindow(stream(), 3))
-    assert closing(Join(live, counted)) is True
-    assert closing(Join(stepped, counted)) is False
-    assert closing(Join(live, stepped)) is None
-    assert closing(counted) is None
+    assert closes_periods(Join(live, counted)) is True
+    assert closes_periods(Join(stepped, counted)) is False
+    assert closes_periods(Join(live, stepped)) is None
+    assert closes_periods(counted) is None
 
 
 def test_rows_that_lose_columns_before_they_are_grouped_are_worth_counting() -> None:
     text = "SELECT (COUNT(*) AS ?n) FROM STREAM <s> WINDOW RANGE 9 MS SLIDE 3 MS { ?x <p> ?y }"
     query = streamsparql.compile(text)
     found = [node for node in align(query.optimized, 3).walk() if isinstance(node, Align)]
-    assert [node.collapse for node in found] == [True]
+    assert [node.consolidate for node in found] == [True]
     found = [node for node in align(query.logical, 3).walk() if isinstance(node, Align)]
-    assert [node.collapse for node in found] == [False]
+    assert [node.consolidate for node in found] == [False]

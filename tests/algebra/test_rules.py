@@ -19,7 +19,7 @@ from streamsparql.algebra.cost import Costs, Statistics
 from streamsparql.algebra.expressions import And, Bound, Call, Constant, Expression, If, Not, Or
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.fixpoint import Phase, Rewriting
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import Join, LeftJoin
 from streamsparql.algebra.match import (
@@ -99,8 +99,11 @@ REFUSED = [
         "push_filters_down",
         "{ ?w :r ?w FILTER EXISTS { { SELECT ?x { ?x :q ?w } } FILTER(?w = 1) } }",
     ),
-    ("push_conditions", "{ ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z = ?y) } }"),
-    ("push_conditions", "{ ?x :p ?y OPTIONAL { ?x :q ?z FILTER(EXISTS { ?z :p ?y } || ?z = 1) } }"),
+    ("push_left_join_conditions", "{ ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z = ?y) } }"),
+    (
+        "push_left_join_conditions",
+        "{ ?x :p ?y OPTIONAL { ?x :q ?z FILTER(EXISTS { ?z :p ?y } || ?z = 1) } }",
+    ),
     ("drop_order", "{ ?x :p ?y { SELECT ?y { ?y :q ?z } ORDER BY ?z LIMIT 1 } }"),
     ("drop_distinct", "{ { SELECT DISTINCT ?x { ?x :p ?y } } }"),
     ("push_slices", "{ { SELECT ?x { ?x :p ?y } LIMIT 2 } }"),

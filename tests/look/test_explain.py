@@ -31,7 +31,7 @@ from streamsparql.algebra import (
 )
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import window as w
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
@@ -107,12 +107,18 @@ def test_the_optimized_plan_is_shown_where_it_differs_with_the_rules_that_were_u
     query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }")
     lines = query.explain().splitlines()
     assert [line.split()[1] for line in lines if line.startswith("── ")] == list(ALL)
-    assert lines[-1] == "rules  fold constants, decide filters, prune columns"
+    assert lines[-1] == "rules  fold constants, drop constant conditions, prune columns"
     assert query.explain("optimized").splitlines()[-1] == lines[-1]
     found = json.loads(query.explain("optimized", "json"))["optimized"]
-    assert found["rules"] == {"fold_constants": 1, "decide_filters": 1, "prune_columns": 1}
+    assert found["rules"] == {
+        "fold_constants": 1,
+        "drop_constant_conditions": 1,
+        "prune_columns": 1,
+    }
     assert found["nodes"][0]["kind"] == "Ask"
-    assert "<p>rules: fold constants, decide filters, " in query.explain("optimized", "html")
+    assert "<p>rules: fold constants, drop constant conditions, " in query.explain(
+        "optimized", "html"
+    )
     for kind in ("dot", "mermaid", "svg"):
         assert "Ask" in query.explain("optimized", kind)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from inspect import cleandoc
 
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.translator.sparql_text import Writer

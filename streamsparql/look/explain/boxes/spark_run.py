@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from streamsparql.algebra.partition import common_jumps, element_windows, keys, reaches
+from streamsparql.algebra.partition import (
+    common_jumps,
+    element_windows,
+    partition_keys,
+    stream_reaches,
+)
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.window import ElementWindow
@@ -97,9 +102,9 @@ def _streams(plan: Plan, run: Described | None) -> Iterator[Box]:
     how = {} if run is None else dict(run.sources)
     counts: dict[str, list[str]] = {}
     for window in element_windows(plan):
-        for stream in reaches(window):
+        for stream in stream_reaches(window):
             counts.setdefault(stream, []).append(_elements(window))
-    for stream, reach in reaches(plan).items():
+    for stream, reach in stream_reaches(plan).items():
         parts = [f"<{stream}>"]
         if reach >= INFINITY:
             parts.append("looked back at to its beginning")
@@ -130,7 +135,7 @@ def _cut(plan: Plan, run: Described | None, measured: Mapping[str, Measures]) ->
         origin = f" from {duration(jumps.origin)}" if jumps.origin else ""
         title = f"at multiples of {duration(jumps.step)}{origin}, where windows jump"
         yield Box("Cut", title=title, family="window")
-    found = keys(plan)
+    found = partition_keys(plan)
     if found and not element_windows(plan):
         names = " or ".join(f"?{v.name}" for v in found)
         title = f"or by the value of {names}, where windows are long against the data"

@@ -80,7 +80,7 @@ def _source(plan: AccessStream | AccessGraph | w.Window, write: Writer) -> str:
 
 def _aligned(plan: align.Align) -> str:
     often = f"every {duration(plan.period)}" + f", origin {plan.origin}" * bool(plan.origin)
-    return _listed(often, "as it was just before" * plan.closing, "equal rows" * plan.collapse)
+    return _listed(often, "as it was just before" * plan.closing, "equal rows" * plan.consolidate)
 
 
 def _stream(stream: IRI, write: Writer) -> str:

@@ -12,7 +12,7 @@ row.
     >>> from streamsparql.algebra.shape import Extend, Projection
     >>> x, v = expression("?x"), expression("?v")
     >>> plan = Projection((x,), Extend(v, equals("?x", "?y"), triples("?x p ?y")))
-    >>> print(sketch(drop_unread(plan)))
+    >>> print(sketch(drop_unused_bindings(plan)))
     Projection(?x, ?x p ?y)
 """
 
@@ -25,7 +25,7 @@ from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Extend, Number, Projection
 
 
-def drop_unread(plan: Plan) -> Plan | None:
+def drop_unused_bindings(plan: Plan) -> Plan | None:
     """The projection of what does less."""
     if not isinstance(plan, Projection):
         return None
@@ -41,4 +41,4 @@ def drop_unread(plan: Plan) -> Plan | None:
     return None
 
 
-RULE = Rule(drop_unread, at=(Projection,), below_exists=False)
+RULE = Rule(drop_unused_bindings, at=(Projection,), below_exists=False)

@@ -10,7 +10,7 @@ left; and `a` reads no mark, which is asked of the merged row. It holds in the p
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.join import LeftJoin
     >>> plan = LeftJoin(triples("?x p ?y"), triples("?x q ?z"), equals("?z", "1"))
-    >>> print(sketch(push_conditions(plan)))
+    >>> print(sketch(push_left_join_conditions(plan)))
     LeftJoin(?x p ?y, Filter(?z = 1, ?x q ?z))
 """
 
@@ -24,7 +24,7 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression
 
 
-def push_conditions(plan: Plan) -> Plan | None:
+def push_left_join_conditions(plan: Plan) -> Plan | None:
     """The left join with a filtered right side."""
     if not isinstance(plan, LeftJoin) or plan.condition is None:
         return None
@@ -42,4 +42,4 @@ def push_conditions(plan: Plan) -> Plan | None:
     return LeftJoin(plan.left, filter_by(going, plan.right), condition, marks)
 
 
-RULE = Rule(push_conditions, at=(LeftJoin,))
+RULE = Rule(push_left_join_conditions, at=(LeftJoin,))

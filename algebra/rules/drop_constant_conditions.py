@@ -10,7 +10,7 @@ an EXISTS, since no row is looked at.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Filter(equals("1", "2"), triples("?x p ?y"))
-    >>> print(sketch(plan), "->", sketch(decide_filters(plan)))
+    >>> print(sketch(plan), "->", sketch(drop_constant_conditions(plan)))
     Filter(1 = 2, ?x p ?y) -> Table(?x ?y: no rows)
 """
 
@@ -22,12 +22,12 @@ from streamsparql.algebra.join import LeftJoin
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjunction, conjuncts
 from streamsparql.algebra.rules.fold_constants import is_constant, truth
-from streamsparql.algebra.rules.properties import nothing
+from streamsparql.algebra.rules.properties import empty_table
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.solutions import Expression
 
 
-def decide_filters(plan: Plan) -> Plan | None:
+def drop_constant_conditions(plan: Plan) -> Plan | None:
     """The filter or the left join without the conditions that are constant."""
     if not isinstance(plan, Filter | LeftJoin) or plan.condition is None:
         return None
@@ -41,7 +41,7 @@ def decide_filters(plan: Plan) -> Plan | None:
         elif truth(simpler):
             changed = True
         else:
-            return nothing(plan) if isinstance(plan, Filter) else plan.left
+            return empty_table(plan) if isinstance(plan, Filter) else plan.left
     if not changed:
         return None
     condition = conjunction(kept)
@@ -61,4 +61,4 @@ def _without_what_is_never_true(condition: Expression) -> Expression:
     return Or(tuple(kept)) if len(kept) > 1 else kept[0]
 
 
-RULE = Rule(decide_filters, at=(Filter, LeftJoin))
+RULE = Rule(drop_constant_conditions, at=(Filter, LeftJoin))

@@ -11,7 +11,8 @@ rows as they are may go. It holds in the pattern of an EXISTS.
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.graph import Ask
     >>> from streamsparql.algebra.shape import Distinct, Projection
-    >>> print(sketch(ask_less(Ask(Distinct(Projection((expression("?x"),), triples("?x p ?y")))))))
+    >>> plan = Ask(Distinct(Projection((expression("?x"),), triples("?x p ?y"))))
+    >>> print(sketch(simplify_existence_tests(plan)))
     Ask(?x p ?y)
 """
 
@@ -29,7 +30,7 @@ _LEAVES_ROWS = (Distinct, OrderBy, Reduced)
 _LEAVES_SOME = (*_LEAVES_ROWS, Projection, Extend, Mark, Number, Annotate)
 
 
-def ask_less(plan: Plan) -> Plan | None:
+def simplify_existence_tests(plan: Plan) -> Plan | None:
     """The question, asked of less."""
     if isinstance(plan, Ask):
         below = _below(plan.input, _LEAVES_SOME)
@@ -46,4 +47,4 @@ def _below(plan: Plan, kinds: tuple[type[Plan], ...]) -> Plan:
     return plan
 
 
-RULE = Rule(ask_less, at=(Ask, *EXISTS))
+RULE = Rule(simplify_existence_tests, at=(Ask, *EXISTS))
