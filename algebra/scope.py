@@ -1,8 +1,8 @@
-"""The variables that a plan's rows bind: those they certainly bind, and those they possibly do.
+"""The variables that a plan's rows certainly bind, and those that they possibly bind.
 
-Both are in the order in which the plan, read from left to right, first binds them. What a SELECT
-shows is in scope above it even if nothing binds it (SPARQL 1.1, section 18.2.1), so it counts among
-the possible ones. Rules, lints and `SELECT *` ask for them.
+Both are in the order in which the plan, read from left to right, first binds them. The variables of
+a SELECT clause are in scope above it even if no pattern binds them (SPARQL 1.1, section 18.2.1), so
+they count as possible. Rules, lints and `SELECT *` use the scope.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from streamsparql.algebra.solutions import Variable
 
 
 class Scope(NamedTuple):
-    """Ordered sets of variables: `certain` is a part of `possible`."""
+    """Ordered sets of variables: `certain` is a subset of `possible`."""
 
     certain: tuple[Variable, ...] = ()
     possible: tuple[Variable, ...] = ()
 
 
 def scope(plan: Plan) -> Scope:
-    """The variables that the rows of a plan bind.
+    """Return the variables that the rows of a plan bind.
 
     >>> from streamsparql.algebra.access import AccessGraph
     >>> from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
@@ -40,14 +40,14 @@ def scope(plan: Plan) -> Scope:
 
 
 def visible_variables(plan: Plan) -> tuple[Variable, ...]:
-    """The possible variables that a query's writer has named."""
+    """Return the possible variables that the query names."""
     return tuple(variable for variable in scope(plan).possible if not variable.hidden)
 
 
 def readable_variables(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
-    """The variables that the expressions of an operator may find bound.
+    """Return the variables that may be bound in the expressions of an operator.
 
-    `outer` are those of the rows that EXISTS is asked for, where the operator is in its pattern.
+    `outer` are those of the outer rows, if the operator is in the pattern of an EXISTS.
     """
     return outer.union(v for child in plan.inputs for v in scope(child).possible)
 
@@ -55,7 +55,7 @@ def readable_variables(plan: Plan, outer: frozenset[Variable]) -> frozenset[Vari
 def inputs_with_outer(
     plan: Plan, outer: frozenset[Variable]
 ) -> Iterator[tuple[Plan, frozenset[Variable]]]:
-    """Yield the inputs of an operator, each with the variables of an outer row that it can read."""
+    """Yield the inputs of an operator, each with the outer row's variables that it can read."""
     rows = len(plan.operands)
     for k, child in enumerate(plan.inputs):
         if k >= rows:
@@ -97,8 +97,8 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             sure = isinstance(expression, Constant) or expression in inputs[0].certain
             return _all([inputs[0], Scope((variable,) * sure, (variable,))])
         case shape.Projection(variables):
-            found = frozenset(inputs[0].certain)
-            return Scope(tuple(v for v in variables if v in found), variables)
+            bound = frozenset(inputs[0].certain)
+            return Scope(tuple(v for v in variables if v in bound), variables)
         case group.Aggregation(keys, aggregates):
             counts = (v for v, call in aggregates if call.function == "COUNT")
             certain = (*(k for k in keys if k in inputs[0].certain), *counts)

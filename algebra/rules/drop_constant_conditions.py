@@ -1,12 +1,12 @@
-"""A condition that is the same for all rows is no filter.
+"""A condition with the same value for all rows is removed, or removes all rows.
 
 Law: `Filter(true, P) = P`; `Filter(c, P)` is empty where `c` is false or an error for every row;
 `LeftJoin(P, Q, true) = LeftJoin(P, Q)`; `LeftJoin(P, Q, c) = P` where `c` is never true.
 Source: SPARQL 1.1, section 17.2 (an error does not pass) and 18.5 (LeftJoin).
 
-Side condition: the constant is one of the conjuncts; `fold_constants` says what is constant. A
-conjunct that is always an error is never true, whatever the others are. It holds in the pattern of
-an EXISTS, since no row is looked at.
+Side condition: one of the conjuncts is constant, as defined by `fold_constants`. A conjunct that is
+always an error makes the condition never true, whatever the others are. The rule is sound in the
+pattern of an EXISTS, since it does not depend on a row.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Filter(equals("1", "2"), triples("?x p ?y"))
@@ -28,13 +28,13 @@ from streamsparql.algebra.solutions import Expression
 
 
 def drop_constant_conditions(plan: Plan) -> Plan | None:
-    """The filter or the left join without the conditions that are constant."""
+    """Remove constant conditions from a filter or a left join, or replace it if never true."""
     if not isinstance(plan, Filter | LeftJoin) or plan.condition is None:
         return None
     kept: list[Expression] = []
     changed = False
     for one in conjuncts(plan.condition):
-        simpler = _without_what_is_never_true(one)
+        simpler = _without_false_operands(one)
         changed |= simpler is not one
         if not is_constant(simpler):
             kept.append(simpler)
@@ -51,8 +51,8 @@ def drop_constant_conditions(plan: Plan) -> Plan | None:
     return plan.input if condition is None else Filter(condition, plan.input)
 
 
-def _without_what_is_never_true(condition: Expression) -> Expression:
-    """`false || x` passes where x does; so does `error || x`."""
+def _without_false_operands(condition: Expression) -> Expression:
+    """Remove constant operands of `||` that are false or errors, which never let a row pass."""
     if not isinstance(condition, Or):
         return condition
     kept = [arg for arg in condition.args if not is_constant(arg) or truth(arg)]

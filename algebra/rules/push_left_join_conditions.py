@@ -1,11 +1,12 @@
-"""What an OPTIONAL's condition asks of the right side alone is a filter there.
+"""Conjuncts of an OPTIONAL's condition that read only the right side become a filter there.
 
 Law: `LeftJoin(L, R, a && b) = LeftJoin(L, Filter(a, R), b)`.
-Source: SPARQL 1.1, section 18.5, LeftJoin: a pair counts exactly if both are true of the
-merged row.
+Source: SPARQL 1.1, section 18.5, LeftJoin: a pair matches exactly if both are true of the merged
+row.
 
-Side condition: each variable that `a` reads is certainly bound on the right, or not possibly on the
-left; and `a` reads no mark, which is asked of the merged row. It holds in the pattern of an EXISTS.
+Side condition: each variable that `a` reads is certainly bound on the right, or not possibly bound
+on the left; and `a` reads no mark, which is evaluated on the merged row. The rule is sound in the
+pattern of an EXISTS.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.join import LeftJoin
@@ -25,21 +26,21 @@ from streamsparql.algebra.solutions import Expression
 
 
 def push_left_join_conditions(plan: Plan) -> Plan | None:
-    """The left join with a filtered right side."""
+    """Push conjuncts of a left join's condition into its right side."""
     if not isinstance(plan, LeftJoin) or plan.condition is None:
         return None
     left, right = scope(plan.left), scope(plan.right)
-    doubtful = frozenset(left.possible) - frozenset(right.certain)
-    doubtful = doubtful.union(variable for variable, _ in plan.marks)
-    going: list[Expression] = []
-    staying: list[Expression] = []
+    ambiguous = frozenset(left.possible) - frozenset(right.certain)
+    ambiguous = ambiguous.union(variable for variable, _ in plan.marks)
+    pushed: list[Expression] = []
+    kept: list[Expression] = []
     for one in conjuncts(plan.condition):
-        (staying if variables_in(one) & doubtful else going).append(one)
-    if not going:
+        (kept if variables_in(one) & ambiguous else pushed).append(one)
+    if not pushed:
         return None
-    condition = conjunction(staying)
+    condition = conjunction(kept)
     marks = plan.marks if condition is not None else ()
-    return LeftJoin(plan.left, filter_by(going, plan.right), condition, marks)
+    return LeftJoin(plan.left, filter_by(pushed, plan.right), condition, marks)
 
 
 RULE = Rule(push_left_join_conditions, at=(LeftJoin,))

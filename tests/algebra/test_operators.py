@@ -264,7 +264,7 @@ def test_a_plan_is_equal_to_its_rebuilt_self_and_hashes_alike():
 
 
 def test_what_windows_cannot_stand_above_says_so():
-    with pytest.raises(EngineError, match="cannot stand above Join"):
+    with pytest.raises(EngineError, match="cannot be applied to Join"):
         SlidingDeltaWindow(Join(ROWS, ROWS), 5, 5).at(0, DATA)
 
 

@@ -62,7 +62,7 @@ def test_what_is_no_item_is_refused(item):
 
 def test_a_stream_that_is_read_must_be_given():
     query = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 5 { ?a ?b ?c }")
-    with pytest.raises(SourceError, match="no data is given for the stream <s>; given are: <r>"):
+    with pytest.raises(SourceError, match="missing data for the stream <s>; the input has <r>"):
         query.logical.at(0, streamsparql.inputs({"r": []}))
 
 

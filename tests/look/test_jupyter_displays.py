@@ -368,7 +368,7 @@ def test_showing_a_query_loads_nothing_that_runs_plans() -> None:
 
 def test_an_operator_of_a_plan_says_on_hover_what_it_means_and_what_it_holds() -> None:
     query = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW ELEMS 5 { ?x ?p ?o . ?o ?q ?y }")
-    assert "omega^count_c(S, t) holds" in query.logical._repr_html_()  # type: ignore[attr-defined]
+    assert "omega^count_c(S, t) contains" in query.logical._repr_html_()  # type: ignore[attr-defined]
     shown = query.physical._repr_html_()  # type: ignore[attr-defined]
     check_html(shown)
     assert "state = both inputs, while they can still meet" in shown
