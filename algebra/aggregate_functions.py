@@ -40,7 +40,7 @@ def aggregate(name: str, values: Bag, distinct: bool = False, separator: str | N
 
 
 def _count(bag: Bag, separator: str) -> Term:
-    return integer(sum(times for term, times in bag if term is not None))
+    return integer(sum(n for term, n in bag if term is not None))
 
 
 _RANK = {kind: rank for rank, kind in enumerate(NUMERIC_TYPES)}
@@ -48,12 +48,12 @@ _RANK = {kind: rank for rank, kind in enumerate(NUMERIC_TYPES)}
 
 def _sum(bag: Bag, separator: str) -> Literal:
     """Promote all numbers to the widest type that occurs, add exactly, and round the total."""
-    numbers = [(numeric_value(term), times) for term, times in _without_errors(bag)]
+    numbers = [(numeric_value(term), n) for term, n in _without_errors(bag)]
     widest = max((type(number) for number, _ in numbers), key=_RANK.__getitem__, default=int)
     promote = NUMERIC_TYPES[widest]
     total = Decimal(0)
-    for number, times in numbers:
-        total = EXACT.fma(Decimal(promote(number)), Decimal(times), total)
+    for number, n in numbers:
+        total = EXACT.fma(Decimal(promote(number)), Decimal(n), total)
     return literal_of(promote(total))
 
 
@@ -71,19 +71,17 @@ def _maximum(bag: Bag, separator: str) -> Term:
 
 
 def _sample(bag: Bag, separator: str) -> Term:
-    return min(_nonempty([(term, times) for term, times in bag if term is not None]), key=order_key)
+    return min(_nonempty([(term, n) for term, n in bag if term is not None]), key=order_key)
 
 
 def _concatenation(bag: Bag, separator: str) -> Term:
     ordered = sorted(_without_errors(bag), key=lambda item: order_key(item[0]))
-    return Literal(
-        separator.join(string_value(term) for term, times in ordered for _ in range(times))
-    )
+    return Literal(separator.join(string_value(term) for term, n in ordered for _ in range(n)))
 
 
 def _without_errors(bag: Bag) -> list[tuple[Term, int]]:
     """Return the bag; raise if a value is an error (W3C test agg-err-01)."""
-    terms = [(term, times) for term, times in bag if term is not None]
+    terms = [(term, n) for term, n in bag if term is not None]
     if len(terms) < len(bag):
         raise ExpressionError("the aggregated expression is an error for some row")
     return terms

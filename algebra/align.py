@@ -84,14 +84,14 @@ def align(plan: Plan, period: int, origin: int = 0, closing: bool = False) -> Pl
         if isinstance(node, Window | Detect):
             aligned[id(node), fate] = Align(node, *grid, fate == _NARROWED)
             continue
-        its_fate = _fate(node, fate)
+        fate_below = _fate(node, fate)
         if ready:
-            inputs = [aligned[id(one), its_fate] for one in node.inputs]
+            inputs = [aligned[id(child), fate_below] for child in node.inputs]
             same = all(one is other for one, other in zip(inputs, node.inputs, strict=True))
             aligned[id(node), fate] = node if same else node.with_inputs(*inputs)
         else:
             pending.append((node, fate, True))
-            pending.extend((one, its_fate, False) for one in node.inputs)
+            pending.extend((child, fate_below, False) for child in node.inputs)
     return aligned[id(plan), _KEPT]
 
 
@@ -126,6 +126,6 @@ def closes_periods(plan: Plan) -> bool | None:
     >>> closes_periods(live), closes_periods(stepped), closes_periods(stream)
     (True, False, None)
     """
-    jumping = (one for one in plan.operators() if isinstance(one, Window) and one.grid is not None)
+    jumping = (x for x in plan.operators() if isinstance(x, Window) and x.grid is not None)
     edges = {window.live_edge for window in jumping}
     return edges.pop() if len(edges) == 1 else None

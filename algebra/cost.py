@@ -67,7 +67,7 @@ class Costs:
         (50.0, 40.0)
         """
         for node in plan.bottom_up(self._rows):
-            below = [self._rows[id(one)][1] for one in node.inputs]
+            below = [self._rows[id(child)][1] for child in node.inputs]
             self._rows[id(node)] = (node, self._estimate(node, below))
         return self._rows[id(plan)][1]
 
@@ -110,7 +110,7 @@ class Costs:
                 return self._join(plan.inputs, below)
             case join.LeftJoin(left, right):
                 return max(below[0], self._join((left, right), below[:2]))
-        return _unary_estimate(plan, below)
+        return _estimate_row_operator(plan, below)
 
     def _size(self, name: IRI | None) -> int:
         return self.statistics.sizes.get(name, self.statistics.size)
@@ -130,8 +130,8 @@ class Costs:
     def _join(self, sides: Iterable[Plan], below: list[float]) -> float:
         rows = 1.0
         seen: dict[Variable, float] = {}
-        for side, its_rows in zip(sides, below, strict=True):
-            rows *= its_rows
+        for side, rows_of_side in zip(sides, below, strict=True):
+            rows *= rows_of_side
             for variable in scope(side).possible:
                 values = self.values(side, variable)
                 if variable in seen:
@@ -151,7 +151,7 @@ def _selectivity(condition: Expression) -> float:
     return _EQUAL if isinstance(condition, Call) and condition.function == "=" else _OTHER
 
 
-def _unary_estimate(plan: Plan, below: list[float]) -> float:
+def _estimate_row_operator(plan: Plan, below: list[float]) -> float:
     match plan:
         case shape.Table(_, rows):
             return float(len(rows))

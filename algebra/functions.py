@@ -162,7 +162,7 @@ def _literal(term: Term) -> Literal:
     raise ExpressionError(f"{term} is not a literal")
 
 
-def _string(term: Term) -> Literal:
+def _string_literal(term: Term) -> Literal:
     """Return a string literal (17.4.3.1.1), plain or language-tagged; raise for other terms."""
     literal = _literal(term)
     if literal.language is None and literal.datatype != XSD_STRING:
@@ -170,7 +170,7 @@ def _string(term: Term) -> Literal:
     return literal
 
 
-def _simple(term: Term) -> str:
+def _plain_text(term: Term) -> str:
     """Return the text of a plain string; raise for other terms."""
     literal = _literal(term)
     if literal.datatype != XSD_STRING:
@@ -201,7 +201,7 @@ def _iri(run: Run, term: Term, base: Term = _EMPTY) -> Term:
     """Resolve an IRI against the query's BASE, which the translator passes as second argument."""
     if isinstance(term, IRI):
         return term
-    value = resolve_iri(_simple(base), _simple(term))
+    value = resolve_iri(_plain_text(base), _plain_text(term))
     if _NOT_IN_IRIS.search(value):
         raise ExpressionError(f"not a valid IRI: {value}")
     return IRI(value)
@@ -211,7 +211,7 @@ def _iri(run: Run, term: Term, base: Term = _EMPTY) -> Term:
 def _typed(run: Run, lexical: Term, datatype: Term) -> Term:
     if not isinstance(datatype, IRI) or datatype == RDF_LANG_STRING:
         raise ExpressionError(f"STRDT does not accept the datatype {datatype}")
-    return Literal(_simple(lexical), datatype)
+    return Literal(_plain_text(lexical), datatype)
 
 
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
@@ -219,9 +219,9 @@ _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 
 @_builtin("STRLANG", 2)
 def _tagged(run: Run, lexical: Term, language: Term) -> Term:
-    if not _LANGUAGE_TAG.fullmatch(_simple(language)):
+    if not _LANGUAGE_TAG.fullmatch(_plain_text(language)):
         raise ExpressionError(f"not a valid language tag: {language}")
-    return Literal(_simple(lexical), language=_simple(language))
+    return Literal(_plain_text(lexical), language=_plain_text(language))
 
 
 # -- Strings (17.4.3) ---------------------------------------------------------------------------
@@ -236,13 +236,13 @@ def _compatible(first: Term, second: Term) -> tuple[Literal, str]:
 
     The second must have no language tag, or that of the first.
     """
-    one, other = _string(first), _string(second)
+    one, other = _string_literal(first), _string_literal(second)
     if other.language is not None and other.language != one.language:
         raise ExpressionError(f"{first} and {second} have different language tags")
     return one, other.lexical
 
 
-def _contained(holds: Callable[[str, str], bool]) -> Callable[..., Term]:
+def _substring_test(holds: Callable[[str, str], bool]) -> Callable[..., Term]:
     def apply(run: Run, text: Term, part: Term) -> Term:
         whole, substring = _compatible(text, part)
         return boolean(holds(whole.lexical, substring))
@@ -250,20 +250,24 @@ def _contained(holds: Callable[[str, str], bool]) -> Callable[..., Term]:
     return apply
 
 
-_builtin("CONTAINS", 2)(_contained(str.__contains__))
-_builtin("STRSTARTS", 2)(_contained(str.startswith))
-_builtin("STRENDS", 2)(_contained(str.endswith))
+_builtin("CONTAINS", 2)(_substring_test(str.__contains__))
+_builtin("STRSTARTS", 2)(_substring_test(str.startswith))
+_builtin("STRENDS", 2)(_substring_test(str.endswith))
 
-_builtin("STRLEN", 1)(lambda run, text: integer(len(_string(text).lexical)))
-_builtin("UCASE", 1)(lambda run, text: _with_language(_string(text), _string(text).lexical.upper()))
-_builtin("LCASE", 1)(lambda run, text: _with_language(_string(text), _string(text).lexical.lower()))
+_builtin("STRLEN", 1)(lambda run, text: integer(len(_string_literal(text).lexical)))
+_builtin("UCASE", 1)(
+    lambda run, text: _with_language(_string_literal(text), _string_literal(text).lexical.upper())
+)
+_builtin("LCASE", 1)(
+    lambda run, text: _with_language(_string_literal(text), _string_literal(text).lexical.lower())
+)
 
 
 @_builtin("ENCODE_FOR_URI", 1)
 def _encoded(run: Run, text: Term) -> Term:
     from urllib.parse import quote
 
-    return Literal(quote(_utf8(_string(text).lexical), safe=""))
+    return Literal(quote(_utf8(_string_literal(text).lexical), safe=""))
 
 
 def _utf8(text: str) -> bytes:
@@ -289,7 +293,7 @@ def _after(run: Run, text: Term, mark: Term) -> Term:
 
 @_builtin("CONCAT", 0, None)
 def _concat(run: Run, *texts: Term) -> Term:
-    strings = [_string(text) for text in texts]
+    strings = [_string_literal(text) for text in texts]
     languages = {string.language for string in strings}
     language = languages.pop() if len(languages) == 1 else None
     return Literal("".join(string.lexical for string in strings), language=language)
@@ -298,7 +302,7 @@ def _concat(run: Run, *texts: Term) -> Term:
 @_builtin("SUBSTR", 2, 3)
 def _substring(run: Run, text: Term, start: Term, length: Term | None = None) -> Term:
     """Return the characters at positions first <= p < end, counted from 1 (fn:substring)."""
-    whole = _string(text)
+    whole = _string_literal(text)
     first = _position(start)
     end = math.inf if length is None else first + _position(length)
     size = len(whole.lexical)
@@ -316,7 +320,7 @@ def _position(term: Term) -> float:
 @_builtin("LANGMATCHES", 2)
 def _language_matches(run: Run, language: Term, language_range: Term) -> Term:
     """Match a language range by basic filtering (RFC 4647, 3.3.1)."""
-    tag, range_ = _simple(language).lower(), _simple(language_range).lower()
+    tag, range_ = _plain_text(language).lower(), _plain_text(language_range).lower()
     if range_ == "*":
         return boolean(tag != "")
     return boolean(tag == range_ or tag.startswith(range_ + "-"))
@@ -324,14 +328,18 @@ def _language_matches(run: Run, language: Term, language_range: Term) -> Term:
 
 @_builtin("REGEX", 2, 3)
 def _regex(run: Run, text: Term, pattern: Term, flags: Term = _EMPTY) -> Term:
-    return boolean(regex_matches(_string(text).lexical, _simple(pattern), _simple(flags)))
+    return boolean(
+        regex_matches(_string_literal(text).lexical, _plain_text(pattern), _plain_text(flags))
+    )
 
 
 @_builtin("REPLACE", 3, 4)
 def _replace(run: Run, text: Term, pattern: Term, replacement: Term, flags: Term = _EMPTY) -> Term:
-    whole = _string(text)
-    text_ = replace_matches(whole.lexical, _simple(pattern), _simple(replacement), _simple(flags))
-    return _with_language(whole, text_)
+    whole = _string_literal(text)
+    replaced = replace_matches(
+        whole.lexical, _plain_text(pattern), _plain_text(replacement), _plain_text(flags)
+    )
+    return _with_language(whole, replaced)
 
 
 # -- Numbers (17.4.4) ---------------------------------------------------------------------------
@@ -408,7 +416,7 @@ _builtin("NOW", 0)(lambda run: run.now)
 
 
 def _hash(algorithm: str, run: Run, text: Term) -> Term:
-    return Literal(hashlib.new(algorithm, _utf8(_simple(text))).hexdigest())
+    return Literal(hashlib.new(algorithm, _utf8(_plain_text(text))).hexdigest())
 
 
 for _name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512"):
@@ -441,7 +449,7 @@ _builtin("STRUUID", 0, table=VOLATILE)(lambda run, seed: Literal(_uuid(seed)))
 
 @_builtin("BNODE", 0, 1, table=VOLATILE)
 def _blank_node(run: Run, seed: str, label: Term | None = None) -> Term:
-    labels = [] if label is None else [_simple(label)]
+    labels = [] if label is None else [_plain_text(label)]
     return BlankNode("b" + _digest("BNODE", seed, *labels).hex()[:32])
 
 

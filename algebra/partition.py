@@ -78,13 +78,13 @@ def common_jumps(plan: Plan) -> Grid | None:
         return None
     longest = max(reach for _, reach in grids)
     step, origin = max(grid for grid, _ in grids)
-    for (its_step, its_origin), _ in grids:
-        if (its_origin - origin) % gcd(step, its_step):
+    for (other_step, other_origin), _ in grids:
+        if (other_origin - origin) % gcd(step, other_step):
             continue
-        common = lcm(step, its_step)
+        common = lcm(step, other_step)
         if common <= longest:
             both = range(origin, origin + common, step)
-            origin = next(o for o in both if (o - its_origin) % its_step == 0)
+            origin = next(o for o in both if (o - other_origin) % other_step == 0)
             step = common
     return Grid(step, origin % step)
 
@@ -96,7 +96,7 @@ def all_jumps(plan: Plan) -> Grid | None:
     >>> all_jumps(w.FixedWindow(w.SlidingDeltaWindow(UNIT, 10, 4), 6))
     Grid(step=2, origin=0)
     """
-    grids = [one.grid for one in plan.operators() if isinstance(one, w.Window) and one.grid]
+    grids = [x.grid for x in plan.operators() if isinstance(x, w.Window) and x.grid]
     if not grids:
         return None
     first = grids[0].origin
@@ -196,8 +196,8 @@ def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
     if is_static(node):
         return frozenset(scope(node).certain)
     pairs = zip(node.parts(), parts, strict=True)
-    inputs = [(one, its_keys) for one, its_keys in pairs if isinstance(one, Plan)]
-    below = [its_keys for _, its_keys in inputs]
+    inputs = [(part, keys) for part, keys in pairs if isinstance(part, Plan)]
+    below = [keys for _, keys in inputs]
     match node:
         case match.TriplePatternMatching():
             counting = any(isinstance(x, w.ElementWindow) for x in node.walk())
@@ -205,10 +205,10 @@ def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
         case w.Window():
             return _NONE if isinstance(node, w.ElementWindow) else below[0]
         case match.BasicGraphPattern() | join.Join():
-            moving = [its_keys for one, its_keys in inputs if not is_static(one)]
+            moving = [keys for plan, keys in inputs if not is_static(plan)]
             return frozenset.intersection(*moving)
         case join.LeftJoin() | join.Minus() | filter.SemiJoin() | filter.AntiJoin() | filter.Mark():
-            moving = [its_keys for one, its_keys in inputs[1:] if not is_static(one)]
+            moving = [keys for plan, keys in inputs[1:] if not is_static(plan)]
             return below[0].intersection(*moving)
         case join.Union():
             return frozenset.intersection(*below)

@@ -76,26 +76,26 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             return Scope(pattern.variables(), pattern.variables() + stamped)
         case path.Path():
             ends = (end for end in (node.subject, node.object) if isinstance(end, Variable))
-            return _certainly(*ends)
+            return _certain_scope(*ends)
         case shape.Table(variables, rows):
             columns = zip(*rows, strict=True) if rows else [()] * len(variables)
             full = (v for v, c in zip(variables, columns, strict=True) if None not in c)
             return Scope(tuple(full), variables)
         case join.Union():
             common = set(inputs[0].certain).intersection(*(s.certain for s in inputs))
-            merged = _all(inputs)
+            merged = _merge_scopes(inputs)
             return Scope(tuple(v for v in merged.possible if v in common), merged.possible)
         case join.LeftJoin() | event.EqLeftJoin():
-            return Scope(inputs[0].certain, _all(inputs[:2]).possible)
+            return Scope(inputs[0].certain, _merge_scopes(inputs[:2]).possible)
         case event.SeqRightJoin():
-            return Scope(inputs[1].certain, _all(inputs).possible)
+            return Scope(inputs[1].certain, _merge_scopes(inputs).possible)
         case join.Minus() | filter.SemiJoin() | filter.AntiJoin():
             return inputs[0]
         case filter.Mark(variable) | shape.Number(variable):
-            return _all([inputs[0], _certainly(variable)])
+            return _merge_scopes([inputs[0], _certain_scope(variable)])
         case shape.Extend(variable, expression):
             sure = isinstance(expression, Constant) or expression in inputs[0].certain
-            return _all([inputs[0], Scope((variable,) * sure, (variable,))])
+            return _merge_scopes([inputs[0], Scope((variable,) * sure, (variable,))])
         case shape.Projection(variables):
             bound = frozenset(inputs[0].certain)
             return Scope(tuple(v for v in variables if v in bound), variables)
@@ -105,24 +105,28 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             return Scope(certain, (*keys, *(v for v, _ in aggregates)))
         case group.Annotate(variable, call):
             sure = call.function == "COUNT"
-            return _all([inputs[0], Scope((variable,) * sure, (variable,))])
+            return _merge_scopes([inputs[0], Scope((variable,) * sure, (variable,))])
         case graph.Graph(name):
-            return _all([inputs[0], _certainly(name)]) if isinstance(name, Variable) else inputs[0]
+            return (
+                _merge_scopes([inputs[0], _certain_scope(name)])
+                if isinstance(name, Variable)
+                else inputs[0]
+            )
         case event.Detect():
-            return _all([inputs[0], Scope((), tuple(OCCURRENCE.values()))])
+            return _merge_scopes([inputs[0], Scope((), tuple(OCCURRENCE.values()))])
         case event.Closure():
             return inputs[-1]
         case graph.Construct() | graph.Describe() | graph.Ask():
             return Scope()
-    return _all(inputs)
+    return _merge_scopes(inputs)
 
 
-def _certainly(*variables: Variable) -> Scope:
+def _certain_scope(*variables: Variable) -> Scope:
     distinct = tuple(dict.fromkeys(variables))
     return Scope(distinct, distinct)
 
 
-def _all(scopes: list[Scope]) -> Scope:
+def _merge_scopes(scopes: list[Scope]) -> Scope:
     return Scope(
         tuple(dict.fromkeys(v for s in scopes for v in s.certain)),
         tuple(dict.fromkeys(v for s in scopes for v in s.possible)),

@@ -56,8 +56,8 @@ def split_conjuncts(
     """
     pushed: list[Expression] = []
     kept: list[Expression] = []
-    for one in conjuncts(plan.condition):
-        variables = variables_in(one)
+    for conjunct in conjuncts(plan.condition):
+        variables = variables_in(conjunct)
         movable = (allowed is None or variables <= allowed) and not variables & forbidden
-        (pushed if movable else kept).append(one)
+        (pushed if movable else kept).append(conjunct)
     return pushed, kept

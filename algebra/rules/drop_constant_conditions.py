@@ -33,9 +33,9 @@ def drop_constant_conditions(plan: Plan) -> Plan | None:
         return None
     kept: list[Expression] = []
     changed = False
-    for one in conjuncts(plan.condition):
-        simpler = _without_false_operands(one)
-        changed |= simpler is not one
+    for conjunct in conjuncts(plan.condition):
+        simpler = _without_false_operands(conjunct)
+        changed |= simpler is not conjunct
         if not is_constant(simpler):
             kept.append(simpler)
         elif truth(simpler):

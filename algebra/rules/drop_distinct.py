@@ -48,12 +48,12 @@ def _without_distinct(plan: Plan) -> Plan:
     bare = plan
     if isinstance(plan, Distinct):
         bare = plan.input
-    elif isinstance(plan, Union) and any(isinstance(one, Distinct) for one in plan.branches):
+    elif isinstance(plan, Union) and any(isinstance(x, Distinct) for x in plan.branches):
         bare = Union(tuple(x.input if isinstance(x, Distinct) else x for x in plan.branches))
     if bare is plan:
         return chain[0] if chain else plan
-    for one in reversed(chain):
-        bare = Projection(one.variables, bare)
+    for projection in reversed(chain):
+        bare = Projection(projection.variables, bare)
     return bare
 
 

@@ -50,8 +50,8 @@ def _unordered(plan: Plan) -> Plan:
     if not isinstance(below, OrderBy):
         return plan
     below = below.input
-    for one in reversed(chain):
-        below = one.with_inputs(below, *one.inputs[1:])
+    for operator in reversed(chain):
+        below = operator.with_inputs(below, *operator.inputs[1:])
     return below
 
 

@@ -68,14 +68,14 @@ def fold_constants(plan: Plan) -> Plan | None:
     """Fold the expressions of an operator."""
     parts = plan.parts()
     folded = tuple(
-        folded_expression(part) if isinstance(part, Expression) else part for part in parts
+        fold_expression(part) if isinstance(part, Expression) else part for part in parts
     )
     if all(one is other for one, other in zip(parts, folded, strict=True)):
         return None
     return plan.with_parts(folded)
 
 
-def folded_expression(expression: Expression) -> Expression:
+def fold_expression(expression: Expression) -> Expression:
     """Return the expression with its constant parts evaluated; itself if it has none."""
     if isinstance(expression, Variable | Constant):
         return expression

@@ -30,7 +30,7 @@ def merge_filters(plan: Plan) -> Plan | None:
     while isinstance(below, Filter):
         chain.append(below.condition)
         below = below.input
-    return filter_by((one for each in reversed(chain) for one in conjuncts(each)), below)
+    return filter_by((x for condition in reversed(chain) for x in conjuncts(condition)), below)
 
 
 RULE = Rule(merge_filters, at=(Filter,), over_events=True)

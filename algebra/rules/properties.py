@@ -54,7 +54,7 @@ _KEEPS_SET = {
     shape.Slice,
     group.Annotate,
 }
-_MOVES = {access.AccessStream, event.Detect, event.Closure}
+_READS_STREAMS = {access.AccessStream, event.Detect, event.Closure}
 
 
 def empty_table(plan: Plan) -> Table:
@@ -84,7 +84,7 @@ def is_static(plan: Plan) -> bool:
 
 
 def _is_static(node: Node, parts: list[bool]) -> bool:
-    return type(node) not in _MOVES and all(parts)
+    return type(node) not in _READS_STREAMS and all(parts)
 
 
 def reads_clock(node: Node) -> bool:
@@ -159,5 +159,5 @@ def mentioned_variables(plan: Plan) -> frozenset[Variable]:
 
     They include the variable of a GRAPH.
     """
-    own = (part for one in plan.operators() for part in one.parts() if not isinstance(part, Plan))
-    return frozenset(node for part in own for node in part.walk() if isinstance(node, Variable))
+    members = (x for node in plan.operators() for x in node.parts() if not isinstance(x, Plan))
+    return frozenset(node for part in members for node in part.walk() if isinstance(node, Variable))

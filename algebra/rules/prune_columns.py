@@ -116,7 +116,7 @@ def _narrow(plan: Plan, kept: Variables) -> Plan:
             elif not is_ordered(rows):
                 rows = keep_columns(rows, frozenset(columns))
             return plan if rows is plan.input else Slice(offset, limit, columns, rows)
-    also = _reads(plan, kept)
+    also = _reads(plan)
     if also is None:
         return plan
     rows, *others = plan.inputs
@@ -124,7 +124,7 @@ def _narrow(plan: Plan, kept: Variables) -> Plan:
     return plan if fewer is rows else plan.with_inputs(fewer, *others)
 
 
-def _reads(plan: Plan, kept: Variables) -> Variables | None:
+def _reads(plan: Plan) -> Variables | None:
     """Return the columns that a unary operator itself reads; None if it reads whole rows."""
     match plan:
         case Filter(condition):

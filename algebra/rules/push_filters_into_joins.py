@@ -40,12 +40,12 @@ def push_filters_into_joins(plan: Plan) -> Plan | None:
                 binds.setdefault(variable, set()).add(k)
     pushed: dict[int, list[Expression]] = {}
     kept: list[Expression] = []
-    for one in conjuncts(plan.condition):
-        targets = _target_sides(one, possible, certain)
+    for conjunct in conjuncts(plan.condition):
+        targets = _target_sides(conjunct, possible, certain)
         for k in targets:
-            pushed.setdefault(k, []).append(one)
+            pushed.setdefault(k, []).append(conjunct)
         if not targets:
-            kept.append(one)
+            kept.append(conjunct)
     if not pushed:
         return None
     inputs = (filter_by(pushed.get(k, ()), side) for k, side in enumerate(sides))

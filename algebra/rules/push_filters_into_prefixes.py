@@ -39,9 +39,9 @@ def push_filters_into_prefixes(plan: Plan) -> Plan | None:
         for variable in possible:
             last[variable] = k
     places: dict[int, list[Expression]] = {}
-    for one in conjuncts(plan.condition):
-        after = max((_bound_after(v, first, last) for v in variables_in(one)), default=0)
-        places.setdefault(max(after, 1), []).append(one)
+    for conjunct in conjuncts(plan.condition):
+        after = max((_bound_after(v, first, last) for v in variables_in(conjunct)), default=0)
+        places.setdefault(max(after, 1), []).append(conjunct)
     return _with_filters(matchings, places) if min(places) < len(matchings) - 1 else None
 
 

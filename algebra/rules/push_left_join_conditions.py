@@ -34,8 +34,8 @@ def push_left_join_conditions(plan: Plan) -> Plan | None:
     ambiguous = ambiguous.union(variable for variable, _ in plan.marks)
     pushed: list[Expression] = []
     kept: list[Expression] = []
-    for one in conjuncts(plan.condition):
-        (kept if variables_in(one) & ambiguous else pushed).append(one)
+    for conjunct in conjuncts(plan.condition):
+        (kept if variables_in(conjunct) & ambiguous else pushed).append(conjunct)
     if not pushed:
         return None
     condition = conjunction(kept)

@@ -57,8 +57,8 @@ def _pattern(fields: str) -> re.Pattern[str]:
     return re.compile(rf"(?P<sign>-?)P(?=.){fields}", re.ASCII)
 
 
-def _reader(kind: type[XsdDuration], fields: str) -> Callable[[str], XsdDuration | None]:
-    def read(lexical: str) -> XsdDuration | None:
+def _parser(kind: type[XsdDuration], fields: str) -> Callable[[str], XsdDuration | None]:
+    def parse(lexical: str) -> XsdDuration | None:
         match = _pattern(fields).fullmatch(lexical)
         if match is None:
             return None
@@ -69,7 +69,7 @@ def _reader(kind: type[XsdDuration], fields: str) -> Callable[[str], XsdDuration
             seconds = EXACT.fma(Decimal(part.get(unit) or 0), Decimal(size), seconds)
         return kind(-months, seconds.copy_negate()) if part["sign"] else kind(months, seconds)
 
-    return read
+    return parse
 
 
 def duration_text(duration: XsdDuration) -> str:
@@ -90,10 +90,10 @@ def duration_text(duration: XsdDuration) -> str:
     return f"{sign}P{dates}{'T' if times else ''}{times}"
 
 
-DURATION_READERS: dict[str, Callable[[str], XsdDuration | None]] = {
-    "duration": _reader(XsdDuration, _YEARS_MONTHS + _DAYS_TIME),
-    "dayTimeDuration": _reader(DayTimeDuration, _DAYS_TIME),
-    "yearMonthDuration": _reader(YearMonthDuration, _YEARS_MONTHS),
+DURATION_PARSERS: dict[str, Callable[[str], XsdDuration | None]] = {
+    "duration": _parser(XsdDuration, _YEARS_MONTHS + _DAYS_TIME),
+    "dayTimeDuration": _parser(DayTimeDuration, _DAYS_TIME),
+    "yearMonthDuration": _parser(YearMonthDuration, _YEARS_MONTHS),
 }
 """The parser of each datatype's lexical forms, which returns None for other strings."""
 

@@ -142,16 +142,16 @@ def _pattern(layout: str) -> re.Pattern[str]:
     return re.compile(layout.format(**_FIELDS), re.ASCII)
 
 
-def _reader(kind: type[XsdMoment], zoned: bool = False) -> Callable[[str], XsdMoment | None]:
+def _parser(kind: type[XsdMoment], zoned: bool = False) -> Callable[[str], XsdMoment | None]:
     """Return the parser of a datatype; with `zoned`, it requires a time zone."""
 
-    def read(lexical: str) -> XsdMoment | None:
+    def parse(lexical: str) -> XsdMoment | None:
         match = _pattern(_LAYOUTS[kind]).fullmatch(lexical)
         if match is None or (zoned and match["zone"] is None):
             return None
         return _moment(kind, match.groupdict())
 
-    return read
+    return parse
 
 
 def _moment(kind: type[XsdMoment], part: dict[str, str | None]) -> XsdMoment | None:
@@ -173,7 +173,7 @@ def _offset(zone: str | None) -> int | None:
     return -minutes if zone[0] == "-" else minutes
 
 
-def _text(moment: XsdMoment) -> str:
+def _moment_text(moment: XsdMoment) -> str:
     year, month, day = moment.calendar
     hours, minutes, seconds = moment.clock
     fraction = decimal_text(EXACT.subtract(seconds, Decimal(int(seconds))))[1:]
@@ -186,28 +186,28 @@ def _text(moment: XsdMoment) -> str:
     )
 
 
-MOMENT_READERS: dict[str, Callable[[str], XsdMoment | None]] = {
-    "dateTime": _reader(DateTime),
-    "dateTimeStamp": _reader(DateTime, zoned=True),
-    "date": _reader(Date),
-    "time": _reader(Time),
-    "gYear": _reader(GYear),
-    "gYearMonth": _reader(GYearMonth),
-    "gMonth": _reader(GMonth),
-    "gMonthDay": _reader(GMonthDay),
-    "gDay": _reader(GDay),
+MOMENT_PARSERS: dict[str, Callable[[str], XsdMoment | None]] = {
+    "dateTime": _parser(DateTime),
+    "dateTimeStamp": _parser(DateTime, zoned=True),
+    "date": _parser(Date),
+    "time": _parser(Time),
+    "gYear": _parser(GYear),
+    "gYearMonth": _parser(GYearMonth),
+    "gMonth": _parser(GMonth),
+    "gMonthDay": _parser(GMonthDay),
+    "gDay": _parser(GDay),
 }
 """The parser of each datatype's lexical forms; None or ValueError for other strings."""
 
 MOMENT_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
-    DateTime: ("dateTime", _text),
-    Date: ("date", _text),
-    Time: ("time", _text),
-    GYear: ("gYear", _text),
-    GYearMonth: ("gYearMonth", _text),
-    GMonth: ("gMonth", _text),
-    GMonthDay: ("gMonthDay", _text),
-    GDay: ("gDay", _text),
+    DateTime: ("dateTime", _moment_text),
+    Date: ("date", _moment_text),
+    Time: ("time", _moment_text),
+    GYear: ("gYear", _moment_text),
+    GYearMonth: ("gYearMonth", _moment_text),
+    GMonth: ("gMonth", _moment_text),
+    GMonthDay: ("gMonthDay", _moment_text),
+    GDay: ("gDay", _moment_text),
 }
 """The datatype of each type, and the function that writes its canonical form."""
 

@@ -95,26 +95,26 @@ def round_half_up(number: Decimal) -> int:
 
 # -- Parsing ------------------------------------------------------------------------------------
 
-Reader = Callable[[str], Numeric | None]
+Parser = Callable[[str], Numeric | None]
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(rf"{_DECIMAL.pattern}(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 
 
-def _integer_reader(least: int | None, most: int | None) -> Reader:
-    def read(lexical: str) -> int | None:
+def _integer_parser(least: int | None, most: int | None) -> Parser:
+    def parse(lexical: str) -> int | None:
         if not _DIGITS.fullmatch(lexical):
             return None
         value = int(lexical)
         fits = (least is None or least <= value) and (most is None or value <= most)
         return value if fits else None
 
-    return read
+    return parse
 
 
-def _reader(pattern: re.Pattern[str], read: Callable[[str], Numeric]) -> Reader:
-    return lambda lexical: read(lexical) if pattern.fullmatch(lexical) else None
+def _parser(pattern: re.Pattern[str], parse: Callable[[str], Numeric]) -> Parser:
+    return lambda lexical: parse(lexical) if pattern.fullmatch(lexical) else None
 
 
 INTEGERS: dict[str, tuple[int | None, int | None]] = {
@@ -134,11 +134,11 @@ INTEGERS: dict[str, tuple[int | None, int | None]] = {
 }
 """The integer datatypes, with the least and the greatest value of each."""
 
-NUMERIC_READERS: dict[str, Reader] = {
-    **{name: _integer_reader(*bounds) for name, bounds in INTEGERS.items()},
-    "decimal": _reader(_DECIMAL, Decimal),
-    "float": _reader(_DOUBLE, lambda lexical: Single.nearest(float(lexical))),
-    "double": _reader(_DOUBLE, float),
+NUMERIC_PARSERS: dict[str, Parser] = {
+    **{name: _integer_parser(*bounds) for name, bounds in INTEGERS.items()},
+    "decimal": _parser(_DECIMAL, Decimal),
+    "float": _parser(_DOUBLE, lambda lexical: Single.nearest(float(lexical))),
+    "double": _parser(_DOUBLE, float),
 }
 """The parser of each numeric datatype's lexical forms, which returns None for other strings."""
 

@@ -188,7 +188,7 @@ class _Translation:
         return r"(?(int)\int)".replace("int", number)
 
     def escape(self, text: str) -> str:
-        return self.one_of("", _written(_character_set(text)), negated=False)
+        return self.one_of("", _range_text(_character_set(text)), negated=False)
 
     def bracket(self, text: str) -> str:
         """Translate a character class after its bracket: [a-z], [^\\s], [a-z-[aeiou]]."""
@@ -196,14 +196,16 @@ class _Translation:
         while (token := self.next(_MEMBER)).lastgroup != "end":
             match token.lastgroup:
                 case "escape":
-                    sets += _written(_character_set(token[0]))
+                    sets += _range_text(_character_set(token[0]))
                 case "range":
-                    characters += _written([(_code(token["low"]), _code(token["high"]))])
+                    characters += _range_text(
+                        [(_code_point(token["low"]), _code_point(token["high"]))]
+                    )
                 case "char" | "hyphen":
                     last = self.pattern.startswith(("]", "-["), self.at)
                     if token[0] == "-" and token.start() != first and not last:
                         raise self.invalid("a hyphen outside a range")
-                    characters += _written([(_code(token[0]), _code(token[0]))])
+                    characters += _range_text([(_code_point(token[0]), _code_point(token[0]))])
                 case "minus":
                     without = self.bracket(self.next(_TOKEN)[0])
                     if not self.pattern.startswith("]", self.at):
@@ -226,11 +228,11 @@ class _Translation:
 Ranges = list[tuple[int, int]]
 
 
-def _code(char: str) -> int:
+def _code_point(char: str) -> int:
     return ord(_CONTROLS.get(char, char[-1]))
 
 
-def _written(ranges: Ranges) -> str:
+def _range_text(ranges: Ranges) -> str:
     return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
 
 

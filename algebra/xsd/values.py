@@ -36,9 +36,9 @@ XsdValue = bool | Numeric | str | XsdMoment | XsdDuration
 
 _PARSERS: dict[str, Callable[[str], XsdValue | None]] = {
     "boolean": lambda lexical: {"true": True, "1": True, "false": False, "0": False}.get(lexical),
-    **numeric.NUMERIC_READERS,
-    **moments.MOMENT_READERS,
-    **durations.DURATION_READERS,
+    **numeric.NUMERIC_PARSERS,
+    **moments.MOMENT_PARSERS,
+    **durations.DURATION_PARSERS,
 }
 
 
