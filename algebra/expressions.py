@@ -209,19 +209,19 @@ class And(Expression):
 
 
 class Not(Expression):
-    """`!`."""
+    """`!`: the negation of an effective boolean value."""
 
     arg: Expression
 
 
 class Bound(Expression):
-    """BOUND."""
+    """BOUND: whether a row binds a variable."""
 
     variable: Variable
 
 
 class If(Expression):
-    """IF."""
+    """IF: one of two values, chosen by a condition; only that one is evaluated."""
 
     condition: Expression
     then: Expression

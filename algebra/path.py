@@ -39,33 +39,33 @@ class Inverse(PathExpression):
 
 
 class Sequence(PathExpression):
-    """`p / q`."""
+    """`p / q`: a pair of `p` followed by one of `q`."""
 
     first: PathExpression
     second: PathExpression
 
 
 class Alternative(PathExpression):
-    """`p | q`."""
+    """`p | q`: the pairs of `p` and those of `q`."""
 
     first: PathExpression
     second: PathExpression
 
 
 class ZeroOrMore(PathExpression):
-    """`p*`."""
+    """`p*`: any number of steps of `p`, or none."""
 
     path: PathExpression
 
 
 class OneOrMore(PathExpression):
-    """`p+`."""
+    """`p+`: one or more steps of `p`."""
 
     path: PathExpression
 
 
 class ZeroOrOne(PathExpression):
-    """`p?`."""
+    """`p?`: a step of `p`, or none."""
 
     path: PathExpression
 

@@ -136,7 +136,7 @@ class Distinct(SnapshotOperator):
 
 
 class Reduced(SnapshotOperator):
-    """REDUCED: it permits, but does not require, to remove duplicates; all rows stay. Section 4."""
+    """REDUCED: it permits, but does not require, removing duplicates; all rows stay. Section 4."""
 
     input: Plan
 

@@ -32,7 +32,7 @@ def drop_order(plan: Plan) -> Plan | None:
     inputs = plan.inputs
     first = 0
     if isinstance(plan, EXISTS):
-        first = 1  # the rows keep their order; the pattern has none
+        first = 1  # the rows keep their order; that of the pattern is unused
     elif isinstance(plan, Describe):
         inputs = inputs[:1]
     bare = [_unordered(one) if k >= first else one for k, one in enumerate(inputs)]

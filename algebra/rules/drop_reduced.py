@@ -1,4 +1,4 @@
-"""REDUCED permits to remove duplicates; here it is an identity.
+"""REDUCED permits, but does not require, the removal of duplicates; here it is an identity.
 
 Law: `Reduced(P) = P`. Source: SPARQL 1.1, section 18.5, Reduced; SEMANTICS.md section 4.
 

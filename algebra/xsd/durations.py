@@ -126,7 +126,7 @@ def is_shorter(x: XsdDuration, y: XsdDuration) -> bool:
     ends = [(_add_to(start, x), _add_to(start, y)) for start in _references()]
     orders = {(a > b) - (a < b) for a, b in ends}
     if len(orders) > 1:
-        raise ExpressionError("the order depends on how long a month is")
+        raise ExpressionError("the order of the durations depends on the length of a month")
     return orders == {-1}
 
 

@@ -100,7 +100,7 @@ def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
         compact = _without_space(pattern) if "x" in flags else pattern
         return re.compile(_Translation(compact, flags).text(), case)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ExpressionError(f"not a valid regular expression: {pattern}: {error}") from error
+        raise ExpressionError(f"not a valid regular expression: {pattern} ({error})") from error
 
 
 def _without_space(pattern: str) -> str:
@@ -143,8 +143,8 @@ class _Translation:
         return token
 
     def invalid(self, what: str) -> ExpressionError:
-        place = f"{what} at {self.at}"
-        return ExpressionError(f"not a valid regular expression: {self.pattern}: {place}")
+        reason = f"{what} at {self.at}"
+        return ExpressionError(f"not a valid regular expression: {self.pattern} ({reason})")
 
     def char(self, text: str) -> str:
         return re.escape(_CONTROLS.get(text, text[-1]))
