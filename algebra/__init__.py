@@ -1,12 +1,12 @@
-"""What a query means: the multiset temporal algebra, each operator with its executable definition.
+"""The meaning of queries: a temporal multiset algebra whose operators execute their definitions.
 
 Start at `plan`, then read the operator families: `access`, `window`, `match`, `join`, `filter`,
-`shape`, `group`, `graph`, `path`, `event`. `streams` has snapshots and the map from physical to
-logical streams.
+`shape`, `group`, `graph`, `path`, `event`. `streams` defines snapshots and the map from physical to
+logical streams. `rules` has the rewrite rules, `rewrite` runs them, `cost` estimates cardinalities.
 
-SPARQL's expressions on `terms` are in `expressions`, their functions in `functions`. Below these,
-`values` says what a literal is worth (of `numeric`, `moments`, `durations`), `operators`, `casts`
-and `order` what is done with it; `regex` and `iri` stand alone.
+SPARQL expressions over `terms` are in `expressions`, their functions in `functions`. In `xsd`,
+`values` maps literals to values (`numeric`, `moments`, `durations`), and `literal_operators` and
+`casts` compute with them; `order` sorts terms.
 """
 
 if __name__ == "algebra":

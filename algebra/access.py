@@ -1,8 +1,8 @@
-"""Access: where triples come into a plan (SEMANTICS.md section 3).
+"""Access: the sources of a plan, streams and static graphs (SEMANTICS.md section 3).
 
-`access(stream)` gives each item of a raw stream the validity `[t, t+1)`; windows then lengthen it.
-`access(graph)` gives each triple of a static graph the validity `[0, INFINITY)`. Several default
-sources are merged below the patterns that read them.
+`access(stream)` assigns the validity `[t, t+1)` to each item of a raw stream; windows lengthen it.
+`access(graph)` assigns `[0, INFINITY)` to each triple of a static graph. Where a pattern reads
+several default sources, they are merged below it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import Element, Snapshot
 from streamsparql.algebra.terms import IRI, Triple
@@ -19,9 +19,9 @@ from streamsparql.overriding import override
 
 
 class Stamped(NamedTuple):
-    """A triple that carries the latest stamp of each stream it came from.
+    """A triple with its latest timestamp on each stream that delivered it.
 
-    Only plans of queries that ask for `timestamp` have these (SEMANTICS.md section 8).
+    Only plans of queries that call `timestamp` contain these (SEMANTICS.md section 8).
     """
 
     triple: Triple
@@ -31,7 +31,7 @@ class Stamped(NamedTuple):
 class AccessStream(Plan):
     """A stream: an item stamped `t` holds over `[t, t+1)`. Section 3; ESWC 2008, Definition 1.
 
-    `stamped` keeps the stamp beside the triple.
+    With `stamped`, elements are `Stamped` triples.
     """
 
     stream: IRI
@@ -40,10 +40,10 @@ class AccessStream(Plan):
     @override
     def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
         return [
-            Element(self._read(triple, t), t, t + 1) for triple, _, t in inputs.stream(self.stream)
+            Element(self._item(triple, t), t, t + 1) for triple, _, t in inputs.stream(self.stream)
         ]
 
-    def _read(self, triple: Triple, t: int) -> Triple | Stamped:
+    def _item(self, triple: Triple, t: int) -> Triple | Stamped:
         return Stamped(triple, ((self.stream, t),)) if self.stamped else triple
 
     @override
@@ -52,16 +52,16 @@ class AccessStream(Plan):
 
     @override
     def events(self, t: int, inputs: Inputs) -> Events:
-        """The items that are known at `t`, each over its own occurrence. Section 7."""
+        """Return the items known at `t`, each over its own occurrence. Section 7."""
         items = inputs.stream(self.stream)
         return frozenset(Occurrence(triple, a, w) for triple, a, w in items if w <= t)
 
 
 class AccessGraph(Plan):
-    """Reads static graphs, merged into one set of triples that always hold. Section 3.
+    """Static graphs, merged into one set of triples that always hold. Section 3.
 
-    `graphs` are names; a variable among them is the graph that `GRAPH ?g` is at. `background` adds
-    the default graph that the caller gives beside the query.
+    `graphs` are names; a variable among them denotes the graph that `GRAPH ?g` currently ranges
+    over. `background` adds the default graph that the caller passes with the query.
     """
 
     graphs: tuple[IRI | Variable, ...] = ()
@@ -70,8 +70,8 @@ class AccessGraph(Plan):
 
     def _triples(self, inputs: Inputs) -> frozenset[Triple]:
         names = (inputs.graph_names[g] if isinstance(g, Variable) else g for g in self.graphs)
-        found = [inputs.graphs.get(name, frozenset()) for name in names]
-        return frozenset().union(*found, inputs.graph if self.background else ())
+        graphs = [inputs.graphs.get(name, frozenset()) for name in names]
+        return frozenset().union(*graphs, inputs.graph if self.background else ())
 
     @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Hashable]:
@@ -80,17 +80,17 @@ class AccessGraph(Plan):
 
     @override
     def events(self, t: int, inputs: Inputs) -> Events:
-        """All triples, with no occurrence. Section 7."""
+        """Return all triples, without an occurrence. Section 7."""
         return frozenset(Occurrence(triple) for triple in self._triples(inputs))
 
 
-class Merge(Operator):
-    """The union of sources below a pattern: multiplicities add. Sections 3 and 4."""
+class Merge(SnapshotOperator):
+    """The union of the sources of a pattern: multiplicities add. Sections 3 and 4."""
 
     sources: tuple[Plan, ...]
 
     def __post_init__(self) -> None:
-        assert len(self.sources) > 1, "a merge is of two sources or more"
+        assert len(self.sources) > 1, "a merge needs at least two sources"
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Hashable]) -> Snapshot[Hashable]:

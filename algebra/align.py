@@ -1,14 +1,14 @@
-"""Report alignment: where only reports are wanted, nothing changes between two of them.
+"""Report alignment: validities snap to the report grid when a query is read by reports only.
 
-Reports are at the instants of a grid, `origin + k*period` (SEMANTICS.md section 6). What is true
-between two reports is seen by nobody, so intervals may be moved to the grid above the windows and
-below all other snapshot operators: what happens between two reports then happens at once, and is
-worked out once. What is reported stays the same, since all that is above is snapshot-reducible.
+Report instants form a grid, `origin + k*period` (SEMANTICS.md section 6). No report shows the
+changes between two of them, so the validities of window output can move to the grid: all changes
+of a period then fall on one instant, and the operators above process them once. The reports stay
+the same because all operators above the windows are snapshot-reducible.
 
-Which snapshot a report shows depends on the windows. A stepped window changes at the instant `r`,
-so the report is `snapshot(r)`. A live-edge window jumps at `r`, so the report closes the period
-before: it is `snapshot(r - 1)` (R15). A plan that has both kinds, or none that moves on a grid, has
-no one answer: it is reported at each change, and nothing is aligned.
+The snapshot that a report shows depends on the windows. A stepped window changes at the instant
+`r`, so the report is `snapshot(r)`. A live-edge window jumps at `r`, so the report closes the
+period before: it is `snapshot(r - 1)` (R15). For a plan with both kinds, or without a window that
+moves on a grid, neither choice is right: such a plan reports each change and is not aligned.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from streamsparql.overriding import override
 
 
 class Align(Plan):
-    """Its input as it was at the last grid point, or just before it. Section 6.
+    """The input's snapshot at the last grid point, or just before it. Section 6.
 
     With `g` the last grid point that is not after `t`: the input at `g`, or, where reports close
-    the period before (`closing`), the input at `g - 1`. `collapse` changes nothing: it says that
-    columns are dropped between here and an Aggregation, so that many rows will be equal, and are
-    worth being counted.
+    the period before (`closing`), the input at `g - 1`. `consolidate` is a hint to the engine
+    without an effect on results: a projection above removes columns before an aggregation, which
+    makes rows equal, and counting equal rows pays off.
     """
 
     input: Plan
     period: int
     origin: int = 0
     closing: bool = False
-    collapse: bool = False
+    consolidate: bool = False
 
     def __post_init__(self) -> None:
         assert self.period > 0
@@ -51,55 +51,56 @@ class Align(Plan):
         return self.input.at(shown, inputs) if shown >= 0 else Snapshot()
 
     def interval(self, start: int, end: int) -> tuple[int, int]:
-        """Return what becomes of an interval: the grid points in it; empty if there are none.
+        """Return an interval snapped to the grid; it is empty if no grid point shows it.
 
         >>> from streamsparql.algebra.shape import UNIT
         >>> Align(UNIT, 10).interval(3, 21), Align(UNIT, 10, closing=True).interval(3, 20)
         ((10, 30), (10, 30))
         """
-        return self.moved(start), INFINITY if end == INFINITY else self.moved(end)
+        return self.grid_point(start), INFINITY if end == INFINITY else self.grid_point(end)
 
-    def moved(self, t: Instants) -> Instants:
+    def grid_point(self, t: Instants) -> Instants:
         """Return the first grid point that shows what changes at an instant."""
         return Grid(self.period, self.origin).ceil(t, later=int(self.closing))
 
 
 def align(plan: Plan, period: int, origin: int = 0, closing: bool = False) -> Plan:
-    """The plan with an `Align` right above each window, and above each Detect.
+    """Insert an `Align` right above each window and each Detect.
 
-    Static sources need none: they do not change. Its snapshot at a grid point `r` is the plan's at
-    `r`, or at `r - 1` where reports close the period before.
+    Static sources do not change and need none. At a grid point `r`, the result has the plan's
+    snapshot at `r`, or at `r - 1` where reports close the period before (`closing`).
 
     >>> from streamsparql.algebra.rules.sketch import sketch, streamed
     >>> print(sketch(align(streamed("?x p ?y").input, 5)))
     Align(SlidingDeltaWindow(AccessStream(<s>), 10, 1), 5)
     """
     grid = (period, origin, closing)
-    made: dict[tuple[int, int], Plan] = {}
+    aligned: dict[tuple[int, int], Plan] = {}
     pending: list[tuple[Plan, int, bool]] = [(plan, _KEPT, False)]
     while pending:
         node, fate, ready = pending.pop()
-        if (id(node), fate) in made:
+        if (id(node), fate) in aligned:
             continue
         if isinstance(node, Window | Detect):
-            made[id(node), fate] = Align(node, *grid, fate == _NARROWED)
+            aligned[id(node), fate] = Align(node, *grid, fate == _NARROWED)
             continue
-        its_fate = _fate(node, fate)
+        fate_below = _fate(node, fate)
         if ready:
-            inputs = [made[id(one), its_fate] for one in node.inputs]
+            inputs = [aligned[id(child), fate_below] for child in node.inputs]
             same = all(one is other for one, other in zip(inputs, node.inputs, strict=True))
-            made[id(node), fate] = node if same else node.with_inputs(*inputs)
+            aligned[id(node), fate] = node if same else node.with_inputs(*inputs)
         else:
             pending.append((node, fate, True))
-            pending.extend((one, its_fate, False) for one in node.inputs)
-    return made[id(plan), _KEPT]
+            pending.extend((child, fate_below, False) for child in node.inputs)
+    return aligned[id(plan), _KEPT]
 
 
 _KEPT, _COUNTED, _NARROWED = range(3)
+"""What happens to rows above: nothing, they are aggregated, or they lose columns before that."""
 
 
 def _fate(plan: Plan, fate: int) -> int:
-    """What becomes of rows below an operator: are they aggregated, and do they lose columns?"""
+    """Return what happens above to the rows of an operator's inputs."""
     if isinstance(plan, Aggregation):
         return _COUNTED
     if isinstance(plan, Distinct | Number | Slice):
@@ -110,21 +111,21 @@ def _fate(plan: Plan, fate: int) -> int:
     return fate
 
 
-def closing(plan: Plan) -> bool | None:
-    """Whether a report at `r` closes the period before it: then it shows `snapshot(r - 1)`.
+def closes_periods(plan: Plan) -> bool | None:
+    """Return whether a report at `r` closes the period before it and shows `snapshot(r - 1)`.
 
     True where the windows have a live edge, False where they are stepped. None where a plan has
-    both, or no window that moves on a grid: then each change is reported. Windows that count
-    elements, `[NOW]` and `[ALL]` go along with the others.
+    both kinds, or no window that moves on a grid: each change is then reported. Windows that count
+    elements, `[NOW]` and `[ALL]` do not affect the choice.
 
     >>> from streamsparql.algebra.access import AccessStream
     >>> from streamsparql.algebra.terms import IRI
     >>> from streamsparql.algebra.window import FixedWindow, SteppedWindow
     >>> stream = AccessStream(IRI("s"))
     >>> live, stepped = FixedWindow(stream, 5), SteppedWindow(stream, 5, 5, "right")
-    >>> closing(live), closing(stepped), closing(stream)
+    >>> closes_periods(live), closes_periods(stepped), closes_periods(stream)
     (True, False, None)
     """
-    jumping = (one for one in plan.operators() if isinstance(one, Window) and one.grid is not None)
+    jumping = (x for x in plan.operators() if isinstance(x, Window) and x.grid is not None)
     edges = {window.live_edge for window in jumping}
     return edges.pop() if len(edges) == 1 else None

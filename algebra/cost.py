@@ -1,11 +1,11 @@
-"""Cardinalities: how many rows a plan's snapshots are expected to hold.
+"""Cardinality estimates: the expected number of rows in a plan's snapshots.
 
-An estimate chooses between plans that mean the same, so it need not be right, only better than
-nothing. It starts from what windows hold (a stream's rate times the window's length, or the number
-of elements that it counts) and the size of graphs; takes from each triple pattern what its bound
-places leave; and for joins divides by the number of values that the shared variables have, as
-relational systems do (Selinger et al., SIGMOD 1979). What has been observed, rates, sizes and the
-share of each predicate, replaces the defaults.
+Estimates choose between equivalent plans, so they may be wrong without affecting results. The
+estimate of a window is the stream's rate times the window's length, or the number of elements that
+it counts; that of a static graph is its size. Each bound place of a triple pattern has a
+selectivity, and a join divides by the number of distinct values of each shared variable, as
+relational systems do (Selinger et al., SIGMOD 1979). Observed rates, sizes and predicate
+frequencies replace the defaults.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from streamsparql.algebra.window import Window
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known about the data; a stream, a graph or a predicate that is missing is guessed.
+    """Observed properties of the data; defaults replace a missing stream, graph or predicate.
 
     `rates` are elements per millisecond, `sizes` the triples of static graphs (the name None is the
-    background graph), `predicates` the share of each predicate among all triples.
+    background graph), `predicates` the fraction of all triples that have each predicate. `rate` and
+    `size` are the defaults.
     """
 
     rates: Mapping[IRI, float] = field(default_factory=dict)
@@ -41,21 +42,24 @@ class Statistics:
 
 
 _HISTORY = 86_400_000
-"""The milliseconds that a window without an end is assumed to have seen: a day."""
+"""The assumed history of an unbounded window: a day, in milliseconds."""
 _SUBJECT, _PREDICATE, _OBJECT = 0.01, 0.1, 0.1
+"""Selectivity of a bound subject, predicate or object."""
 _PER_SUBJECT, _PER_OBJECT, _PREDICATES = 3.0, 4.0, 10.0
+"""Triples per subject, triples per object, and the number of distinct predicates."""
 _EQUAL, _OTHER = 0.1, 0.33
+"""Selectivity of an equality, and of any other condition."""
 
 
 class Costs:
-    """Estimates of one set of statistics; what was estimated once is remembered."""
+    """Memoised cardinality estimates for one set of statistics."""
 
     def __init__(self, statistics: Statistics | None = None) -> None:
         self.statistics = statistics or Statistics()
         self._rows: dict[int, tuple[Plan, float]] = {}
 
     def rows(self, plan: Plan) -> float:
-        """The expected number of rows, or triples, that hold at an instant.
+        """Estimate the number of rows, or triples, that hold at an instant.
 
         >>> from streamsparql.algebra.rules.sketch import streamed, triples
         >>> costs = Costs(Statistics(sizes={None: 500}, rates={IRI("s"): 40}))
@@ -63,12 +67,12 @@ class Costs:
         (50.0, 40.0)
         """
         for node in plan.bottom_up(self._rows):
-            below = [self._rows[id(one)][1] for one in node.inputs]
+            below = [self._rows[id(child)][1] for child in node.inputs]
             self._rows[id(node)] = (node, self._estimate(node, below))
         return self._rows[id(plan)][1]
 
     def values(self, plan: Plan, variable: Variable) -> float:
-        """How many values a variable is expected to have among the rows of a plan.
+        """Estimate the number of distinct values of a variable among the rows of a plan.
 
         >>> from streamsparql.algebra.rules.sketch import triples
         >>> plan = triples("?x p ?y")
@@ -96,38 +100,38 @@ class Costs:
             case Window():
                 return plan.expected_size(below[0], _HISTORY)
             case match.TriplePatternMatching(pattern):
-                return below[0] * self._share(pattern)
+                return below[0] * self._pattern_selectivity(pattern)
             case path.Path(subject, _, value):
                 ends = sum(not isinstance(end, Variable) for end in (subject, value))
                 return below[0] * _OBJECT**ends
             case filter.Filter(condition):
-                return below[0] * prod(map(_passing, conjuncts(condition)))
+                return below[0] * prod(map(_selectivity, conjuncts(condition)))
             case join.Join() | match.BasicGraphPattern():
-                return self._joined(plan.inputs, below)
+                return self._join(plan.inputs, below)
             case join.LeftJoin(left, right):
-                return max(below[0], self._joined((left, right), below[:2]))
-        return _shaped(plan, below)
+                return max(below[0], self._join((left, right), below[:2]))
+        return _estimate_row_operator(plan, below)
 
     def _size(self, name: IRI | None) -> int:
         return self.statistics.sizes.get(name, self.statistics.size)
 
-    def _share(self, pattern: match.TriplePattern) -> float:
+    def _pattern_selectivity(self, pattern: match.TriplePattern) -> float:
         subject, predicate, value = pattern
-        share = 1.0
+        selectivity = 1.0
         if isinstance(predicate, IRI):
-            share = self.statistics.predicates.get(predicate, _PREDICATE)
+            selectivity = self.statistics.predicates.get(predicate, _PREDICATE)
         if not isinstance(subject, Variable):
-            share *= _SUBJECT
+            selectivity *= _SUBJECT
         if not isinstance(value, Variable):
-            share *= _OBJECT
+            selectivity *= _OBJECT
         places = [place for place in pattern if isinstance(place, Variable)]
-        return share * _EQUAL ** (len(places) - len(set(places)))
+        return selectivity * _EQUAL ** (len(places) - len(set(places)))
 
-    def _joined(self, sides: Iterable[Plan], below: list[float]) -> float:
+    def _join(self, sides: Iterable[Plan], below: list[float]) -> float:
         rows = 1.0
         seen: dict[Variable, float] = {}
-        for side, its_rows in zip(sides, below, strict=True):
-            rows *= its_rows
+        for side, rows_of_side in zip(sides, below, strict=True):
+            rows *= rows_of_side
             for variable in scope(side).possible:
                 values = self.values(side, variable)
                 if variable in seen:
@@ -143,11 +147,11 @@ def _names(graphs: tuple[IRI | Variable, ...], background: bool) -> Iterator[IRI
         yield None
 
 
-def _passing(condition: Expression) -> float:
+def _selectivity(condition: Expression) -> float:
     return _EQUAL if isinstance(condition, Call) and condition.function == "=" else _OTHER
 
 
-def _shaped(plan: Plan, below: list[float]) -> float:
+def _estimate_row_operator(plan: Plan, below: list[float]) -> float:
     match plan:
         case shape.Table(_, rows):
             return float(len(rows))

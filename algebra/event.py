@@ -1,9 +1,9 @@
 """The event operators of EP-SPARQL (SEMANTICS.md section 7; WWW 2011 section 4.2).
 
-They are no snapshot operators. An event solution `(mu, start, end)` is given once, at its end, and
-later input never withdraws it: what is known at `t` is a set that only grows with `t`. The other
-operators of a pattern (`TriplePatternMatching`, `Join`, `Union`, `Filter`, ..) have a reading over
-such sets too, and `Detect` leads back to snapshots.
+They are not snapshot operators. An event solution `(mu, start, end)` is emitted once, at its end,
+and later input never retracts it: the set of solutions known at `t` only grows with `t`. The other
+operators of a pattern (`TriplePatternMatching`, `Join`, `Union`, `Filter`, ..) are also defined
+over such sets, and `Detect` converts events to snapshots.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.graph import Construct
 from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.join import join_events, left_join_events
-from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Expression, Solution
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
@@ -24,10 +24,10 @@ from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 
 MAX_CLOSURE_ROUNDS = 1000
-"""How often rules may feed each other at one instant before their closure counts as infinite."""
+"""The number of rounds at one instant after which a closure counts as infinite."""
 
 
-class EventPair(Operator):
+class EventPair(SnapshotOperator):
     """The base of the binary event operators, which are defined by `occur`."""
 
     left: Plan
@@ -35,20 +35,20 @@ class EventPair(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
-        raise EngineError(f"{type(self).__name__} gives events, not snapshots")
+        raise EngineError(f"{type(self).__name__} emits events and has no snapshots")
 
 
-def before(one: Occurrence, two: Occurrence) -> bool:
-    """The second starts strictly after the first has ended; what is static does neither.
+def precedes(one: Occurrence, two: Occurrence) -> bool:
+    """Return whether `two` starts strictly after the end of `one`; False for static solutions.
 
-    >>> before(Occurrence(None, 0, 4), Occurrence(None, 5, 5))
+    >>> precedes(Occurrence(None, 0, 4), Occurrence(None, 5, 5))
     True
     """
     return one.end is not None and two.start is not None and one.end < two.start
 
 
 def simultaneous(one: Occurrence, two: Occurrence) -> bool:
-    """Both have the same occurrence."""
+    """Return whether both have the same occurrence; False for static solutions."""
     return one.end is not None and (one.start, one.end) == (two.start, two.end)
 
 
@@ -58,7 +58,7 @@ class SeqJoin(EventPair):
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         left, right = events
-        return join_events(left, right, before)
+        return join_events(left, right, precedes)
 
 
 class EqJoin(EventPair):
@@ -71,7 +71,7 @@ class EqJoin(EventPair):
 
 
 class SeqRightJoin(EventPair):
-    """`OPTIONALSEQ`: `SEQ`, and each right solution that no left one comes before. Section 7."""
+    """`OPTIONALSEQ`: `SEQ`, and each unmatched right solution. Section 7."""
 
     condition: Expression | None = None
 
@@ -79,12 +79,12 @@ class SeqRightJoin(EventPair):
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         left, right = events
         return left_join_events(
-            right, left, self.condition, inputs, lambda two, one: before(one, two)
+            right, left, self.condition, inputs, lambda two, one: precedes(one, two)
         )
 
 
 class EqLeftJoin(EventPair):
-    """`EQUALSOPTIONAL`: `EQUALS`, and each left solution that has no such partner. Section 7."""
+    """`EQUALSOPTIONAL`: `EQUALS`, and each unmatched left solution. Section 7."""
 
     condition: Expression | None = None
 
@@ -95,10 +95,10 @@ class EqLeftJoin(EventPair):
 
 
 class Detect(Plan):
-    """From events to snapshots: a solution holds at the instant of its end, once. Section 7.
+    """The snapshots of events: each solution holds at the instant of its end. Section 7.
 
-    Its occurrence stays with it in hidden columns. A solution of static triples alone is known from
-    the beginning.
+    Hidden columns carry its occurrence. A solution of static triples alone holds at the first
+    instant of the input.
     """
 
     input: Plan
@@ -113,10 +113,10 @@ class Detect(Plan):
 
 
 class Closure(Plan):
-    """Evaluates `input` over the Q-closure of a stream. Section 7; WWW 2011 section 4.2.
+    """The input, evaluated over the Q-closure of a stream. Section 7; WWW 2011 section 4.2.
 
-    The closure is the least stream that holds the given one and every triple that a rule constructs
-    over it, with the occurrence of the rule's solution.
+    The closure is the least stream that contains the original one and each triple that a rule
+    constructs over the closure, with the occurrence of the rule's solution.
     """
 
     stream: IRI
@@ -128,26 +128,26 @@ class Closure(Plan):
         return self.input.events(t, self._closed(t, inputs))
 
     def _closed(self, t: int, inputs: Inputs) -> Inputs:
-        """Instant after instant: what rules make at one is there for good before the next."""
-        given = inputs.stream(self.stream)
+        """Return the inputs with the closure up to `t`, completed instant by instant."""
+        items = inputs.stream(self.stream)
         known: set[StreamItem] = set()
         instants = {item.end for stream in inputs.streams.values() for item in stream}
         for instant in sorted(x for x in instants if x <= t):
-            new = {item for item in given if item.end == instant}
+            new = {item for item in items if item.end == instant}
             for _ in range(MAX_CLOSURE_ROUNDS):
                 known |= new
                 inputs = replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
-                new = set(self._made(instant, inputs)) - known
+                new = set(self._derived(instant, inputs)) - known
                 if not new:
                     break
             else:
                 raise EngineError(
-                    f"the rules never come to an end at the instant {instant}: each round makes"
-                    f" new triples, also after {MAX_CLOSURE_ROUNDS} rounds"
+                    f"the rules do not terminate at the instant {instant}: they still derive new"
+                    f" triples after {MAX_CLOSURE_ROUNDS} rounds"
                 )
         return replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
 
-    def _made(self, instant: int, inputs: Inputs) -> Iterator[StreamItem]:
+    def _derived(self, instant: int, inputs: Inputs) -> Iterator[StreamItem]:
         for rule in self.rules:
             for triple, start, end in rule.events(instant, inputs):
                 if start is not None and end == instant:

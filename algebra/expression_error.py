@@ -1,11 +1,11 @@
-"""The error that is a value: what an expression comes to where it has none.
+"""The error that expressions raise where they have no value.
 
-It stands below all that evaluates, since numbers, dates and regular expressions raise it alike.
+It has a module of its own because numbers, dates and regular expressions raise it too.
 """
 
 
 class ExpressionError(Exception):
-    """SPARQL's third truth value: the expression has no value here. It never stops a query.
+    """An expression without a value on a row: SPARQL's third truth value. It never stops a query.
 
     >>> from streamsparql.algebra.xsd.literal_operators import add
     >>> from streamsparql.algebra.terms import Literal

@@ -1,12 +1,12 @@
 """Expressions over the terms of a row, with SPARQL's three-valued logic (SPARQL 1.1 section 17).
 
-An evaluation gives a term or raises `ExpressionError`, which is the third value: FILTER takes it
-for false, BIND leaves its variable unbound, `||` and `&&` can still decide. Strict functions are in
-the table of `functions`; here are the forms that do not just evaluate all their arguments.
+An evaluation returns a term or raises `ExpressionError`, the third value: FILTER treats it as
+false, BIND leaves its variable unbound, `||` and `&&` may still have a value. Strict functions are
+in the table of `functions`; this module has the forms that do not evaluate all their arguments.
 
-EXISTS is not among them: the translator puts a `Mark` below the operator that asks, and the
-expression reads the mark's hidden variable. Nor are `timestamp(?x)` and `getDURATION()`: they are
-hidden variables that matching and event operators bind.
+EXISTS is not an expression here: the translator puts a `Mark` below the operator that evaluates the
+expression, which reads the mark's hidden variable. `timestamp(?x)` and `getDURATION()` are hidden
+variables too, which matching and event operators bind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, Run, cast_function
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, Literal, Term, boolean
@@ -30,11 +30,11 @@ OCCURRENCE: dict[str, Variable] = {
     "GETENDTIME": Hidden(PlanKind.END),
     "GETDURATION": Hidden(PlanKind.DURATION),
 }
-"""EP-SPARQL's functions, as the hidden variables that hold an event row's occurrence."""
+"""The hidden variable that carries an event row's occurrence, by EP-SPARQL function."""
 
 
 MAX_RECURSION = 100
-"""How many levels of an expression are evaluated by recursion, at up to four frames each."""
+"""The number of levels that are evaluated by recursion, at up to four frames each."""
 
 
 def evaluate(expression: Expression, row: Bindings, run: Run) -> Term:
@@ -52,7 +52,7 @@ def evaluate(expression: Expression, row: Bindings, run: Run) -> Term:
 
 
 def _depth(node: Node, depths: list[int]) -> int:
-    """Return how deep an expression nests; a chain such as `?a + ?b + ..` is one level."""
+    """Return the depth of an expression; a chain such as `?a + ?b + ..` is one level."""
     if isinstance(node, Call) and node.args and isinstance(node.args[0], Call):
         depths[0] -= 1
     return 1 + max(depths, default=0)
@@ -61,8 +61,8 @@ def _depth(node: Node, depths: list[int]) -> int:
 def _evaluate_bottom_up(expression: Expression, row: Bindings, run: Run) -> Term:
     """Evaluate a deep expression without recursion.
 
-    Each part is replaced by its value, and a part that is an error by COALESCE(), which is one.
-    So the parts that `||` or IF would skip are evaluated too, which changes no value.
+    Each part is replaced by its value, and a part that raises an error by COALESCE(), which always
+    raises one. Parts that `||` or IF would skip are evaluated too, which changes no value.
     """
 
     def replaced(node: Node, parts: list[Node]) -> Node:
@@ -112,7 +112,7 @@ def _evaluate(expression: Expression, row: Bindings, run: Run) -> Term:
 
 
 def passes(condition: Expression, row: Bindings, run: Run) -> bool:
-    """Whether a row passes: an error does not."""
+    """Return whether a row satisfies a condition; an error counts as false."""
     try:
         return effective_boolean_value(evaluate(condition, row, run))
     except ExpressionError:
@@ -120,7 +120,7 @@ def passes(condition: Expression, row: Bindings, run: Run) -> bool:
 
 
 def value_or_none(expression: Expression, row: Bindings, run: Run) -> Term | None:
-    """The value, or None where the evaluation is an error."""
+    """Return the value of an expression on a row; None if it is an error."""
     try:
         return evaluate(expression, row, run)
     except ExpressionError:
@@ -128,7 +128,7 @@ def value_or_none(expression: Expression, row: Bindings, run: Run) -> Term | Non
 
 
 class Constant(Expression):
-    """A term as it stands."""
+    """A constant term."""
 
     term: Term
 
@@ -144,18 +144,18 @@ class Call(Expression):
     _apply: ClassVar[Callable[..., Term]]
 
     def __post_init__(self) -> None:
-        found = (
+        function = (
             FUNCTIONS.get(self.function)
             if isinstance(self.function, str)
             else cast_function(self.function)
         )
-        assert found is not None, f"there is no function {self.function}"
-        most = len(self.args) if found.most is None else found.most
-        assert found.least <= len(self.args) <= most, f"{self.function}: too few or many arguments"
-        object.__setattr__(self, "_apply", found.apply)
+        assert function is not None, f"unknown function {self.function}"
+        most = len(self.args) if function.most is None else function.most
+        assert function.least <= len(self.args) <= most, f"{self.function}: wrong argument count"
+        object.__setattr__(self, "_apply", function.apply)
 
     def value(self, row: Bindings, run: Run) -> Term:
-        """The function's value. A chain such as `?a + ?b + ..` is worked off without recursion."""
+        """Return the value on a row; a chain such as `?a + ?b + ..` is evaluated in a loop."""
         chain = [self]
         while chain[-1].args and isinstance(first := chain[-1].args[0], Call):
             chain.append(first)
@@ -169,10 +169,10 @@ class Call(Expression):
 
 
 class Volatile(Expression):
-    """RAND, UUID, STRUUID, BNODE: functions of the call's site and the row (SEMANTICS.md R16).
+    """RAND, UUID, STRUUID, BNODE: functions of the call site and the row (SEMANTICS.md R16).
 
-    `columns` are the variables that make up the row's identity; among them is the hidden one that
-    numbers equal rows. BNODE("a") gives one node per row wherever it is called, so it has no site.
+    `columns` are the variables that identify a row, including the hidden one that numbers equal
+    rows. BNODE("a") returns one node per row wherever it is called, so its call site is ignored.
     """
 
     function: str
@@ -181,7 +181,7 @@ class Volatile(Expression):
     site: int
 
     def value(self, row: Bindings, run: Run) -> Term:
-        """The function of the row's fingerprint."""
+        """Return the value for a seed that is derived from the call site and the row."""
         site = 0 if self.function == "BNODE" and self.args else self.site
         cells = (f"{v}={row[v]}" for v in self.columns if v in row)
         text = "\n".join([str(site), *cells])
@@ -191,37 +191,37 @@ class Volatile(Expression):
 
 
 class Or(Expression):
-    """`||`: true if one is true, else an error if one is an error, else false."""
+    """`||`: true if an operand is true, else an error if an operand is an error, else false."""
 
     args: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
-        assert len(self.args) > 1, "|| joins two conditions or more"
+        assert len(self.args) > 1, "|| needs at least two operands"
 
 
 class And(Expression):
-    """`&&`: false if one is false, else an error if one is an error, else true."""
+    """`&&`: false if an operand is false, else an error if an operand is an error, else true."""
 
     args: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
-        assert len(self.args) > 1, "&& joins two conditions or more"
+        assert len(self.args) > 1, "&& needs at least two operands"
 
 
 class Not(Expression):
-    """`!`."""
+    """`!`: the negation of an effective boolean value."""
 
     arg: Expression
 
 
 class Bound(Expression):
-    """BOUND."""
+    """BOUND: whether a row binds a variable."""
 
     variable: Variable
 
 
 class If(Expression):
-    """IF."""
+    """IF: one of two values, chosen by a condition; only that one is evaluated."""
 
     condition: Expression
     then: Expression
@@ -229,20 +229,20 @@ class If(Expression):
 
 
 class Coalesce(Expression):
-    """COALESCE: the first argument that is no error."""
+    """COALESCE: the first argument that has a value."""
 
     args: tuple[Expression, ...]
 
 
 class In(Expression):
-    """IN: a chain of `=` joined by `||`."""
+    """IN: equality with any of the options, as a chain of `=` and `||`."""
 
     arg: Expression
     options: tuple[Expression, ...]
 
 
 class Aggregate(Expression):
-    """An aggregate; `argument` is None for `*`. It has a value on a group, not on a row."""
+    """An aggregate; `argument` is None for `*`. Its value belongs to a group, not to a row."""
 
     function: str
     argument: Expression | None
@@ -256,8 +256,8 @@ def _decide(args: tuple[Expression, ...], row: Bindings, run: Run, *, until: boo
         try:
             if effective_boolean_value(_evaluate(arg, row, run)) is until:
                 return boolean(until)
-        except ExpressionError as found:
-            error = found
+        except ExpressionError as raised:
+            error = raised
     if error is not None:
         raise error
     return boolean(not until)
@@ -269,7 +269,7 @@ def _first_value(args: tuple[Expression, ...], row: Bindings, run: Run) -> Term:
             return _evaluate(arg, row, run)
         except ExpressionError:
             continue
-    raise ExpressionError("COALESCE has no argument with a value")
+    raise ExpressionError("all arguments of COALESCE are errors")
 
 
 def _is_in(value: Term, options: tuple[Expression, ...], row: Bindings, run: Run) -> Literal:
@@ -278,8 +278,8 @@ def _is_in(value: Term, options: tuple[Expression, ...], row: Bindings, run: Run
         try:
             if equal(value, _evaluate(option, row, run)):
                 return boolean(True)
-        except ExpressionError as found:
-            error = found
+        except ExpressionError as raised:
+            error = raised
     if error is not None:
         raise error
     return boolean(False)

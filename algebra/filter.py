@@ -1,10 +1,10 @@
-"""What lets rows pass or marks them: filters and EXISTS (SEMANTICS.md section 4)."""
+"""Filters and EXISTS: the operators that select rows or mark them (SEMANTICS.md section 4)."""
 
 from __future__ import annotations
 
 from streamsparql.algebra.expressions import OCCURRENCE, passes
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Expression, Solution, Variable, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import TRUE, Literal, boolean
@@ -30,8 +30,8 @@ class Filter(Elementwise):
         return frozenset(e for e in events[0] if event_passes(self.condition, e, inputs))
 
 
-class _Asking(Operator):
-    """What asks a pattern, its second input, for each row by itself."""
+class _Exists(SnapshotOperator):
+    """An operator that evaluates a pattern, its second input, for each row separately."""
 
     @property
     @override
@@ -39,10 +39,10 @@ class _Asking(Operator):
         return self.inputs[:1]
 
 
-class Mark(_Asking):
-    """Adds the hidden boolean of an EXISTS, so that any expression can use it. Section 4.
+class Mark(_Exists):
+    """The input with the result of an EXISTS as a hidden boolean, for expressions. Section 4.
 
-    `pattern` is evaluated for each row by itself, the row's bindings substituted.
+    `pattern` is evaluated for each row separately, with the row's bindings substituted.
     """
 
     variable: Variable
@@ -51,14 +51,14 @@ class Mark(_Asking):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 18.6, exists."""
+        """Add the mark to each row (SPARQL 1.1 section 18.6, exists)."""
         return snapshots[0].map(
             lambda row: row.extend(self.variable, has_solution(self.pattern, row, t, inputs))
         )
 
 
-class SemiJoin(_Asking):
-    """FILTER EXISTS: a filter that is just the mark. Section 4."""
+class SemiJoin(_Exists):
+    """FILTER EXISTS: the rows for which the pattern has a solution. Section 4."""
 
     input: Plan
     pattern: Plan
@@ -68,8 +68,8 @@ class SemiJoin(_Asking):
         return snapshots[0].where(lambda row: has_solution(self.pattern, row, t, inputs) == TRUE)
 
 
-class AntiJoin(_Asking):
-    """FILTER NOT EXISTS: a filter that is just the mark, negated. Section 4."""
+class AntiJoin(_Exists):
+    """FILTER NOT EXISTS: the rows for which the pattern has no solution. Section 4."""
 
     input: Plan
     pattern: Plan
@@ -80,18 +80,18 @@ class AntiJoin(_Asking):
 
 
 def has_solution(pattern: Plan, row: Solution, t: int, inputs: Inputs) -> Literal:
-    """Whether the pattern has a solution once the row's bindings are substituted in it.
+    """Return whether a pattern has a solution with the row's bindings substituted in it.
 
-    Substitution happens where the pattern's variables get their values, at its leaves, and where
-    expressions read them (`Inputs.outer`); never inside a window.
+    Substitution applies at the leaves of the pattern, which bind its variables, and in expressions,
+    which read them (`Inputs.outer`); never inside a window.
     """
     outer = Solution({**inputs.outer, **row})
-    found = pattern.at(t, inputs.at_row(outer))
-    return boolean(any(compatible(mu, outer) for mu, _ in found.entries))
+    solutions = pattern.at(t, inputs.at_row(outer))
+    return boolean(any(compatible(mu, outer) for mu, _ in solutions.entries))
 
 
 def event_passes(condition: Expression | None, event: Occurrence, inputs: Inputs) -> bool:
-    """Whether an event solution passes; getSTARTTIME and the like read its occurrence."""
+    """Return whether an event solution satisfies a condition, which may read its occurrence."""
     if condition is None:
         return True
     row = with_occurrence(event)
@@ -99,7 +99,7 @@ def event_passes(condition: Expression | None, event: Occurrence, inputs: Inputs
 
 
 def with_occurrence(event: Occurrence) -> Solution:
-    """The solution with its occurrence in hidden columns. Section 7."""
+    """Return a solution with its occurrence in hidden columns; none for a static one. Section 7."""
     row: Solution = event.item
     if event.start is None or event.end is None:
         return row

@@ -1,10 +1,10 @@
-"""Rewriting: phases of rules, each run until no rule applies any more, with a trace.
+"""Rewriting: phases of rules, each run to a fixpoint, with a trace.
 
-A phase goes over the plan in rounds. A round visits each operator twice: before its inputs, where
-rules that move operators down are tried, so that what is pushed down is pushed on when its new
-place is visited; and after them, where rules that work bottom up are tried. A subplan that a round
-leaves as it is, is not visited again, and one that stands in several places is rewritten once; so
-the work is about one visit per operator; nothing recurses, however long a chain of operators is.
+A phase traverses the plan in rounds. A round visits each operator twice. Before its inputs, it
+tries the rules that move operators down; an operator that was pushed down is pushed further when
+the visit reaches its new place. After the inputs, it tries the rules that work bottom up. A subplan
+that a round leaves unchanged is not visited again, and a shared subplan is rewritten once, so the
+work is about one visit per operator. No step recurses, however long a chain of operators is.
 
 `MAX_APPLICATIONS` and `MAX_ROUNDS` stop rules that undo each other.
 """
@@ -24,15 +24,15 @@ from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.window import Window
 
 MAX_ROUNDS = 100
-"""How often a phase goes over a plan at most."""
+"""The maximum number of rounds of a phase."""
 MAX_APPLICATIONS = 10_000
-"""How often rules apply at one place at most: a chain of operators can be removed one by one."""
+"""The maximum number of rule applications at one place; a rule may remove a chain stepwise."""
 
 
 class Spot:
-    """The place of a subplan: an input of an operator, which has a spot itself.
+    """The place of a subplan in the plan: an input of an operator, and the operator's own spot.
 
-    The operator is as it was on the way down: inputs that are done may have changed since.
+    `plan` is the operator as it was on the way down; inputs to the left may have changed since.
     """
 
     __slots__ = ("above", "index", "plan")
@@ -42,7 +42,7 @@ class Spot:
 
 
 class Replacement(NamedTuple):
-    """One application of a rule: a subplan, what replaced it, and its spot, None at the root."""
+    """One application of a rule: a subplan, its replacement, and its spot, None at the root."""
 
     rule: str
     before: Plan
@@ -52,22 +52,22 @@ class Replacement(NamedTuple):
 
 @dataclass(frozen=True)
 class Rewriting:
-    """A plan with the same `phi` as the one that was rewritten, and the replacements, in order."""
+    """A rewritten plan, which has the `phi` of the original, and the replacements, in order."""
 
     plan: Plan
     trace: tuple[Replacement, ...] = ()
 
     def counts(self) -> dict[str, int]:
-        """How often each rule was applied, in the order of first use."""
+        """Return the number of applications of each rule, in the order of first use."""
         return dict(Counter(step.rule for step in self.trace))
 
 
 _BELOW_EXISTS, _OVER_EVENTS, _INSIDE_CHAIN = 1, 2, 4
-"""Where an operator stands, as flags: which rules may be tried there."""
+"""The context of an operator, as flags: it determines the rules that are tried there."""
 
 
 class _Visit:
-    """An operator that is being visited, with the inputs that have been rewritten so far."""
+    """An operator during its visit, with the inputs rewritten so far."""
 
     __slots__ = ("done", "flags", "node", "original", "rest", "spot")
 
@@ -81,11 +81,11 @@ class _Visit:
 
 
 Places = dict[tuple[int, int], tuple[Plan, Plan]]
-"""Subplans, with what became of them, by id and flags; kept alive as long as the id counts."""
+"""Subplans and their rewritten form, by id and flags; the reference keeps the id valid."""
 
 
 class Phase:
-    """Rules that run together, until none of them applies any more."""
+    """A set of rules that run together to a fixpoint."""
 
     def __init__(self, *rules: Rule) -> None:
         self.rules = rules
@@ -94,13 +94,13 @@ class Phase:
         self._tables: dict[tuple[type[Plan], int, bool], tuple[Rule, ...]] = {}
 
     def with_costs(self, costs: Costs) -> Phase:
-        """Return the phase with the estimates that its rules choose by."""
+        """Return the phase with estimates bound to the rules that choose by cost."""
         if not any(rule.by_cost for rule in self.rules):
             return self
         return Phase(*(rule.with_costs(costs) for rule in self.rules))
 
     def run(self, plan: Plan, trace: list[Replacement]) -> Plan:
-        """Return the plan after all rounds; append the replacements to the trace."""
+        """Rewrite a plan to the fixpoint; append the replacements to the trace."""
         settled: Places = {}
         for _ in range(1 if self._once else MAX_ROUNDS):
             before = len(trace)
@@ -119,11 +119,11 @@ class Phase:
             below, flags = next(visit.rest, (None, 0))
             if below is None:
                 pending.pop()
-                found = self._finished(visit, settled, trace)
-                done[id(visit.original), visit.flags] = (visit.original, found)
+                plan = self._finished(visit, settled, trace)
+                done[id(visit.original), visit.flags] = (visit.original, plan)
                 if not pending:
-                    return found
-                pending[-1].done.append(found)
+                    return plan
+                pending[-1].done.append(plan)
                 continue
             known = settled.get((id(below), flags)) or done.get((id(below), flags))
             if known is not None:
@@ -145,19 +145,19 @@ class Phase:
     def _rewritten(
         self, node: Plan, flags: int, bottom_up: bool, trace: list[Replacement], spot: Spot | None
     ) -> Plan:
-        """Return what the operator becomes once no rule applies any more."""
+        """Return the operator after applying rules until none applies; append to the trace."""
         for _ in range(MAX_APPLICATIONS):
-            for rule in self._tried(type(node), flags, bottom_up):
-                found = rule.apply(node)
-                if found is not None:
-                    trace.append(Replacement(rule.name, node, found, spot))
-                    node = found
+            for rule in self._applicable(type(node), flags, bottom_up):
+                replacement = rule.apply(node)
+                if replacement is not None:
+                    trace.append(Replacement(rule.name, node, replacement, spot))
+                    node = replacement
                     break
             else:
                 return node
         raise AssertionError(_endless(trace))
 
-    def _tried(self, kind: type[Plan], flags: int, bottom_up: bool) -> tuple[Rule, ...]:
+    def _applicable(self, kind: type[Plan], flags: int, bottom_up: bool) -> tuple[Rule, ...]:
         key = (kind, flags, bottom_up)
         if key not in self._tables:
             self._tables[key] = tuple(
@@ -177,7 +177,7 @@ def _endless(trace: list[Replacement]) -> str:
 
 
 def _inputs(plan: Plan, flags: int) -> Iterator[tuple[Plan, int]]:
-    """Yield the inputs with where they stand. What is below a window stays as it is."""
+    """Yield the inputs with the flags of their context; a window's input is not rewritten."""
     inputs = plan.inputs
     kind = type(plan)
     if not inputs or issubclass(kind, Window):

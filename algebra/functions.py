@@ -1,9 +1,9 @@
 """The functions of SPARQL 1.1 expressions, by name (section 17.4).
 
-All of them are strict: they see terms, never an error, and raise ExpressionError where they have no
-value. The forms that are not strict (BOUND, IF, COALESCE, EXISTS, `||`, `&&`, `!`, IN) belong to
-the expressions. What a function needs beside its arguments is in `Run`; nothing here is random, and
-nothing reads a clock, so that a row which is evaluated twice gives the same answer twice.
+They are strict: arguments are terms, never errors, and a function raises ExpressionError where it
+has no value. The forms that are not strict (BOUND, IF, COALESCE, EXISTS, `||`, `&&`, `!`, IN) are
+in `expressions`. `Run` has the input of functions besides their arguments. No function is random or
+reads a clock: evaluating a row again returns the same term.
 
     >>> wind_park = Literal("wind park", language="en")
     >>> print(FUNCTIONS["STRAFTER"].apply(Run(), wind_park, Literal(" ")))
@@ -44,12 +44,12 @@ from streamsparql.algebra.xsd.literal_operators import (
     less,
     multiply,
     negate,
-    plus,
     subtract,
+    unary_plus,
 )
 from streamsparql.algebra.xsd.moments import Date, DateTime, Time, XsdMoment
-from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES, half_up
-from streamsparql.algebra.xsd.regex import regex_matches, replaced
+from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES, round_half_up
+from streamsparql.algebra.xsd.regex import regex_matches, replace_matches
 from streamsparql.algebra.xsd.values import XsdValue, literal_of, numeric_value, value_of
 
 _EMPTY = Literal("")
@@ -57,7 +57,7 @@ _EPOCH = Literal("1970-01-01T00:00:00Z", IRI(XSD + "dateTime"))
 
 
 class Run(NamedTuple):
-    """What is constant over a run: the value of NOW().
+    """The constants of a run: the value of NOW().
 
     >>> Run().now.lexical
     '1970-01-01T00:00:00Z'
@@ -67,10 +67,10 @@ class Run(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function of SPARQL: from `least` to `most` arguments (None: any number).
+    """A function of SPARQL with `least` to `most` arguments (None: no upper bound).
 
-    `apply(run, *terms)` gives a term or raises ExpressionError; `apply(run, seed, *terms)` if it is
-    one of VOLATILE.
+    `apply(run, *terms)` returns a term or raises ExpressionError. The functions of `VOLATILE` take
+    a seed: `apply(run, seed, *terms)`.
 
     >>> FUNCTIONS["SUBSTR"].least, FUNCTIONS["SUBSTR"].most
     (2, 3)
@@ -83,24 +83,24 @@ class Function(NamedTuple):
 
 
 FUNCTIONS: dict[str, Function] = {}
-"""The strict functions and operators, by their name in upper case; unary minus is `u-`."""
+"""The strict functions and operators, by name in upper case; unary minus is `u-`."""
 
 VOLATILE: dict[str, Function] = {}
-"""Functions that SPARQL wants fresh for each row: here they are functions of a seed that names the
-call site and the row (SEMANTICS.md R16). BNODE of a string is one node per row wherever it is
-called, so for it the seed names the row alone."""
+"""The functions that SPARQL defines to return a new value per row, by name. Here they are functions
+of a seed that identifies the call site and the row (SEMANTICS.md R16). BNODE of a string returns
+one node per row wherever it is called, so its seed identifies the row alone."""
 
 
 def _builtin(
     name: str, *arity: int | None, table: dict[str, Function] = FUNCTIONS
 ) -> Callable[[Callable[..., Term]], Callable[..., Term]]:
-    """Enters a function under a name, with its number of arguments, or the least and the most."""
+    """Register a function by name, with its number of arguments or its bounds."""
 
-    def enter(apply: Callable[..., Term]) -> Callable[..., Term]:
+    def register(apply: Callable[..., Term]) -> Callable[..., Term]:
         table[name] = Function(name, arity[0] or 0, arity[-1], apply)
         return apply
 
-    return enter
+    return register
 
 
 # -- Operators (17.3) ---------------------------------------------------------------------------
@@ -134,7 +134,7 @@ for _name, _calculate in {"+": add, "-": subtract, "*": multiply, "/": divide}.i
     _builtin(_name, 2)(_binary(_calculate))
 
 _builtin("u-", 1)(_unary(negate))
-_builtin("u+", 1)(_unary(plus))
+_builtin("u+", 1)(_unary(unary_plus))
 
 
 # -- Terms (17.4.2) -----------------------------------------------------------------------------
@@ -162,16 +162,16 @@ def _literal(term: Term) -> Literal:
     raise ExpressionError(f"{term} is not a literal")
 
 
-def _string(term: Term) -> Literal:
-    """A plain string or a language-tagged one, which is what 17.4.3.1.1 calls a string literal."""
+def _string_literal(term: Term) -> Literal:
+    """Return a string literal (17.4.3.1.1), plain or language-tagged; raise for other terms."""
     literal = _literal(term)
     if literal.language is None and literal.datatype != XSD_STRING:
         raise ExpressionError(f"{term} is not a string")
     return literal
 
 
-def _simple(term: Term) -> str:
-    """The text of a plain string, without a language."""
+def _plain_text(term: Term) -> str:
+    """Return the text of a plain string; raise for other terms."""
     literal = _literal(term)
     if literal.datatype != XSD_STRING:
         raise ExpressionError(f"{term} is not a string without a language tag")
@@ -179,13 +179,13 @@ def _simple(term: Term) -> str:
 
 
 def string_value(term: Term) -> str:
-    """STR of a term, as a Python string.
+    """Return STR of a term as a Python string.
 
     >>> string_value(IRI("http://example.org/a"))
     'http://example.org/a'
     """
     if isinstance(term, BlankNode):
-        raise ExpressionError("a blank node has no string")
+        raise ExpressionError("STR is not defined for a blank node")
     return term.value if isinstance(term, IRI) else term.lexical
 
 
@@ -198,20 +198,20 @@ _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
 @_builtin("IRI", 1, 2)
 def _iri(run: Run, term: Term, base: Term = _EMPTY) -> Term:
-    """The translator gives the query's BASE as second argument, which no query can write."""
+    """Resolve an IRI against the query's BASE, which the translator passes as second argument."""
     if isinstance(term, IRI):
         return term
-    value = resolve_iri(_simple(base), _simple(term))
+    value = resolve_iri(_plain_text(base), _plain_text(term))
     if _NOT_IN_IRIS.search(value):
-        raise ExpressionError(f"{value} is not an IRI")
+        raise ExpressionError(f"not a valid IRI: {value}")
     return IRI(value)
 
 
 @_builtin("STRDT", 2)
 def _typed(run: Run, lexical: Term, datatype: Term) -> Term:
     if not isinstance(datatype, IRI) or datatype == RDF_LANG_STRING:
-        raise ExpressionError(f"{datatype} is not a datatype of a literal without a language tag")
-    return Literal(_simple(lexical), datatype)
+        raise ExpressionError(f"STRDT does not accept the datatype {datatype}")
+    return Literal(_plain_text(lexical), datatype)
 
 
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
@@ -219,75 +219,81 @@ _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 
 @_builtin("STRLANG", 2)
 def _tagged(run: Run, lexical: Term, language: Term) -> Term:
-    if not _LANGUAGE_TAG.fullmatch(_simple(language)):
-        raise ExpressionError(f"{language} is not a language tag")
-    return Literal(_simple(lexical), language=_simple(language))
+    if not _LANGUAGE_TAG.fullmatch(_plain_text(language)):
+        raise ExpressionError(f"not a valid language tag: {language}")
+    return Literal(_plain_text(lexical), language=_plain_text(language))
 
 
 # -- Strings (17.4.3) ---------------------------------------------------------------------------
 
 
-def _like(model: Literal, text: str) -> Literal:
+def _with_language(model: Literal, text: str) -> Literal:
     return Literal(text, language=model.language)
 
 
 def _compatible(first: Term, second: Term) -> tuple[Literal, str]:
-    """The arguments of a function of two strings (17.4.3.1.2): the second has the language of the
-    first, or none."""
-    one, other = _string(first), _string(second)
+    """Return two compatible strings, the second as its text (17.4.3.1.2).
+
+    The second must have no language tag, or that of the first.
+    """
+    one, other = _string_literal(first), _string_literal(second)
     if other.language is not None and other.language != one.language:
-        raise ExpressionError(f"{first} and {second} are of different languages")
+        raise ExpressionError(f"{first} and {second} have different language tags")
     return one, other.lexical
 
 
-def _contained(holds: Callable[[str, str], bool]) -> Callable[..., Term]:
+def _substring_test(holds: Callable[[str, str], bool]) -> Callable[..., Term]:
     def apply(run: Run, text: Term, part: Term) -> Term:
-        whole, sought = _compatible(text, part)
-        return boolean(holds(whole.lexical, sought))
+        whole, substring = _compatible(text, part)
+        return boolean(holds(whole.lexical, substring))
 
     return apply
 
 
-_builtin("CONTAINS", 2)(_contained(str.__contains__))
-_builtin("STRSTARTS", 2)(_contained(str.startswith))
-_builtin("STRENDS", 2)(_contained(str.endswith))
+_builtin("CONTAINS", 2)(_substring_test(str.__contains__))
+_builtin("STRSTARTS", 2)(_substring_test(str.startswith))
+_builtin("STRENDS", 2)(_substring_test(str.endswith))
 
-_builtin("STRLEN", 1)(lambda run, text: integer(len(_string(text).lexical)))
-_builtin("UCASE", 1)(lambda run, text: _like(_string(text), _string(text).lexical.upper()))
-_builtin("LCASE", 1)(lambda run, text: _like(_string(text), _string(text).lexical.lower()))
+_builtin("STRLEN", 1)(lambda run, text: integer(len(_string_literal(text).lexical)))
+_builtin("UCASE", 1)(
+    lambda run, text: _with_language(_string_literal(text), _string_literal(text).lexical.upper())
+)
+_builtin("LCASE", 1)(
+    lambda run, text: _with_language(_string_literal(text), _string_literal(text).lexical.lower())
+)
 
 
 @_builtin("ENCODE_FOR_URI", 1)
 def _encoded(run: Run, text: Term) -> Term:
     from urllib.parse import quote
 
-    return Literal(quote(_utf8(_string(text).lexical), safe=""))
+    return Literal(quote(_utf8(_string_literal(text).lexical), safe=""))
 
 
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ExpressionError(f"{text!r} holds half a surrogate pair: it has no UTF-8") from error
+        raise ExpressionError(f"unpaired surrogate in {text!r}: not valid in UTF-8") from error
 
 
 @_builtin("STRBEFORE", 2)
 def _before(run: Run, text: Term, mark: Term) -> Term:
-    whole, sought = _compatible(text, mark)
-    at = whole.lexical.find(sought)
-    return Literal("") if at < 0 else _like(whole, whole.lexical[:at])
+    whole, mark_text = _compatible(text, mark)
+    at = whole.lexical.find(mark_text)
+    return Literal("") if at < 0 else _with_language(whole, whole.lexical[:at])
 
 
 @_builtin("STRAFTER", 2)
 def _after(run: Run, text: Term, mark: Term) -> Term:
-    whole, sought = _compatible(text, mark)
-    at = whole.lexical.find(sought)
-    return Literal("") if at < 0 else _like(whole, whole.lexical[at + len(sought) :])
+    whole, mark_text = _compatible(text, mark)
+    at = whole.lexical.find(mark_text)
+    return Literal("") if at < 0 else _with_language(whole, whole.lexical[at + len(mark_text) :])
 
 
 @_builtin("CONCAT", 0, None)
 def _concat(run: Run, *texts: Term) -> Term:
-    strings = [_string(text) for text in texts]
+    strings = [_string_literal(text) for text in texts]
     languages = {string.language for string in strings}
     language = languages.pop() if len(languages) == 1 else None
     return Literal("".join(string.lexical for string in strings), language=language)
@@ -295,25 +301,26 @@ def _concat(run: Run, *texts: Term) -> Term:
 
 @_builtin("SUBSTR", 2, 3)
 def _substring(run: Run, text: Term, start: Term, length: Term | None = None) -> Term:
-    """fn:substring: the characters at the positions p, from 1, with first <= p < end."""
-    whole = _string(text)
+    """Return the characters at positions first <= p < end, counted from 1 (fn:substring)."""
+    whole = _string_literal(text)
     first = _position(start)
     end = math.inf if length is None else first + _position(length)
     size = len(whole.lexical)
-    if not (first <= size and end > 1):  # also where one of them is NaN
-        return _like(whole, "")
-    return _like(whole, whole.lexical[int(max(first, 1)) - 1 : int(min(end, size + 1)) - 1])
+    if not (first <= size and end > 1):  # true also if one of them is NaN
+        return _with_language(whole, "")
+    low, high = int(max(first, 1)) - 1, int(min(end, size + 1)) - 1
+    return _with_language(whole, whole.lexical[low:high])
 
 
 def _position(term: Term) -> float:
     number: float = NUMERIC_TYPES[float](numeric_value(term))
-    return float(half_up(Decimal(number))) if math.isfinite(number) else number
+    return float(round_half_up(Decimal(number))) if math.isfinite(number) else number
 
 
 @_builtin("LANGMATCHES", 2)
-def _language_matches(run: Run, language: Term, wanted: Term) -> Term:
-    """Basic filtering of RFC 4647, 3.3.1."""
-    tag, range_ = _simple(language).lower(), _simple(wanted).lower()
+def _language_matches(run: Run, language: Term, language_range: Term) -> Term:
+    """Match a language range by basic filtering (RFC 4647, 3.3.1)."""
+    tag, range_ = _plain_text(language).lower(), _plain_text(language_range).lower()
     if range_ == "*":
         return boolean(tag != "")
     return boolean(tag == range_ or tag.startswith(range_ + "-"))
@@ -321,21 +328,25 @@ def _language_matches(run: Run, language: Term, wanted: Term) -> Term:
 
 @_builtin("REGEX", 2, 3)
 def _regex(run: Run, text: Term, pattern: Term, flags: Term = _EMPTY) -> Term:
-    return boolean(regex_matches(_string(text).lexical, _simple(pattern), _simple(flags)))
+    return boolean(
+        regex_matches(_string_literal(text).lexical, _plain_text(pattern), _plain_text(flags))
+    )
 
 
 @_builtin("REPLACE", 3, 4)
 def _replace(run: Run, text: Term, pattern: Term, replacement: Term, flags: Term = _EMPTY) -> Term:
-    whole = _string(text)
-    made = replaced(whole.lexical, _simple(pattern), _simple(replacement), _simple(flags))
-    return _like(whole, made)
+    whole = _string_literal(text)
+    replaced = replace_matches(
+        whole.lexical, _plain_text(pattern), _plain_text(replacement), _plain_text(flags)
+    )
+    return _with_language(whole, replaced)
 
 
 # -- Numbers (17.4.4) ---------------------------------------------------------------------------
 
 
 def _to_whole(whole: Callable[[Decimal], int]) -> Callable[..., Term]:
-    """Rounds a number to a whole one of the same type. A double keeps its sign: -0.4 is -0."""
+    """Return a function that rounds to a whole number of the same type; -0.4e0 becomes -0e0."""
 
     def apply(run: Run, term: Term) -> Term:
         number = numeric_value(term)
@@ -349,7 +360,7 @@ def _to_whole(whole: Callable[[Decimal], int]) -> Callable[..., Term]:
     return apply
 
 
-_builtin("ROUND", 1)(_to_whole(half_up))
+_builtin("ROUND", 1)(_to_whole(round_half_up))
 _builtin("CEIL", 1)(_to_whole(math.ceil))
 _builtin("FLOOR", 1)(_to_whole(math.floor))
 
@@ -361,12 +372,12 @@ def _absolute(run: Run, term: Term) -> Term:
     return literal_of(positive)
 
 
-# -- Dates and times (17.4.5), on the types that F&O 9.5 gives them ------------------------------
+# -- Dates and times (17.4.5), for the types of F&O 9.5 -------------------------------------------
 
 
 def _offset_of(moment: XsdMoment) -> DayTimeDuration:
     if moment.offset is None:
-        raise ExpressionError("there is no time zone")
+        raise ExpressionError("TIMEZONE needs a value with a time zone")
     return DayTimeDuration(0, Decimal(60 * moment.offset))
 
 
@@ -390,7 +401,7 @@ def _component(
         value = value_of(term)
         if isinstance(value, XsdMoment) and type(value) in kinds:
             return literal_of(read(value))
-        raise ExpressionError(f"{term} has no such component")
+        raise ExpressionError(f"{term} has the wrong type for this date or time function")
 
     return apply
 
@@ -405,7 +416,7 @@ _builtin("NOW", 0)(lambda run: run.now)
 
 
 def _hash(algorithm: str, run: Run, text: Term) -> Term:
-    return Literal(hashlib.new(algorithm, _utf8(_simple(text))).hexdigest())
+    return Literal(hashlib.new(algorithm, _utf8(_plain_text(text))).hexdigest())
 
 
 for _name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512"):
@@ -416,7 +427,7 @@ for _name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512"):
 
 
 def _digest(*parts: str) -> bytes:
-    # Only a name for the parts, so half a surrogate pair may have its bytes too.
+    # The bytes only identify the parts, so unpaired surrogates may pass.
     return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).digest()
 
 
@@ -428,7 +439,7 @@ def _uuid(seed: str) -> str:
 
 @_builtin("RAND", 0, table=VOLATILE)
 def _rand(run: Run, seed: str) -> Term:
-    """One of the 2**53 doubles that are evenly spaced in [0, 1)."""
+    """Return one of 2**53 evenly spaced doubles in [0, 1)."""
     return literal_of(int.from_bytes(_digest("RAND", seed)[:8], "big") // 2**11 / 2**53)
 
 
@@ -438,8 +449,8 @@ _builtin("STRUUID", 0, table=VOLATILE)(lambda run, seed: Literal(_uuid(seed)))
 
 @_builtin("BNODE", 0, 1, table=VOLATILE)
 def _blank_node(run: Run, seed: str, label: Term | None = None) -> Term:
-    given = [] if label is None else [_simple(label)]
-    return BlankNode("b" + _digest("BNODE", seed, *given).hex()[:32])
+    labels = [] if label is None else [_plain_text(label)]
+    return BlankNode("b" + _digest("BNODE", seed, *labels).hex()[:32])
 
 
 # -- Casts (17.5) -------------------------------------------------------------------------------
@@ -453,7 +464,7 @@ _CASTS = {datatype: _cast_to(datatype) for datatype in CAST_TARGETS}
 
 
 def cast_function(iri: IRI) -> Function | None:
-    """The constructor function that an IRI names; None if it names none.
+    """Return the constructor function of an IRI; None if the IRI is not a cast.
 
     >>> cast_function(XSD_STRING).most, cast_function(IRI("http://example.org/f"))
     (1, None)

@@ -1,4 +1,4 @@
-"""Graphs in and graphs out: GRAPH, CONSTRUCT, DESCRIBE, and ASK's one boolean."""
+"""Graphs as input and output: GRAPH, CONSTRUCT, DESCRIBE; and ASK."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamsparql.algebra.access import Stamped
 from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.match import TriplePattern
-from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import (
     Solution,
     Variable,
@@ -24,11 +24,11 @@ from streamsparql.overriding import override
 
 
 class Graph(Plan):
-    """`GRAPH name { .. }` over graphs that only the caller knows. Section 4, "Graphs".
+    """`GRAPH name { .. }` over the named graphs that the caller passes. Section 4, "Graphs".
 
-    `GRAPH <iri>` is its input where there is a graph of that name, and empty where there is none.
-    `GRAPH ?g` is the union over all named graphs, each joined with `?g` bound to the name. The
-    join comes last: inside the braces, `?g` is bound by nothing but the patterns there.
+    `GRAPH <iri>` is its input if a graph of that name exists, and empty otherwise. `GRAPH ?g` is
+    the union over all named graphs, each joined with `?g` bound to the name. The join is applied
+    last: inside the braces only patterns bind `?g`.
     """
 
     name: IRI | Variable
@@ -36,13 +36,13 @@ class Graph(Plan):
 
     @override
     def at(self, t: int, inputs: Inputs) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 18.6, Graph."""
+        """Return the input's solutions over the named graphs (SPARQL 1.1 section 18.6, Graph)."""
         if isinstance(self.name, IRI):
             return self.input.at(t, inputs) if self.name in inputs.graphs else Snapshot()
         return Snapshot(
             (merge_solutions(mu, row), n)
-            for mu, there in self._graphs(self.name, inputs)
-            for row, n in self.input.at(t, there).entries
+            for mu, inside in self._graphs(self.name, inputs)
+            for row, n in self.input.at(t, inside).entries
             if compatible(mu, row)
         )
 
@@ -52,8 +52,8 @@ class Graph(Plan):
             return self.input.events(t, inputs) if self.name in inputs.graphs else frozenset()
         return frozenset(
             event._replace(item=merge_solutions(mu, event.item))
-            for mu, there in self._graphs(self.name, inputs)
-            for event in self.input.events(t, there)
+            for mu, inside in self._graphs(self.name, inputs)
+            for event in self.input.events(t, inside)
             if compatible(mu, event.item)
         )
 
@@ -62,11 +62,11 @@ class Graph(Plan):
             yield Solution({variable: name}), inputs.in_graph(variable, name)
 
 
-class Construct(Operator):
-    """CONSTRUCT: the triples that the template makes of each row; a set. Section 4, R16.
+class Construct(SnapshotOperator):
+    """CONSTRUCT: the set of triples that the template yields for the rows. Section 4, R16.
 
     A blank node of the template is a function of its label, the row, and the row's number among
-    equal ones, so that cutting a validity does not change it.
+    equal rows, so that cutting a validity does not change it.
     """
 
     template: tuple[TriplePattern, ...]
@@ -74,29 +74,33 @@ class Construct(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
-        """SPARQL 1.1 section 16.2."""
+        """Return the instantiated template as a set (SPARQL 1.1 section 16.2)."""
         rows = number_equal_rows(snapshots[0].entries)
-        made = {triple: 1 for row, k in rows for triple in instances(self.template, row, k)}
-        return Snapshot(made.items())
+        triples = {
+            triple: 1 for row, k in rows for triple in instantiate_template(self.template, row, k)
+        }
+        return Snapshot(triples.items())
 
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
         return frozenset(
             Occurrence(triple, event.start, event.end)
             for event in events[0]
-            for triple in instances(self.template, with_occurrence(event), 1)
+            for triple in instantiate_template(self.template, with_occurrence(event), 1)
         )
 
 
-def instances(template: tuple[TriplePattern, ...], row: Solution, number: int) -> Iterator[Triple]:
-    """The template's triples for one row; those that are no RDF are left out.
+def instantiate_template(
+    template: tuple[TriplePattern, ...], row: Solution, number: int
+) -> Iterator[Triple]:
+    """Yield the template's triples for one row, without those that are not valid RDF.
 
     >>> p = TriplePattern(Variable("x"), IRI("p"), Variable("y"))
-    >>> list(instances((p,), Solution({Variable("x"): IRI("a")}), 1))
+    >>> list(instantiate_template((p,), Solution({Variable("x"): IRI("a")}), 1))
     []
     """
     for pattern in template:
-        terms = [_instance(place, row, number) for place in pattern]
+        terms = [_instantiate_place(place, row, number) for place in pattern]
         subject, predicate, value = terms
         if (
             isinstance(subject, IRI | BlankNode)
@@ -106,16 +110,16 @@ def instances(template: tuple[TriplePattern, ...], row: Solution, number: int) -
             yield Triple(subject, predicate, value)
 
 
-def _instance(place: Term | Variable, row: Solution, number: int) -> Term | None:
+def _instantiate_place(place: Term | Variable, row: Solution, number: int) -> Term | None:
     if isinstance(place, Variable):
         return row.get(place)
-    return blank_node(place, row, number) if isinstance(place, BlankNode) else place
+    return template_node(place, row, number) if isinstance(place, BlankNode) else place
 
 
-def blank_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
-    """A blank node of a template stands for a node of this row, and of this one of its equals.
+def template_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
+    """Return the node for a template's blank node: distinct per row, and among equal rows.
 
-    >>> one, two = (blank_node(BlankNode("b"), Solution(), number) for number in (1, 2))
+    >>> one, two = (template_node(BlankNode("b"), Solution(), number) for number in (1, 2))
     >>> one == two
     False
     """
@@ -124,11 +128,11 @@ def blank_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
     return BlankNode("t" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:20])
 
 
-class Describe(Operator):
+class Describe(SnapshotOperator):
     """DESCRIBE: the concise bounded descriptions of resources. Section 4.
 
-    Of each resource (a term, or what a variable is bound to in a row): all triples of `data` with
-    it as subject, and those of the blank nodes that these lead to.
+    For each resource (an IRI, or a variable's value in a row): all triples of `data` with it as
+    subject, and recursively those of the blank nodes that are their objects.
     """
 
     resources: tuple[IRI | Variable, ...]
@@ -137,7 +141,7 @@ class Describe(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Triple]:
-        """SPARQL 1.1 section 16.4; the description is a set of triples."""
+        """Return the descriptions as a set of triples (SPARQL 1.1 section 16.4)."""
         rows, data = snapshots
         by_subject: dict[Term, list[Triple]] = {}
         for item, _ in data.entries:
@@ -154,17 +158,17 @@ class Describe(Operator):
             term = pending.pop()
             if term not in described:
                 described.add(term)
-                found = by_subject.get(term, ())
-                pending += [x.object for x in found if isinstance(x.object, BlankNode)]
+                triples = by_subject.get(term, ())
+                pending += [x.object for x in triples if isinstance(x.object, BlankNode)]
         return Snapshot.of({x for term in described for x in by_subject.get(term, ())})
 
 
-class Ask(Operator):
-    """ASK: one boolean, whether there is a row. Section 4."""
+class Ask(SnapshotOperator):
+    """ASK: one boolean, whether the input has a row. Section 4."""
 
     input: Plan
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Literal]:
-        """SPARQL 1.1 section 16.3."""
+        """Return the boolean (SPARQL 1.1 section 16.3)."""
         return Snapshot.of([boolean(len(snapshots[0]) > 0)])

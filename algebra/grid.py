@@ -1,7 +1,6 @@
-"""Grids of instants: what windows jump on, and reports are made on.
+"""Grids of instants, on which windows jump and reports are emitted.
 
-The arithmetic is the same for one instant and for an array of instants, and is written once:
-`Instants` stands for either.
+The arithmetic is the same for one instant and for an array of instants: `Instants` is either.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 
 class Arithmetic(Protocol):
-    """What grids and windows need of instants: integers have it, and arrays of integers."""
+    """The arithmetic that grids and windows need: that of integers and of integer arrays."""
 
     def __add__(self, other: Any, /) -> Any: ...
 
@@ -22,7 +21,7 @@ class Arithmetic(Protocol):
 
 
 Instants = TypeVar("Instants", bound=Arithmetic)
-"""An instant, or an array of them; ranks of elements are treated alike."""
+"""An instant or an array of instants; also a rank of an element or an array of ranks."""
 
 
 class Grid(NamedTuple):
@@ -36,15 +35,15 @@ class Grid(NamedTuple):
     origin: int = 0
 
     def floor(self, t: Instants, later: int = 0) -> Instants:
-        """Return the last grid point that is not after an instant, or `later` than that."""
+        """Return the last grid point at or before `t + later`."""
         step, origin = self
         shift = later if step == 1 else later - origin
-        point: Instants = t + shift if shift else t  # each operation is a pass over an array
+        point: Instants = t + shift if shift else t  # an operation on an array is a pass over it
         if step > 1:
             point = point // step * step
             point = point + origin if origin else point
         return point
 
     def ceil(self, t: Instants, later: int = 0) -> Instants:
-        """Return the first grid point that is not before an instant, or `later` than that."""
+        """Return the first grid point at or after `t + later`."""
         return self.floor(t, later + self.step - 1)

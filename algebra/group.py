@@ -1,14 +1,14 @@
-"""Groups and what is worked out over them: GROUP BY and C-SPARQL's AGGREGATE."""
+"""Grouping and aggregation: GROUP BY and C-SPARQL's AGGREGATE."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamsparql.algebra.aggregates import aggregate
+from streamsparql.algebra.aggregate_functions import aggregate
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.expressions import Aggregate, value_or_none
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Operator, Plan
+from streamsparql.algebra.plan import Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import TRUE, Term
@@ -17,11 +17,11 @@ from streamsparql.overriding import override
 Entry = tuple[Solution, int]
 
 
-class Aggregation(Operator):
+class Aggregation(SnapshotOperator):
     """GROUP BY: one row per group, with the keys and the aggregates. Section 4.
 
-    With no keys there is one group, also when there are no rows. An aggregate that is an error
-    leaves its variable unbound.
+    Without keys there is one group, even over an empty input. An aggregate that is an error leaves
+    its variable unbound.
     """
 
     keys: tuple[Variable, ...]
@@ -29,12 +29,12 @@ class Aggregation(Operator):
     input: Plan
 
     @override
-    def lets_in(self, variable: Variable) -> bool:
-        return all(variable != made for made, _ in self.aggregates)
+    def exposes(self, variable: Variable) -> bool:
+        return all(variable != name for name, _ in self.aggregates)
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 18.5.1."""
+        """Return a row per group (SPARQL 1.1 section 18.5.1)."""
         groups = _groups(snapshots[0].entries, self.keys)
         if not self.keys and not groups:
             groups[Solution()] = []
@@ -48,10 +48,10 @@ class Aggregation(Operator):
         return key
 
 
-class Annotate(Operator):
-    """C-SPARQL's AGGREGATE: adds the group's value to each of its rows. Section 4; EDBT 2010, 3.1.
+class Annotate(SnapshotOperator):
+    """C-SPARQL's AGGREGATE: the rows with their group's value. Section 4; EDBT 2010, 3.1.
 
-    Unlike GROUP BY it keeps the rows, so several of them see the same WHERE rows.
+    Unlike GROUP BY it keeps the rows, so several AGGREGATE clauses apply to the same WHERE rows.
     """
 
     variable: Variable
@@ -60,7 +60,7 @@ class Annotate(Operator):
     input: Plan
 
     @override
-    def lets_in(self, variable: Variable) -> bool:
+    def exposes(self, variable: Variable) -> bool:
         return variable != self.variable
 
     @override
@@ -76,7 +76,7 @@ class Annotate(Operator):
 
 
 def aggregate_value(call: Aggregate, group: Iterable[Entry], inputs: Inputs) -> Term | None:
-    """An aggregate's value over a group, None where it is an error."""
+    """Return an aggregate's value over a group; None if it is an error."""
     values: list[tuple[Term | None, int]]
     if call.argument is None:
         values = [(TRUE, n) for n in _counts(group, call.distinct)]
@@ -91,7 +91,7 @@ def aggregate_value(call: Aggregate, group: Iterable[Entry], inputs: Inputs) -> 
 
 
 def _counts(group: Iterable[Entry], distinct: bool) -> list[int]:
-    """Multiplicities for COUNT(*). Distinct rows are counted without their hidden columns."""
+    """Return multiplicities for COUNT(*); COUNT(DISTINCT *) ignores hidden columns."""
     if not distinct:
         return [n for _, n in group]
     visible = {row.project(v for v in row if not v.hidden) for row, _ in group}

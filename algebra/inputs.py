@@ -1,4 +1,4 @@
-"""What a plan's definition is evaluated over: the whole history of its streams, and its graphs."""
+"""The input of a plan's definition: the whole history of its streams, and its graphs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streamsparql.algebra.terms import IRI, Triple
 from streamsparql.errors import SourceError
 
 DEFAULT_STREAM = IRI("urn:streamsparql:default-stream")
-"""The stream that an EP-SPARQL query reads, which has no name in its text."""
+"""The name of the stream that an EP-SPARQL query reads; the query itself does not name it."""
 
 MAX_JUMP = 86_400_000
-"""A day in milliseconds: how far ahead of its stream an item is believed without another one."""
+"""A day in milliseconds: an item further ahead of its stream needs a second one to confirm it."""
 
 
 class StreamItem(NamedTuple):
-    """An item of a raw stream: a triple that occurred over `[start, end]`, and is known at `end`.
+    """An item of a raw stream: a triple that occurred over `[start, end]` and is known at `end`.
 
-    A triple with a timestamp `t` has both equal to `t`.
+    For a triple with a timestamp `t`, both equal `t`.
     """
 
     triple: Triple
@@ -30,7 +30,7 @@ class StreamItem(NamedTuple):
 
 
 def item(triple: Triple, t: int) -> StreamItem:
-    """A triple stamped `t`.
+    """Return the item for a triple with the timestamp `t`.
 
     >>> item(Triple(IRI("s"), IRI("p"), IRI("o")), 5).end
     5
@@ -42,8 +42,8 @@ def item(triple: Triple, t: int) -> StreamItem:
 class Inputs:
     """Streams by name, in stream order; the background graph; named graphs.
 
-    `run` is what is constant in a run: the value of NOW(), the base IRI. `outer` and `graph_names`
-    are set during evaluation: the row that EXISTS is asked for, the graph each `GRAPH ?g` is at.
+    `run` has the constants of a run: the value of NOW(). `outer` and `graph_names` are set during
+    evaluation: the outer row of an EXISTS, and the current graph of each `GRAPH ?g`.
     """
 
     streams: Mapping[IRI, Sequence[StreamItem]] = field(default_factory=dict)
@@ -59,27 +59,27 @@ class Inputs:
 
     @property
     def start(self) -> int:
-        """h0: the least timestamp over all stream elements, 0 when there is none."""
+        """The least timestamp over all stream elements (h0); 0 if the streams are empty."""
         return min((s[0].end for s in self.streams.values() if s), default=0)
 
     def stream(self, name: IRI) -> Sequence[StreamItem]:
-        """The items of a stream; a stream that is read must be given."""
+        """Return the items of a stream; raise SourceError for a stream without data."""
         if name not in self.streams:
-            given = ", ".join(map(str, self.streams)) or "none"
-            raise SourceError(f"no data is given for the stream {name}; given are: {given}")
+            names = ", ".join(map(str, self.streams)) or "no stream"
+            raise SourceError(f"missing data for the stream {name}; the input has {names}")
         return self.streams[name]
 
     def at_row(self, row: Solution) -> Inputs:
-        """The same inputs, asked for one outer row."""
+        """Return the inputs with an outer row."""
         return replace(self, outer=row)
 
     def without(self, *variables: Variable) -> Inputs:
-        """The same inputs; below here these variables are not those of the outer row."""
+        """Return the inputs with these variables removed from the outer row."""
         if not any(variable in self.outer for variable in variables):
             return self
         kept = {v: term for v, term in self.outer.items() if v not in variables}
         return replace(self, outer=Solution(kept))
 
     def in_graph(self, variable: Variable, name: IRI) -> Inputs:
-        """The same inputs, inside `GRAPH ?variable` at the graph of that name."""
+        """Return the inputs with `GRAPH ?variable` at the graph of this name."""
         return replace(self, graph_names={**self.graph_names, variable: name})

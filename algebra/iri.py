@@ -1,4 +1,4 @@
-"""Relative IRIs, resolved against a base (RFC 3986, section 5.2)."""
+"""Resolution of relative IRIs against a base (RFC 3986, section 5.2)."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import NamedTuple
 
 
 def resolve_iri(base: str, relative: str) -> str:
-    """A reference resolved against a base IRI. With no base it stays as it is.
+    """Resolve a reference against a base IRI; an empty base leaves it unchanged.
 
     >>> resolve_iri("http://a/b/c/d;p?q", "../g#s")
     'http://a/b/g#s'
     """
     if not base:
         return relative
-    start, given = _parts(base), _parts(relative)
-    if given.scheme is not None:
-        return relative  # SPARQL 1.1 section 4.1.1.2 resolves relative IRIs, and leaves others be
-    path = _without_dots(given.path)
-    if given.authority is not None:
-        return str(given._replace(scheme=start.scheme, path=path))
-    if not given.path:
-        query = start.query if given.query is None else given.query
-        return str(start._replace(query=query, fragment=given.fragment))
-    if not given.path.startswith("/"):
-        path = _without_dots(_merged(start, given.path))
-    return str(given._replace(scheme=start.scheme, authority=start.authority, path=path))
+    start, reference = _parse_reference(base), _parse_reference(relative)
+    if reference.scheme is not None:
+        return relative  # SPARQL 1.1 section 4.1.1.2 resolves relative IRIs only
+    path = _remove_dot_segments(reference.path)
+    if reference.authority is not None:
+        return str(reference._replace(scheme=start.scheme, path=path))
+    if not reference.path:
+        query = start.query if reference.query is None else reference.query
+        return str(start._replace(query=query, fragment=reference.fragment))
+    if not reference.path.startswith("/"):
+        path = _remove_dot_segments(_merge_paths(start, reference.path))
+    return str(reference._replace(scheme=start.scheme, authority=start.authority, path=path))
 
 
 class _Reference(NamedTuple):
-    """An IRI reference in its five parts. A part that is None is absent, which "" is not."""
+    """An IRI reference in its five parts; None is an absent part, "" an empty one."""
 
     scheme: str | None
     authority: str | None
@@ -50,19 +50,19 @@ _PARTS = re.compile(
 )
 
 
-def _parts(reference: str) -> _Reference:
+def _parse_reference(reference: str) -> _Reference:
     match = _PARTS.fullmatch(reference)
-    assert match is not None, "every text is a reference"
+    assert match is not None, "the pattern matches every string"
     return _Reference(*match.groups())
 
 
-def _merged(base: _Reference, path: str) -> str:
+def _merge_paths(base: _Reference, path: str) -> str:
     if base.authority is not None and not base.path:
         return "/" + path
     return base.path[: base.path.rfind("/") + 1] + path
 
 
-def _without_dots(path: str) -> str:
+def _remove_dot_segments(path: str) -> str:
     path = re.sub(r"^(?:\.\.?/)+|^\.\.?$", "", path)
     segments = re.findall(r"/[^/]*|^[^/]+", path)
     kept: list[str] = []

@@ -1,4 +1,4 @@
-"""What combines solutions: union, join, left join, minus (SEMANTICS.md section 4)."""
+"""Union, join, left join and minus (SEMANTICS.md section 4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from streamsparql.algebra.expressions import passes
 from streamsparql.algebra.filter import event_passes, has_solution
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import (
     Expression,
     Solution,
@@ -19,17 +19,17 @@ from streamsparql.algebra.streams import Snapshot
 from streamsparql.overriding import override
 
 
-class Union(Operator):
+class Union(SnapshotOperator):
     """All rows of all inputs: multiplicities add. ESWC 2008, Definition 9; section 4."""
 
     branches: tuple[Plan, ...]
 
     def __post_init__(self) -> None:
-        assert len(self.branches) > 1, "a union is of two branches or more"
+        assert len(self.branches) > 1, "a union needs at least two branches"
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """Return all rows (ESWC 2008, Definition 9)."""
+        """Add the multiplicities (ESWC 2008, Definition 9)."""
         return Snapshot(entry for snapshot in snapshots for entry in snapshot.entries)
 
     @override
@@ -37,7 +37,7 @@ class Union(Operator):
         return frozenset().union(*events)
 
 
-class Join(Operator):
+class Join(SnapshotOperator):
     """`merge(mu1, mu2)` of each compatible pair. ESWC 2008, Definition 10; section 4."""
 
     left: Plan
@@ -45,23 +45,23 @@ class Join(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """Return the merged pairs; multiplicities multiply (ESWC 2008, Definition 10)."""
+        """Join two snapshots (ESWC 2008, Definition 10)."""
         left, right = snapshots
         return join_snapshots(left, right)
 
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """Section 7: from the least start to the greatest end."""
+        """Join event solutions, from the least start to the greatest end. Section 7."""
         left, right = events
         return join_events(left, right)
 
 
-class LeftJoin(Operator):
-    """OPTIONAL: the join where `condition` is true, and each left row that has no such partner.
+class LeftJoin(SnapshotOperator):
+    """OPTIONAL: the matches for which `condition` is true, and each unmatched left row.
 
-    ESWC 2008, Definition 13 (R7); section 4. Over events a right row is a partner only when it is
-    known by the left row's end (R18). `marks` are the EXISTS that the condition reads, asked of the
-    merged row.
+    ESWC 2008, Definition 13 (R7); section 4. Over events a right row matches only if it is known by
+    the left row's end (R18). `marks` are the EXISTS that the condition reads, with their hidden
+    variables; they are evaluated on the merged row.
     """
 
     left: Plan
@@ -76,7 +76,7 @@ class LeftJoin(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """Return ESWC 2008, Definition 13, at one instant.
+        """Return matches and unmatched left rows: ESWC 2008, Definition 13, at one instant.
 
         That is ESWC 2008, Definition 12, on multisets. The engine computes it by ESWC 2008,
         Algorithm 4 and Algorithm 5.
@@ -104,26 +104,26 @@ class LeftJoin(Operator):
 
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """Section 7, OPTIONAL."""
+        """Return matches that are known in time, and unmatched left solutions. Section 7."""
         left, right = events
         start = inputs.start
 
         def known_in_time(one: Occurrence, two: Occurrence) -> bool:
-            """R18; what is static is known from the start."""
+            """Return whether `two` is known by the end of `one` (R18)."""
             return two.end is None or two.end <= (start if one.end is None else one.end)
 
         return left_join_events(left, right, self.condition, inputs, known_in_time)
 
 
-class Minus(Operator):
-    """Each left row that no compatible right row shares a bound variable with. Section 4."""
+class Minus(SnapshotOperator):
+    """The left rows without a compatible right row that shares a bound variable. Section 4."""
 
     left: Plan
     right: Plan
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 18.5, Minus."""
+        """Remove the matching left rows (SPARQL 1.1 section 18.5, Minus)."""
         left, right = snapshots
         return left.where(
             lambda mu1: (
@@ -135,7 +135,7 @@ class Minus(Operator):
 
 
 def join_snapshots(left: Snapshot[Solution], right: Snapshot[Solution]) -> Snapshot[Solution]:
-    """Return the join of two multisets (ESWC 2008, Definition 10)."""
+    """Return the join of two multisets: multiplicities multiply (ESWC 2008, Definition 10)."""
     return Snapshot(
         (merge_solutions(mu1, mu2), n1 * n2)
         for mu1, n1 in left.entries
@@ -148,9 +148,9 @@ Related = Callable[[Occurrence, Occurrence], bool]
 
 
 def join_events(left: Events, right: Events, related: Related = lambda one, two: True) -> Events:
-    """The combinations of compatible and related event solutions. Section 7."""
+    """Return the merged pairs of compatible event solutions that `related` accepts. Section 7."""
     return frozenset(
-        combine(one, two)
+        merge_events(one, two)
         for one in left
         for two in right
         if compatible(one.item, two.item) and related(one, two)
@@ -160,19 +160,22 @@ def join_events(left: Events, right: Events, related: Related = lambda one, two:
 def left_join_events(
     left: Events, right: Events, condition: Expression | None, inputs: Inputs, related: Related
 ) -> Events:
-    """The combinations that pass the condition, and each left solution that has none."""
-    found: set[Occurrence] = set()
+    """Return the merged pairs that satisfy the condition, and the unmatched left solutions."""
+    solutions: set[Occurrence] = set()
     for one in left:
         pairs = (two for two in right if compatible(one.item, two.item) and related(one, two))
-        combined = [
-            pair for two in pairs if event_passes(condition, pair := combine(one, two), inputs)
+        merged = [
+            pair for two in pairs if event_passes(condition, pair := merge_events(one, two), inputs)
         ]
-        found.update(combined or [one])
-    return frozenset(found)
+        solutions.update(merged or [one])
+    return frozenset(solutions)
 
 
-def combine(one: Occurrence, two: Occurrence) -> Occurrence:
-    """The merged mapping over the least interval that covers both; what is static is neutral."""
+def merge_events(one: Occurrence, two: Occurrence) -> Occurrence:
+    """Merge two event solutions over the least interval that covers both.
+
+    A static solution does not extend the interval.
+    """
     starts = [event.start for event in (one, two) if event.start is not None]
     ends = [event.end for event in (one, two) if event.end is not None]
     return Occurrence(

@@ -1,4 +1,4 @@
-"""From triples to solution mappings: triple patterns and basic graph patterns."""
+"""Triple patterns and basic graph patterns: from triples to solution mappings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from streamsparql.algebra.access import Stamped
-from streamsparql.algebra.hidden import Hidden
+from streamsparql.algebra.hidden_variables import Hidden
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import join_events, join_snapshots
-from streamsparql.algebra.plan import Elementwise, Events, Operator, Plan
+from streamsparql.algebra.plan import Elementwise, Events, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Solution, Variable, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Term, Triple, integer
@@ -18,28 +18,28 @@ from streamsparql.overriding import override
 
 
 class TriplePattern(NamedTuple):
-    """A triple with variables. A blank node of a query's pattern is a hidden variable here."""
+    """A triple with variables; a blank node of a query's pattern is a hidden variable here."""
 
     subject: Term | Variable
     predicate: Term | Variable
     object: Term | Variable
 
     def variables(self) -> tuple[Variable, ...]:
-        """The variables, in order, each once."""
+        """Return the distinct variables, in order."""
         return tuple(dict.fromkeys(p for p in self if isinstance(p, Variable)))
 
 
 class Stamp(NamedTuple):
-    """A hidden column that `timestamp` asks for: when the triple came, on any stream or on one."""
+    """A hidden column for `timestamp`: the matched triple's time on a stream; None for any."""
 
     variable: Hidden
     stream: IRI | None = None
 
 
 class TriplePatternMatching(Elementwise):
-    """The solutions of triples that match a pattern. ESWC 2008, Definition 7; section 4.
+    """The solutions of a triple pattern, one per matching triple. Section 4.
 
-    One mu per matching triple; a variable that stands twice must match equal terms.
+    ESWC 2008, Definition 7. A variable that occurs twice must match equal terms.
     """
 
     pattern: TriplePattern
@@ -48,7 +48,7 @@ class TriplePatternMatching(Elementwise):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Hashable]) -> Snapshot[Solution]:
-        """Return ESWC 2008, Definition 7, at one instant; rows agree with the row of an EXISTS."""
+        """Match the triples (ESWC 2008, Definition 7); solutions must agree with the outer row."""
         (triples,) = snapshots
         return Snapshot(
             (mu, n)
@@ -72,7 +72,7 @@ class TriplePatternMatching(Elementwise):
         times: dict[Variable, list[int]] = {
             s.variable: [at for name, at in stamps if s.stream in (None, name)] for s in self.stamps
         }
-        return Solution({**mu, **{v: integer(max(found)) for v, found in times.items() if found}})
+        return Solution({**mu, **{v: integer(max(at)) for v, at in times.items() if at}})
 
 
 def match(pattern: TriplePattern, triple: Triple) -> Solution | None:
@@ -92,17 +92,17 @@ def match(pattern: TriplePattern, triple: Triple) -> Solution | None:
     return Solution(mu)
 
 
-class BasicGraphPattern(Operator):
-    """The join of its triple pattern matchings. ESWC 2008, Definition 11; section 4.
+class BasicGraphPattern(SnapshotOperator):
+    """The join of triple pattern matchings. ESWC 2008, Definition 11; section 4.
 
-    They share one instance mapping: a blank node is one variable throughout. The order of the
-    joins is the optimiser's to choose.
+    They share one instance mapping: a blank node is one variable throughout. The optimiser chooses
+    the join order.
     """
 
     matchings: tuple[Plan, ...]
 
     def __post_init__(self) -> None:
-        assert len(self.matchings) > 1, "one matching stands for itself"
+        assert len(self.matchings) > 1, "a basic graph pattern needs at least two matchings"
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
@@ -110,5 +110,5 @@ class BasicGraphPattern(Operator):
 
     @override
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """Section 7: from the least start to the greatest end."""
+        """Join event solutions, from the least start to the greatest end. Section 7."""
         return reduce(join_events, events)

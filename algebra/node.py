@@ -1,8 +1,7 @@
-"""What plans, expressions and property paths have in common: frozen trees of nodes.
+"""Frozen trees of nodes: the common base of plans, expressions and property paths.
 
-A node class declares its fields as a dataclass does. Nodes compare by what they are made of, never
-by identity, and no operation here recurses, so that a tree may be as deep as the query that it was
-made from.
+A node class declares its fields like a dataclass. Nodes compare by value, never by identity. No
+operation here recurses, so a tree may be as deep as the query that it represents.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ _N = TypeVar("_N", bound="Node")
 class Node:
     """The base of all nodes: values in named fields, among them other nodes and tuples of them.
 
-    A class that derives from it is a frozen dataclass. There are over a hundred; the methods that
-    `dataclass` would compile for each are half of the time until a first query is compiled, so here
-    it only finds the fields, and the methods are written once.
+    A subclass is a frozen dataclass. There are over a hundred of them, and compiling the methods of
+    `dataclass` for each takes half of the time until a first query is compiled. So `dataclass` only
+    collects the fields, and this class implements the methods.
 
     >>> class Pair(Node):
     ...     left: int
@@ -36,9 +35,9 @@ class Node:
     __match_args__: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        """Makes a dataclass of each class that derives from this one."""
-        made: Any = dataclass(init=False, repr=False, eq=False)(cls)
-        known = fields(made)
+        """Make a dataclass of each subclass."""
+        kind: Any = dataclass(init=False, repr=False, eq=False)(cls)
+        known = fields(kind)
         cls.field_names = tuple(field.name for field in known)
         cls._known = frozenset(cls.field_names)
         cls._defaults = {f.name: f.default for f in known if f.default is not MISSING}
@@ -55,7 +54,7 @@ class Node:
         self.__post_init__()
 
     def __post_init__(self) -> None:
-        """Checks what holds between the fields."""
+        """Check constraints between the fields."""
 
     def __setattr__(self, name: str, _: Any) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to {name}")
@@ -64,23 +63,23 @@ class Node:
         raise FrozenInstanceError(f"cannot delete {name}")
 
     def members(self) -> tuple[Any, ...]:
-        """What makes up the node: the values of its fields, in the order of their definition."""
+        """Return the values of the fields, in the order of their definition."""
         return tuple(self.__dict__[name] for name in self.field_names)
 
     def parts(self) -> tuple[Node, ...]:
-        """The nodes directly inside this one, in the order of the fields."""
-        found: list[Node] = []
+        """Return the child nodes, in the order of the fields."""
+        parts: list[Node] = []
         own = self.__dict__
         for name in self.field_names:
             value = own[name]
             if isinstance(value, Node):
-                found.append(value)
+                parts.append(value)
             elif isinstance(value, tuple):
-                _collect(value, found)
-        return tuple(found)
+                _collect_nodes(value, parts)
+        return tuple(parts)
 
     def with_parts(self, parts: tuple[Node, ...]) -> Self:
-        """The same node around other parts, given in the order of `parts()`."""
+        """Return a copy of the node with other children, in the order of `parts()`."""
         new = iter(parts)
 
         def swap(value: Any) -> Any:
@@ -95,9 +94,9 @@ class Node:
         return type(self)(**{name: swap(self.__dict__[name]) for name in self.field_names})
 
     def walk(self) -> Iterator[Node]:
-        """Yield this node and all below it, parents first, in the order they are written.
+        """Yield this node and all nodes below it, parents first, children in order.
 
-        A node that stands in several places is yielded for each of them.
+        A node that occurs in several places is yielded for each of them.
         """
         pending: list[Node] = [self]
         while pending:
@@ -108,8 +107,8 @@ class Node:
     def fold(self, function: Callable[[Node, list[_R]], _R], keep: str | None = None) -> _R:
         """Compute bottom up: call `function` on each node with the results for its parts.
 
-        A part that stands in several places is computed once; with `keep`, the name of an
-        attribute, the results stay with the nodes and serve the next fold too.
+        A shared part is computed once. With `keep`, the name of an attribute, the results are
+        memoised in the nodes for the next fold.
         """
         if keep is not None and keep in self.__dict__:
             kept: _R = self.__dict__[keep]
@@ -143,22 +142,22 @@ class Node:
         return self.fold(_representation)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the fields, not what was kept: another process hashes otherwise."""
-        return _made, (type(self), {name: self.__dict__[name] for name in self.field_names})
+        """Pickle the fields without memoised values: hashes differ between processes."""
+        return _rebuild, (type(self), {name: self.__dict__[name] for name in self.field_names})
 
 
-def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
+def _collect_nodes(values: tuple[Any, ...], nodes: list[Node]) -> None:
     for value in values:
         if isinstance(value, Node):
-            found.append(value)
+            nodes.append(value)
         elif isinstance(value, tuple):
-            _collect(value, found)
+            _collect_nodes(value, nodes)
 
 
 def flatten(root: _N, operands: Callable[[_N], Iterable[_N] | None]) -> Iterator[_N]:
-    """Yield the leaves of a nest of nodes of one kind, left to right.
+    """Yield the leaves below nested nodes of one kind, left to right.
 
-    `operands` returns what a node of that kind combines, and None for a leaf.
+    `operands` returns the operands of a node of that kind, and None for a leaf.
 
     >>> class Sum(Node):
     ...     terms: tuple[Node, ...] = ()
@@ -176,12 +175,12 @@ def flatten(root: _N, operands: Callable[[_N], Iterable[_N] | None]) -> Iterator
             pending.extend(reversed(tuple(below)))
 
 
-def _made(kind: type[Node], values: dict[str, Any]) -> Node:
+def _rebuild(kind: type[Node], values: dict[str, Any]) -> Node:
     return kind(**values)
 
 
 def _hash(node: Node, _: list[int]) -> int:
-    return hash((type(node).__name__, node.members()))  # the parts' hashes are kept by now
+    return hash((type(node).__name__, node.members()))  # the parts' hashes are memoised
 
 
 def _representation(node: Node, parts: list[str]) -> str:

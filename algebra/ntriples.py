@@ -1,7 +1,7 @@
-"""Terms as N-Triples writes them, read leniently: what every border takes for a term.
+"""A lenient reader of terms in N-Triples syntax, which all sources and interfaces accept.
 
-Lenient means: an IRI may be relative, a backslash before any other character stands for that
-character, and a literal may hold control characters as they are. `str(term)` writes N-Triples.
+Lenient means: an IRI may be relative, a backslash before any other character denotes that
+character, and a literal may contain control characters unescaped. `str(term)` writes N-Triples.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ _ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_term(text: str, source: str = "") -> Term | None:
-    """The term that a text in N-Triples syntax writes; None where it writes none.
+    """Parse a term in N-Triples syntax; return None if the text is malformed.
 
-    A blank node's label is scoped to its source: `source` becomes a part of it.
+    Blank nodes are scoped to their source: `source` becomes a prefix of their label.
 
     >>> print(parse_term('"caf\\\\u00E9"@FR'), parse_term("_:b", "s0."), parse_term("cafe"))
     "café"@fr _:s0.b None
     """
-    found = _TERM.fullmatch(text)
+    match = _TERM.fullmatch(text)
     try:
-        return _term(found, source) if found else None
+        return _build_term(match, source) if match else None
     except (ValueError, OverflowError):  # an escape beyond the last character of Unicode
         return None
 
 
-def _term(found: re.Match[str], source: str) -> Term:
-    if found["iri"] is not None:
-        return IRI(unescape_ntriples(found["iri"]))
-    if found["blank"] is not None:
-        return BlankNode(source + found["blank"])
-    text = unescape_ntriples(found["text"])
-    if found["tag"]:
-        return Literal(text, language=found["tag"])
+def _build_term(match: re.Match[str], source: str) -> Term:
+    if match["iri"] is not None:
+        return IRI(unescape_ntriples(match["iri"]))
+    if match["blank"] is not None:
+        return BlankNode(source + match["blank"])
+    text = unescape_ntriples(match["text"])
+    if match["tag"]:
+        return Literal(text, language=match["tag"])
     return (
-        Literal(text, IRI(unescape_ntriples(found["datatype"])))
-        if found["datatype"]
+        Literal(text, IRI(unescape_ntriples(match["datatype"])))
+        if match["datatype"]
         else Literal(text)
     )
 
 
 def unescape_ntriples(text: str) -> str:
-    """The characters that a text with N-Triples' escapes stands for.
+    """Replace the escapes of N-Triples by the characters that they denote.
 
     >>> unescape_ntriples("a\\\\u0062\\\\tc")
     'ab\\tc'

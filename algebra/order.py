@@ -1,8 +1,8 @@
-"""The order of terms: what ORDER BY sorts by, extended until no two terms share a place.
+"""The order of terms: ORDER BY's comparison, and its extension to a total order.
 
 SPARQL 1.1 (section 15.1) orders unbound, blank nodes, IRIs and literals, and two literals where `<`
-does; the rest it leaves open. Here it is settled once, so that sorting gives the same rows on every
-engine.
+does; the rest is implementation-defined. Here it is defined for all terms, so that all engines sort
+rows alike.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
-from streamsparql.algebra.xsd.durations import DURATIONS, by_length
+from streamsparql.algebra.xsd.durations import DURATIONS, length_key
 from streamsparql.algebra.xsd.moments import MOMENTS
 from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES
 from streamsparql.algebra.xsd.values import value_of
@@ -24,20 +24,21 @@ _FAMILIES: list[tuple[Iterable[type], Callable[[Any], Any]]] = [
     ((str,), lambda value: value),
     ((bool,), int),
     *(((kind,), lambda value: value.instant) for kind in MOMENTS),
-    (DURATIONS, by_length),
+    (DURATIONS, length_key),
 ]
 _ORDER = {kind: (rank, key) for rank, (kinds, key) in enumerate(_FAMILIES) for kind in kinds}
 _STRINGS, _NAN, _NO_VALUE = _ORDER[str][0], len(_FAMILIES), len(_FAMILIES) + 1
 
 
 def comparison_key(term: Term | None) -> SortKey:
-    """What ORDER BY (SPARQL 1.1, 15.1) compares: where two are the same, its next key decides.
+    """Return the key by which ORDER BY compares a term (SPARQL 1.1, 15.1); equal keys are ties.
 
-    Unbound, blank nodes, IRIs, literals. Literals go by family: numbers; strings, where a
-    language-tagged one follows the plain one; booleans; dateTime, date, time and the other moments,
-    a missing time zone read as UTC; durations, by where they lead from 1696-09-01; NaN; literals
-    without a value. Within a family they go by value, exactly: where `<` rounds to promote, it does
-    not contradict that. So wherever `a < b` is true, `comparison_key(a) < comparison_key(b)`.
+    The order is unbound, blank nodes, IRIs, literals. Literals sort by family: numbers; strings, a
+    plain one before a language-tagged one; booleans; dateTime, date, time and the other moments,
+    with a missing time zone read as UTC; durations, by the instant that they reach from 1696-09-01;
+    NaN; literals without a value. Within a family they sort by exact value, which is consistent
+    with `<` where that rounds for promotion: if `a < b`, then `comparison_key(a) <
+    comparison_key(b)`.
 
     >>> from streamsparql.algebra.terms import XSD
     >>> byte, integer = Literal("01", IRI(XSD + "byte")), Literal("1", IRI(XSD + "integer"))
@@ -62,7 +63,7 @@ def comparison_key(term: Term | None) -> SortKey:
 
 
 def order_key(term: Term | None) -> SortKey:
-    """A total order in which no two terms share a place: `comparison_key`, then how it is written.
+    """Return the key of a total order of terms: `comparison_key`, then datatype and lexical form.
 
     >>> sorted([Literal("b"), IRI("z"), None, Literal("a")], key=order_key)[:2]
     [None, IRI(value='z')]

@@ -1,13 +1,14 @@
-"""What lets a plan be computed in parts: by time, and by the value of a variable.
+"""Partitioning of a plan: by time, and by the value of a variable.
 
 **By time.** Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so the result for a
-part of time depends on nothing but the elements that hold there. Windows state how long elements
-hold: `reach` is the most that an element's validity can go beyond its stamp. Windows that count
-elements have no such bound; they look back by a number of elements, `look_back`.
+part of time depends only on the elements that hold there. Windows state how long elements hold:
+`reach` bounds the length of an element's validity after its timestamp. Windows that count elements
+have no such bound; their look-back is a number of elements, `look_back`.
 
-**By value.** Where a variable is bound in all rows that meet in joins, groups and duplicates, rows
-with different values of it never meet: `keys`. Then the streams can be divided by that value, each
-part beside all of the static data, and the union of the results is the result.
+**By value.** If a variable is bound in all rows that joins, groups and duplicate elimination
+combine, they never combine rows with different values of it: it is one of `partition_keys`. The
+streams can then be partitioned by that value. Each part is evaluated with all of the static data,
+and the union of the results is the result.
 """
 
 from __future__ import annotations
@@ -30,30 +31,30 @@ from streamsparql.algebra.solutions import Variable
 # -- By time ------------------------------------------------------------------------------------
 
 
-def reaches(plan: Plan) -> dict[str, int]:
-    """The greatest reach of each stream's windows; INFINITY where its elements hold for ever.
+def stream_reaches(plan: Plan) -> dict[str, int]:
+    """Return the greatest reach of each stream's windows; INFINITY if elements never expire.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> reaches(streamed("?x p ?y"))
+    >>> stream_reaches(streamed("?x p ?y"))
     {'s': 10}
     """
-    found: dict[str, int] = {}
+    reaches: dict[str, int] = {}
     for stream in _streams(plan):
-        found.setdefault(stream, 1)
+        reaches.setdefault(stream, 1)
     for window in windows(plan):
         for stream in _streams(window):
-            found[stream] = max(found[stream], window.reach)
-    return found
+            reaches[stream] = max(reaches[stream], window.reach)
+    return reaches
 
 
 def windows(plan: Plan) -> Iterator[w.Window]:
-    """Yield the windows of a plan, those in the patterns of EXISTS too; equal ones once."""
+    """Yield the distinct windows of a plan, including those in the patterns of EXISTS."""
     seen = {node: None for node in plan.operators() if isinstance(node, w.Window)}
     return iter(seen)
 
 
 def element_windows(plan: Plan) -> tuple[w.ElementWindow, ...]:
-    """Return the windows that count elements: `reach` bounds none of them, `look_back` does.
+    """Return the windows that count elements, which `look_back` bounds instead of `reach`.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> [window.look_back for window in element_windows(w.SteppedTupleWindow(UNIT, 10, step=4))]
@@ -63,10 +64,10 @@ def element_windows(plan: Plan) -> tuple[w.ElementWindow, ...]:
 
 
 def common_jumps(plan: Plan) -> Grid | None:
-    """Return a grid of instants at which all time windows of a plan jump, if it has any.
+    """Return a grid of instants at which all time windows of a plan jump; None without windows.
 
-    A cut there crosses fewest windows. Where the windows' steps have no common multiple within the
-    longest reach, it is the grid of the one with the longest step.
+    A cut there crosses the fewest windows. If the windows' steps have no common multiple within the
+    longest reach, it is the grid of the window with the longest step.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> common_jumps(streamed("?x p ?y"))
@@ -75,27 +76,27 @@ def common_jumps(plan: Plan) -> Grid | None:
     grids = [(window.grid, window.reach) for window in windows(plan) if window.grid is not None]
     if not grids:
         return None
-    most = max(reach for _, reach in grids)
+    longest = max(reach for _, reach in grids)
     step, origin = max(grid for grid, _ in grids)
-    for (its_step, its_origin), _ in grids:
-        if (its_origin - origin) % gcd(step, its_step):
+    for (other_step, other_origin), _ in grids:
+        if (other_origin - origin) % gcd(step, other_step):
             continue
-        common = lcm(step, its_step)
-        if common <= most:
+        common = lcm(step, other_step)
+        if common <= longest:
             both = range(origin, origin + common, step)
-            origin = next(o for o in both if (o - its_origin) % its_step == 0)
+            origin = next(o for o in both if (o - other_origin) % other_step == 0)
             step = common
     return Grid(step, origin % step)
 
 
 def all_jumps(plan: Plan) -> Grid | None:
-    """Return the coarsest grid that has all instants at which windows of a plan jump.
+    """Return the coarsest grid that contains all instants at which windows of a plan jump.
 
     >>> from streamsparql.algebra.shape import UNIT
     >>> all_jumps(w.FixedWindow(w.SlidingDeltaWindow(UNIT, 10, 4), 6))
     Grid(step=2, origin=0)
     """
-    grids = [one.grid for one in plan.operators() if isinstance(one, w.Window) and one.grid]
+    grids = [x.grid for x in plan.operators() if isinstance(x, w.Window) and x.grid]
     if not grids:
         return None
     first = grids[0].origin
@@ -104,7 +105,7 @@ def all_jumps(plan: Plan) -> Grid | None:
 
 
 def reads_stream(plan: Node, stream: str) -> bool:
-    """Whether a stream is read somewhere in a plan.
+    """Return whether a plan reads a stream.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> reads_stream(streamed("?x p ?y"), "s"), reads_stream(streamed("?x p ?y"), "t")
@@ -118,16 +119,16 @@ def _streams(plan: Node) -> list[str]:
 
 
 def positions_read(plan: Plan, stream: str) -> frozenset[str]:
-    """Which of the places `s`, `p` and `o` of a stream's triples a plan looks at.
+    """Return the places of a stream's triples that a plan reads, of `s`, `p` and `o`.
 
-    A place that only ever binds a variable that is projected away at once is not looked at.
+    A place is not read if it only binds a variable that is projected away at once.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> sorted(positions_read(shape.Projection((Variable("x"),), streamed("?x p ?y")), "s"))
     ['p', 's']
     """
     kept: dict[Plan, set[Variable] | None] = {}
-    found: set[str] = set()
+    positions: set[str] = set()
     for node in plan.walk():
         for child in node.inputs if isinstance(node, Plan) else ():
             variables = set(node.variables) if isinstance(node, shape.Projection) else None
@@ -137,20 +138,20 @@ def positions_read(plan: Plan, stream: str) -> frozenset[str]:
         if not reads_stream(node, stream):
             continue
         if isinstance(node, match.TriplePatternMatching):
-            if not all(isinstance(below, _WHOLE) for below in node.input.walk()):
+            if not all(isinstance(below, _PASSES_TRIPLES) for below in node.input.walk()):
                 return _ALL
-            found.update(_looked_at(node.pattern, kept.get(node)))
+            positions.update(_pattern_positions(node.pattern, kept.get(node)))
         elif isinstance(node, Path | Describe):
             return _ALL
-    return frozenset(found)
+    return frozenset(positions)
 
 
 _ALL = frozenset("spo")
-_WHOLE = (w.TimeWindow, AccessStream, AccessGraph, Merge)
-"""What hands triples on without a look at them."""
+_PASSES_TRIPLES = (w.TimeWindow, AccessStream, AccessGraph, Merge)
+"""Operators that emit triples without reading their terms."""
 
 
-def _looked_at(pattern: match.TriplePattern, kept: set[Variable] | None) -> Iterator[str]:
+def _pattern_positions(pattern: match.TriplePattern, kept: set[Variable] | None) -> Iterator[str]:
     for name, place in zip("spo", pattern, strict=True):
         free = isinstance(place, Variable) and tuple(pattern).count(place) == 1
         if kept is None or not free or place in kept:
@@ -160,25 +161,26 @@ def _looked_at(pattern: match.TriplePattern, kept: set[Variable] | None) -> Iter
 # -- By value -----------------------------------------------------------------------------------
 
 
-def keys(plan: Plan) -> tuple[Variable, ...]:
-    """The variables by whose value the streams can be divided, so that no two parts have to meet.
+def partition_keys(plan: Plan) -> tuple[Variable, ...]:
+    """Return the variables by whose values the streams can be partitioned.
 
-    Each is bound in every row of the result. The rows with some value of it are made of elements
-    that a pattern matches with that value, and of nothing else; static data is beside each part.
+    Each is bound in every row of the result. The rows with a certain value depend only on elements
+    that a pattern matches with that value, and on the static data, which each part has.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> one, other = streamed("?x p ?y"), streamed("?x q ?z")
-    >>> keys(join.Join(one, other)), keys(shape.Projection((Variable("y"),), one))
+    >>> projected = shape.Projection((Variable("y"),), one)
+    >>> partition_keys(join.Join(one, other)), partition_keys(projected)
     ((?x,), (?y,))
     """
     if is_static(plan):
         return ()
-    found: frozenset[Variable] = plan.fold(_keys)
-    return tuple(v for v in scope(plan).possible if v in found)
+    keys: frozenset[Variable] = plan.fold(_keys)
+    return tuple(v for v in scope(plan).possible if v in keys)
 
 
 _NONE: frozenset[Variable] = frozenset()
-_SAME = (
+_KEEPS_KEYS = (
     filter.Filter,
     shape.Extend,
     shape.OrderBy,
@@ -193,9 +195,9 @@ def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
         return _NONE
     if is_static(node):
         return frozenset(scope(node).certain)
-    both = zip(node.parts(), parts, strict=True)
-    inputs = [(one, its_keys) for one, its_keys in both if isinstance(one, Plan)]
-    below = [its_keys for _, its_keys in inputs]
+    pairs = zip(node.parts(), parts, strict=True)
+    inputs = [(part, keys) for part, keys in pairs if isinstance(part, Plan)]
+    below = [keys for _, keys in inputs]
     match node:
         case match.TriplePatternMatching():
             counting = any(isinstance(x, w.ElementWindow) for x in node.walk())
@@ -203,10 +205,10 @@ def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
         case w.Window():
             return _NONE if isinstance(node, w.ElementWindow) else below[0]
         case match.BasicGraphPattern() | join.Join():
-            moving = [its_keys for one, its_keys in inputs if not is_static(one)]
+            moving = [keys for plan, keys in inputs if not is_static(plan)]
             return frozenset.intersection(*moving)
         case join.LeftJoin() | join.Minus() | filter.SemiJoin() | filter.AntiJoin() | filter.Mark():
-            moving = [its_keys for one, its_keys in inputs[1:] if not is_static(one)]
+            moving = [keys for plan, keys in inputs[1:] if not is_static(plan)]
             return below[0].intersection(*moving)
         case join.Union():
             return frozenset.intersection(*below)
@@ -214,4 +216,4 @@ def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
             return below[0].intersection(variables)
         case group.Annotate(keys=variables):
             return below[0].intersection(variables)
-    return below[0] if isinstance(node, _SAME) else _NONE
+    return below[0] if isinstance(node, _KEEPS_KEYS) else _NONE

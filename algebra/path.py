@@ -1,10 +1,10 @@
 """Property paths (SPARQL 1.1 section 9; SEMANTICS.md section 4).
 
-The translator turns what it can into triple patterns: a link, an inverse, a sequence. What is left
-is a `Path` over a source of triples, where a window stands below the path, on the triples.
+The translator rewrites links, inverses and sequences to triple patterns. The others are a `Path`
+over a source of triples; a window applies below the path, to the triples.
 
-`*`, `+` and `?` give each pair once; alternatives, sequences and negated sets give it as often as
-there are ways.
+`*`, `+` and `?` yield distinct pairs; alternatives, sequences and negated sets yield each pair once
+per way to connect it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable
 from streamsparql.algebra.access import Stamped
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.node import Node
-from streamsparql.algebra.plan import Operator, Plan
+from streamsparql.algebra.plan import Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Term, Triple
@@ -27,64 +27,64 @@ class PathExpression(Node):
 
 
 class Link(PathExpression):
-    """An IRI: a triple with that predicate."""
+    """An IRI: the triples with that predicate."""
 
     predicate: IRI
 
 
 class Inverse(PathExpression):
-    """`^p`: the path from object to subject."""
+    """`^p`: the path in the opposite direction."""
 
     path: PathExpression
 
 
 class Sequence(PathExpression):
-    """`p / q`."""
+    """`p / q`: a pair of `p` followed by one of `q`."""
 
     first: PathExpression
     second: PathExpression
 
 
 class Alternative(PathExpression):
-    """`p | q`."""
+    """`p | q`: the pairs of `p` and those of `q`."""
 
     first: PathExpression
     second: PathExpression
 
 
 class ZeroOrMore(PathExpression):
-    """`p*`."""
+    """`p*`: any number of steps of `p`, or none."""
 
     path: PathExpression
 
 
 class OneOrMore(PathExpression):
-    """`p+`."""
+    """`p+`: one or more steps of `p`."""
 
     path: PathExpression
 
 
 class ZeroOrOne(PathExpression):
-    """`p?`."""
+    """`p?`: a step of `p`, or none."""
 
     path: PathExpression
 
 
 class NegatedSet(PathExpression):
-    """`!(p | ^q)`: a triple whose predicate is none of `forward`, or, backwards, of `backward`.
+    """`!(p | ^q)`: the triples with a predicate outside `forward`; backwards, outside `backward`.
 
-    None means that the set says nothing about that direction, which then does not match.
+    None means that the set does not mention that direction, which then does not match.
     """
 
     forward: tuple[IRI, ...] | None
     backward: tuple[IRI, ...] | None
 
     def __post_init__(self) -> None:
-        assert self.forward is not None or self.backward, "a set says something about a direction"
+        assert self.forward is not None or self.backward, "a negated set needs a direction"
 
 
-class Path(Operator):
-    """Pairs of nodes that a path connects. Section 4."""
+class Path(SnapshotOperator):
+    """The pairs of nodes that a path connects. Section 4."""
 
     subject: Term | Variable
     path: PathExpression
@@ -93,21 +93,21 @@ class Path(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Hashable]) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 18.5 to 18.6. What EXISTS knows of the outer row is put in first."""
-        start, end = self._end(self.subject, inputs), self._end(self.object, inputs)
+        """Match the path, with the outer row substituted first (SPARQL 1.1 section 18.6)."""
+        start, end = self._substituted(self.subject, inputs), self._substituted(self.object, inputs)
         triples = Counter[Triple]()
         for item, n in snapshots[0].entries:
             triples[item.triple if isinstance(item, Stamped) else item] += n  # type: ignore[index]
         ends = (_terms(start), _terms(end))
-        found = relation(self.path, triples, ends)
+        relation = evaluate_path(self.path, triples, ends)
         return Snapshot(
             (mu, n)
-            for pair, n in found.items()
+            for pair, n in relation.items()
             if start in (pair[0], self.subject) and end in (pair[1], self.object)
             if (mu := self._solution(pair)) is not None
         )
 
-    def _end(self, place: Term | Variable, inputs: Inputs) -> Term | Variable:
+    def _substituted(self, place: Term | Variable, inputs: Inputs) -> Term | Variable:
         return inputs.outer.get(place, place) if isinstance(place, Variable) else place
 
     def _solution(self, pair: _Pair) -> Solution | None:
@@ -128,37 +128,40 @@ def _terms(place: Term | Variable) -> frozenset[Term]:
     return frozenset() if isinstance(place, Variable) else frozenset((place,))
 
 
-def relation(path: PathExpression, triples: Counter[Triple], ends: _Ends) -> Relation:
-    """The pairs that a path connects, with the number of ways.
+def evaluate_path(path: PathExpression, triples: Counter[Triple], ends: _Ends) -> Relation:
+    """Return the pairs that a path connects, with the number of ways.
 
-    `ends` are the terms that the query itself names as start and end: a path of length zero is at
-    home there too, also where the graph does not know them.
+    `ends` are the terms that the query has as start and end: paths of length zero exist there too,
+    even if the graph does not contain the terms.
     """
-    nothing: frozenset[Term] = frozenset()
+    no_terms: frozenset[Term] = frozenset()
     match path:
         case Link(predicate):
             return _pairs(
                 ((x.subject, x.object), n) for x, n in triples.items() if x.predicate == predicate
             )
         case Inverse(inner):
-            there = relation(inner, triples, (ends[1], ends[0]))
-            return _pairs(((b, a), n) for (a, b), n in there.items())
+            forward = evaluate_path(inner, triples, (ends[1], ends[0]))
+            return _pairs(((b, a), n) for (a, b), n in forward.items())
         case Sequence(first, second):
-            one = relation(first, triples, (ends[0], nothing))
-            two = relation(second, triples, (nothing, ends[1]))
+            one = evaluate_path(first, triples, (ends[0], no_terms))
+            two = evaluate_path(second, triples, (no_terms, ends[1]))
             return _pairs(
                 ((a, d), n * m) for (a, b), n in one.items() for (c, d), m in two.items() if b == c
             )
         case Alternative(first, second):
-            return relation(first, triples, ends) + relation(second, triples, ends)
+            return evaluate_path(first, triples, ends) + evaluate_path(second, triples, ends)
         case NegatedSet(forward, backward):
             return _negated(forward, backward, triples)
         case ZeroOrOne(inner):
-            return _once(relation(inner, triples, ends), _nothing(triples, ends))
+            return _distinct(evaluate_path(inner, triples, ends), _zero_length(triples, ends))
         case OneOrMore(inner):
-            return _closure(relation(inner, triples, ends))
+            return _transitive_closure(evaluate_path(inner, triples, ends))
         case ZeroOrMore(inner):
-            return _once(_closure(relation(inner, triples, ends)), _nothing(triples, ends))
+            return _distinct(
+                _transitive_closure(evaluate_path(inner, triples, ends)),
+                _zero_length(triples, ends),
+            )
     raise AssertionError(path)
 
 
@@ -169,30 +172,30 @@ def _pairs(entries: Iterable[tuple[_Pair, int]]) -> Relation:
     return pairs
 
 
-def _once(*relations: Iterable[_Pair]) -> Relation:
+def _distinct(*relations: Iterable[_Pair]) -> Relation:
     return Counter(set().union(*relations))
 
 
-def _nothing(triples: Iterable[Triple], ends: _Ends) -> set[_Pair]:
-    """The paths of length zero: from each node of the graph, and each end, to itself."""
+def _zero_length(triples: Iterable[Triple], ends: _Ends) -> set[_Pair]:
+    """Return the paths of length zero: from each node of the graph, and each end, to itself."""
     nodes = {node for x in triples for node in (x.subject, x.object)}
     return {(node, node) for node in nodes.union(*ends)}
 
 
-def _closure(step: Relation) -> Relation:
-    """The pairs that one step or more connect."""
+def _transitive_closure(step: Relation) -> Relation:
+    """Return the pairs that one or more steps connect."""
     steps: dict[Term, set[Term]] = {}
     for a, b in step:
         steps.setdefault(a, set()).add(b)
-    found: set[_Pair] = set()
+    pairs: set[_Pair] = set()
     for start in steps:
         pending, reached = [start], set[Term]()
         while pending:
             for node in steps.get(pending.pop(), set()) - reached:
                 reached.add(node)
                 pending.append(node)
-        found |= {(start, node) for node in reached}
-    return Counter(found)
+        pairs |= {(start, node) for node in reached}
+    return Counter(pairs)
 
 
 def _negated(

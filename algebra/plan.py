@@ -1,18 +1,18 @@
-"""The base of all logical plan nodes, and how a plan executes its own meaning.
+"""The base of all logical plan nodes, and the execution of a plan by definition.
 
 Every operator of section 4 of SEMANTICS.md obeys one law, snapshot reducibility:
 
     tau_t(op(S1 .. Sk)) = op_static(tau_t(S1) .. tau_t(Sk))
 
-So an `Operator` only says what it does to multisets (`static`), and `at` is the law itself, written
-once. The operators that look across instants (access, windows, the passage from events to
+So a `SnapshotOperator` only defines its effect on multisets (`static`); `at` implements the law for
+all of them. Operators that depend on other instants (access, windows, the conversion of events to
 snapshots) define `at` themselves.
 
-Where a query is about events (SEMANTICS.md section 7) the same nodes have a second reading:
-`events` is the set of event solutions known at an instant, `occur` what an operator does to them.
+In queries about events (SEMANTICS.md section 7) the same nodes have a second meaning: `events` is
+the set of event solutions known at an instant, `occur` the operator's effect on such sets.
 
-These definitions are small and slow on purpose: they are what every other way of running a plan is
-tested against.
+These definitions are small and slow on purpose: every other way to run a plan is tested against
+them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from streamsparql.overriding import override
 class Occurrence(NamedTuple):
     """An event solution: `item` occurred over `[start, end]` and is known at `end`.
 
-    What is static has no occurrence, (None, None): it is neutral in min and max.
+    A static solution has no occurrence, (None, None), and is neutral in min and max.
     """
 
     item: Any
@@ -46,7 +46,7 @@ Events = frozenset[Occurrence]
 
 
 class Plan(Displayed, Node):
-    """The base of all logical plan nodes. It prints as a tree."""
+    """The base of all logical plan nodes; it is displayed as a tree."""
 
     def equivalent(self, other: Plan, trials: int = 200, seed: int = 0) -> PlanComparison:
         """Search for data over which another plan has different snapshots.
@@ -63,16 +63,16 @@ class Plan(Displayed, Node):
 
     @cached_property
     def inputs(self) -> tuple[Plan, ...]:
-        """The plans that this one reads, left to right."""
+        """The plans that this plan reads, left to right."""
         return tuple(part for part in self.parts() if isinstance(part, Plan))
 
     @property
     def operands(self) -> tuple[Plan, ...]:
-        """The first of the inputs: those whose rows it reads. The others are patterns of EXISTS."""
+        """The leading inputs, whose rows the operator reads; the others are patterns of EXISTS."""
         return self.inputs
 
     def with_inputs(self, *inputs: Plan) -> Plan:
-        """The same operator over other plans."""
+        """Return a copy of the operator over other plans."""
         new = iter(inputs)
         parts = (next(new) if isinstance(part, Plan) else part for part in self.parts())
         return self.with_parts(tuple(parts))
@@ -91,7 +91,7 @@ class Plan(Displayed, Node):
     def bottom_up(self, known: Container[int] = ()) -> Iterator[Plan]:
         """Yield this plan and the plans below it, each object once, inputs first.
 
-        Plans whose id is `known`, when their turn comes, are left out with all that is below them.
+        Plans whose id is in `known` when they are reached are skipped with all plans below them.
         """
         pending: list[tuple[Plan, bool]] = [(self, False)]
         seen: set[int] = set()
@@ -110,35 +110,35 @@ class Plan(Displayed, Node):
         return tuple(part for part in self.parts() if isinstance(part, Expression))
 
     def at(self, t: int, inputs: Inputs) -> Snapshot[Any]:
-        """The snapshot of this plan's result at the instant `t`: its definition, executed."""
-        raise EngineError(f"{type(self).__name__} gives events, not snapshots")
+        """Return the snapshot of this plan's result at the instant `t`, by definition."""
+        raise EngineError(f"{type(self).__name__} emits events and has no snapshots")
 
     def events(self, t: int, inputs: Inputs) -> Events:
-        """The event solutions of this plan that are known at the instant `t`."""
+        """Return the event solutions of this plan that are known at the instant `t`."""
         raise EngineError(f"{type(self).__name__} is not defined over events")
 
     def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
-        """This plan's result as a physical stream, in stream order: what a window is applied to."""
-        raise EngineError(f"a window cannot stand above {type(self).__name__}")
+        """Return the result as a physical stream, in stream order, for a window above."""
+        raise EngineError(f"a window cannot be applied to {type(self).__name__}")
 
 
-class Operator(Plan, ABC):
-    """A snapshot-reducible operator, defined by what it does to the snapshots of its `operands`."""
+class SnapshotOperator(Plan, ABC):
+    """A snapshot-reducible operator, defined by its effect on snapshots of its `operands`."""
 
-    def lets_in(self, variable: Variable) -> bool:
-        """Whether a variable of EXISTS' outer row is the same one below here."""
+    def exposes(self, variable: Variable) -> bool:
+        """Return whether the operands see this variable of the outer row of an EXISTS."""
         return True
 
     def within(self, inputs: Inputs) -> Inputs:
-        """What the operands are evaluated over."""
-        return inputs.without(*(v for v in inputs.outer if not self.lets_in(v)))
+        """Return the inputs over which the operands are evaluated."""
+        return inputs.without(*(v for v in inputs.outer if not self.exposes(v)))
 
     @abstractmethod
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
-        """op_static: the SPARQL operator on multisets."""
+        """Apply the SPARQL operator to multisets (op_static)."""
 
     def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
-        """The operator on sets of event solutions."""
+        """Apply the operator to sets of event solutions."""
         raise EngineError(f"{type(self).__name__} is not defined over events")
 
     @override
@@ -152,23 +152,23 @@ class Operator(Plan, ABC):
         return events
 
 
-class Elementwise(Operator):
-    """An operator that treats each item by itself, so that it has a meaning on streams too."""
+class Elementwise(SnapshotOperator):
+    """An operator that maps each item separately, so it is defined on physical streams too."""
 
     @override
     def elements(self, inputs: Inputs) -> list[Element[Hashable]]:
         (operand,) = self.operands
         return [
-            Element(made, start, end)
+            Element(result, start, end)
             for item, start, end in operand.elements(self.within(inputs))
-            for made in self.static(start, inputs, Snapshot.of([item]))
+            for result in self.static(start, inputs, Snapshot.of([item]))
         ]
 
 
-def _bottom_up(root: Operator, t: int, inputs: Inputs, apply: str, otherwise: str) -> Any:
-    """Evaluates operators below `root` before those above, with no recursion."""
+def _bottom_up(root: SnapshotOperator, t: int, inputs: Inputs, apply: str, otherwise: str) -> Any:
+    """Evaluate the operators below `root` before those above, without recursion."""
     first = (root, inputs, root.within(inputs), iter(root.operands), list[Any]())
-    pending: list[tuple[Operator, Inputs, Inputs, Iterator[Plan], list[Any]]] = [first]
+    pending: list[tuple[SnapshotOperator, Inputs, Inputs, Iterator[Plan], list[Any]]] = [first]
     while True:
         node, outside, inside, rest, results = pending[-1]
         operand = next(rest, None)
@@ -178,7 +178,7 @@ def _bottom_up(root: Operator, t: int, inputs: Inputs, apply: str, otherwise: st
             if not pending:
                 return result
             pending[-1][4].append(result)
-        elif isinstance(operand, Operator):
+        elif isinstance(operand, SnapshotOperator):
             within = operand.within(inside)
             pending.append((operand, inside, within, iter(operand.operands), []))
         else:
@@ -186,7 +186,7 @@ def _bottom_up(root: Operator, t: int, inputs: Inputs, apply: str, otherwise: st
 
 
 def tie_breakers(*variables: Variable) -> tuple[Variable, ...]:
-    """Variables in the order in which columns break ties: by name.
+    """Return variables in the order in which their columns break ties: by name.
 
     >>> tie_breakers(Variable("b"), Variable("a"))
     (?a, ?b)

@@ -1,16 +1,16 @@
-"""The rewriting rules in the order in which they run.
+"""The rewrite rules, in phases, in the order in which they run.
 
-The rules are in `rules`, one per file, which ends with the rule's declaration. Here they stand in
-phases, by name, since some only make sense after others: first a plan is simplified and its filters
-go down, then joins are ordered by cost, then filters go between the joins and unused columns are
-removed. (A projection between two joins would keep them from being ordered.) `fixpoint` runs them.
+The rules are in `rules`, one per file, which ends with the rule's declaration. The phases list them
+by name, since some depend on others: first a plan is simplified and its filters are pushed down,
+then joins are ordered by cost, then filters are placed between the joins and unused columns are
+removed. (A projection between two joins would prevent their ordering.) `fixpoint` runs the phases.
 
-Why it ends. First phase: each rule removes operators other than filters, or operators from below a
-filter, a condition or a slice (these only go down), or parts of an expression, and none brings back
-what those before it in this list removed. Second phase: one round, and the order of a chain is a
-function of its parts that returns an ordered chain as it is. Third phase: filters go down; a basic
-graph pattern is split only to take one in. Last phase: a projection is put only where it removes a
-column that is bound below, so each step leaves fewer columns somewhere and more nowhere.
+Termination. First phase: each rule removes operators other than filters, moves a filter, a
+condition or a slice down (none moves up), or removes parts of an expression; no rule restores what
+a rule before it in this list removed. Second phase: one round, and the order of a chain is a
+function of its parts that leaves an ordered chain unchanged. Third phase: filters move down; a
+basic graph pattern is split only to place a filter in it. Last phase: a projection is added only
+where it removes a column that is bound below, so each step removes columns and adds none.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ _PUSHING = (
 SIMPLIFY = _phase(
     "fold_constants",
     "drop_reduced",
-    "ask_less",
+    "simplify_existence_tests",
     "drop_order",
     "merge_projections",
     "drop_projections",
     "push_slices",
     "drop_distinct",
-    "decide_filters",
+    "drop_constant_conditions",
     "propagate_empty",
     "fold_tables",
     *_PUSHING,
-    "push_conditions",
+    "push_left_join_conditions",
     "drop_units",
 )
-"""Makes a plan smaller, and its filters early."""
+"""Removes operators and pushes filters down."""
 
 ORDER_JOINS = _phase("order_joins")
-"""Orders the joins of whole chains."""
+"""Orders chains of joins by cost."""
 
 SETTLE = _phase(*_PUSHING, "push_filters_into_prefixes")
-"""Puts filters between joins, once their order is settled."""
+"""Places filters between joins, whose order is now fixed."""
 
 PRUNE = _phase(
     "merge_projections",
     "drop_projections",
-    "drop_unread",
+    "drop_unused_bindings",
     "prune_columns",
     "fold_tables",
 )
@@ -72,7 +72,7 @@ PRUNE = _phase(
 
 
 def phases(statistics: Statistics | None = None) -> tuple[Phase, ...]:
-    """Return the phases, in which rules that choose by cost know these statistics."""
+    """Return the phases, with estimates from these statistics for rules that choose by cost."""
     costs = Costs(statistics)
     return tuple(phase.with_costs(costs) for phase in (SIMPLIFY, ORDER_JOINS, SETTLE, PRUNE))
 
@@ -82,14 +82,14 @@ def rewrite(
     rules: tuple[Phase, ...] | None = None,
     statistics: Statistics | None = None,
 ) -> Rewriting:
-    """Run the rules on a plan; the result has the plan's snapshots, at every instant.
+    """Rewrite a plan by the rules; the result has the same snapshot at every instant.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Filter(equals("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
-    >>> found = rewrite(plan)
-    >>> print(sketch(found.plan))
+    >>> rewriting = rewrite(plan)
+    >>> print(sketch(rewriting.plan))
     BasicGraphPattern(Filter(?y = 1, ?x p ?y), ?x q ?z)
-    >>> found.counts()
+    >>> rewriting.counts()
     {'push_filters_into_joins': 1, 'order_joins': 1}
     """
     trace: list[Replacement] = []

@@ -1,8 +1,8 @@
-"""The variables that a plan's rows bind: those they certainly bind, and those they possibly do.
+"""The variables that a plan's rows certainly bind, and those that they possibly bind.
 
-Both are in the order in which the plan, read from left to right, first binds them. What a SELECT
-shows is in scope above it even if nothing binds it (SPARQL 1.1, section 18.2.1), so it counts among
-the possible ones. Rules, lints and `SELECT *` ask for them.
+Both are in the order in which the plan, read from left to right, first binds them. The variables of
+a SELECT clause are in scope above it even if no pattern binds them (SPARQL 1.1, section 18.2.1), so
+they count as possible. Rules, lints and `SELECT *` use the scope.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import NamedTuple
 from streamsparql.algebra import event, filter, graph, group, join, match, path, shape
 from streamsparql.algebra.expressions import OCCURRENCE, Constant
 from streamsparql.algebra.node import Node
-from streamsparql.algebra.plan import Operator, Plan
+from streamsparql.algebra.plan import Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Variable
 
 
 class Scope(NamedTuple):
-    """Ordered sets of variables: `certain` is a part of `possible`."""
+    """Ordered sets of variables: `certain` is a subset of `possible`."""
 
     certain: tuple[Variable, ...] = ()
     possible: tuple[Variable, ...] = ()
 
 
 def scope(plan: Plan) -> Scope:
-    """The variables that the rows of a plan bind.
+    """Return the variables that the rows of a plan bind.
 
     >>> from streamsparql.algebra.access import AccessGraph
     >>> from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
@@ -40,26 +40,28 @@ def scope(plan: Plan) -> Scope:
 
 
 def visible_variables(plan: Plan) -> tuple[Variable, ...]:
-    """The possible variables that a query's writer has named."""
+    """Return the possible variables that the query names."""
     return tuple(variable for variable in scope(plan).possible if not variable.hidden)
 
 
-def readable(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
-    """The variables that the expressions of an operator may find bound.
+def readable_variables(plan: Plan, outer: frozenset[Variable]) -> frozenset[Variable]:
+    """Return the variables that may be bound in the expressions of an operator.
 
-    `outer` are those of the rows that EXISTS is asked for, where the operator is in its pattern.
+    `outer` are those of the outer rows, if the operator is in the pattern of an EXISTS.
     """
     return outer.union(v for child in plan.inputs for v in scope(child).possible)
 
 
-def below(plan: Plan, outer: frozenset[Variable]) -> Iterator[tuple[Plan, frozenset[Variable]]]:
-    """Yield the inputs of an operator, each with the variables of an outer row that it can read."""
+def inputs_with_outer(
+    plan: Plan, outer: frozenset[Variable]
+) -> Iterator[tuple[Plan, frozenset[Variable]]]:
+    """Yield the inputs of an operator, each with the outer row's variables that it can read."""
     rows = len(plan.operands)
     for k, child in enumerate(plan.inputs):
         if k >= rows:
-            yield child, readable(plan, outer)  # the pattern of an EXISTS
-        elif outer and isinstance(plan, Operator):
-            yield child, frozenset(v for v in outer if plan.lets_in(v))
+            yield child, readable_variables(plan, outer)  # the pattern of an EXISTS
+        elif outer and isinstance(plan, SnapshotOperator):
+            yield child, frozenset(v for v in outer if plan.exposes(v))
         else:
             yield child, outer
 
@@ -74,53 +76,57 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             return Scope(pattern.variables(), pattern.variables() + stamped)
         case path.Path():
             ends = (end for end in (node.subject, node.object) if isinstance(end, Variable))
-            return _certainly(*ends)
+            return _certain_scope(*ends)
         case shape.Table(variables, rows):
             columns = zip(*rows, strict=True) if rows else [()] * len(variables)
             full = (v for v, c in zip(variables, columns, strict=True) if None not in c)
             return Scope(tuple(full), variables)
         case join.Union():
             common = set(inputs[0].certain).intersection(*(s.certain for s in inputs))
-            merged = _all(inputs)
+            merged = _merge_scopes(inputs)
             return Scope(tuple(v for v in merged.possible if v in common), merged.possible)
         case join.LeftJoin() | event.EqLeftJoin():
-            return Scope(inputs[0].certain, _all(inputs[:2]).possible)
+            return Scope(inputs[0].certain, _merge_scopes(inputs[:2]).possible)
         case event.SeqRightJoin():
-            return Scope(inputs[1].certain, _all(inputs).possible)
+            return Scope(inputs[1].certain, _merge_scopes(inputs).possible)
         case join.Minus() | filter.SemiJoin() | filter.AntiJoin():
             return inputs[0]
         case filter.Mark(variable) | shape.Number(variable):
-            return _all([inputs[0], _certainly(variable)])
+            return _merge_scopes([inputs[0], _certain_scope(variable)])
         case shape.Extend(variable, expression):
             sure = isinstance(expression, Constant) or expression in inputs[0].certain
-            return _all([inputs[0], Scope((variable,) * sure, (variable,))])
+            return _merge_scopes([inputs[0], Scope((variable,) * sure, (variable,))])
         case shape.Projection(variables):
-            found = frozenset(inputs[0].certain)
-            return Scope(tuple(v for v in variables if v in found), variables)
+            bound = frozenset(inputs[0].certain)
+            return Scope(tuple(v for v in variables if v in bound), variables)
         case group.Aggregation(keys, aggregates):
             counts = (v for v, call in aggregates if call.function == "COUNT")
             certain = (*(k for k in keys if k in inputs[0].certain), *counts)
             return Scope(certain, (*keys, *(v for v, _ in aggregates)))
         case group.Annotate(variable, call):
             sure = call.function == "COUNT"
-            return _all([inputs[0], Scope((variable,) * sure, (variable,))])
+            return _merge_scopes([inputs[0], Scope((variable,) * sure, (variable,))])
         case graph.Graph(name):
-            return _all([inputs[0], _certainly(name)]) if isinstance(name, Variable) else inputs[0]
+            return (
+                _merge_scopes([inputs[0], _certain_scope(name)])
+                if isinstance(name, Variable)
+                else inputs[0]
+            )
         case event.Detect():
-            return _all([inputs[0], Scope((), tuple(OCCURRENCE.values()))])
+            return _merge_scopes([inputs[0], Scope((), tuple(OCCURRENCE.values()))])
         case event.Closure():
             return inputs[-1]
         case graph.Construct() | graph.Describe() | graph.Ask():
             return Scope()
-    return _all(inputs)
+    return _merge_scopes(inputs)
 
 
-def _certainly(*variables: Variable) -> Scope:
+def _certain_scope(*variables: Variable) -> Scope:
     distinct = tuple(dict.fromkeys(variables))
     return Scope(distinct, distinct)
 
 
-def _all(scopes: list[Scope]) -> Scope:
+def _merge_scopes(scopes: list[Scope]) -> Scope:
     return Scope(
         tuple(dict.fromkeys(v for s in scopes for v in s.certain)),
         tuple(dict.fromkeys(v for s in scopes for v in s.possible)),

@@ -1,4 +1,4 @@
-"""What gives rows their shape and order: tables, BIND, projection, DISTINCT, ORDER BY, LIMIT."""
+"""Columns, duplicates and order of rows: VALUES, BIND, projection, DISTINCT, ORDER BY, LIMIT."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamsparql.algebra.expressions import value_or_none
 from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.order import comparison_key, order_key
-from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Operator, Plan
+from streamsparql.algebra.plan import Elementwise, Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import (
     Expression,
     Solution,
@@ -24,8 +24,8 @@ from streamsparql.algebra.terms import Term, integer
 from streamsparql.overriding import override
 
 
-class Table(Operator):
-    """VALUES: rows that always hold; None stands for UNDEF. Section 4."""
+class Table(SnapshotOperator):
+    """VALUES: rows that always hold; None is UNDEF. Section 4."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Term | None, ...], ...]
@@ -34,11 +34,11 @@ class Table(Operator):
         assert all(len(row) == len(self.variables) for row in self.rows)
 
     def _solutions(self, inputs: Inputs) -> list[Solution]:
-        made = (
+        solutions = (
             Solution({v: x for v, x in zip(self.variables, row, strict=True) if x is not None})
             for row in self.rows
         )
-        return [mu for mu in made if compatible(mu, inputs.outer)]
+        return [mu for mu in solutions if compatible(mu, inputs.outer)]
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
@@ -50,23 +50,23 @@ class Table(Operator):
 
 
 UNIT = Table((), ((),))
-"""The table of one empty row: what an empty group means."""
+"""The table of one empty row: the meaning of an empty group."""
 
 
 class Extend(Elementwise):
-    """BIND, and each `(expression AS ?v)`: an error leaves the variable unbound. Section 4."""
+    """BIND, and each `(expression AS ?v)`; an error leaves the variable unbound. Section 4."""
 
     variable: Variable
     expression: Expression
     input: Plan
 
     @override
-    def lets_in(self, variable: Variable) -> bool:
+    def exposes(self, variable: Variable) -> bool:
         return variable != self.variable
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 18.5, Extend."""
+        """Add the value to each row (SPARQL 1.1 section 18.5, Extend)."""
         return snapshots[0].map(lambda row: self._extend(row, row, inputs))
 
     @override
@@ -80,11 +80,11 @@ class Extend(Elementwise):
         return row if value is None else row.extend(self.variable, value)
 
 
-class Number(Operator):
-    """Numbers equal rows in a hidden column, so that RAND and BNODE can tell them apart (R16).
+class Number(SnapshotOperator):
+    """A hidden column that numbers equal rows, so that RAND and BNODE can distinguish them (R16).
 
-    The k-th of n equal rows gets k: it holds where the multiplicity is at least k, which is how
-    `coalesce` cuts rows too.
+    The k-th of n equal rows has the number k. It holds where the multiplicity is at least k, like
+    the k-th row of an item in `coalesce`.
     """
 
     variable: Variable
@@ -97,18 +97,18 @@ class Number(Operator):
 
 
 class Projection(Elementwise):
-    """Keeps some variables. Section 4."""
+    """The rows restricted to some variables. Section 4."""
 
     variables: tuple[Variable, ...]
     input: Plan
 
     @override
-    def lets_in(self, variable: Variable) -> bool:
+    def exposes(self, variable: Variable) -> bool:
         return variable in self.variables
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 18.5, Project; the order stays."""
+        """Project the rows, in their order (SPARQL 1.1 section 18.5, Project)."""
         return snapshots[0].map(lambda row: row.project(self.variables))
 
     @override
@@ -116,18 +116,18 @@ class Projection(Elementwise):
         return frozenset(e._replace(item=e.item.project(self.variables)) for e in events[0])
 
 
-class Distinct(Operator):
-    """Each row once. Section 4. Rows that differ in stamps only are one, with the greatest."""
+class Distinct(SnapshotOperator):
+    """The distinct rows. Section 4. Rows that differ only in stamps merge to the latest stamps."""
 
     input: Plan
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Any]) -> Snapshot[Any]:
-        """SPARQL 1.1 section 18.5, Distinct; the order of the first occurrences stays."""
+        """Remove duplicates, in order of first occurrence (SPARQL 1.1 section 18.5, Distinct)."""
         kept: dict[Hashable, Any] = {}
         for item, _ in snapshots[0].entries:
             key = _without_stamps(item)
-            kept[key] = _later(kept[key], item) if key in kept else item
+            kept[key] = _merge_stamps(kept[key], item) if key in kept else item
         return Snapshot(((item, 1) for item in kept.values()), snapshots[0].ordered)
 
     @override
@@ -135,8 +135,8 @@ class Distinct(Operator):
         return events[0]
 
 
-class Reduced(Operator):
-    """REDUCED permits to drop duplicates and does not ask for it: all rows stay. Section 4."""
+class Reduced(SnapshotOperator):
+    """REDUCED: it permits, but does not require, removing duplicates; all rows stay. Section 4."""
 
     input: Plan
 
@@ -149,11 +149,11 @@ class Reduced(Operator):
         return events[0]
 
 
-class OrderBy(Operator):
-    """The order in which a snapshot is read. Section 4, R8, R14.
+class OrderBy(SnapshotOperator):
+    """ORDER BY: the order in which a snapshot is read. Section 4, R8, R14.
 
-    `keys` are expressions with whether they descend; ties break by `columns`, in SPARQL's total
-    order, so that the order depends on nothing but the rows.
+    `keys` are pairs of an expression and whether it is descending. `columns` break ties, in
+    SPARQL's total order, so that the order depends only on the rows.
     """
 
     keys: tuple[tuple[Expression, bool], ...]
@@ -162,7 +162,7 @@ class OrderBy(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 15.1."""
+        """Sort the rows (SPARQL 1.1 section 15.1)."""
         rows = list(_by_columns(snapshots[0], self.columns))
         for expression, descending in reversed(self.keys):
             rows.sort(
@@ -174,10 +174,10 @@ class OrderBy(Operator):
         return Snapshot(rows, ordered=True)
 
 
-class Slice(Operator):
+class Slice(SnapshotOperator):
     """OFFSET and LIMIT: the rows whose rank is in the slice. Section 4, R8, R14.
 
-    With no ORDER BY below, rows rank by `columns`.
+    Without an ORDER BY below, rows rank by `columns`.
     """
 
     offset: int
@@ -187,7 +187,7 @@ class Slice(Operator):
 
     @override
     def static(self, t: int, inputs: Inputs, *snapshots: Snapshot[Solution]) -> Snapshot[Solution]:
-        """SPARQL 1.1 section 18.5, Slice."""
+        """Return the rows of the slice (SPARQL 1.1 section 18.5, Slice)."""
         (rows,) = snapshots
         entries = rows.entries if rows.ordered else _by_columns(rows, self.columns)
         kept, rank = [], 0
@@ -213,7 +213,7 @@ def _without_stamps(item: Any) -> Hashable:
     return item.project(item.domain) if isinstance(item, Solution) else item
 
 
-def _later(one: Any, other: Any) -> Any:
+def _merge_stamps(one: Any, other: Any) -> Any:
     if isinstance(one, Stamped):
         stamps = dict(one.stamps)
         for stream, at in other.stamps:

@@ -1,8 +1,8 @@
-"""Solution mappings: partial functions from variables to terms, and what joins them.
+"""Solution mappings, partial functions from variables to terms: compatibility and merging.
 
-Beside the variables that a query names there are hidden ones (hidden.py). Among these are *stamps*,
-the time of the stream element that bound something (SEMANTICS.md section 8): they do not count for
-compatibility, and merge by `max`.
+Besides the variables of a query there are hidden ones (`hidden_variables`). Some of them are
+*stamps*, the time of the stream element that bound a variable (SEMANTICS.md section 8):
+compatibility ignores stamps, and they merge by `max`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streamsparql.algebra.terms import Literal, Term
 
 
 class Expression(Node):
-    """The base of expressions; `expressions` has the other kinds."""
+    """The base of expressions; the module `expressions` has the other kinds."""
 
 
 class Variable(Expression):
@@ -27,16 +27,16 @@ class Variable(Expression):
     name: str
 
     def __post_init__(self) -> None:
-        assert not self.name.startswith("."), "such names are those of Hidden variables"
+        assert not self.name.startswith("."), "names with a leading dot belong to hidden variables"
 
     @property
     def hidden(self) -> bool:
-        """Whether no query can name it: see `Hidden`."""
+        """Whether a query cannot name the variable; see `Hidden`."""
         return False
 
     @property
     def stamp(self) -> bool:
-        """Whether it holds the time of a stream element."""
+        """Whether the variable is the time of a stream element."""
         return False
 
     def __hash__(self) -> int:
@@ -52,7 +52,7 @@ class Variable(Expression):
 
 
 class Solution(Mapping[Variable, Term]):
-    """A solution mapping mu, immutable. A variable that is not in it is unbound.
+    """An immutable solution mapping mu; a variable that it does not contain is unbound.
 
     >>> from streamsparql.algebra.terms import IRI
     >>> x, y = Variable("x"), Variable("y")
@@ -88,15 +88,15 @@ class Solution(Mapping[Variable, Term]):
 
     @property
     def domain(self) -> frozenset[Variable]:
-        """The bound variables, stamps left out."""
+        """The bound variables except stamps."""
         return frozenset(variable for variable in self._bindings if not variable.stamp)
 
     def project(self, variables: Iterable[Variable]) -> Solution:
-        """The part of the mapping on these variables."""
+        """Return the mapping restricted to these variables."""
         return Solution({v: self._bindings[v] for v in variables if v in self._bindings})
 
     def extend(self, variable: Variable, term: Term) -> Solution:
-        """The mapping with one more binding."""
+        """Return the mapping with one more binding."""
         return Solution({**self._bindings, variable: term})
 
 
@@ -104,18 +104,21 @@ EMPTY = Solution()
 
 
 def compatible(one: Solution, other: Solution) -> bool:
-    """Return whether mu1 ~ mu2: they agree where both are bound (ESWC 2008, Definition 10)."""
-    few, many = (one, other) if len(one) <= len(other) else (other, one)
+    """Return whether mu1 ~ mu2: they agree on each variable that both bind, except stamps.
+
+    This is the condition of ESWC 2008, Definition 10.
+    """
+    smaller, larger = (one, other) if len(one) <= len(other) else (other, one)
     return all(
-        variable.stamp or variable not in many or many[variable] == term
-        for variable, term in few.items()
+        variable.stamp or variable not in larger or larger[variable] == term
+        for variable, term in smaller.items()
     )
 
 
 def merge_solutions(one: Solution, other: Solution) -> Solution:
-    """Return `merge(mu1, mu2)`: the union of two compatible mappings; of two stamps the later.
+    """Return `merge(mu1, mu2)`, the union of two compatible mappings, with the later stamps.
 
-    `merge` is that of ESWC 2008, Definition 10.
+    ESWC 2008, Definition 10.
     """
     bindings = {**one, **other}
     for variable in bindings:
@@ -125,17 +128,17 @@ def merge_solutions(one: Solution, other: Solution) -> Solution:
 
 
 def later_stamp(one: Term, other: Term) -> Term:
-    """The greater of two stamps, which are xsd:integer literals."""
+    """Return the greater of two stamps, which are xsd:integer literals."""
     assert isinstance(one, Literal)
     assert isinstance(other, Literal)
     return max(one, other, key=lambda stamp: int(stamp.lexical))
 
 
 def number_equal_rows(rows: Iterable[tuple[Solution, int]]) -> Iterator[tuple[Solution, int]]:
-    """Each row as often as it comes, with its number among those that are the same but for stamps.
+    """Yield each row once per multiplicity, with its number among rows equal up to stamps.
 
-    It is what tells equal rows apart (R16). Stamps do not count: where a stream repeats itself, a
-    row goes on with another stamp, and is the first of its kind as before.
+    The number distinguishes equal rows (R16). It ignores stamps so that a row keeps its number when
+    the stream repeats a triple and the row continues with a later stamp.
 
     >>> x = Solution({Variable("x"): Literal("a")})
     >>> [number for _, number in number_equal_rows([(x, 2)])]
@@ -150,5 +153,5 @@ def number_equal_rows(rows: Iterable[tuple[Solution, int]]) -> Iterator[tuple[So
 
 
 def _stamps(row: Solution) -> list[tuple[str, int]]:
-    held = ((v.name, term) for v, term in row.items() if v.stamp)
-    return sorted((name, int(x.lexical)) for name, x in held if isinstance(x, Literal))
+    stamps = ((v.name, term) for v, term in row.items() if v.stamp)
+    return sorted((name, int(x.lexical)) for name, x in stamps if isinstance(x, Literal))

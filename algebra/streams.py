@@ -1,8 +1,8 @@
-"""Streams: physical, logical, and what holds at an instant (SEMANTICS.md sections 1 and 2).
+"""Physical streams, logical streams and snapshots (SEMANTICS.md sections 1 and 2).
 
 A *physical stream* is a sequence of elements `(x, [start, end))`, ordered by `start`. A *logical
-stream* says of each instant how often each `x` holds there; `phi` is the map from the first to the
-second, and the *snapshot* at an instant is its value there, a multiset.
+stream* maps each instant to the multiplicity of each `x` there. `phi` maps a physical stream to its
+logical stream, and the *snapshot* at an instant is the value of the latter, a multiset.
 
     >>> stream = [Element("a", 0, 6), Element("a", 4, 10)]
     >>> snapshot(stream, 5).count("a")
@@ -21,25 +21,29 @@ X = TypeVar("X", bound=Hashable)
 Y = TypeVar("Y", bound=Hashable)
 
 INFINITY = 2**63 - 1
-"""The end of what never ends: the largest int64."""
+"""The end of an unbounded validity: the largest int64."""
 
 
 class Element(NamedTuple, Generic[X]):
-    """An item over the right-open interval `[start, end)`, in ms (ESWC 2008, Definition 1)."""
+    """An item that holds over the right-open interval `[start, end)` of milliseconds.
+
+    ESWC 2008, Definition 1.
+    """
 
     item: X
     start: int
     end: int
 
     def holds(self, t: int) -> bool:
-        """Whether the instant `t` is in the interval."""
+        """Return whether the instant `t` is in the interval."""
         return self.start <= t < self.end
 
 
 class Snapshot(Generic[X]):
-    """The multiset that holds at one instant, with the order of an ORDER BY where there is one.
+    """The multiset of items that hold at one instant; if it was sorted, in that order.
 
-    It is a logical stream (ESWC 2008, Definition 2) at an instant. Equality ignores the order.
+    It is a logical stream (ESWC 2008, Definition 2) at that instant. Equality is that of multisets
+    and ignores the order.
 
     >>> Snapshot.of("aba") == Snapshot([("a", 2), ("b", 1)])
     True
@@ -49,41 +53,43 @@ class Snapshot(Generic[X]):
 
     def __init__(self, entries: Iterable[tuple[X, int]] = (), ordered: bool = False) -> None:
         self.ordered = ordered
-        """Whether `entries` are in the order of an ORDER BY, equal items then not collected."""
+        """Whether `entries` are sorted by an ORDER BY; equal items are then not consolidated."""
         self.entries: tuple[tuple[X, int], ...] = tuple(
-            entries if ordered else _collected(entries).items()
+            entries if ordered else _consolidate(entries).items()
         )
 
     @classmethod
     def of(cls, items: Iterable[X]) -> Snapshot[X]:
-        """The snapshot that holds each item as often as it comes."""
+        """Return the snapshot of items, in which a repeated item has its multiplicity."""
         return cls((item, 1) for item in items)
 
     def __iter__(self) -> Iterator[X]:
-        """Each item as often as it holds."""
+        """Iterate over the items, each repeated by its multiplicity."""
         return (item for item, n in self.entries for _ in range(n))
 
     def __len__(self) -> int:
         return sum(n for _, n in self.entries)
 
     def count(self, item: X) -> int:
-        """How often the item holds."""
+        """Return the multiplicity of an item."""
         return sum(n for other, n in self.entries if other == item)
 
     def map(self, function: Callable[[X], Y]) -> Snapshot[Y]:
-        """The snapshot of the images, multiplicities added."""
+        """Return the snapshot of the images; multiplicities add."""
         return Snapshot(((function(x), n) for x, n in self.entries), self.ordered)
 
     def where(self, test: Callable[[X], bool]) -> Snapshot[X]:
-        """The items that pass."""
+        """Return the items that satisfy a test."""
         return Snapshot(((x, n) for x, n in self.entries if test(x)), self.ordered)
 
     def __add__(self, other: Snapshot[X]) -> Snapshot[X]:
-        """The union: multiplicities add."""
+        """Return the union; multiplicities add."""
         return Snapshot((*self.entries, *other.entries))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Snapshot) and _collected(self.entries) == _collected(other.entries)
+        if not isinstance(other, Snapshot):
+            return False
+        return _consolidate(self.entries) == _consolidate(other.entries)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -91,7 +97,7 @@ class Snapshot(Generic[X]):
         return f"Snapshot({list(self.entries)})"
 
 
-def _collected(entries: Iterable[tuple[X, int]]) -> dict[X, int]:
+def _consolidate(entries: Iterable[tuple[X, int]]) -> dict[X, int]:
     counts: dict[X, int] = {}
     for item, n in entries:
         counts[item] = counts.get(item, 0) + n
@@ -99,7 +105,7 @@ def _collected(entries: Iterable[tuple[X, int]]) -> dict[X, int]:
 
 
 def snapshot(stream: Iterable[Element[X]], t: int) -> Snapshot[X]:
-    """tau_t of a physical stream: `phi` at the instant `t`."""
+    """Return tau_t of a physical stream: the value of `phi` at the instant `t`."""
     return Snapshot.of(element.item for element in stream if element.holds(t))
 
 
@@ -109,13 +115,13 @@ def phi(stream: Sequence[Element[X]]) -> Callable[[int], Snapshot[X]]:
 
 
 def change_points(stream: Iterable[Element[X]]) -> list[int]:
-    """The instants at which a snapshot can differ from the one before."""
+    """Return the instants at which the snapshot may differ from the one before."""
     ends = {e.end for e in stream}
     return sorted({e.start for e in stream} | ends - {INFINITY})
 
 
 def snapshot_equivalent(one: Sequence[Element[X]], other: Sequence[Element[X]]) -> bool:
-    """Whether two physical streams have the same `phi`.
+    """Return whether two physical streams have the same `phi`.
 
     >>> whole, cut = [Element("a", 0, 9)], [Element("a", 0, 4), Element("a", 4, 9)]
     >>> snapshot_equivalent(whole, cut)
@@ -125,7 +131,7 @@ def snapshot_equivalent(one: Sequence[Element[X]], other: Sequence[Element[X]]) 
 
 
 def coalesce(stream: Iterable[Element[X]]) -> list[Element[X]]:
-    """The canonical form: the k-th row of an item holds exactly where its multiplicity is >= k."""
+    """Return the canonical form: the k-th row of an item holds where its multiplicity is >= k."""
     steps: dict[X, Counter[int]] = {}
     for item, start, end in stream:
         if start < end:

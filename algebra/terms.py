@@ -1,8 +1,7 @@
-"""RDF terms: IRIs, blank nodes, literals, and the triples made of them.
+"""RDF terms and triples.
 
-They are plain immutable values that keep what was written: `"01"^^xsd:integer` and
-`"1"^^xsd:integer` are two terms with one value. What a literal is worth is decided in
-`values`, never here.
+Terms are plain immutable values that keep their lexical form: `"01"^^xsd:integer` and
+`"1"^^xsd:integer` are two terms with one value. `xsd.values` maps literals to values.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
 @dataclass(frozen=True, slots=True)
 class IRI:
-    """An IRI, absolute or not, as it stands.
+    """An IRI as written, absolute or relative.
 
     >>> print(IRI("http://example.org/a"))
     <http://example.org/a>
@@ -31,7 +30,7 @@ class IRI:
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
-    """A blank node. Its label is scoped to its source; two sources never share one.
+    """A blank node; its label is scoped to its source, so two sources never share one.
 
     >>> print(BlankNode("b0"))
     _:b0
@@ -49,7 +48,7 @@ RDF_LANG_STRING = IRI(RDF + "langString")
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal with its lexical form as written. A language tag is compared in lower case.
+    """A literal with its lexical form as written; language tags are in lower case.
 
     >>> print(Literal("chat", language="FR"), Literal("1", IRI(XSD + "integer")))
     "chat"@fr "1"^^<http://www.w3.org/2001/XMLSchema#integer>
@@ -75,7 +74,7 @@ Term = IRI | BlankNode | Literal
 
 
 class Triple(NamedTuple):
-    """A triple of terms, subject, predicate and object.
+    """An RDF triple of subject, predicate and object.
 
     >>> print(Triple(IRI("s"), IRI("p"), Literal("o")))
     <s> <p> "o"
@@ -104,7 +103,7 @@ FALSE = Literal("false", IRI(XSD + "boolean"))
 
 
 def boolean(value: bool) -> Literal:
-    """The canonical xsd:boolean literal.
+    """Return the canonical xsd:boolean literal.
 
     >>> print(boolean(True))
     "true"^^<http://www.w3.org/2001/XMLSchema#boolean>
@@ -113,7 +112,7 @@ def boolean(value: bool) -> Literal:
 
 
 def integer(value: int) -> Literal:
-    """The canonical xsd:integer literal.
+    """Return the canonical xsd:integer literal.
 
     >>> print(integer(7))
     "7"^^<http://www.w3.org/2001/XMLSchema#integer>

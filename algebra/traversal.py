@@ -1,12 +1,12 @@
-"""How passes over deep trees stay within Python's stack.
+"""Traversal of deep trees within Python's stack.
 
-There are three ways to go through a tree, and a pass takes the first that fits:
+There are three ways to traverse a tree; a pass uses the first that fits:
 
 - `Node.fold` and `Node.walk` do not recurse, whatever the depth of the tree.
-- `descend` goes from the top down, does not recurse either, and carries what holds at a place.
-- A function that calls itself, inside `recursion_headroom`. It recurses where a query *nests*,
-  which the parser limits (`lalr_parser.MAX_NESTING`), and loops where a query is only *long*: a
-  chain of UNION, OPTIONAL or `+` is a tree as deep as the chain is long, on its left side.
+- `descend` traverses top down, does not recurse either, and passes state from parent to child.
+- A recursive function inside `recursion_headroom`. It recurses where a query *nests*, which the
+  parser limits (`lalr_parser.MAX_NESTING`), and loops where a query is only *long*: a chain of
+  UNION, OPTIONAL or `+` is a left-deep tree as deep as the chain is long.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ NodeT = TypeVar("NodeT")
 StateT = TypeVar("StateT")
 
 HEADROOM = 10_000
-"""Python frames for a recursive pass: twenty for each of the 500 levels that a query may nest."""
+"""Python frames for a recursive pass: twenty for each of the 500 nesting levels of a query."""
 
 
 def descend(
     root: NodeT, state: StateT, below: Callable[[NodeT, StateT], Sequence[tuple[NodeT, StateT]]]
 ) -> Iterator[tuple[NodeT, StateT]]:
-    """Yield nodes with what holds at their place, parents first, in the order they are written.
+    """Yield nodes with the state of their place, parents first, children in order.
 
-    `below` returns the nodes to visit below a node, each with what holds there.
+    `below` returns the nodes to visit below a node, each with its state.
 
     >>> tree = {"a": ["b", "c"], "b": ["d"]}
     >>> list(descend("a", 0, lambda node, depth: [(n, depth + 1) for n in tree.get(node, [])]))
@@ -39,9 +39,9 @@ def descend(
     """
     pending = [(root, state)]
     while pending:
-        node, known = pending.pop()
-        yield node, known
-        pending.extend(reversed(below(node, known)))
+        node, here = pending.pop()
+        yield node, here
+        pending.extend(reversed(below(node, here)))
 
 
 def _use_frames(count: int) -> None:
@@ -49,11 +49,11 @@ def _use_frames(count: int) -> None:
         _use_frames(count - 1)
 
 
-class _Limit:
-    """Python's recursion limit, which is one for all threads, and who needs it to be higher.
+class _RecursionLimit:
+    """Python's recursion limit, which all threads share, and the number of its users.
 
-    The first that needs it raises it, the last restores it, so that no thread lowers it while
-    another one recurses.
+    The first user raises it and the last one restores it, so that no thread lowers it while another
+    one recurses.
     """
 
     def __init__(self) -> None:
@@ -63,11 +63,11 @@ class _Limit:
         self._raised = 0
 
     def enter(self) -> None:
-        _use_frames(3)  # a caller right at the limit could raise it, but not restore it
+        _use_frames(3)  # fail here: a caller at the limit could raise it, but not restore it
         with self._lock:
             if self._users == 0:
                 limit = sys.getrecursionlimit()
-                if limit != self._raised:  # else the last user could not restore it
+                if limit != self._raised:  # else the last user failed to restore it
                     self._before = limit
                 self._raised = self._before + HEADROOM
                 sys.setrecursionlimit(self._raised)
@@ -79,22 +79,22 @@ class _Limit:
             if self._users == 0 and sys.getrecursionlimit() == self._raised:
                 try:
                     sys.setrecursionlimit(self._before)
-                except RecursionError:  # the caller's own stack is deeper than that by now
+                except RecursionError:  # the caller's own stack is deeper than the old limit
                     return
                 self._raised = 0
 
 
-_LIMIT = _Limit()
+_LIMIT = _RecursionLimit()
 
 
 @contextmanager
 def recursion_headroom() -> Iterator[None]:
-    """Let the passes inside recurse `HEADROOM` deeper than Python's recursion limit allows.
+    """Allow the passes inside to recurse `HEADROOM` frames deeper than Python's limit.
 
-    It is safe as long as no level of the recursion passes through C, as in `any(f(x) for x in ..)`
-    or in a generator that delegates to itself: then a level takes no space on the C stack, however
-    small the thread's stack is. Write list comprehensions and loops instead. Trees that are not
-    made from a query's text may nest deeper; they are refused with an `EngineError`.
+    This is safe if no level of the recursion passes through C: a level then uses no space on the
+    thread's C stack. `any(f(x) for x in ..)` and generators that delegate to themselves do pass
+    through C; write list comprehensions and loops instead. Trees that do not originate from a
+    query's text may nest deeper; for them an `EngineError` is raised.
 
     >>> def depth(n: int) -> int:
     ...     return 0 if n == 0 else 1 + depth(n - 1)
@@ -106,6 +106,6 @@ def recursion_headroom() -> Iterator[None]:
     try:
         yield
     except RecursionError:
-        raise EngineError("the plan nests too deep") from None
+        raise EngineError("the plan nests too deeply") from None
     finally:
         _LIMIT.leave()

@@ -1,23 +1,23 @@
-"""Windows: which elements of a stream hold at an instant (SEMANTICS.md section 3).
+"""Windows: the elements of a stream that hold at an instant (SEMANTICS.md section 3).
 
-Every window is defined twice. Its *content* at an instant is the definition: a time window says
-which stamps belong (`holds`), an element window which elements of the stream so far (`last`). Its
-*validity* is the interval that an element gets when it arrives: a time window looks at nothing but
-the stamp (`interval`), which makes it stateless, an element window at the element's rank (`ranks`).
-Both work on single numbers and on arrays, and the engine computes with them. That content and
-validity agree, `snapshot(validity(S), t) == content(S, t)`, is tested for every window, width and
-instant.
+Every window is defined twice. Its *content* at an instant is the definition: a time window selects
+elements by timestamp (`holds`), an element window by rank among those so far (`last`). Its
+*validity* is the interval assigned to an element: a time window computes it from the timestamp
+alone (`interval`) and is stateless, an element window from the element's rank (`ranks`). `interval`
+and `ranks` accept single numbers and arrays; the engine uses them too. Tests check that both
+definitions agree at every instant: `snapshot(validity(S), t) == content(S, t)`.
 
-A window also states what others need to know of it: how far it reaches, on which grid it jumps, how
-much it holds. Nothing outside asks which class of windows it is, but for those that write one down.
+A window also states its properties: its reach, the grid on which it jumps, the expected size of its
+content. So cost estimates, partitioning, report alignment and the engine do not depend on its
+class; only code that displays or writes a window does.
 
-*Live edge or stepped.* In a `SlidingDeltaWindow` an element is visible at once, when it comes, and
-leaves when the left edge jumps. In a stepped window the content is frozen between steps: elements
-and departures both wait for one.
+*Live edge or stepped.* In a `SlidingDeltaWindow` an element is visible as soon as it arrives, and
+expires when the left edge jumps. In a stepped window the content is frozen between steps: elements
+enter and expire at steps only.
 
     stamps   |  a     b c        d      |
     live     |--a=====b=c========d      |   range 10, slide 5: a, b, c leave together
-    stepped  |-------[a b]------[..c d] |   range 10, step 10: seen from the next step on
+    stepped  |-------[a b]------[..c d] |   range 10, step 10: visible from the next step on
 """
 
 from __future__ import annotations
@@ -38,45 +38,44 @@ PhysicalStream = list[Element[Hashable]]
 
 
 class Window(Plan, ABC):
-    """The base of all windows. `name` is the slot's own name, where the query gives it one."""
+    """The base of all windows; `name` is the name that a query may assign to a window."""
 
     input: Plan
     name: str | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def content(self, elements: PhysicalStream, t: int) -> PhysicalStream:
-        """Return the elements of a stream that are in the window at the instant `t`."""
+        """Return the elements in the window at the instant `t`."""
 
     @abstractmethod
     def validity(self, elements: PhysicalStream) -> PhysicalStream:
-        """Return the elements with their intervals in the window; empty ones are left out."""
+        """Return the elements with their intervals in the window, without empty intervals."""
 
     @property
     @abstractmethod
     def reach(self) -> int:
-        """How long after its stamp an element may hold at most; 0 where elements are counted."""
+        """The longest time that an element holds after its timestamp; 0 if elements are counted."""
 
     @property
     def grid(self) -> Grid | None:
-        """The instants at which the content jumps; None where it follows the elements alone."""
+        """The instants at which the content jumps; None if it changes with the elements only."""
         return None
 
     @property
     def live_edge(self) -> bool:
-        """Whether an element is visible as soon as it arrives, not only at the next jump."""
+        """Whether an element is visible as soon as it arrives, rather than at the next jump."""
         return True
 
     @property
     def misses_elements(self) -> bool:
-        """Whether elements can pass by unseen: the window moves by more than it holds."""
+        """Whether some elements are never visible: the window moves by more than its size."""
         return False
 
     @abstractmethod
     def expected_size(self, rate: float, history: int) -> float:
-        """Estimate how many elements the window holds.
+        """Estimate the number of elements in the window.
 
-        `rate` of them arrive per millisecond; a window without an end has seen `history`
-        milliseconds.
+        `rate` elements arrive per millisecond; an unbounded window covers `history` milliseconds.
         """
 
     @override
@@ -90,24 +89,27 @@ class Window(Plan, ABC):
 
 
 class TimeWindow(Window):
-    """A window that looks at stamps only. Grids are anchored at `origin`."""
+    """A window that depends on timestamps only; its grid is anchored at `origin`."""
 
     origin: int = field(default=0, kw_only=True)
 
     @property
     @abstractmethod
     def length(self) -> int:
-        """From how many milliseconds the window holds elements."""
+        """The width of the window in milliseconds."""
 
     @abstractmethod
     def holds(self, t: int, stamp: int) -> bool:
-        """Whether an element with this stamp is in the window at `t` (both counted from origin)."""
+        """Return whether an element with this stamp is in the window at `t`.
+
+        Both are relative to `origin`.
+        """
 
     @abstractmethod
     def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
-        """Return from when to when elements with these stamps are in the window.
+        """Return the start and end of the validity of elements with these stamps.
 
-        It is empty where the window misses them; the starts never fall as stamps grow.
+        It is empty for elements that the window misses. Starts are monotonic in the stamps.
         """
 
     @property
@@ -121,8 +123,8 @@ class TimeWindow(Window):
 
     @override
     def validity(self, elements: PhysicalStream) -> PhysicalStream:
-        made = (Element(item, *self.interval(stamp)) for item, stamp, _ in elements)
-        return [element for element in made if element.start < element.end]
+        valid = (Element(item, *self.interval(stamp)) for item, stamp, _ in elements)
+        return [element for element in valid if element.start < element.end]
 
     @override
     def expected_size(self, rate: float, history: int) -> float:
@@ -130,30 +132,30 @@ class TimeWindow(Window):
 
 
 class SlidingDeltaWindow(TimeWindow):
-    """Streaming SPARQL `WINDOW RANGE w SLIDE d`. ESWC 2008, Definition 3; section 3, R1, R15.
+    """Streaming SPARQL `WINDOW RANGE w SLIDE d`. Section 3, R1, R15; ESWC 2008, Definition 3.
 
-    omega_{w,d}(S, t) holds what is stamped in `[max(i*d - w, 0), t]`, where i is the one number
-    with `(i - 1)*d <= t < i*d`. With `d = 1` the window slides with every instant.
+    omega_{w,d}(S, t) contains the elements stamped in `[max(i*d - w, 0), t]`, where i is the one
+    number with `(i - 1)*d <= t < i*d`. With `d = 1` the window slides at every instant.
     """
 
     width: int
     slide: int
 
     def __post_init__(self) -> None:
-        assert 0 < self.slide <= self.width, "ESWC 2008, Definition 3: d <= w"
+        assert 0 < self.slide <= self.width, "Definition 3: d <= w, else elements are missed"
 
     @override
     def holds(self, t: int, stamp: int) -> bool:
-        """Return whether it is in the window at `t` (ESWC 2008, Definition 3)."""
+        """Apply ESWC 2008, Definition 3."""
         w, d = self.width, self.slide
         i = t // d + 1
         return i * d - w <= stamp <= t
 
     @override
     def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
-        """Return ESWC 2008, Algorithm 2, corrected (R1).
+        """Apply ESWC 2008, Algorithm 2, corrected by R1.
 
-        It prints `(stamp div d)*d + w`, which is right where d divides w.
+        The paper prints `(stamp div d)*d + w`, which is right only if d divides w.
         """
         return stamp, self.grid.floor(stamp, later=self.width)
 
@@ -196,11 +198,11 @@ class FixedWindow(TimeWindow):
 
 
 class SteppedWindow(TimeWindow):
-    """A window that is refreshed at steps and frozen between them. Section 3, R3, R4.
+    """A window whose content changes at steps only. Section 3, R3, R4.
 
-    `closed="right"`, C-SPARQL `[RANGE w STEP d]`: at the step `tf` it holds `tf - w < stamp <= tf`.
-    `closed="left"`, RSP-QL: windows are `[o, o + w)` with `o = k*d`; at its close `c = o + w` one
-    holds `c - w <= stamp < c`, and stands until the next close.
+    `closed="right"`, C-SPARQL `[RANGE w STEP d]`: from the step `tf` on, its content is
+    `tf - w < stamp <= tf`. `closed="left"`, RSP-QL: windows are `[o, o + w)` with `o = k*d`; from
+    its close `c = o + w` until the next close, the content is `c - w <= stamp < c`.
     """
 
     width: int
@@ -221,7 +223,7 @@ class SteppedWindow(TimeWindow):
 
     @override
     def interval(self, stamp: Instants) -> tuple[Instants, Instants]:
-        after = int(self.closed == "left")  # what is stamped c is not in [c - w, c)
+        after = int(self.closed == "left")  # [c - w, c) excludes the stamp c
         return self.grid.ceil(stamp, after), self.grid.ceil(stamp, after + self.width)
 
     @property
@@ -269,7 +271,7 @@ class NowWindow(TimeWindow):
 
 
 class UnboundedWindow(TimeWindow):
-    """CQELS `[ALL]`: an element holds for ever. Section 3."""
+    """CQELS `[ALL]`: an element never expires. Section 3."""
 
     @override
     def holds(self, t: int, stamp: int) -> bool:
@@ -286,29 +288,29 @@ class UnboundedWindow(TimeWindow):
 
 
 class ElementWindow(Window):
-    """A window that counts elements, in stream order (R2: ties keep the order they came in)."""
+    """A window that counts elements, in stream order (R2: ties keep the order of arrival)."""
 
     count: int
 
     @abstractmethod
     def last(self, arrived: int) -> tuple[int, int]:
-        """Return the ranks, from 0 and the end left out, in the window of `arrived` elements."""
+        """Return the first and end rank in the window after `arrived` elements, from 0."""
 
     @abstractmethod
     def ranks(self, rank: Instants) -> tuple[Instants, Instants]:
-        """Return the ranks of the elements that let elements of these ranks in and push them out.
+        """Return the ranks of the elements at which elements of these ranks enter and expire.
 
-        Both grow with the rank.
+        Both are monotonic in the rank.
         """
 
     @property
     @abstractmethod
     def moves_by(self) -> int:
-        """By how many elements the window moves at once."""
+        """The number of elements by which the window moves."""
 
     @property
     def look_back(self) -> int:
-        """How many elements before an instant the content at the instant may depend on."""
+        """The number of elements before an instant on which the content there may depend."""
         return self.count + self.moves_by
 
     @override
@@ -323,8 +325,8 @@ class ElementWindow(Window):
         def stamp(rank: int) -> int:
             return elements[rank].start if rank < len(elements) else INFINITY
 
-        made = (Element(e.item, *map(stamp, self.ranks(k))) for k, e in enumerate(elements))
-        return [element for element in made if element.start < element.end]
+        valid = (Element(e.item, *map(stamp, self.ranks(k))) for k, e in enumerate(elements))
+        return [element for element in valid if element.start < element.end]
 
     @property
     @override
@@ -347,10 +349,10 @@ class ElementWindow(Window):
 
 
 class SlidingTupleWindow(ElementWindow):
-    """Streaming SPARQL `WINDOW ELEMS c`. ESWC 2008, Definition 5; section 3, R2.
+    """Streaming SPARQL `WINDOW ELEMS c`. Section 3, R2; ESWC 2008, Definition 4 and Definition 5.
 
-    omega^count_c(S, t) holds the elements with `max(m(t) - c + 1, 0) <= m(stamp) <= m(t)`, where
-    m(t) is the number of elements up to t (ESWC 2008, Definition 4): the last c.
+    omega^count_c(S, t) contains the elements with `max(m(t) - c + 1, 0) <= m(stamp) <= m(t)`, the
+    last c, where m(t) is the number of elements up to t.
     """
 
     def __post_init__(self) -> None:
@@ -358,7 +360,7 @@ class SlidingTupleWindow(ElementWindow):
 
     @override
     def last(self, arrived: int) -> tuple[int, int]:
-        """Return the ranks of the last c elements (ESWC 2008, Definition 5)."""
+        """Apply ESWC 2008, Definition 5."""
         return arrived - self.count, arrived
 
     @override
@@ -377,7 +379,7 @@ class SlidingTupleWindow(ElementWindow):
 
 
 class SteppedTupleWindow(ElementWindow):
-    """C-SPARQL `[RANGE TRIPLES n STEP m]`: the last n, refreshed by every m-th. Section 3."""
+    """C-SPARQL `[RANGE TRIPLES n STEP m]`: the last n, refreshed at every m-th. Section 3."""
 
     step: int
 
@@ -386,8 +388,8 @@ class SteppedTupleWindow(ElementWindow):
 
     @override
     def last(self, arrived: int) -> tuple[int, int]:
-        seen = arrived // self.step * self.step
-        return seen - self.count, seen
+        visible = arrived // self.step * self.step
+        return visible - self.count, visible
 
     @override
     def ranks(self, rank: Instants) -> tuple[Instants, Instants]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from streamsparql.algebra.hidden import Hidden, HiddenKind, PlanKind, VarOrTerm
+from streamsparql.algebra.hidden_variables import Hidden, HiddenKind, PlanKind, VarOrTerm
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI

@@ -127,7 +127,7 @@ class Query(CompiledQuery):
 
         >>> applied = compile("SELECT ?x { ?x <p> ?y FILTER(1 + 1 = 2) }").rewrites(check=True)
         >>> [application.name for application in applied], bool(applied.checked)
-        (['fold constants', 'decide filters'], True)
+        (['fold constants', 'drop constant conditions'], True)
         """
         from streamsparql.look.rewrites import rewrites
 

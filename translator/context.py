@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.match import Stamp, TriplePattern
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable

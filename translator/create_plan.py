@@ -28,7 +28,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from streamsparql.algebra import expressions as e
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern, TriplePattern
 from streamsparql.algebra.path import Path

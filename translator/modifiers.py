@@ -16,7 +16,7 @@ from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.group import Aggregation, Annotate
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.join import Join
 from streamsparql.algebra.plan import Plan, tie_breakers
 from streamsparql.algebra.scope import visible_variables

@@ -14,7 +14,7 @@ from streamsparql.algebra.event import Detect
 from streamsparql.algebra.expressions import OCCURRENCE, Volatile
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import below, readable
+from streamsparql.algebra.scope import inputs_with_outer, readable_variables
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.traversal import descend
 from streamsparql.errors import QueryError, UnsupportedFeature
@@ -116,7 +116,7 @@ class _Place(NamedTuple):
 def _reads_out_of_scope(plan: Plan) -> Iterator[tuple[Plan, Variable]]:
     """Yield the stamps and occurrences that expressions read where no input binds them."""
     for node, (outer, events) in descend(plan, _Place(frozenset(), False), _places_below):
-        known = readable(node, outer)
+        known = readable_variables(node, outer)
         if events and any(map(occurs, node.inputs)):
             known |= _OCCURRENCES
         if not isinstance(node, TriplePatternMatching):  # which binds them
@@ -127,7 +127,7 @@ def _reads_out_of_scope(plan: Plan) -> Iterator[tuple[Plan, Variable]]:
 
 def _places_below(node: Plan, place: _Place) -> list[tuple[Plan, _Place]]:
     events = place.events or isinstance(node, Detect)
-    return [(child, _Place(outer, events)) for child, outer in below(node, place.outer)]
+    return [(child, _Place(outer, events)) for child, outer in inputs_with_outer(node, place.outer)]
 
 
 def _free(plan: Plan) -> Iterator[Variable]:

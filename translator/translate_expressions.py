@@ -15,7 +15,7 @@ from typing import NamedTuple
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.filter import Mark
 from streamsparql.algebra.functions import VOLATILE, cast_function
-from streamsparql.algebra.hidden import PlanKind
+from streamsparql.algebra.hidden_variables import PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope

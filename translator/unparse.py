@@ -15,7 +15,7 @@ from streamsparql.algebra import window as w
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.group import Aggregation, Annotate
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.node import Node

@@ -1,20 +1,21 @@
-"""Rewriting rules: equivalences of the temporal algebra, each in a file of its own.
+"""Rewrite rules: equivalences of the temporal algebra, one per file.
 
-A rule is a function from a plan to another plan with the same `phi`, or to None where it does not
-apply; it looks at the root of a plan and at as much below as its law needs. The head of its file
-states the law, the side condition and the source; the file ends with the rule's declaration, a
-`Rule`, which says at which operators and in which places it is tried. Snapshot reducibility
-(SEMANTICS.md section 2) is what lets the laws of the bag algebra of SPARQL hold at every instant.
+A rule is a function that returns an equivalent plan (with the same `phi`), or None where it does
+not apply; it inspects the root of a plan and as much below as its law needs. The module docstring
+states the law, the side condition and the source; the module ends with the rule's declaration, a
+`Rule`, which lists the operators at which the rule is tried and the contexts in which it is sound.
+Because of snapshot reducibility (SEMANTICS.md section 2), the laws of SPARQL's bag algebra hold at
+every instant.
 
-Two places in a plan are not like the others, and the files say where it matters:
+Two contexts are special; the rules state where it matters:
 
-- *The pattern of an EXISTS* is evaluated under an outer row: its expressions read that row where
-  their own is silent, and its leaves must agree with it. "This variable is certainly bound" still
-  holds there, "this variable is not in scope, hence unbound" does not; and a `Projection` also says
-  which variables of the outer row are let in.
-- *Below Detect* plans are about events, where equal solutions count once and some operators mean
-  something else (SEMANTICS.md section 7).
+- *The pattern of an EXISTS* is evaluated for an outer row: its expressions read the outer row for
+  variables that their own row does not bind, and its leaves must agree with it. "This variable is
+  certainly bound" still holds there, "this variable is not in scope, hence unbound" does not; and a
+  `Projection` also determines which variables of the outer row are visible.
+- *Below Detect*, plans are about events: equal solutions count once, and some operators have
+  another meaning (SEMANTICS.md section 7).
 
-`rule` defines what a rule is, `properties` and `conditions` have what the rules ask of plans and
-expressions, `sketch` writes the plans of the examples.
+`rule` defines rules, `properties` and `conditions` analyse plans and expressions for them, and
+`sketch` builds and prints the plans of the examples.
 """

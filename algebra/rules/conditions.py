@@ -1,4 +1,4 @@
-"""What the rules take conditions apart with, and put them together."""
+"""Analysis of conditions for the rules: variables, conjuncts, and filters built from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NONE: Variables = frozenset()
 
 
 def variables_in(expression: Expression) -> Variables:
-    """The variables that an expression reads; those that make up a row's identity are among them.
+    """Return the variables that an expression reads, including those that identify a row.
 
     >>> from streamsparql.algebra.expressions import Bound, Call
     >>> sorted(map(str, variables_in(Call("=", (Variable("x"), Bound(Variable("y")))))))
@@ -31,33 +31,33 @@ def _read(node: Node, parts: list[Variables]) -> Variables:
 
 
 def conjuncts(condition: Expression) -> Iterator[Expression]:
-    """Yield the conditions that must all be true for this one to be: the operands of `&&`."""
+    """Yield the operands of `&&`, which are all true exactly if the condition is."""
     return flatten(condition, lambda one: one.args if isinstance(one, And) else None)
 
 
 def conjunction(conditions: Iterable[Expression]) -> Expression | None:
-    """The condition that is true where all of these are, None if there are none."""
+    """Return the `&&` of conditions; None for an empty sequence."""
     distinct = tuple(dict.fromkeys(conditions))
     return And(distinct) if len(distinct) > 1 else next(iter(distinct), None)
 
 
 def filter_by(conditions: Iterable[Expression], plan: Plan) -> Plan:
-    """The rows of a plan for which all conditions are true."""
+    """Return the plan below a filter by all conditions; itself for an empty sequence."""
     condition = conjunction(conditions)
     return plan if condition is None else Filter(condition, plan)
 
 
-def parted(
-    plan: Filter, can_go: Variables | None, stays: Variables = _NONE
+def split_conjuncts(
+    plan: Filter, allowed: Variables | None, forbidden: Variables = _NONE
 ) -> tuple[list[Expression], list[Expression]]:
-    """The filter's conjuncts that may go further down, and those that stay.
+    """Return the conjuncts of a filter that can be pushed down, and those that cannot.
 
-    Those go that read nothing but `can_go` (None: anything) and nothing of `stays`.
+    The former read only variables of `allowed` (None: any), and none of `forbidden`.
     """
-    going: list[Expression] = []
-    staying: list[Expression] = []
-    for one in conjuncts(plan.condition):
-        variables = variables_in(one)
-        goes = (can_go is None or variables <= can_go) and not variables & stays
-        (going if goes else staying).append(one)
-    return going, staying
+    pushed: list[Expression] = []
+    kept: list[Expression] = []
+    for conjunct in conjuncts(plan.condition):
+        variables = variables_in(conjunct)
+        movable = (allowed is None or variables <= allowed) and not variables & forbidden
+        (pushed if movable else kept).append(conjunct)
+    return pushed, kept

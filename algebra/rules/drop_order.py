@@ -1,12 +1,12 @@
-"""An order that nobody reads is not made.
+"""An unused order is removed.
 
-Law: `op(.. OrderBy(P) ..) = op(.. P ..)` where `op` looks at its input as at a multiset: joins,
-unions, groupings, CONSTRUCT, ASK, DESCRIBE, and the patterns of EXISTS.
-Source: SPARQL 1.1, section 15: the order of a subquery without LIMIT means nothing to who reads it.
+Law: `op(.. OrderBy(P) ..) = op(.. P ..)` where `op` reads its input as a multiset: joins, unions,
+groupings, CONSTRUCT, ASK, DESCRIBE, and the patterns of EXISTS.
+Source: SPARQL 1.1, section 15: the order of a subquery without LIMIT has no meaning outside it.
 
-Side condition: between `op` and the OrderBy there are only operators that hand on the order; never
-a Slice, which reads it. The order at the top of a SELECT stays. It holds in the pattern of an
-EXISTS.
+Side condition: between `op` and the OrderBy there are only operators that preserve the order; a
+Slice is not one of them, since it reads the order. The order at the top of a SELECT stays. The rule
+is sound in the pattern of an EXISTS.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import OrderBy
@@ -28,11 +28,11 @@ from streamsparql.algebra.shape import Number, OrderBy
 
 
 def drop_order(plan: Plan) -> Plan | None:
-    """The operator over inputs in no order."""
+    """Remove the order of inputs that the operator reads as multisets."""
     inputs = plan.inputs
     first = 0
     if isinstance(plan, EXISTS):
-        first = 1  # the rows go on as they come, the pattern is only asked
+        first = 1  # the rows keep their order; that of the pattern is unused
     elif isinstance(plan, Describe):
         inputs = inputs[:1]
     bare = [_unordered(one) if k >= first else one for k, one in enumerate(inputs)]
@@ -50,12 +50,12 @@ def _unordered(plan: Plan) -> Plan:
     if not isinstance(below, OrderBy):
         return plan
     below = below.input
-    for one in reversed(chain):
-        below = one.with_inputs(below, *one.inputs[1:])
+    for operator in reversed(chain):
+        below = operator.with_inputs(below, *operator.inputs[1:])
     return below
 
 
-_READS_NO_ORDER = (
+_IGNORES_ORDER = (
     *JOINS,
     *EXISTS,
     LeftJoin,
@@ -68,4 +68,4 @@ _READS_NO_ORDER = (
     Describe,
 )
 
-RULE = Rule(drop_order, at=_READS_NO_ORDER)
+RULE = Rule(drop_order, at=_IGNORES_ORDER)

@@ -1,11 +1,11 @@
-"""A projection that drops nothing is none.
+"""A projection that removes no column is an identity.
 
 Law: `op(.. Projection(V, P) ..) = op(.. P ..)` where V has all variables that P possibly binds.
 Source: SPARQL 1.1, section 18.5.
 
-Side condition: there is an operator above, since at the top a projection says what the columns are
-and how they are ordered. Not in the pattern of an EXISTS, where a projection also says which
-variables of the outer row are let in.
+Side condition: there is an operator above, since at the top a projection defines the columns and
+their order. Not in the pattern of an EXISTS, where a projection also determines which variables of
+the outer row are visible.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Projection
@@ -29,18 +29,18 @@ from streamsparql.algebra.shape import Extend, Number, Projection
 
 
 def drop_projections(plan: Plan) -> Plan | None:
-    """The operator over inputs that are not projected in vain."""
+    """Remove identity projections from the inputs of an operator."""
     inputs = plan.inputs
     if all(type(one) is not Projection for one in inputs):
         return None
     rows = len(plan.operands)
-    bare = [_bare(one) if k < rows else one for k, one in enumerate(inputs)]
+    bare = [_without_identities(one) if k < rows else one for k, one in enumerate(inputs)]
     if all(one is other for one, other in zip(bare, inputs, strict=True)):
         return None
     return plan.with_inputs(*bare)
 
 
-def _bare(plan: Plan) -> Plan:
+def _without_identities(plan: Plan) -> Plan:
     while isinstance(plan, Projection):
         if not set(scope(plan.input).possible) <= set(plan.variables):
             break

@@ -1,8 +1,8 @@
-"""REDUCED permits to drop duplicates, and nothing is dropped.
+"""REDUCED permits, but does not require, the removal of duplicates; here it is an identity.
 
 Law: `Reduced(P) = P`. Source: SPARQL 1.1, section 18.5, Reduced; SEMANTICS.md section 4.
 
-Side condition: none. It holds in the pattern of an EXISTS, and over events.
+Side condition: none. The rule is sound in the pattern of an EXISTS, and over events.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Reduced
@@ -18,7 +18,7 @@ from streamsparql.algebra.shape import Reduced
 
 
 def drop_reduced(plan: Plan) -> Plan | None:
-    """What is reduced."""
+    """Replace a Reduced by its input."""
     return plan.input if isinstance(plan, Reduced) else None
 
 

@@ -1,8 +1,9 @@
-"""The one empty row is neutral in a join.
+"""The table of one empty row is the identity of the join.
 
 Law: `{()} join P = P`. Source: SPARQL 1.1, section 18.5 (the empty mapping is compatible with all).
 
-Side condition: none. It holds in the pattern of an EXISTS: the empty row agrees with any outer row.
+Side condition: none. The rule is sound in the pattern of an EXISTS: the empty row is compatible
+with any outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import UNIT
@@ -20,7 +21,7 @@ from streamsparql.algebra.rules.rule import Rule
 
 
 def drop_units(plan: Plan) -> Plan | None:
-    """The other side of a join with the unit."""
+    """Replace a join with the unit by its other side."""
     if not isinstance(plan, Join):
         return None
     if is_unit(plan.left):

@@ -1,15 +1,15 @@
-"""Constant folding: what reads no variable is worked out once, by the expressions' own definition.
+"""Constant folding: subexpressions without variables are evaluated once, by their definition.
 
-Law: `f(c1 .. cn) = v` where `evaluate` gives `v`; SPARQL 1.1 section 17.2 for `||`, `&&`, `!`, IF
-and COALESCE. Where three values allow it, one constant decides for all:
+Law: `f(c1 .. cn) = v` where `evaluate` returns `v`; SPARQL 1.1 section 17.2 for `||`, `&&`, `!`, IF
+and COALESCE. Where three-valued logic allows it, one constant operand decides:
 
     true || x = true      false && x = false      IF(true, a, b) = a      COALESCE(error, x) = x
 
-Side condition: `true && x` is `x` only where no more than its effective boolean value counts, in a
-condition, an operand of `||`, `&&` or `!`, or where x is a boolean anyway. An error is no constant:
-it stays where it is, for whoever is above to know that it never is true. NOW() is constant in a
-run and not before; RAND and the like are functions of the row. All this is about one row, so it
-holds in the pattern of an EXISTS, and over events, as well.
+Side condition: `true && x` is `x` only where just its effective boolean value matters (in a
+condition, or as an operand of `||`, `&&` or `!`), or where x is a boolean. An error is not folded:
+the expression stays, so that other rules see that it is never true. NOW() is constant in a run, but
+unknown before it; RAND and the other volatile functions depend on the row. The law is about single
+rows, so the rule is sound in the pattern of an EXISTS, and over events.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> sum_ = Call("+", (expression("1"), expression("2")))
@@ -47,24 +47,36 @@ from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import boolean
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
 
-_TESTS = {"=", "!=", "<", ">", "<=", ">=", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "REGEX"}
-_TESTS |= {"SAMETERM", "CONTAINS", "STRSTARTS", "STRENDS", "LANGMATCHES"}
+_BOOLEAN_FUNCTIONS = {
+    "=",
+    "!=",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "ISIRI",
+    "ISBLANK",
+    "ISLITERAL",
+    "ISNUMERIC",
+    "REGEX",
+}
+_BOOLEAN_FUNCTIONS |= {"SAMETERM", "CONTAINS", "STRSTARTS", "STRENDS", "LANGMATCHES"}
 _RUN = Run()
 
 
 def fold_constants(plan: Plan) -> Plan | None:
-    """The operator with its expressions folded."""
+    """Fold the expressions of an operator."""
     parts = plan.parts()
     folded = tuple(
-        folded_expression(part) if isinstance(part, Expression) else part for part in parts
+        fold_expression(part) if isinstance(part, Expression) else part for part in parts
     )
     if all(one is other for one, other in zip(parts, folded, strict=True)):
         return None
     return plan.with_parts(folded)
 
 
-def folded_expression(expression: Expression) -> Expression:
-    """The expression with what is constant in it worked out; itself where nothing is."""
+def fold_expression(expression: Expression) -> Expression:
+    """Return the expression with its constant parts evaluated; itself if it has none."""
     if isinstance(expression, Variable | Constant):
         return expression
     folded: Node = expression.fold(_fold, keep="_folded")
@@ -79,22 +91,22 @@ def _fold(node: Node, parts: list[Node]) -> Node:
         node = node.with_parts(tuple(parts))
     match node:
         case Or(args):
-            return _decided(node, args, True)
+            return _fold_operands(node, args, True)
         case And(args):
-            return _decided(node, args, False)
+            return _fold_operands(node, args, False)
         case If(Constant(), then, otherwise):
             chosen = truth(node.condition)
             return node if chosen is None else then if chosen else otherwise
         case Coalesce(args):
-            return _first(node, args)
+            return _fold_coalesce(node, args)
         case Call(_, args) | In(_, args) if not all(isinstance(arg, Constant) for arg in args):
             return node
         case Call() | Not(Constant()) | In(Constant()):
-            return _worked_out(node)
+            return _evaluated(node)
     return node
 
 
-def _worked_out(node: Expression) -> Expression:
+def _evaluated(node: Expression) -> Expression:
     if reads_clock(node):
         return node
     try:
@@ -104,7 +116,7 @@ def _worked_out(node: Expression) -> Expression:
 
 
 def is_constant(expression: Expression) -> bool:
-    """Whether its value, or that it has none, is the same for all rows and runs."""
+    """Return whether an expression has the same value, or is an error, in all rows and runs."""
     return (
         not variables_in(expression)
         and not reads_clock(expression)
@@ -113,15 +125,15 @@ def is_constant(expression: Expression) -> bool:
 
 
 def truth(condition: Expression) -> bool | None:
-    """What a constant condition comes to: None where it is an error."""
+    """Return the effective boolean value of a constant condition; None if it is an error."""
     try:
         return effective_boolean_value(evaluate(condition, {}, _RUN))
     except ExpressionError:
         return None
 
 
-def _decided(node: Or | And, args: tuple[Expression, ...], until: bool) -> Expression:
-    """`until` among the operands decides, its opposite says nothing."""
+def _fold_operands(node: Or | And, args: tuple[Expression, ...], until: bool) -> Expression:
+    """Fold `||` or `&&`: an operand `until` decides, its opposite is neutral."""
     constants = [truth(arg) if isinstance(arg, Constant) else None for arg in args]
     if until in constants:
         return Constant(boolean(until))
@@ -134,21 +146,21 @@ def _decided(node: Or | And, args: tuple[Expression, ...], until: bool) -> Expre
 
 
 def _is_boolean(expression: Expression) -> bool:
-    """Whether its value, where it has one, is a boolean literal as `boolean` makes it."""
+    """Return whether the value, unless an error, is a canonical boolean literal."""
     if isinstance(expression, Call):
-        return expression.function in _TESTS
+        return expression.function in _BOOLEAN_FUNCTIONS
     return isinstance(expression, Or | And | Not | Bound | In)
 
 
-def _first(node: Coalesce, args: tuple[Expression, ...]) -> Expression:
-    """Nothing counts after a constant; what always is an error does not count."""
-    kept = list(_that_count(args))
+def _fold_coalesce(node: Coalesce, args: tuple[Expression, ...]) -> Expression:
+    """Fold COALESCE: remove constant errors, and all arguments after a constant."""
+    kept = list(_relevant(args))
     if len(kept) == 1 and isinstance(kept[0], Constant):
         return kept[0]
     return node if len(kept) == len(args) or not kept else Coalesce(tuple(kept))
 
 
-def _that_count(args: tuple[Expression, ...]) -> Iterator[Expression]:
+def _relevant(args: tuple[Expression, ...]) -> Iterator[Expression]:
     for arg in args:
         if isinstance(arg, Constant) or not is_constant(arg):
             yield arg

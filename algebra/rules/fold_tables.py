@@ -1,11 +1,11 @@
-"""What is made of tables alone is a table, worked out once by the operators' own definition.
+"""An operator over tables is a table, which is computed once by the operator's definition.
 
 Law: `op(T1 .. Tn) = T` where T has the rows of `op(T1 .. Tn).at(0)`: tables hold at every instant.
 Source: SEMANTICS.md section 4, Table.
 
-Side condition: the result does not depend on the run (no NOW()), its order is not asked for (no
-ORDER BY, no slice), and it is small: a product of tables can be larger than anything that it was
-made of. Not in the pattern of an EXISTS, where expressions can read the outer row.
+Side condition: the result does not depend on the run (no NOW()), it has no order (no ORDER BY, no
+slice), and it is small: a product of tables can be much larger than its inputs. Not in the pattern
+of an EXISTS, where expressions can read the outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Filter(equals("?y", "2"), inline_data("?y", 1, 2, 3))
@@ -26,26 +26,26 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Table
 
 MAX_FOLDED_ROWS = 1000
-"""Results with more rows are not folded."""
+"""The maximum number of rows to compute for a folded table."""
 
 
 def fold_tables(plan: Plan) -> Plan | None:
-    """The table that an operator over tables is."""
+    """Replace an operator over tables by its result."""
     inputs = plan.inputs
     if any(type(one) is not Table for one in inputs):
         return None
     tables = [one for one in inputs if isinstance(one, Table)]
-    if not tables or _most(plan, tables) > MAX_FOLDED_ROWS:
+    if not tables or _row_bound(plan, tables) > MAX_FOLDED_ROWS:
         return None
     if reads_clock(plan):
         return None
     variables = scope(plan).possible
-    found = plan.at(0, Inputs())
-    return Table(variables, tuple(tuple(row.get(v) for v in variables) for row in found))
+    rows = plan.at(0, Inputs())
+    return Table(variables, tuple(tuple(row.get(v) for v in variables) for row in rows))
 
 
-def _most(plan: Plan, tables: list[Table]) -> int:
-    """How many rows are looked at."""
+def _row_bound(plan: Plan, tables: list[Table]) -> int:
+    """Return a bound of the number of rows that the evaluation computes."""
     sizes = [len(table.rows) for table in tables]
     return sum(sizes) if isinstance(plan, join.Union) else prod(sizes)
 

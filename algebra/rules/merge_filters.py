@@ -1,10 +1,10 @@
-"""Filters over filters are one; and one filter is as many as it has conjuncts.
+"""Adjacent filters merge into one; conversely, a filter splits into its conjuncts.
 
-Law: `Filter(a, Filter(b, P)) = Filter(b && a, P)`. Read from right to left it is what lets the
-rules that push filters down take each conjunct by itself.
+Law: `Filter(a, Filter(b, P)) = Filter(b && a, P)`. From right to left, the law allows the rules
+that push filters down to move each conjunct separately.
 Source: SPARQL 1.1, section 17.2: `&&` is true exactly if all operands are, errors or not.
 
-Side condition: none. It holds in the pattern of an EXISTS, and over events.
+Side condition: none. The rule is sound in the pattern of an EXISTS, and over events.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Filter(equals("?x", "1"), Filter(equals("?y", "2"), triples("?x p ?y")))
@@ -22,7 +22,7 @@ from streamsparql.algebra.solutions import Expression
 
 
 def merge_filters(plan: Plan) -> Plan | None:
-    """One filter of a chain of them, the lowest condition first."""
+    """Merge a chain of filters into one, the lowest condition first."""
     if not isinstance(plan, Filter) or not isinstance(plan.input, Filter):
         return None
     chain: list[Expression] = []
@@ -30,7 +30,7 @@ def merge_filters(plan: Plan) -> Plan | None:
     while isinstance(below, Filter):
         chain.append(below.condition)
         below = below.input
-    return filter_by((one for each in reversed(chain) for one in conjuncts(each)), below)
+    return filter_by((x for condition in reversed(chain) for x in conjuncts(condition)), below)
 
 
 RULE = Rule(merge_filters, at=(Filter,), over_events=True)

@@ -1,9 +1,10 @@
-"""A projection of a projection is one.
+"""Adjacent projections merge into one.
 
 Law: `Projection(V, Projection(W, P)) = Projection(V, P)`. Source: SPARQL 1.1, section 18.5.
 
-Side condition: V is a part of W; else P could bind a variable of V that W hides. It holds in the
-pattern of an EXISTS: the variables of the outer row that both let in are those of V.
+Side condition: V is a subset of W; else P could bind a variable of V that W hides. The rule is
+sound in the pattern of an EXISTS: the variables of the outer row that are visible below both
+projections are those of V.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Projection
@@ -20,7 +21,7 @@ from streamsparql.algebra.shape import Projection
 
 
 def merge_projections(plan: Plan) -> Plan | None:
-    """The upper projection over the lower one's input."""
+    """Merge a chain of projections into the uppermost one."""
     if not isinstance(plan, Projection):
         return None
     below = plan.input

@@ -1,20 +1,20 @@
-"""The order of joins, by what they are expected to cost.
+"""Joins are ordered by estimated cost.
 
 Law: the join is associative and commutative on multisets of solutions, so any order of P1 .. Pn has
 the same rows. Source: SPARQL 1.1 section 18.5, Join; Perez, Arenas and Gutierrez, "Semantics and
 complexity of SPARQL", TODS 2009, Lemma 2.5.
 
-Side condition: none for the law; `Join`s and `BasicGraphPattern`s that stand below one another are
-one chain. It holds in the pattern of an EXISTS.
+Side condition: none. Nested `Join`s and `BasicGraphPattern`s are one chain. The rule is sound in
+the pattern of an EXISTS.
 
-The order is greedy: the part with the fewest rows first, then each time the part that multiplies
-the rows so far by the least. Parts that share a variable with those before come before those that
-do not; among parts that multiply alike, those about a subject that is there already (a star) come
-first; then what has fewer rows; then what stood first. Work is that of a heap: each time a variable
-becomes known, the parts that read it are weighed anew.
+The order is greedy: first the part with the fewest rows, then repeatedly the part with the lowest
+growth factor of the rows so far. Parts that share a variable with those before precede parts that
+share none. Ties go to parts with a subject that is already bound (a star), then to parts with fewer
+rows, then to the original order. A heap keeps the candidates: when a variable is bound, the parts
+that read it are reprioritised.
 
-Parts that read no stream, are connected with each other and are mixed with parts that do are put
-into a subplan of their own: static data never changes, so that is evaluated once.
+If some parts of a chain read streams, connected static parts become a subplan: static data never
+changes, so the subplan is evaluated once.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Join(Join(streamed("?x p ?y"), triples("?z q ?w")), triples("?y r ?z"))
@@ -41,38 +41,37 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.window import Window
 
 _ABOVE_MATCHINGS = (Union, Distinct, Filter, Window)
-"""The operators below which a part of a chain still counts as a triple pattern."""
+"""The operators that may stand between a part of a chain and its triple pattern."""
 
 
 def order_joins(plan: Plan, costs: Costs | None = None) -> Plan | None:
-    """The whole chain of joins at the root of a plan, in another order."""
+    """Reorder the chain of joins at the root of a plan."""
     parts = _parts(plan)
     if len(parts) < 2:
         return None
     costs = costs or Costs()
-    ordered = _Order(_with_static_subplans(parts, costs), costs).parts()
-    made = _joined(ordered)
-    return None if made == plan else made
+    ordered = _join_all(_GreedyOrder(_with_static_subplans(parts, costs), costs).parts())
+    return None if ordered == plan else ordered
 
 
 def _parts(plan: Plan) -> list[Plan]:
-    """Return what a chain of joins joins, left to right."""
+    """Return the parts of a chain of joins, left to right."""
     return list(flatten(plan, lambda one: one.inputs if isinstance(one, JOINS) else None))
 
 
-def _joined(parts: list[Plan]) -> Plan:
-    """Left to right; a run of parts from the start that are all matchings is one pattern."""
+def _join_all(parts: list[Plan]) -> Plan:
+    """Join from left to right; if all parts are matchings, into a basic graph pattern."""
     if not any(isinstance(part, BasicGraphPattern) for part in parts):
         if all(map(_is_matching, parts)):
             return BasicGraphPattern(tuple(parts))
-    made, *rest = parts
+    joined, *rest = parts
     for part in rest:
-        made = Join(made, part)
-    return made
+        joined = Join(joined, part)
+    return joined
 
 
 def _is_matching(plan: Plan) -> bool:
-    """Whether it is a triple pattern, perhaps below its window, its filter and static data."""
+    """Return whether a part is a triple pattern, possibly with a window, filter or union."""
     sources = flatten(plan, lambda one: one.inputs if isinstance(one, _ABOVE_MATCHINGS) else None)
     return all(isinstance(source, TriplePatternMatching) for source in sources)
 
@@ -82,23 +81,23 @@ def _with_static_subplans(parts: list[Plan], costs: Costs) -> list[Plan]:
     if len(static) < 2 or len(static) == len(parts):
         return parts
     whole: dict[int, Plan] = {}
-    for connected in _connected(static):
+    for connected in _connected_groups(static):
         if len(connected) > 1:
-            subplan = _joined(_Order(connected, costs).parts())
+            subplan = _join_all(_GreedyOrder(connected, costs).parts())
             whole.update((id(part), subplan) for part in connected)
     mixed: list[Plan] = []
-    made: set[int] = set()
+    placed: set[int] = set()
     for part in parts:
         if id(part) not in whole:
             mixed.append(part)
-        elif id(whole[id(part)]) not in made:
-            made.add(id(whole[id(part)]))
+        elif id(whole[id(part)]) not in placed:
+            placed.add(id(whole[id(part)]))
             mixed.append(whole[id(part)])
     return mixed
 
 
-def _connected(parts: list[Plan]) -> list[list[Plan]]:
-    """The parts that share variables, directly or through others, together."""
+def _connected_groups(parts: list[Plan]) -> list[list[Plan]]:
+    """Group the parts that share variables, directly or through others."""
     holders: dict[Variable, list[int]] = {}
     for k, part in enumerate(parts):
         for variable in _shareable(part):
@@ -106,15 +105,15 @@ def _connected(parts: list[Plan]) -> list[list[Plan]]:
     left = dict.fromkeys(range(len(parts)))
     groups: list[list[Plan]] = []
     while left:
-        pending, found = [next(iter(left))], list[int]()
+        pending, group = [next(iter(left))], list[int]()
         while pending:
             k = pending.pop()
             if k in left:
                 del left[k]
-                found.append(k)
+                group.append(k)
                 for variable in _shareable(parts[k]):
                     pending.extend(holders.pop(variable, ()))
-        groups.append([parts[k] for k in sorted(found)])
+        groups.append([parts[k] for k in sorted(group)])
     return groups
 
 
@@ -122,14 +121,14 @@ def _shareable(plan: Plan) -> Iterable[Variable]:
     return (variable for variable in scope(plan).possible if not variable.stamp)
 
 
-class _Order:
-    """The greedy order of some parts."""
+class _GreedyOrder:
+    """The greedy order of the parts of a chain."""
 
     def __init__(self, parts: list[Plan], costs: Costs) -> None:
         self._all = parts
         self._costs = costs
         self._rows = [costs.rows(part) for part in parts]
-        self._grows = list(self._rows)  # what a part multiplies the rows so far by
+        self._grows = list(self._rows)  # the factor by which a part multiplies the rows so far
         self._connected = [False] * len(parts)
         self._star = [False] * len(parts)
         self._readers: dict[Variable, list[int]] = {}
@@ -141,7 +140,7 @@ class _Order:
                 self._subjects.setdefault(subject, []).append(k)
 
     def parts(self) -> list[Plan]:
-        """The parts, the first to be joined first."""
+        """Return the parts in join order."""
         first = min(range(len(self._all)), key=lambda k: (self._rows[k], k))
         ordered: list[int] = []
         placed = [False] * len(self._all)
@@ -152,7 +151,7 @@ class _Order:
         while chosen is not None:
             ordered.append(chosen)
             placed[chosen] = True
-            for k in self._weighed_anew(chosen):
+            for k in self._reprioritise(chosen):
                 if not placed[k]:
                     heappush(heap, (self._key(k), k))
             chosen = self._next(heap, placed)
@@ -170,7 +169,7 @@ class _Order:
     def _key(self, k: int) -> tuple[bool, float, bool, float, int]:
         return not self._connected[k], self._grows[k], not self._star[k], self._rows[k], k
 
-    def _weighed_anew(self, placed: int) -> set[int]:
+    def _reprioritise(self, placed: int) -> set[int]:
         changed: set[int] = set()
         part = self._all[placed]
         for variable in _shareable(part):
@@ -186,7 +185,7 @@ class _Order:
 
 
 def _subject(plan: Plan) -> Iterable[Variable]:
-    """The variable that a triple pattern, below whatever, is about."""
+    """Return the subject of a part's triple pattern, if it is a variable."""
     while not isinstance(plan, TriplePatternMatching):
         if not isinstance(plan, _ABOVE_MATCHINGS):
             return ()

@@ -1,14 +1,15 @@
-"""Nothing joined with something is nothing, and what no rows are put beside stays as it is.
+"""Empty tables propagate through operators.
 
 Law: with 0 for the table without rows,
 
     0 join P = 0            P union 0 = P           0 minus P = 0       P minus 0 = P
     P leftjoin 0 = P        0 leftjoin P = 0        op(0) = 0 for filter, extend, projection, ..
 
-and the grouping of no rows by keys is 0 (with no keys it is one row, so that is left alone).
+and grouping 0 by keys is 0 (without keys it is one row, so such a grouping stays).
 Source: SPARQL 1.1, section 18.5; SEMANTICS.md section 4.
 
-Side condition: none. It holds in the pattern of an EXISTS, where 0 is empty under any outer row.
+Side condition: none. The rule is sound in the pattern of an EXISTS, where 0 is empty for any outer
+row.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Join(triples("?x p ?y"), inline_data("?y"))
@@ -22,39 +23,39 @@ from streamsparql.algebra import filter, graph, group, join, match, shape, windo
 from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.expressions import Constant
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import ROW_OPERATORS, is_nothing, nothing
+from streamsparql.algebra.rules.properties import ROW_OPERATORS, empty_table, is_empty_table
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.terms import FALSE
 
 
 def propagate_empty(plan: Plan) -> Plan | None:
-    """What an operator is whose input is empty."""
-    if not any(map(is_nothing, plan.inputs)):
-        return nothing(plan) if _asks_for_nothing(plan) else None
+    """Simplify an operator with an empty input."""
+    if not any(map(is_empty_table, plan.inputs)):
+        return empty_table(plan) if _is_empty(plan) else None
     match plan:
         case join.Join() | match.BasicGraphPattern():
-            return nothing(plan) if any(map(is_nothing, plan.inputs)) else None
+            return empty_table(plan) if any(map(is_empty_table, plan.inputs)) else None
         case join.Union(branches):
-            return _union(plan, tuple(one for one in branches if not is_nothing(one)))
+            return _simplify_union(plan, tuple(one for one in branches if not is_empty_table(one)))
         case join.LeftJoin(left, right) | join.Minus(left, right):
-            if is_nothing(left):
-                return nothing(plan)
-            return left if is_nothing(right) else None
+            if is_empty_table(left):
+                return empty_table(plan)
+            return left if is_empty_table(right) else None
         case filter.SemiJoin(rows, pattern) | filter.AntiJoin(rows, pattern):
-            if is_nothing(pattern):
-                return rows if isinstance(plan, filter.AntiJoin) else nothing(plan)
-            return nothing(plan) if is_nothing(rows) else None
-        case filter.Mark(variable, rows, pattern) if is_nothing(pattern):
+            if is_empty_table(pattern):
+                return rows if isinstance(plan, filter.AntiJoin) else empty_table(plan)
+            return empty_table(plan) if is_empty_table(rows) else None
+        case filter.Mark(variable, rows, pattern) if is_empty_table(pattern):
             return shape.Extend(variable, Constant(FALSE), rows)
         case group.Aggregation(()):
             return None
         case graph.Construct() | graph.Describe() | graph.Ask() | window.Window():
             return None
-    return nothing(plan) if is_nothing(plan.inputs[0]) else None
+    return empty_table(plan) if is_empty_table(plan.inputs[0]) else None
 
 
-def _asks_for_nothing(plan: Plan) -> bool:
-    """LIMIT 0, or a pattern over a graph that is merged of none."""
+def _is_empty(plan: Plan) -> bool:
+    """Return whether a plan is a LIMIT 0, or a pattern over a merge of no graphs."""
     if type(plan) is shape.Slice:
         return plan.limit == 0
     if type(plan) is match.TriplePatternMatching and type(plan.input) is AccessGraph:
@@ -62,11 +63,11 @@ def _asks_for_nothing(plan: Plan) -> bool:
     return False
 
 
-def _union(plan: join.Union, branches: tuple[Plan, ...]) -> Plan | None:
+def _simplify_union(plan: join.Union, branches: tuple[Plan, ...]) -> Plan | None:
     if len(branches) == len(plan.branches):
         return None
     if not branches:
-        return nothing(plan)
+        return empty_table(plan)
     return branches[0] if len(branches) == 1 else join.Union(branches)
 
 

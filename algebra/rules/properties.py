@@ -1,4 +1,4 @@
-"""What the rules ask of plans. All answers are worked out once per node and kept there."""
+"""Properties of plans that rules test; the results are memoised in the nodes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streamsparql.algebra.shape import Table
 from streamsparql.algebra.solutions import Variable
 
 JOINS = (join.Join, match.BasicGraphPattern)
-"""The operators that a chain of joins is made of."""
+"""The operators that form a chain of joins."""
 EXISTS = (filter.Mark, filter.SemiJoin, filter.AntiJoin)
-"""The operators that ask, for each of their rows, whether a pattern has a solution."""
+"""The operators that test, for each of their rows, whether a pattern has a solution."""
 ROW_OPERATORS = (
     filter.Filter,
     *EXISTS,
@@ -29,7 +29,7 @@ ROW_OPERATORS = (
     group.Aggregation,
     group.Annotate,
 )
-"""The operators that compute rows from rows, whatever these are made of and in whatever order."""
+"""The operators that compute rows from rows, independently of their order."""
 
 _KEEPS_ORDER = {
     filter.Filter,
@@ -54,21 +54,21 @@ _KEEPS_SET = {
     shape.Slice,
     group.Annotate,
 }
-_MOVES = {access.AccessStream, event.Detect, event.Closure}
+_READS_STREAMS = {access.AccessStream, event.Detect, event.Closure}
 
 
-def nothing(plan: Plan) -> Table:
-    """The plan with the same variables and no rows."""
+def empty_table(plan: Plan) -> Table:
+    """Return the empty table with the variables of a plan."""
     return Table(scope(plan).possible, ())
 
 
-def is_nothing(plan: Plan) -> bool:
-    """Whether it is the table without rows."""
+def is_empty_table(plan: Plan) -> bool:
+    """Return whether a plan is a table without rows."""
     return type(plan) is Table and not plan.rows
 
 
 def is_unit(plan: Plan) -> bool:
-    """Whether it is one empty row.
+    """Return whether a plan is a table of one empty row.
 
     >>> is_unit(Table((Variable("x"),), ((None,),)))
     True
@@ -79,16 +79,16 @@ def is_unit(plan: Plan) -> bool:
 
 
 def is_static(plan: Plan) -> bool:
-    """Whether a plan gives the same snapshot at every instant: it reads no stream."""
+    """Return whether a plan has the same snapshot at every instant: it reads no stream."""
     return plan.fold(_is_static, keep="_static")
 
 
 def _is_static(node: Node, parts: list[bool]) -> bool:
-    return type(node) not in _MOVES and all(parts)
+    return type(node) not in _READS_STREAMS and all(parts)
 
 
 def reads_clock(node: Node) -> bool:
-    """Whether something in it is NOW(), which is constant in a run and not before."""
+    """Return whether a node contains NOW(), which is constant in a run, but unknown before it."""
     return node.fold(_reads_clock, keep="_clock")
 
 
@@ -97,19 +97,19 @@ def _reads_clock(node: Node, parts: list[bool]) -> bool:
 
 
 def is_ordered(plan: Plan) -> bool:
-    """Whether an ORDER BY, or a slice, settles the order in which its snapshots are read."""
+    """Return whether an ORDER BY or a slice determines the order of a plan's snapshots."""
     while keeps_order(plan):
         plan = plan.inputs[0]
     return type(plan) in (shape.OrderBy, shape.Slice)
 
 
 def keeps_order(plan: Plan) -> bool:
-    """Whether it hands on the order of its (first) input."""
+    """Return whether an operator preserves the order of its (first) input."""
     return type(plan) in _KEEPS_ORDER
 
 
 def is_set(plan: Plan) -> bool:
-    """Whether no snapshot holds a row twice, not even with other stamps.
+    """Return whether no snapshot contains a row twice, not even with different stamps.
 
     >>> is_set(shape.Distinct(shape.UNIT)), is_set(join.Union((shape.UNIT, shape.UNIT)))
     (True, False)
@@ -120,7 +120,7 @@ def is_set(plan: Plan) -> bool:
 def _is_set(node: Node, parts: list[bool]) -> bool:
     if not isinstance(node, Plan):
         return False
-    known = [given for part, given in zip(node.parts(), parts, strict=True) if _plan(part)]
+    known = [is_one for part, is_one in zip(node.parts(), parts, strict=True) if _is_plan(part)]
     match node:
         case shape.Distinct() | access.AccessGraph() | group.Aggregation() | shape.Number():
             return True
@@ -129,24 +129,24 @@ def _is_set(node: Node, parts: list[bool]) -> bool:
         case match.TriplePatternMatching():
             return known[0]
         case join.Join() | match.BasicGraphPattern():
-            return all(known) and all(_always_binds_the_same(plan) for plan in node.inputs)
+            return all(known) and all(_binds_fixed_variables(plan) for plan in node.inputs)
         case shape.Projection(variables, below):
-            return known[0] and set(_identity(below)) <= set(variables)
+            return known[0] and set(_identifying_variables(below)) <= set(variables)
     return type(node) in _KEEPS_SET and known[0]
 
 
-def _plan(part: Node) -> bool:
+def _is_plan(part: Node) -> bool:
     return isinstance(part, Plan)
 
 
-def _always_binds_the_same(plan: Plan) -> bool:
-    """Then a merged row tells which rows it was made of."""
-    found = scope(plan)
-    return set(found.certain) >= {v for v in found.possible if not v.stamp}
+def _binds_fixed_variables(plan: Plan) -> bool:
+    """Return whether all rows bind the same variables: a merged row then identifies its parts."""
+    variables = scope(plan)
+    return set(variables.certain) >= {v for v in variables.possible if not v.stamp}
 
 
-def _identity(plan: Plan) -> tuple[Variable, ...]:
-    """Variables that tell the rows of a set apart; what is worked out per row adds nothing."""
+def _identifying_variables(plan: Plan) -> tuple[Variable, ...]:
+    """Return variables that identify the rows of a set, without those computed from a row."""
     while isinstance(plan, filter.Filter | filter.Mark | shape.Extend):
         plan = plan.input
     if isinstance(plan, group.Aggregation):
@@ -154,10 +154,10 @@ def _identity(plan: Plan) -> tuple[Variable, ...]:
     return tuple(v for v in scope(plan).possible if not v.stamp)
 
 
-def mentions(plan: Plan) -> frozenset[Variable]:
-    """All variables that stand anywhere in a plan: what the pattern of an EXISTS can read by name.
+def mentioned_variables(plan: Plan) -> frozenset[Variable]:
+    """Return all variables that occur in a plan, which an EXISTS with that pattern may read.
 
-    GRAPH's variable is among them.
+    They include the variable of a GRAPH.
     """
-    own = (part for one in plan.operators() for part in one.parts() if not isinstance(part, Plan))
-    return frozenset(node for part in own for node in part.walk() if isinstance(node, Variable))
+    members = (x for node in plan.operators() for x in node.parts() if not isinstance(x, Plan))
+    return frozenset(node for part in members for node in part.walk() if isinstance(node, Variable))

@@ -1,16 +1,17 @@
-"""Columns that nobody above reads are dropped as far down as they can be.
+"""Unused columns are removed as far down as possible.
 
-Law: `Projection(V, op(P)) = Projection(V, op(Projection(V + R, P)))` where R is what `op` itself
-reads: the variables that two sides of a join share, those of its expressions, the columns that
-break ties. Operators that read some columns only are where it begins: an Aggregation reads its keys
-and arguments, a CONSTRUCT its template, the right side of a MINUS what the left one can share.
+Law: `Projection(V, op(P)) = Projection(V, op(Projection(V + R, P)))` where R are the variables that
+`op` itself reads: those that two sides of a join share, those of its expressions, the columns that
+break ties. The rule starts at operators that read some columns only: an Aggregation reads its keys
+and arguments, a CONSTRUCT its template, a MINUS only the columns of its right side that the left
+side may share.
 Source: relational projection push-down, over bags; SPARQL 1.1, section 18.5.
 
-Side condition: multiplicities are kept by a projection, so only operators stop it that look at the
-row as a whole: `Distinct`, `Number`, COUNT(DISTINCT *), which reads all that can be named, a
-template with blank nodes, a `Slice` that ranks by fewer columns than are kept. The pattern of an
-EXISTS reads the outer row by name: all that it mentions is kept, and nothing is pruned inside,
-where a projection would keep the outer row out.
+Side condition: a projection preserves multiplicities, so only operators that read whole rows stop
+it: `Distinct`, `Number`, COUNT(DISTINCT *), which reads all named variables, a template with blank
+nodes, a `Slice` that ranks by fewer columns than are kept. The pattern of an EXISTS reads the outer
+row by name: all variables that it mentions are kept. Nothing is pruned inside such a pattern, where
+a projection would hide the outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Projection
@@ -29,7 +30,7 @@ from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import Variables, variables_in
-from streamsparql.algebra.rules.properties import is_ordered, mentions
+from streamsparql.algebra.rules.properties import is_ordered, mentioned_variables
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope, visible_variables
 from streamsparql.algebra.shape import Extend, OrderBy, Projection, Slice
@@ -40,15 +41,15 @@ _NONE: Variables = frozenset()
 
 
 def prune_columns(plan: Plan) -> Plan | None:
-    """The operator over what it reads of its input."""
+    """Remove the unused columns of an operator's inputs."""
     if isinstance(plan, Projection):
-        below = _below(plan.input, frozenset(plan.variables))
+        below = _narrow(plan.input, frozenset(plan.variables))
         same = all(x is y for x, y in zip(below.inputs, plan.input.inputs, strict=False))
         return None if same else Projection(plan.variables, below)
     if isinstance(plan, Minus):
         right = keep_columns(plan.right, frozenset(scope(plan.left).possible))
         return None if right is plan.right else Minus(plan.left, right)
-    wanted = _wanted(plan)
+    wanted = _required(plan)
     if wanted is None:
         return None
     rows, *others = plan.inputs
@@ -57,7 +58,7 @@ def prune_columns(plan: Plan) -> Plan | None:
 
 
 def keep_columns(plan: Plan, wanted: Variables) -> Plan:
-    """The plan's rows with the wanted columns only; the plan itself if it has no others."""
+    """Project a plan to the wanted columns; return the plan itself if it has no others."""
     possible = scope(plan).possible
     kept = tuple(variable for variable in possible if variable in wanted)
     if len(kept) == len(possible):
@@ -65,8 +66,8 @@ def keep_columns(plan: Plan, wanted: Variables) -> Plan:
     return Projection(kept, plan.input if isinstance(plan, Projection) else plan)
 
 
-def _wanted(plan: Plan) -> Variables | None:
-    """What an operator reads of its rows where that does not depend on what is above."""
+def _required(plan: Plan) -> Variables | None:
+    """Return the columns that an operator reads, if independent of those above; None otherwise."""
     match plan:
         case Aggregation(keys, aggregates, rows):
             calls = (_read_by(call, rows) for _, call in aggregates)
@@ -89,18 +90,18 @@ def _read_by(call: Aggregate, rows: Plan) -> Variables:
     return variables_in(call)
 
 
-def _below(plan: Plan, kept: Variables) -> Plan:
-    """An operator over narrower inputs, of whose rows only some columns are kept."""
+def _narrow(plan: Plan, kept: Variables) -> Plan:
+    """Return an operator over narrower inputs, of which only the columns `kept` are used."""
     match plan:
         case Join(left, right):
-            sides = _sides((left, right), kept)
+            sides = _narrow_sides((left, right), kept)
             return plan if sides == [left, right] else Join(*sides)
         case BasicGraphPattern(matchings):
-            return _chain(matchings, kept, plan)
+            return _narrow_pattern(matchings, kept, plan)
         case LeftJoin(left, right, condition, marks):
-            read_ = _NONE if condition is None else variables_in(condition)
-            wanted = kept.union(read_, *(mentions(pattern) for _, pattern in marks))
-            sides = _sides((left, right), wanted)
+            read = _NONE if condition is None else variables_in(condition)
+            wanted = kept.union(read, *(mentioned_variables(pattern) for _, pattern in marks))
+            sides = _narrow_sides((left, right), wanted)
             return plan.with_inputs(*sides, *(pattern for _, pattern in marks))
         case Union(branches):
             return Union(tuple(keep_columns(branch, kept) for branch in branches))
@@ -111,11 +112,11 @@ def _below(plan: Plan, kept: Variables) -> Plan:
             if not kept <= frozenset(columns):
                 return plan
             if isinstance(rows, OrderBy):
-                rows = _below(rows, frozenset(columns))
+                rows = _narrow(rows, frozenset(columns))
             elif not is_ordered(rows):
                 rows = keep_columns(rows, frozenset(columns))
             return plan if rows is plan.input else Slice(offset, limit, columns, rows)
-    also = _reads(plan, kept)
+    also = _reads(plan)
     if also is None:
         return plan
     rows, *others = plan.inputs
@@ -123,15 +124,15 @@ def _below(plan: Plan, kept: Variables) -> Plan:
     return plan if fewer is rows else plan.with_inputs(fewer, *others)
 
 
-def _reads(plan: Plan, kept: Variables) -> Variables | None:
-    """What an operator with one input reads itself; None if it looks at whole rows."""
+def _reads(plan: Plan) -> Variables | None:
+    """Return the columns that a unary operator itself reads; None if it reads whole rows."""
     match plan:
         case Filter(condition):
             return variables_in(condition)
         case Extend(_, expression):
             return variables_in(expression)
         case Mark(_, _, pattern) | SemiJoin(_, pattern) | AntiJoin(_, pattern):
-            return mentions(pattern)
+            return mentioned_variables(pattern)
         case OrderBy(keys, columns):
             return frozenset(columns).union(*(variables_in(key) for key, _ in keys))
         case Annotate(_, call, keys, rows):
@@ -141,8 +142,8 @@ def _reads(plan: Plan, kept: Variables) -> Variables | None:
     return None
 
 
-def _sides(sides: tuple[Plan, ...], kept: Variables) -> list[Plan]:
-    """The sides of a join with what is kept above and what they share."""
+def _narrow_sides(sides: tuple[Plan, ...], kept: Variables) -> list[Plan]:
+    """Return the sides of a join with the columns kept above and those that they share."""
     seen: set[Variable] = set()
     shared: set[Variable] = set()
     for side in sides:
@@ -153,9 +154,9 @@ def _sides(sides: tuple[Plan, ...], kept: Variables) -> list[Plan]:
     return [keep_columns(side, wanted) for side in sides]
 
 
-def _chain(matchings: tuple[Plan, ...], kept: Variables, plan: Plan) -> Plan:
-    """The joins of a basic graph pattern, each without what no later one shares."""
-    sides = _sides(matchings, kept)
+def _narrow_pattern(matchings: tuple[Plan, ...], kept: Variables, plan: Plan) -> Plan:
+    """Return a basic graph pattern whose joins emit only columns that are used later."""
+    sides = _narrow_sides(matchings, kept)
     last: dict[Variable, int] = {}
     for k, side in enumerate(sides):
         for variable in scope(side).possible:

@@ -1,4 +1,4 @@
-"""A filter goes below operators with one input that do not change what it reads.
+"""A filter is pushed below unary operators that do not change the variables that it reads.
 
 Law: `Filter(c, op(P)) = op(Filter(c, P))`.
 Source: SPARQL 1.1, section 18.5; SEMANTICS.md section 4.
@@ -6,14 +6,14 @@ Source: SPARQL 1.1, section 18.5; SEMANTICS.md section 4.
 Side condition, by operator:
 
 - `Extend`, `Mark`: c does not read the variable that they bind.
-- `Projection`: c reads none but what is kept; another variable of the same name may be below.
-- `Distinct`: c reads no stamp, since of rows that differ in stamps only the latest stamp stays.
+- `Projection`: c reads only variables that it keeps; below, the same name may be another variable.
+- `Distinct`: c reads no stamp, since rows that differ only in stamps merge to the latest stamps.
 - `OrderBy`, `Reduced`: none. The order of the rows that pass is the same.
-- `Aggregation`, `Annotate`: c reads none but keys, and there are some: then it lets whole groups
-  pass or none of a group. With no keys at all, one group is there even when nothing passes.
+- `Aggregation`, `Annotate`: c reads only keys, and there are keys: then it accepts or rejects whole
+  groups. Without keys there is one group even if no row passes.
 
-Never below `Slice`, which ranks the rows that did not pass too. All this holds in the pattern of an
-EXISTS: where an operator hides a variable of the outer row, c does not read it.
+Never below `Slice`, which also ranks the rows that do not pass. The rule is sound in the pattern of
+an EXISTS: where an operator hides a variable of the outer row, c does not read it.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Extend
@@ -28,7 +28,7 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter, Mark
 from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import filter_by, parted
+from streamsparql.algebra.rules.conditions import filter_by, split_conjuncts
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Distinct, Extend, OrderBy, Projection, Reduced
@@ -36,28 +36,30 @@ from streamsparql.algebra.solutions import Expression
 
 
 def push_filters_down(plan: Plan) -> Plan | None:
-    """The operator over filtered rows, below a filter with what must stay above."""
+    """Push conjuncts of a filter below the operator; the others stay above."""
     if not isinstance(plan, Filter):
         return None
-    going, staying = _parted(plan)
-    if not going:
+    pushed, kept = _split(plan)
+    if not pushed:
         return None
     rows, *others = plan.input.inputs
-    return filter_by(staying, plan.input.with_inputs(filter_by(going, rows), *others))
+    return filter_by(kept, plan.input.with_inputs(filter_by(pushed, rows), *others))
 
 
-def _parted(plan: Filter) -> tuple[list[Expression], list[Expression]]:
+def _split(plan: Filter) -> tuple[list[Expression], list[Expression]]:
     match plan.input:
         case Extend(variable) | Mark(variable):
-            return parted(plan, None, frozenset((variable,)))
+            return split_conjuncts(plan, None, frozenset((variable,)))
         case Projection(variables):
-            return parted(plan, frozenset(variables))
+            return split_conjuncts(plan, frozenset(variables))
         case Distinct(rows):
-            return parted(plan, None, frozenset(v for v in scope(rows).possible if v.stamp))
+            return split_conjuncts(
+                plan, None, frozenset(v for v in scope(rows).possible if v.stamp)
+            )
         case OrderBy() | Reduced():
-            return parted(plan, None)
+            return split_conjuncts(plan, None)
         case Aggregation(keys) | Annotate(_, _, keys) if keys:
-            return parted(plan, frozenset(keys))
+            return split_conjuncts(plan, frozenset(keys))
     return [], []
 
 

@@ -1,13 +1,13 @@
-"""A filter goes into the sides of a join that bind what it reads.
+"""A filter is pushed into the sides of a join that bind its variables.
 
 Law: `Filter(c, P1 join .. join Pn) = P1 join .. Filter(c, Pk) .. join Pn`.
 Source: selection push-down, SPARQL 1.1 section 18.5; SEMANTICS.md section 2, "Rewriting".
 
 Side condition: each variable that `c` reads is certainly bound by Pk, or possibly bound by no other
-side; then the merged row has it exactly as Pk's row has it. It goes into every side for which that
-is so: the fewer rows wait for partners, the better. A stamp that several sides bind merges by `max`
-and is certain nowhere, so it never goes. It holds in the pattern of an EXISTS: what is in no side
-is read from the outer row above the join and below it.
+side; then it has the same value in the merged row as in Pk's row. The filter is pushed into every
+such side, since fewer rows wait for matches then. A stamp that several sides bind merges by `max`
+and is certain nowhere, so a filter on it stays. The rule is sound in the pattern of an EXISTS:
+variables that no side binds are read from the outer row, above the join and below it.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Filter(equals("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
@@ -28,7 +28,7 @@ from streamsparql.algebra.solutions import Expression, Variable
 
 
 def push_filters_into_joins(plan: Plan) -> Plan | None:
-    """The join of filtered sides, below a filter with what none of them can take."""
+    """Push conjuncts of a filter into the sides of the join; the others stay above."""
     if not isinstance(plan, Filter) or not isinstance(plan.input, Join | BasicGraphPattern):
         return None
     sides = plan.input.inputs
@@ -38,30 +38,30 @@ def push_filters_into_joins(plan: Plan) -> Plan | None:
         for binds, variables in zip((certain, possible), scope(side), strict=True):
             for variable in variables:
                 binds.setdefault(variable, set()).add(k)
-    taken: dict[int, list[Expression]] = {}
-    staying: list[Expression] = []
-    for one in conjuncts(plan.condition):
-        takers = _takers(one, possible, certain)
-        for k in takers:
-            taken.setdefault(k, []).append(one)
-        if not takers:
-            staying.append(one)
-    if not taken:
+    pushed: dict[int, list[Expression]] = {}
+    kept: list[Expression] = []
+    for conjunct in conjuncts(plan.condition):
+        targets = _target_sides(conjunct, possible, certain)
+        for k in targets:
+            pushed.setdefault(k, []).append(conjunct)
+        if not targets:
+            kept.append(conjunct)
+    if not pushed:
         return None
-    inputs = (filter_by(taken.get(k, ()), side) for k, side in enumerate(sides))
-    return filter_by(staying, plan.input.with_inputs(*inputs))
+    inputs = (filter_by(pushed.get(k, ()), side) for k, side in enumerate(sides))
+    return filter_by(kept, plan.input.with_inputs(*inputs))
 
 
-def _takers(
+def _target_sides(
     condition: Expression, possible: dict[Variable, set[int]], certain: dict[Variable, set[int]]
 ) -> set[int]:
-    takers: set[int] | None = None
+    targets: set[int] | None = None
     for variable in variables_in(condition):
         if variable in possible:
             sides = possible[variable]
-            able = sides if len(sides) == 1 else certain.get(variable, set())
-            takers = able if takers is None else takers & able
-    return {0} if takers is None else takers
+            binding = sides if len(sides) == 1 else certain.get(variable, set())
+            targets = binding if targets is None else targets & binding
+    return {0} if targets is None else targets
 
 
 RULE = Rule(push_filters_into_joins, at=(Filter,))

@@ -1,10 +1,10 @@
-"""A filter goes in between the joins of a basic graph pattern, as soon as its variables are there.
+"""A filter is placed between the joins of a basic graph pattern, once its variables are bound.
 
-Law: `Filter(c, P1 join .. join Pn) = Filter(c, P1 join .. join Pk) join Pk+1 .. join Pn`: joins
-are associative, and then it is `push_filters_into_joins`. Source: SPARQL 1.1 section 18.5.
+Law: `Filter(c, P1 join .. join Pn) = Filter(c, P1 join .. join Pk) join Pk+1 .. join Pn`, by
+associativity of the join and `push_filters_into_joins`. Source: SPARQL 1.1 section 18.5.
 
-Side condition: that of `push_filters_into_joins`, for the first `k` patterns together; so the order
-of the patterns must be settled before.
+Side condition: that of `push_filters_into_joins`, for the join of the first `k` patterns; so the
+order of the patterns must be final.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.match import BasicGraphPattern
@@ -26,7 +26,7 @@ from streamsparql.algebra.solutions import Expression, Variable
 
 
 def push_filters_into_prefixes(plan: Plan) -> Plan | None:
-    """The basic graph pattern with filters between its joins."""
+    """Place the conjuncts of a filter between the joins of a basic graph pattern."""
     if not isinstance(plan, Filter) or not isinstance(plan.input, BasicGraphPattern):
         return None
     matchings = plan.input.matchings
@@ -39,20 +39,20 @@ def push_filters_into_prefixes(plan: Plan) -> Plan | None:
         for variable in possible:
             last[variable] = k
     places: dict[int, list[Expression]] = {}
-    for one in conjuncts(plan.condition):
-        after = max((_known(v, first, last) for v in variables_in(one)), default=0)
-        places.setdefault(max(after, 1), []).append(one)
-    return _between(matchings, places) if min(places) < len(matchings) - 1 else None
+    for conjunct in conjuncts(plan.condition):
+        after = max((_bound_after(v, first, last) for v in variables_in(conjunct)), default=0)
+        places.setdefault(max(after, 1), []).append(conjunct)
+    return _with_filters(matchings, places) if min(places) < len(matchings) - 1 else None
 
 
-def _known(variable: Variable, first: dict[Variable, int], last: dict[Variable, int]) -> int:
-    """After which pattern the variable's value is settled."""
+def _bound_after(variable: Variable, first: dict[Variable, int], last: dict[Variable, int]) -> int:
+    """Return the pattern after which the variable's value is final."""
     if variable in first:
         return first[variable]
     return last.get(variable, 0)
 
 
-def _between(matchings: tuple[Plan, ...], places: dict[int, list[Expression]]) -> Plan:
+def _with_filters(matchings: tuple[Plan, ...], places: dict[int, list[Expression]]) -> Plan:
     joined: list[Plan] = []
     for k, matching in enumerate(matchings):
         joined.append(matching)

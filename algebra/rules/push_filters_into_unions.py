@@ -1,9 +1,9 @@
-"""A filter goes into all branches of a union.
+"""A filter is pushed into all branches of a union.
 
 Law: `Filter(c, P union Q) = Filter(c, P) union Filter(c, Q)`.
-Source: SPARQL 1.1, section 18.5: a union keeps rows as they are.
+Source: SPARQL 1.1, section 18.5: a union does not change rows.
 
-Side condition: none. It holds in the pattern of an EXISTS.
+Side condition: none. The rule is sound in the pattern of an EXISTS.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.join import Union
@@ -21,7 +21,7 @@ from streamsparql.algebra.rules.rule import Rule
 
 
 def push_filters_into_unions(plan: Plan) -> Plan | None:
-    """The union of filtered branches."""
+    """Push a filter into the branches of a union."""
     if not isinstance(plan, Filter) or not isinstance(plan.input, Union):
         return None
     return Union(tuple(Filter(plan.condition, branch) for branch in plan.input.branches))

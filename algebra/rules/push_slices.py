@@ -1,14 +1,14 @@
-"""LIMIT goes below the projection, to the order that it reads.
+"""LIMIT is pushed below a projection, to the order that it reads.
 
 Law: `Slice(o, l, Projection(V, P)) = Projection(V, Slice(o, l, P))`.
-Source: SPARQL 1.1, section 18.5; a projection keeps the order of its rows.
+Source: SPARQL 1.1, section 18.5; a projection preserves the order of its rows.
 
-Side condition: P is in an order, of an ORDER BY or of another slice; else rows rank by columns that
-P may not have. So a slice stands right above the order, whose keys are at hand there. It holds in
-the pattern of an EXISTS, as no expression is moved.
+Side condition: P is ordered, by an ORDER BY or by another slice; else rows rank by columns that P
+may not have. The slice is then right above the order and can use its sort keys. The rule is sound
+in the pattern of an EXISTS, since it moves no expression.
 
-A slice is not copied into the branches of a union: rows leave as well as come, so each branch would
-have to keep all that it has to fill the gaps.
+A slice is not copied into the branches of a union: rows expire too, so each branch would have to
+retain all of its rows to fill the freed places.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import OrderBy, Projection, Slice
@@ -27,7 +27,7 @@ from streamsparql.algebra.shape import Projection, Slice
 
 
 def push_slices(plan: Plan) -> Plan | None:
-    """The projection of a slice."""
+    """Push a slice below a projection of ordered rows."""
     if not isinstance(plan, Slice) or not isinstance(plan.input, Projection):
         return None
     below = plan.input

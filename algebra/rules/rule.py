@@ -1,7 +1,7 @@
-"""Rewriting rules as values: the function, and where it may be applied.
+"""Rewrite rules as values: the function, and where it may be applied.
 
-The file of a rule ends with its declaration, `RULE`. The head of the file states the rule's law,
-its side condition and its source; `Rule.law` reads them from there.
+The module of a rule ends with its declaration, `RULE`. The module docstring states the law, its
+side condition and its source; `Rule.law` parses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Law(NamedTuple):
-    """What a rule rests on, in the words at the head of its file."""
+    """The law of a rule, as stated in the docstring of its module."""
 
     summary: str
     statement: str
@@ -28,7 +28,7 @@ class Law(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rewriting rule, the operators that it is tried at, and the places where it is sound.
+    """A rewrite rule, the operators at which it is tried, and the contexts in which it is sound.
 
     >>> from streamsparql.algebra.rules.drop_reduced import RULE
     >>> RULE.name, RULE.over_events, RULE.law.statement
@@ -36,53 +36,55 @@ class Rule(NamedTuple):
     """
 
     apply: Callable[..., Plan | None]
-    """Return the plan that replaces a subplan, None where the rule does not apply."""
+    """The rule: return the plan that replaces a subplan, or None if the rule does not apply."""
     at: tuple[type[Plan], ...]
-    """The operators that can be the root of the subplan."""
+    """The operators at the root of such a subplan."""
     bottom_up: bool = False
-    """Try it after the inputs have been rewritten, instead of before."""
+    """Whether it is tried after the inputs have been rewritten, rather than before."""
     below_exists: bool = True
-    """It is sound in the pattern of an EXISTS, where an outer row can be read."""
+    """Whether it is sound in the pattern of an EXISTS, which may read an outer row."""
     over_events: bool = False
-    """It is sound below Detect, where plans are about events."""
+    """Whether it is sound below Detect, where plans are about events."""
     inside_chains: bool = True
-    """Try it also at a join that is an input of another join."""
+    """Whether it is also tried at a join that is an input of another join."""
     by_cost: bool = False
-    """`apply` takes `costs=`, the estimates that it chooses by."""
+    """Whether `apply` accepts `costs=`, the estimates by which it chooses."""
 
     @property
     def name(self) -> str:
-        """The name of the function, which traces and explanations show."""
+        """The name of the function, which traces and explain show."""
         return str(self.function.__name__)
 
     @property
     def law(self) -> Law:
-        """The law that the rule applies, its side condition and its source."""
-        return _law(sys.modules[self.function.__module__].__doc__ or "")
+        """The law, its side condition and its source."""
+        return _parse_law(sys.modules[self.function.__module__].__doc__ or "")
 
     @property
     def function(self) -> Any:
-        """The function itself, without the estimates that it has been bound to."""
+        """The function itself, without bound estimates."""
         return getattr(self.apply, "func", self.apply)
 
     def with_costs(self, costs: Costs) -> Rule:
-        """Return the rule with the estimates that it chooses by; itself if it chooses by none."""
+        """Return the rule with estimates bound to it; itself if it does not choose by cost."""
         return self._replace(apply=partial(self.apply, costs=costs)) if self.by_cost else self
 
 
 @cache
-def _law(head: str) -> Law:
-    text = re.split(r"\n\s*>>> ", head)[0].strip()
+def _parse_law(docstring: str) -> Law:
+    text = re.split(r"\n\s*>>> ", docstring)[0].strip()
     parts = re.split(r"(?:^|(?<=\s))(Law|Source|Side condition(?:, [^:\n]*)?):\s", text)
-    found = {parts[k].split(",")[0]: _plain(parts[k + 1]) for k in range(1, len(parts) - 1, 2)}
+    sections = {
+        parts[k].split(",")[0]: _strip_lines(parts[k + 1]) for k in range(1, len(parts) - 1, 2)
+    }
     return Law(
         summary=parts[0].split("\n\n")[0].strip(),
-        statement=found.get("Law", ""),
-        condition=found.get("Side condition", ""),
-        source=found.get("Source", "").split("\n\n")[0].replace("\n", " ").rstrip("."),
+        statement=sections.get("Law", ""),
+        condition=sections.get("Side condition", ""),
+        source=sections.get("Source", "").split("\n\n")[0].replace("\n", " ").rstrip("."),
     )
 
 
-def _plain(text: str) -> str:
-    """Return a part of a docstring without the margin of its continuation lines."""
+def _strip_lines(text: str) -> str:
+    """Strip a section of a docstring and the ends of its lines."""
     return "\n".join(line.rstrip() for line in text.strip().splitlines())

@@ -1,4 +1,4 @@
-"""Plans on one line, and plans by a few words: how the rules' examples are written.
+"""A short notation for plans, to build and print the examples of the rules.
 
 >>> plan = Filter(equals("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
 >>> print(sketch(plan))
@@ -33,33 +33,33 @@ def _place(word: str) -> Term | Variable:
 
 
 def triples(words: str, source: Plan = _DATA) -> TriplePatternMatching:
-    """A triple pattern over a source, in three words: a variable, a number or an IRI each."""
+    """Return a triple pattern over a source; each word is a variable, a number or an IRI."""
     return TriplePatternMatching(TriplePattern(*map(_place, words.split())), source)
 
 
 def streamed(words: str, stream: str = "s") -> TriplePatternMatching:
-    """A triple pattern over the last ten milliseconds of a stream."""
+    """Return a triple pattern over the last ten milliseconds of a stream."""
     return triples(words, SlidingDeltaWindow(AccessStream(IRI(stream)), 10, 1))
 
 
 def inline_data(variable: str, *numbers: int) -> Table:
-    """VALUES of one variable."""
+    """Return the VALUES of one variable."""
     return Table((Variable(variable[1:]),), tuple((integer(n),) for n in numbers))
 
 
 def expression(word: str) -> Expression:
-    """A variable or a constant."""
+    """Return a variable or a constant."""
     place = _place(word)
     return place if isinstance(place, Variable) else Constant(place)
 
 
 def equals(one: str, other: str) -> Expression:
-    """`one = other`."""
+    """Return the condition `one = other`."""
     return Call("=", (expression(one), expression(other)))
 
 
 def sketch(node: Node) -> str:
-    """A plan or an expression on one line; sources of triples are left out."""
+    """Return a plan or an expression on one line, without the sources of its patterns."""
     return node.fold(_sketch)
 
 
@@ -81,15 +81,15 @@ def _sketch(node: Node, parts: list[str]) -> str:
             rows = " ".join(f"({' '.join(map(_term, row))})" for row in node.rows)
             return f"Table({' '.join(map(repr, node.variables))}: {rows or 'no rows'})"
     texts = iter(parts)
-    shown = [_shown(value, texts) for value in node.members()]
+    shown = [_show(value, texts) for value in node.members()]
     return f"{type(node).__name__}({', '.join(text for text in shown if text)})"
 
 
-def _shown(value: Any, texts: Any) -> str:
+def _show(value: Any, texts: Any) -> str:
     if isinstance(value, Node):
         return str(next(texts))
     if isinstance(value, tuple):
-        inner = [_shown(item, texts) for item in value]
+        inner = [_show(item, texts) for item in value]
         listed = any(isinstance(item, Node) and not isinstance(item, Variable) for item in value)
         return (", " if listed else " ").join(text for text in inner if text)
     return "" if value in (None, False, "") else str(value)

@@ -1,1 +1,1 @@
-"""XSD values: what literals stand for, how they are compared, computed with and written."""
+"""XSD values: parsing of literals, comparison, arithmetic, and canonical forms."""

@@ -1,7 +1,7 @@
-"""The constructor functions of XSD: `xsd:integer(?x)` and its like (SPARQL 1.1, 17.5; F&O 19).
+"""The constructor functions of XSD, such as `xsd:integer(?x)` (SPARQL 1.1, 17.5; F&O 19).
 
-Each is a table from the type of a value to a Python function. A string is read as a lexical form of
-the target instead, whatever the target.
+Each is a table from the type of a value to a Python function. A string is parsed as a lexical form
+of the target instead, whatever the target.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Conversions = dict[type, Callable[[Any], XsdValue]]
 def _finite(number: float) -> float:
     if math.isfinite(number):
         return number
-    raise ExpressionError(f"{number} is no decimal number")
+    raise ExpressionError(f"{number} cannot be cast to a decimal or an integer")
 
 
 def _as_duration(kind: type[XsdDuration], months: bool, seconds: bool) -> Conversions:
@@ -66,11 +66,11 @@ _CASTS: dict[str, Conversions] = {
 _CONVERSIONS = {IRI(XSD + name): conversions for name, conversions in _CASTS.items()}
 
 CAST_TARGETS = frozenset({XSD_STRING, *_CONVERSIONS})
-"""The datatypes that `cast` can make a literal of."""
+"""The target datatypes of `cast`."""
 
 
 def cast(term: Term, datatype: IRI) -> Literal:
-    """The constructor function of a datatype (SPARQL 1.1, 17.5; F&O 19).
+    """Cast a term to a datatype by its constructor function (SPARQL 1.1, 17.5; F&O 19).
 
     >>> cast(Literal(" 1.90 "), IRI(XSD + "decimal")).lexical
     '1.9'
@@ -87,7 +87,7 @@ def cast(term: Term, datatype: IRI) -> Literal:
         result = None if convert is None else convert(value)
     if result is not None:
         literal = Literal(literal_of(result).lexical, datatype)
-        if value_of(literal) is not None:  # a derived integer holds what its range holds
+        if value_of(literal) is not None:  # a derived integer type has a range
             return literal
     raise ExpressionError(f"{term} cannot be cast to {datatype}")
 

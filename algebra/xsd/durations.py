@@ -1,7 +1,7 @@
-"""Durations: months and seconds, neither of which can be made into the other.
+"""Durations: months and seconds, which do not convert to each other.
 
-So they are only partly ordered: whether P1M is shorter than P30D depends on the month. Where the
-order depends on that, asking for it is an error.
+So durations are partially ordered: whether P1M is shorter than P30D depends on the month. Comparing
+durations whose order depends on the month is an error.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.xsd.gregorian import SECONDS_PER_DAY, day_number, months_later
-from streamsparql.algebra.xsd.numeric import EXACT, Numeric, decimal_text, half_up, quotient
+from streamsparql.algebra.xsd.numeric import EXACT, Numeric, decimal_text, quotient, round_half_up
 
 
 @dataclass(frozen=True, slots=True)
 class XsdDuration:
-    """xsd:duration: months and exact seconds, neither convertible into the other."""
+    """xsd:duration: months and exact seconds, with the same sign."""
 
     months: int
     seconds: Decimal
@@ -30,11 +30,11 @@ class XsdDuration:
 
 
 class DayTimeDuration(XsdDuration):
-    """xsd:dayTimeDuration: no months."""
+    """xsd:dayTimeDuration: seconds only."""
 
 
 class YearMonthDuration(XsdDuration):
-    """xsd:yearMonthDuration: no seconds."""
+    """xsd:yearMonthDuration: months only."""
 
     zero: ClassVar[str] = "P0M"
 
@@ -57,8 +57,8 @@ def _pattern(fields: str) -> re.Pattern[str]:
     return re.compile(rf"(?P<sign>-?)P(?=.){fields}", re.ASCII)
 
 
-def _reader(kind: type[XsdDuration], fields: str) -> Callable[[str], XsdDuration | None]:
-    def read(lexical: str) -> XsdDuration | None:
+def _parser(kind: type[XsdDuration], fields: str) -> Callable[[str], XsdDuration | None]:
+    def parse(lexical: str) -> XsdDuration | None:
         match = _pattern(fields).fullmatch(lexical)
         if match is None:
             return None
@@ -69,11 +69,11 @@ def _reader(kind: type[XsdDuration], fields: str) -> Callable[[str], XsdDuration
             seconds = EXACT.fma(Decimal(part.get(unit) or 0), Decimal(size), seconds)
         return kind(-months, seconds.copy_negate()) if part["sign"] else kind(months, seconds)
 
-    return read
+    return parse
 
 
 def duration_text(duration: XsdDuration) -> str:
-    """A duration in canonical form, its parts as large as they can be: never PT60S."""
+    """Return the canonical form of a duration, which carries over: PT1M, never PT60S."""
     total = duration.seconds.copy_abs()
     whole = math.floor(total)
     fraction = decimal_text(EXACT.subtract(total, Decimal(whole)))[1:]
@@ -90,19 +90,19 @@ def duration_text(duration: XsdDuration) -> str:
     return f"{sign}P{dates}{'T' if times else ''}{times}"
 
 
-DURATION_READERS: dict[str, Callable[[str], XsdDuration | None]] = {
-    "duration": _reader(XsdDuration, _YEARS_MONTHS + _DAYS_TIME),
-    "dayTimeDuration": _reader(DayTimeDuration, _DAYS_TIME),
-    "yearMonthDuration": _reader(YearMonthDuration, _YEARS_MONTHS),
+DURATION_PARSERS: dict[str, Callable[[str], XsdDuration | None]] = {
+    "duration": _parser(XsdDuration, _YEARS_MONTHS + _DAYS_TIME),
+    "dayTimeDuration": _parser(DayTimeDuration, _DAYS_TIME),
+    "yearMonthDuration": _parser(YearMonthDuration, _YEARS_MONTHS),
 }
-"""What reads the lexical form of a datatype; None for what is no form of it."""
+"""The parser of each datatype's lexical forms, which returns None for other strings."""
 
 DURATION_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
     XsdDuration: ("duration", duration_text),
     DayTimeDuration: ("dayTimeDuration", duration_text),
     YearMonthDuration: ("yearMonthDuration", duration_text),
 }
-"""The datatype of each type, and what writes its canonical form."""
+"""The datatype of each type, and the function that writes its canonical form."""
 
 
 # -- Order and arithmetic -----------------------------------------------------------------------
@@ -110,55 +110,55 @@ DURATION_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
 
 @cache
 def _references() -> list[Decimal]:
-    """XSD's four witnesses of how long a month can be (XSD 1.1, 3.3.6.1)."""
+    """Return XSD's four reference dates, which cover the lengths of months (XSD 1.1, 3.3.6.1)."""
     days = (1696, 9, 1), (1697, 2, 1), (1903, 3, 1), (1903, 7, 1)
     return [Decimal(SECONDS_PER_DAY * day_number(*day)) for day in days]
 
 
-def _reached(start: Decimal, duration: XsdDuration) -> Decimal:
+def _add_to(start: Decimal, duration: XsdDuration) -> Decimal:
     return EXACT.add(months_later(start, duration.months), duration.seconds)
 
 
-def shorter(x: XsdDuration, y: XsdDuration) -> bool:
-    """XSD's partial order: shorter from wherever one starts, else the order is not known."""
+def is_shorter(x: XsdDuration, y: XsdDuration) -> bool:
+    """Return whether x is shorter from every reference date; raise if they disagree."""
     if x.months == y.months:
         return x.seconds < y.seconds
-    ends = [(_reached(start, x), _reached(start, y)) for start in _references()]
+    ends = [(_add_to(start, x), _add_to(start, y)) for start in _references()]
     orders = {(a > b) - (a < b) for a, b in ends}
     if len(orders) > 1:
-        raise ExpressionError("the order depends on how long a month is")
+        raise ExpressionError("the order of the durations depends on the length of a month")
     return orders == {-1}
 
 
-def by_length(duration: XsdDuration) -> Decimal:
-    """A key to sort durations by: where they lead from the first reference."""
-    # Less is less from each of the references, so it is so from the first: this extends `shorter`.
-    return _reached(_references()[0], duration)
+def length_key(duration: XsdDuration) -> Decimal:
+    """Return a sort key for durations: the instant that they reach from the first reference."""
+    # `is_shorter` holds from each reference, so also from the first: the key is consistent with it.
+    return _add_to(_references()[0], duration)
 
 
-def opposite(duration: XsdDuration) -> XsdDuration:
-    """A duration of the other sign."""
+def negate_duration(duration: XsdDuration) -> XsdDuration:
+    """Return the duration with the opposite sign."""
     return type(duration)(-duration.months, duration.seconds.copy_negate())
 
 
 def add_durations(x: XsdDuration, y: XsdDuration) -> XsdDuration:
-    """x + y, of their common type if they have one."""
+    """Return x + y, an xsd:duration if their types differ."""
     kind = type(x) if type(x) is type(y) else XsdDuration
     months, seconds = x.months + y.months, EXACT.add(x.seconds, y.seconds)
     if months and seconds and (months < 0) is not (seconds < 0):
-        raise ExpressionError("a duration has one sign for its months and its seconds")
+        raise ExpressionError("months and seconds of a duration must have the same sign")
     return kind(months, seconds)
 
 
 def subtract_durations(x: XsdDuration, y: XsdDuration) -> XsdDuration:
-    """x - y, of their common type if they have one."""
-    return add_durations(x, opposite(y))
+    """Return x - y, an xsd:duration if their types differ."""
+    return add_durations(x, negate_duration(y))
 
 
 def multiply_duration(duration: XsdDuration, factor: Numeric) -> XsdDuration:
-    """A duration so many times. Months stay whole: they are rounded."""
+    """Return a multiple of a duration; months are rounded to a whole number."""
     by = Decimal(factor)
-    return _scaled(
+    return _rounded(
         duration,
         EXACT.multiply(Decimal(duration.months), by),
         EXACT.multiply(duration.seconds, by),
@@ -166,14 +166,14 @@ def multiply_duration(duration: XsdDuration, factor: Numeric) -> XsdDuration:
 
 
 def divide_duration(duration: XsdDuration, divisor: Numeric) -> XsdDuration:
-    """A duration divided by a number. Months stay whole: they are rounded."""
+    """Return a fraction of a duration; months are rounded to a whole number."""
     by = Decimal(divisor)
     if by.is_nan():
         raise ExpressionError("a duration cannot be divided by NaN")
-    return _scaled(duration, quotient(duration.months, by), quotient(duration.seconds, by))
+    return _rounded(duration, quotient(duration.months, by), quotient(duration.seconds, by))
 
 
-def _scaled(duration: XsdDuration, months: Decimal, seconds: Decimal) -> XsdDuration:
+def _rounded(duration: XsdDuration, months: Decimal, seconds: Decimal) -> XsdDuration:
     if not (months.is_finite() and seconds.is_finite()):
-        raise ExpressionError("a duration is finite")
-    return type(duration)(half_up(months), seconds)
+        raise ExpressionError("a duration must be finite")
+    return type(duration)(round_half_up(months), seconds)

@@ -1,10 +1,10 @@
-"""The Gregorian calendar, in days and seconds from 1970-01-01, for any year before and after.
+"""The proleptic Gregorian calendar, in days and seconds from 1970-01-01, for any year.
 
-datetime knows the years 1 to 9999; the calendar repeats every 400, so the others are had from
-those. Year 0 is 1 BCE, as in XSD 1.1. A time here is the reading of a clock in exact seconds;
-which time zone the clock is in, it does not say.
+datetime supports the years 1 to 9999; the calendar repeats every 400 years, so other years are
+mapped to those. Year 0 is 1 BCE, as in XSD 1.1. Times are local, in exact seconds, without a time
+zone.
 
-datetime and calendar are imported where they are used: importing the package is cheaper so, and
+datetime and calendar are imported inside functions to keep the import of the package fast:
 compiling a query seldom needs them.
 """
 
@@ -21,7 +21,7 @@ _EPOCH = 719_163  # 1970-01-01, as datetime counts days
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 to a day; ValueError if there is no such day."""
+    """Return the days from 1970-01-01 to a date; raise ValueError for an invalid date."""
     from datetime import date
 
     cycles, rest = divmod(year - 2000, _CYCLE_YEARS)
@@ -29,22 +29,22 @@ def day_number(year: int, month: int, day: int) -> int:
 
 
 def year_month_day(days: int) -> tuple[int, int, int]:
-    """The day that is so many days from 1970-01-01."""
+    """Return the year, month and day at a number of days from 1970-01-01."""
     from datetime import date
 
     cycles, rest = divmod(days, _CYCLE_DAYS)
-    found = date.fromordinal(_EPOCH + rest)
-    return found.year + cycles * _CYCLE_YEARS, found.month, found.day
+    day = date.fromordinal(_EPOCH + rest)
+    return day.year + cycles * _CYCLE_YEARS, day.month, day.day
 
 
 def day_and_rest(local: Decimal) -> tuple[int, Decimal]:
-    """Whole days, and the seconds into the day."""
+    """Return the whole days of a local time, and the seconds into the day."""
     days = math.floor(local) // SECONDS_PER_DAY
     return days, EXACT.subtract(local, Decimal(days * SECONDS_PER_DAY))
 
 
 def months_later(local: Decimal, months: int) -> Decimal:
-    """The same day of another month, or that month's last one (XSD 1.1, E.3.3)."""
+    """Add months to a local time; the day is at most the month's last one (XSD 1.1, E.3.3)."""
     from calendar import monthrange
 
     days, rest = day_and_rest(local)

@@ -1,8 +1,8 @@
-"""The operators of SPARQL on literals: `=`, `<`, arithmetic, and what counts as true.
+"""The operators of SPARQL on literals: `=`, `<`, arithmetic, and effective boolean values.
 
 Each operator is a table from the types of its operands to a Python function: SPARQL 1.1's operator
-mapping (section 17.3), and where that has nothing to say the one of XPath (F&O), as 17.3.1 allows.
-A pair of types that is not in the table is a type error.
+mapping (section 17.3), extended by that of XPath (F&O), as 17.3.1 allows. A pair of types that is
+not in the table is a type error.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from streamsparql.algebra.xsd.durations import (
     DURATIONS,
     add_durations,
     divide_duration,
+    is_shorter,
     multiply_duration,
-    shorter,
     subtract_durations,
 )
 from streamsparql.algebra.xsd.moments import (
@@ -28,10 +28,10 @@ from streamsparql.algebra.xsd.moments import (
     Date,
     DateTime,
     Time,
-    earlier,
-    elapsed,
-    gap,
-    later,
+    moment_minus_duration,
+    moment_plus_duration,
+    seconds_between,
+    subtract_moments,
 )
 from streamsparql.algebra.xsd.numeric import (
     EXACT,
@@ -51,7 +51,7 @@ _Table = dict[tuple[type, type], _Operation]
 
 
 def _numeric(*by_type: _Operation) -> _Table:
-    """The rows of an operator on numbers: both operands are promoted to the wider type."""
+    """Return the table of an operator on numbers, which promotes operands to the wider type."""
 
     promotions = list(NUMERIC_TYPES.values())
 
@@ -79,26 +79,26 @@ _EQUAL: _Table = {
     **_numeric(*[operator.eq] * 4),
     (str, str): operator.eq,
     (bool, bool): operator.eq,
-    **{(kind, kind): lambda x, y: not gap(x, y) for kind in MOMENTS},
+    **{(kind, kind): lambda x, y: not seconds_between(x, y) for kind in MOMENTS},
     **_pairs(DURATIONS, DURATIONS, lambda x, y: (x.months, x.seconds) == (y.months, y.seconds)),
 }
 _LESS: _Table = {
     **_numeric(*[operator.lt] * 4),
     (str, str): operator.lt,
     (bool, bool): operator.lt,
-    **{(kind, kind): lambda x, y: gap(x, y) > 0 for kind in MOMENTS},
-    **_pairs(DURATIONS, DURATIONS, shorter),
+    **{(kind, kind): lambda x, y: seconds_between(x, y) > 0 for kind in MOMENTS},
+    **_pairs(DURATIONS, DURATIONS, is_shorter),
 }
 _ADD: _Table = {
     **_numeric(operator.add, EXACT.add, _to_single(operator.add), operator.add),
-    **_pairs((DateTime, Date, Time), DURATIONS, later),
-    **_pairs(DURATIONS, (DateTime, Date, Time), lambda x, y: later(y, x)),
+    **_pairs((DateTime, Date, Time), DURATIONS, moment_plus_duration),
+    **_pairs(DURATIONS, (DateTime, Date, Time), lambda x, y: moment_plus_duration(y, x)),
     **_pairs(DURATIONS, DURATIONS, add_durations),
 }
 _SUBTRACT: _Table = {
     **_numeric(operator.sub, EXACT.subtract, _to_single(operator.sub), operator.sub),
-    **_pairs((DateTime, Date, Time), DURATIONS, earlier),
-    **{(kind, kind): elapsed for kind in (DateTime, Date, Time)},
+    **_pairs((DateTime, Date, Time), DURATIONS, moment_minus_duration),
+    **{(kind, kind): subtract_moments for kind in (DateTime, Date, Time)},
     **_pairs(DURATIONS, DURATIONS, subtract_durations),
 }
 _MULTIPLY: _Table = {
@@ -121,19 +121,19 @@ _NEGATE: dict[type, Callable[[Any], Numeric]] = {
 # -- The operators ------------------------------------------------------------------------------
 
 
-def _apply(rows: _Table, symbol: str, a: Term, b: Term) -> Any:
+def _apply(table: _Table, symbol: str, a: Term, b: Term) -> Any:
     x, y = value_of(a), value_of(b)
-    row = rows.get((type(x), type(y)))
-    if row is None:
+    operation = table.get((type(x), type(y)))
+    if operation is None:
         raise ExpressionError(f"{a} {symbol} {b} is not defined")
-    return row(x, y)
+    return operation(x, y)
 
 
 def equal(a: Term, b: Term) -> bool:
-    """`a = b` (SPARQL 1.1, 17.3 and 17.4.1.7).
+    """Return whether `a = b` (SPARQL 1.1, 17.3 and 17.4.1.7).
 
-    Literals of known datatypes with disjoint value spaces differ. Of a literal without a value one
-    knows that it equals itself and that it is no language-tagged string; the rest is an error.
+    Literals of known datatypes with disjoint value spaces differ. A literal without a value equals
+    itself and differs from language-tagged strings; all other comparisons with it are errors.
 
     >>> equal(Literal("1", IRI(XSD + "integer")), Literal("1.0", IRI(XSD + "decimal")))
     True
@@ -141,20 +141,20 @@ def equal(a: Term, b: Term) -> bool:
     x, y = value_of(a), value_of(b)
     if x is None or y is None:
         return _same_term(a, b)
-    row = _EQUAL.get((type(x), type(y)))
-    return row is not None and bool(row(x, y))
+    operation = _EQUAL.get((type(x), type(y)))
+    return operation is not None and bool(operation(x, y))
 
 
 def _same_term(a: Term, b: Term) -> bool:
     if a == b:
         return True
     if type(a) is Literal and type(b) is Literal and a.language is None and b.language is None:
-        raise ExpressionError(f"it is not known whether {a} and {b} are equal")
+        raise ExpressionError(f"cannot decide whether {a} equals {b}: unknown or ill-typed literal")
     return False
 
 
 def less(a: Term, b: Term) -> bool:
-    """`a < b` (SPARQL 1.1, 17.3), with XSD's order for the datatypes that SPARQL leaves out.
+    """Return whether `a < b` (SPARQL 1.1, 17.3), for all datatypes that XSD orders.
 
     >>> less(Literal("P1D", IRI(XSD + "dayTimeDuration")), Literal("P1M", IRI(XSD + "duration")))
     True
@@ -163,7 +163,7 @@ def less(a: Term, b: Term) -> bool:
 
 
 def add(a: Term, b: Term) -> Literal:
-    """`a + b`: numbers, a moment and a duration, two durations.
+    """Return `a + b` for numbers, for a moment and a duration, and for two durations.
 
     >>> add(Literal("2020-01-31", IRI(XSD + "date")), Literal("P1M", IRI(XSD + "duration"))).lexical
     '2020-02-29'
@@ -172,7 +172,7 @@ def add(a: Term, b: Term) -> Literal:
 
 
 def subtract(a: Term, b: Term) -> Literal:
-    """`a - b`: numbers, two moments, a moment and a duration, two durations.
+    """Return `a - b` for numbers, two moments, a moment and a duration, and two durations.
 
     >>> subtract(Literal("2020-03-01", IRI(XSD + "date")), Literal("2020-02-01", IRI(XSD + "date")))
     ... # doctest: +ELLIPSIS
@@ -182,7 +182,7 @@ def subtract(a: Term, b: Term) -> Literal:
 
 
 def multiply(a: Term, b: Term) -> Literal:
-    """`a * b`: numbers, a duration and a number.
+    """Return `a * b` for numbers, and for a duration and a number.
 
     >>> multiply(Literal("1.10", IRI(XSD + "decimal")), Literal("3", IRI(XSD + "integer"))).lexical
     '3.3'
@@ -191,7 +191,7 @@ def multiply(a: Term, b: Term) -> Literal:
 
 
 def divide(a: Term, b: Term) -> Literal:
-    """`a / b`: numbers, a duration by a number. Two integers give a decimal.
+    """Return `a / b` for numbers, and for a duration and a number; a decimal for two integers.
 
     >>> divide(Literal("1", IRI(XSD + "integer")), Literal("8", IRI(XSD + "integer"))).lexical
     '0.125'
@@ -200,7 +200,7 @@ def divide(a: Term, b: Term) -> Literal:
 
 
 def negate(a: Term) -> Literal:
-    """`-a`, of a number.
+    """Return `-a` for a number.
 
     >>> negate(Literal("1", IRI(XSD + "integer"))).lexical
     '-1'
@@ -208,10 +208,10 @@ def negate(a: Term) -> Literal:
     return literal_of(_NEGATE[type(number := numeric_value(a))](number))
 
 
-def plus(a: Term) -> Literal:
-    """`+a`, of a number.
+def unary_plus(a: Term) -> Literal:
+    """Return `+a` for a number.
 
-    >>> plus(Literal("01", IRI(XSD + "byte"))).lexical
+    >>> unary_plus(Literal("01", IRI(XSD + "byte"))).lexical
     '1'
     """
     return literal_of(numeric_value(a))
@@ -224,7 +224,7 @@ TRUTH: dict[type, Callable[[Any], bool]] = {
     str: bool,
     **dict.fromkeys(NUMERIC_TYPES, lambda value: value == value and value != 0),  # NaN is false
 }
-"""What a value counts as in a condition, by its type; the other types count as nothing."""
+"""The effective boolean value, by type; for the other types it is an error."""
 
 _FALSE_IF_ILL_TYPED = {
     IRI(XSD + name) for name in (*INTEGERS, "boolean", "decimal", "float", "double")
@@ -232,7 +232,7 @@ _FALSE_IF_ILL_TYPED = {
 
 
 def effective_boolean_value(term: Term) -> bool:
-    """What a term counts as in a condition (SPARQL 1.1, 17.2.2).
+    """Return the effective boolean value of a term (SPARQL 1.1, 17.2.2).
 
     >>> effective_boolean_value(Literal("")), effective_boolean_value(Literal("no"))
     (False, True)
@@ -246,4 +246,4 @@ def effective_boolean_value(term: Term) -> bool:
             return term.lexical != ""
         if value is None and term.datatype in _FALSE_IF_ILL_TYPED:
             return False
-    raise ExpressionError(f"{term} is neither true nor false")
+    raise ExpressionError(f"{term} has no effective boolean value")

@@ -1,7 +1,7 @@
-"""Moments: the dates and times of XSD, read and written, compared and moved.
+"""Moments: the dates and times of XSD, their lexical forms, order and arithmetic.
 
-A moment is exact seconds on a clock whose time zone may be unknown. So moments are only partly
-ordered: where the order depends on a time zone that is not given, asking for it is an error.
+A moment is a local time in exact seconds whose time zone may be unknown. So moments are partially
+ordered: comparing moments whose order depends on a missing time zone is an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Self
 
 from streamsparql.algebra.expression_error import ExpressionError
-from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration, opposite
+from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration, negate_duration
 from streamsparql.algebra.xsd.gregorian import (
     SECONDS_PER_DAY,
     day_and_rest,
@@ -31,9 +31,9 @@ from streamsparql.overriding import override
 class XsdMoment:
     """A value of a date or time datatype.
 
-    `local` is in exact seconds from 1970-01-01T00:00:00 on the clock that was written, `offset` how
-    many minutes that clock is ahead of UTC, None where no time zone was written. What a datatype
-    leaves out (the year of a gMonth) stands at one fixed value, so that order is order of `local`.
+    `local` is the local time in exact seconds from 1970-01-01T00:00:00, `offset` the minutes by
+    which it is ahead of UTC, None without a time zone. Fields that a datatype lacks (the year of a
+    gMonth) have a fixed value, so that values compare by `local`.
     """
 
     local: Decimal
@@ -41,12 +41,12 @@ class XsdMoment:
 
     @classmethod
     def at(cls, local: Decimal, offset: int | None) -> Self:
-        """The value of this datatype at a local time."""
+        """Return the value of this datatype at a local time."""
         return cls(local, offset)
 
     @property
     def instant(self) -> Decimal:
-        """Seconds on the UTC time line, where a missing time zone counts as UTC."""
+        """Seconds on the UTC time line; a missing time zone counts as UTC."""
         return EXACT.subtract(self.local, Decimal(60 * (self.offset or 0)))
 
     @property
@@ -63,7 +63,7 @@ class XsdMoment:
 
     @property
     def zone(self) -> str:
-        """The time zone as it is written: `Z`, `-08:00`, or nothing."""
+        """The time zone in its lexical form: `Z`, `-08:00`, or empty."""
         if not self.offset:
             return "" if self.offset is None else "Z"
         hours, minutes = divmod(abs(self.offset), 60)
@@ -75,7 +75,7 @@ class DateTime(XsdMoment):
 
 
 class Date(XsdMoment):
-    """xsd:date: the moment its day begins."""
+    """xsd:date: the first moment of the day."""
 
     @classmethod
     @override
@@ -84,7 +84,7 @@ class Date(XsdMoment):
 
 
 class Time(XsdMoment):
-    """xsd:time: a moment within one day, the same for all."""
+    """xsd:time: a moment within one fixed day."""
 
     @classmethod
     @override
@@ -124,7 +124,7 @@ _LAYOUTS: dict[type[XsdMoment], str] = {
     GMonthDay: "--{month}-{day}{zone}",
     GDay: "---{day}{zone}",
 }
-"""How each is written. Filled with patterns a layout reads, filled with digits it writes."""
+"""The layout of each datatype, to parse (with patterns as fields) and to format (with digits)."""
 
 MOMENTS: tuple[type[XsdMoment], ...] = tuple(_LAYOUTS)
 
@@ -142,16 +142,16 @@ def _pattern(layout: str) -> re.Pattern[str]:
     return re.compile(layout.format(**_FIELDS), re.ASCII)
 
 
-def _reader(kind: type[XsdMoment], zoned: bool = False) -> Callable[[str], XsdMoment | None]:
-    """What reads a layout; with `zoned`, only where there is a time zone."""
+def _parser(kind: type[XsdMoment], zoned: bool = False) -> Callable[[str], XsdMoment | None]:
+    """Return the parser of a datatype; with `zoned`, it requires a time zone."""
 
-    def read(lexical: str) -> XsdMoment | None:
+    def parse(lexical: str) -> XsdMoment | None:
         match = _pattern(_LAYOUTS[kind]).fullmatch(lexical)
         if match is None or (zoned and match["zone"] is None):
             return None
         return _moment(kind, match.groupdict())
 
-    return read
+    return parse
 
 
 def _moment(kind: type[XsdMoment], part: dict[str, str | None]) -> XsdMoment | None:
@@ -159,7 +159,7 @@ def _moment(kind: type[XsdMoment], part: dict[str, str | None]) -> XsdMoment | N
     second = Decimal(part.get("second") or 0)
     if hour == 24 and (minute or second):
         return None
-    # 1972, as in XSD, is a leap year: --02-29 is a gMonthDay.
+    # 1972, as in XSD, has a February 29, so that --02-29 is a gMonthDay.
     year, month, day = part.get("year") or 1972, part.get("month") or 1, part.get("day") or 1
     days = day_number(int(year), int(month), int(day))
     local = EXACT.add(second, Decimal(SECONDS_PER_DAY * days + 3600 * hour + 60 * minute))
@@ -173,7 +173,7 @@ def _offset(zone: str | None) -> int | None:
     return -minutes if zone[0] == "-" else minutes
 
 
-def _text(moment: XsdMoment) -> str:
+def _moment_text(moment: XsdMoment) -> str:
     year, month, day = moment.calendar
     hours, minutes, seconds = moment.clock
     fraction = decimal_text(EXACT.subtract(seconds, Decimal(int(seconds))))[1:]
@@ -186,62 +186,65 @@ def _text(moment: XsdMoment) -> str:
     )
 
 
-MOMENT_READERS: dict[str, Callable[[str], XsdMoment | None]] = {
-    "dateTime": _reader(DateTime),
-    "dateTimeStamp": _reader(DateTime, zoned=True),
-    "date": _reader(Date),
-    "time": _reader(Time),
-    "gYear": _reader(GYear),
-    "gYearMonth": _reader(GYearMonth),
-    "gMonth": _reader(GMonth),
-    "gMonthDay": _reader(GMonthDay),
-    "gDay": _reader(GDay),
+MOMENT_PARSERS: dict[str, Callable[[str], XsdMoment | None]] = {
+    "dateTime": _parser(DateTime),
+    "dateTimeStamp": _parser(DateTime, zoned=True),
+    "date": _parser(Date),
+    "time": _parser(Time),
+    "gYear": _parser(GYear),
+    "gYearMonth": _parser(GYearMonth),
+    "gMonth": _parser(GMonth),
+    "gMonthDay": _parser(GMonthDay),
+    "gDay": _parser(GDay),
 }
-"""What reads the lexical form of a datatype: None, or ValueError, for what is no form of it."""
+"""The parser of each datatype's lexical forms; None or ValueError for other strings."""
 
 MOMENT_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
-    DateTime: ("dateTime", _text),
-    Date: ("date", _text),
-    Time: ("time", _text),
-    GYear: ("gYear", _text),
-    GYearMonth: ("gYearMonth", _text),
-    GMonth: ("gMonth", _text),
-    GMonthDay: ("gMonthDay", _text),
-    GDay: ("gDay", _text),
+    DateTime: ("dateTime", _moment_text),
+    Date: ("date", _moment_text),
+    Time: ("time", _moment_text),
+    GYear: ("gYear", _moment_text),
+    GYearMonth: ("gYearMonth", _moment_text),
+    GMonth: ("gMonth", _moment_text),
+    GMonthDay: ("gMonthDay", _moment_text),
+    GDay: ("gDay", _moment_text),
 }
-"""The datatype of each type, and what writes its canonical form."""
+"""The datatype of each type, and the function that writes its canonical form."""
 
 
 # -- Order and arithmetic -----------------------------------------------------------------------
 
-_ZONE_DOUBT = 14 * 3600  # an unknown time zone is within 14 hours of UTC
+_MAX_ZONE_OFFSET = 14 * 3600  # an unknown time zone is within 14 hours of UTC
 
 
-def gap(x: XsdMoment, y: XsdMoment) -> Decimal:
-    """Seconds from x to y; only where the order is known (XSD 1.1, D.2.1: not within 14 hours)."""
+def seconds_between(x: XsdMoment, y: XsdMoment) -> Decimal:
+    """Return the seconds from x to y; raise if a missing time zone leaves their order open.
+
+    It does so within 14 hours (XSD 1.1, D.2.1).
+    """
     seconds = EXACT.subtract(y.instant, x.instant)
-    if (x.offset is None) is not (y.offset is None) and seconds.copy_abs() <= _ZONE_DOUBT:
-        raise ExpressionError("the order depends on a time zone that is not given")
+    if (x.offset is None) is not (y.offset is None) and seconds.copy_abs() <= _MAX_ZONE_OFFSET:
+        raise ExpressionError("the order depends on a missing time zone")
     return seconds
 
 
-def elapsed(x: XsdMoment, y: XsdMoment) -> DayTimeDuration:
-    """x - y, where both have a time zone or neither has."""
+def subtract_moments(x: XsdMoment, y: XsdMoment) -> DayTimeDuration:
+    """Return x - y; raise if only one of them has a time zone."""
     if (x.offset is None) is not (y.offset is None):
-        raise ExpressionError("the difference depends on a time zone that is not given")
+        raise ExpressionError("the difference depends on a missing time zone")
     return DayTimeDuration(0, EXACT.subtract(x.instant, y.instant))
 
 
-def later(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
-    """A moment plus a duration: first its months, then its seconds (XSD 1.1, E.3.3)."""
+def moment_plus_duration(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
+    """Add a duration to a moment: first its months, then its seconds (XSD 1.1, E.3.3)."""
     local = moment.local
     if duration.months:
         if type(moment) is Time:
-            raise ExpressionError("a time of day has no months")
+            raise ExpressionError("cannot add months to a time of day")
         local = months_later(local, duration.months)
     return moment.at(EXACT.add(local, duration.seconds), moment.offset)
 
 
-def earlier(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
-    """A moment minus a duration."""
-    return later(moment, opposite(duration))
+def moment_minus_duration(moment: XsdMoment, duration: XsdDuration) -> XsdMoment:
+    """Subtract a duration from a moment."""
+    return moment_plus_duration(moment, negate_duration(duration))

@@ -1,8 +1,8 @@
-"""Numbers: the four types that XSD's numeric datatypes come to, and how they are read and written.
+"""Numbers: the four types of values of XSD's numeric datatypes, and their lexical forms.
 
-Integers and decimals are exact, whatever their length; only a quotient is rounded. The types stand
-in an order of promotion, integer, decimal, float, double: an operator on two of them takes both to
-the later one (F&O 4.2). Floats and doubles are those of IEEE 754.
+Integers and decimals are exact and of any length; only quotients are rounded. The types are in the
+order of promotion, integer, decimal, float, double: an operator promotes both operands to the later
+type (F&O 4.2). Floats and doubles are those of IEEE 754.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from streamsparql.algebra.expression_error import ExpressionError
 Numeric = int | Decimal | float
 
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-"""Sums, differences and products of decimals have no rounding at all. Never divide in it."""
+"""The context for sums, differences and products without rounding; do not divide in it."""
 
 _QUOTIENT_DIGITS = 34
-"""Significant digits of a decimal quotient, those of IEEE decimal128: F&O leaves it open."""
+"""Significant digits of a decimal quotient, as in IEEE decimal128; F&O lets us choose."""
 
 
 class Single(float):
-    """An xsd:float: a double that single precision holds exactly.
+    """An xsd:float: a double that single precision represents exactly.
 
     >>> Single.nearest(0.1)
     0.10000000149011612
@@ -37,7 +37,7 @@ class Single(float):
 
     @classmethod
     def nearest(cls, number: Numeric) -> Self:
-        """The single that a number rounds to; an infinity where it is too large."""
+        """Round a number to a single; an infinity if it is too large."""
         wide = double(number)
         try:
             return cls(struct.unpack("<f", struct.pack("<f", wide))[0])
@@ -46,7 +46,7 @@ class Single(float):
 
 
 def double(number: Numeric) -> float:
-    """The double that a number rounds to; an infinity where it is too large."""
+    """Round a number to a double; an infinity if it is too large."""
     try:
         return float(number)
     except OverflowError:  # an int; a Decimal becomes an infinity by itself
@@ -59,24 +59,24 @@ NUMERIC_TYPES: dict[type, Callable[[Any], Any]] = {
     Single: Single.nearest,
     float: double,
 }
-"""The types of numbers, each promoted to those after it, with what promotes a number to it."""
+"""The types of numbers in the order of promotion, each with its conversion function."""
 
 
 # -- Division and rounding ----------------------------------------------------------------------
 
 
 def quotient(x: int | Decimal, y: int | Decimal) -> Decimal:
-    """x / y in 34 digits, or more where x has more."""
+    """Return x / y with 34 digits, or with as many as x has if these are more."""
     if not y:
         raise ExpressionError("division by zero")
     dividend = Decimal(x)
-    # As many digits as the dividend has: x / 1 is x, however long x is.
+    # At least the digits of the dividend, so that x / 1 is x.
     digits = max(_QUOTIENT_DIGITS, len(dividend.as_tuple().digits))
     return Context(prec=digits).divide(dividend, Decimal(y))
 
 
 def ieee_quotient(x: float, y: float) -> float:
-    """x / y, where division by zero has a value."""
+    """Return x / y by IEEE 754, where division by zero has a value."""
     try:
         return x / y
     except ZeroDivisionError:
@@ -84,37 +84,37 @@ def ieee_quotient(x: float, y: float) -> float:
         return math.nan if indefinite else math.copysign(math.inf, x) * math.copysign(1.0, y)
 
 
-def half_up(number: Decimal) -> int:
-    """The nearest integer, and of two the greater one: fn:round.
+def round_half_up(number: Decimal) -> int:
+    """Return the nearest integer, of two the greater one (fn:round).
 
-    >>> half_up(Decimal("2.5")), half_up(Decimal("-2.5"))
+    >>> round_half_up(Decimal("2.5")), round_half_up(Decimal("-2.5"))
     (3, -2)
     """
     return math.floor(EXACT.add(number, Decimal("0.5")))
 
 
-# -- How they are read --------------------------------------------------------------------------
+# -- Parsing ------------------------------------------------------------------------------------
 
-Reader = Callable[[str], Numeric | None]
+Parser = Callable[[str], Numeric | None]
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(rf"{_DECIMAL.pattern}(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 
 
-def _integer_reader(least: int | None, most: int | None) -> Reader:
-    def read(lexical: str) -> int | None:
+def _integer_parser(least: int | None, most: int | None) -> Parser:
+    def parse(lexical: str) -> int | None:
         if not _DIGITS.fullmatch(lexical):
             return None
         value = int(lexical)
         fits = (least is None or least <= value) and (most is None or value <= most)
         return value if fits else None
 
-    return read
+    return parse
 
 
-def _reader(pattern: re.Pattern[str], read: Callable[[str], Numeric]) -> Reader:
-    return lambda lexical: read(lexical) if pattern.fullmatch(lexical) else None
+def _parser(pattern: re.Pattern[str], parse: Callable[[str], Numeric]) -> Parser:
+    return lambda lexical: parse(lexical) if pattern.fullmatch(lexical) else None
 
 
 INTEGERS: dict[str, tuple[int | None, int | None]] = {
@@ -134,20 +134,20 @@ INTEGERS: dict[str, tuple[int | None, int | None]] = {
 }
 """The integer datatypes, with the least and the greatest value of each."""
 
-NUMERIC_READERS: dict[str, Reader] = {
-    **{name: _integer_reader(*bounds) for name, bounds in INTEGERS.items()},
-    "decimal": _reader(_DECIMAL, Decimal),
-    "float": _reader(_DOUBLE, lambda lexical: Single.nearest(float(lexical))),
-    "double": _reader(_DOUBLE, float),
+NUMERIC_PARSERS: dict[str, Parser] = {
+    **{name: _integer_parser(*bounds) for name, bounds in INTEGERS.items()},
+    "decimal": _parser(_DECIMAL, Decimal),
+    "float": _parser(_DOUBLE, lambda lexical: Single.nearest(float(lexical))),
+    "double": _parser(_DOUBLE, float),
 }
-"""What reads the lexical form of a numeric datatype; None for what is no form of it."""
+"""The parser of each numeric datatype's lexical forms, which returns None for other strings."""
 
 
-# -- How they are written -----------------------------------------------------------------------
+# -- Canonical forms ----------------------------------------------------------------------------
 
 
 def decimal_text(number: Decimal) -> str:
-    """A decimal in canonical form: no exponent, no zeros at the end, no point without a fraction.
+    """Return the canonical form of a decimal, without exponent, trailing zeros or a bare point.
 
     >>> decimal_text(Decimal("2.50")), decimal_text(Decimal("3.0")), decimal_text(Decimal("-0"))
     ('2.5', '3', '0')
@@ -156,7 +156,10 @@ def decimal_text(number: Decimal) -> str:
 
 
 def _float_text(shortest: Callable[[float], str], number: float) -> str:
-    """fn:string of a float or double (F&O 19.1.1): plain from 1e-6 to 1e6, else scientific."""
+    """Return fn:string of a float or double: plain from 1e-6 to 1e6, else scientific.
+
+    Section 19.1.1 of F&O.
+    """
     if not math.isfinite(number):
         return "NaN" if math.isnan(number) else "INF" if number > 0 else "-INF"
     if number == 0:
@@ -170,7 +173,7 @@ def _float_text(shortest: Callable[[float], str], number: float) -> str:
 
 
 def _shortest_single(number: float) -> str:
-    """The fewest digits that read back as this single, which nine always do."""
+    """Return the shortest digits that parse to this single; nine always suffice."""
     texts = (f"{number:.{digits}g}" for digits in range(1, 10))
     return next(text for text in texts if Single.nearest(float(text)) == number)
 
@@ -181,4 +184,4 @@ NUMERIC_WRITERS: dict[type, tuple[str, Callable[[Any], str]]] = {
     Single: ("float", partial(_float_text, _shortest_single)),
     float: ("double", partial(_float_text, repr)),
 }
-"""The datatype of each type, and what writes its canonical form."""
+"""The datatype of each type, and the function that writes its canonical form."""

@@ -1,10 +1,10 @@
-r"""Regular expressions of XPath, made into Python's (F&O 5.6; XSD 1.1 part 2, G).
+r"""Regular expressions of XPath, translated to Python's (F&O 5.6; XSD 1.1 part 2, G).
 
-XPath's language is translated token by token. Python's `\d`, `\s`, `\w`, `$` and `\1` mean other
-things, so every set of characters is written out as its ranges, and every anchor as a condition.
+The translation is token by token. Python's `\d`, `\s`, `\w`, `$` and `\1` have other meanings, so
+each character set is written as its ranges, and each anchor as a lookaround condition.
 
-What the translation itself needs, its own patterns and Unicode's tables, is made at first use: most
-queries never ask for it.
+The translator's own patterns and Unicode tables are computed at first use, since most queries do
+not need them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamsparql.algebra.expression_error import ExpressionError
 
 
 def regex_matches(text: str, pattern: str, flags: str = "") -> bool:
-    r"""Whether a pattern matches somewhere in a text: fn:matches.
+    r"""Return whether a pattern matches somewhere in a text (fn:matches).
 
     >>> regex_matches("abc", "^a.c$"), regex_matches("_", r"\w")
     (True, False)
@@ -28,17 +28,17 @@ def regex_matches(text: str, pattern: str, flags: str = "") -> bool:
     return _compiled(pattern, flags).search(text) is not None
 
 
-def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str:
-    """A text with each match of a pattern replaced: fn:replace.
+def replace_matches(text: str, pattern: str, replacement: str, flags: str = "") -> str:
+    """Replace each match of a pattern in a text (fn:replace).
 
-    >>> replaced("abracadabra", "a(.)", "a$1$1")
+    >>> replace_matches("abracadabra", "a(.)", "a$1$1")
     'abbraccaddabbra'
     """
     compiled = _compiled(pattern, flags)
     if compiled.search(""):
-        raise ExpressionError(f"REPLACE with a pattern that matches nothing at all: {pattern}")
-    literally = "q" in flags
-    parts = (replacement,) if literally else _replacement(replacement, compiled.groups)
+        raise ExpressionError(f"the pattern of REPLACE must not match the empty string: {pattern}")
+    literal = "q" in flags
+    parts = (replacement,) if literal else _parse_replacement(replacement, compiled.groups)
 
     def expand(match: re.Match[str]) -> str:
         return "".join(part if isinstance(part, str) else match[part] or "" for part in parts)
@@ -50,14 +50,14 @@ _REPLACEMENT = r"\\(?P<escaped>[\\$])|\$(?P<group>[0-9]{1,4})|(?P<text>[^\\$]+)"
 
 
 @lru_cache(maxsize=256)
-def _replacement(written: str, groups: int) -> tuple[str | int, ...]:
-    """A replacement as texts and group numbers (F&O 5.6.4, fn:replace)."""
+def _parse_replacement(written: str, groups: int) -> tuple[str | int, ...]:
+    """Parse a replacement to strings and group numbers (F&O 5.6.4, fn:replace)."""
     parts: list[str | int] = []
     at = 0
     while at < len(written):
         token = re.compile(_REPLACEMENT).match(written, at)
         if token is None:
-            raise ExpressionError(f"\\ or $ stands for itself in the replacement {written}")
+            raise ExpressionError(f"unescaped \\ or $ in the replacement {written}")
         at = token.end()
         if token["group"] is None:
             parts.append(token["escaped"] or token["text"])
@@ -90,19 +90,21 @@ _CONTROLS = {"\\n": "\n", "\\r": "\r", "\\t": "\t"}
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
     if not _FLAGS.issuperset(flags):
-        raise ExpressionError(f"the flags of a regular expression are s, m, i, x, q, not {flags}")
+        raise ExpressionError(
+            f"unknown flags of a regular expression: {flags}; expected s, m, i, x, q"
+        )
     case = re.IGNORECASE if "i" in flags else re.NOFLAG
     try:
         if "q" in flags:
             return re.compile(re.escape(pattern), case)
-        readable = _without_space(pattern) if "x" in flags else pattern
-        return re.compile(_Translation(readable, flags).text(), case)
+        compact = _without_space(pattern) if "x" in flags else pattern
+        return re.compile(_Translation(compact, flags).text(), case)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ExpressionError(f"{pattern} is not a regular expression: {error}") from error
+        raise ExpressionError(f"not a valid regular expression: {pattern} ({error})") from error
 
 
 def _without_space(pattern: str) -> str:
-    """Flag x: white space is no part of the pattern, but for that inside a character class."""
+    """Remove white space outside character classes (flag x)."""
     kept, depth, escaped = [], 0, False
     for char in pattern:
         if depth == 0 and char in " \t\n\r":
@@ -115,20 +117,20 @@ def _without_space(pattern: str) -> str:
 
 
 class _Translation:
-    """One pattern on its way to Python. A method per kind of token gives what it becomes."""
+    """The translation of one pattern, with a method for each kind of token."""
 
     def __init__(self, pattern: str, flags: str) -> None:
         self.pattern, self.flags, self.at = pattern, flags, 0
         self.groups, self.unclosed, self.closed = 0, list[int](), set[int]()
 
     def text(self) -> str:
-        """The whole pattern, as Python has it."""
+        """Return the whole pattern in Python's syntax."""
         parts, previous = [], "branch"
         while self.at < len(self.pattern):
             token = self.next(_TOKEN)
             kind = token.lastgroup or ""
             if kind == "quantifier" and previous in ("group", "branch", "quantifier"):
-                raise self.wrong("a quantifier with nothing before it")
+                raise self.invalid("a quantifier without an operand")
             parts.append(getattr(self, kind)(token[0]))
             previous = kind
         return "".join(parts)
@@ -136,12 +138,13 @@ class _Translation:
     def next(self, tokens: str) -> re.Match[str]:
         token = re.compile(tokens).match(self.pattern, self.at)
         if token is None:
-            raise self.wrong("no such construct")
+            raise self.invalid("an unknown construct")
         self.at = token.end()
         return token
 
-    def wrong(self, what: str) -> ExpressionError:
-        return ExpressionError(f"{self.pattern} is not a regular expression: {what} at {self.at}")
+    def invalid(self, what: str) -> ExpressionError:
+        reason = f"{what} at {self.at}"
+        return ExpressionError(f"not a valid regular expression: {self.pattern} ({reason})")
 
     def char(self, text: str) -> str:
         return re.escape(_CONTROLS.get(text, text[-1]))
@@ -162,7 +165,7 @@ class _Translation:
 
     def close(self, text: str) -> str:
         if not self.unclosed:
-            raise self.wrong("no group to close")
+            raise self.invalid("an unmatched closing parenthesis")
         self.closed.add(self.unclosed.pop())
         return text
 
@@ -173,42 +176,47 @@ class _Translation:
         return text
 
     def reference(self, text: str) -> str:
-        """A group without a match is empty; before the twelfth group, `\\12` is `\\1` and a 2."""
+        """Translate a back-reference; `\\12` is `\\1` and a 2 if there are fewer than 12 groups.
+
+        A reference to a group that did not match matches the empty string.
+        """
         number = text[1:]
         while len(number) > 1 and int(number) > self.groups:
             number, self.at = number[:-1], self.at - 1
         if int(number) not in self.closed:
-            raise self.wrong("a reference to a group that is not complete")
+            raise self.invalid("a reference to an incomplete group")
         return r"(?(int)\int)".replace("int", number)
 
     def escape(self, text: str) -> str:
-        return self.one_of("", _written(_character_set(text)), negated=False)
+        return self.one_of("", _range_text(_character_set(text)), negated=False)
 
     def bracket(self, text: str) -> str:
-        """A character class expression, after its bracket: [a-z], [^\\s], [a-z-[aeiou]]."""
+        """Translate a character class after its bracket: [a-z], [^\\s], [a-z-[aeiou]]."""
         first, characters, sets, without = self.at, "", "", ""
         while (token := self.next(_MEMBER)).lastgroup != "end":
             match token.lastgroup:
                 case "escape":
-                    sets += _written(_character_set(token[0]))
+                    sets += _range_text(_character_set(token[0]))
                 case "range":
-                    characters += _written([(_code(token["low"]), _code(token["high"]))])
+                    characters += _range_text(
+                        [(_code_point(token["low"]), _code_point(token["high"]))]
+                    )
                 case "char" | "hyphen":
                     last = self.pattern.startswith(("]", "-["), self.at)
                     if token[0] == "-" and token.start() != first and not last:
-                        raise self.wrong("a hyphen that makes no range")
-                    characters += _written([(_code(token[0]), _code(token[0]))])
+                        raise self.invalid("a hyphen outside a range")
+                    characters += _range_text([(_code_point(token[0]), _code_point(token[0]))])
                 case "minus":
                     without = self.bracket(self.next(_TOKEN)[0])
                     if not self.pattern.startswith("]", self.at):
-                        raise self.wrong("something after a subtraction")
+                        raise self.invalid("an unexpected character after a subtraction")
         if not characters and not sets:
-            raise self.wrong("an empty class")
-        found = self.one_of(characters, sets, negated=text == "[^")
-        return f"(?:(?!{without}){found})" if without else found
+            raise self.invalid("an empty class")
+        included = self.one_of(characters, sets, negated=text == "[^")
+        return f"(?:(?!{without}){included})" if without else included
 
     def one_of(self, characters: str, sets: str, negated: bool) -> str:
-        """One character. Flag i holds for those written out, not for sets such as \\p{Lu}."""
+        """Match one character; flag i applies to listed characters, not to sets such as \\p{Lu}."""
         if "i" not in self.flags or not sets:
             return f"[{'^' if negated else ''}{characters}{sets}]"
         either = f"(?-i:[{sets}])" + (f"|[{characters}]" if characters else "")
@@ -220,27 +228,27 @@ class _Translation:
 Ranges = list[tuple[int, int]]
 
 
-def _code(char: str) -> int:
+def _code_point(char: str) -> int:
     return ord(_CONTROLS.get(char, char[-1]))
 
 
-def _written(ranges: Ranges) -> str:
+def _range_text(ranges: Ranges) -> str:
     return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
 
 
 @cache
 def _character_set(escape: str) -> Ranges:
-    """The characters of `\\d`, `\\p{Lu}`, ...; a capital letter is the complement."""
+    """Return the characters of `\\d`, `\\p{Lu}`, ...; a capital letter denotes the complement."""
     letter = escape[1]
     name = escape[3:-1] if letter in "pP" else escape.lower()
-    found = _named_sets().get(name)
-    if found is None:
-        raise ExpressionError(f"no set of characters is called {name}")
-    return _complement(found) if letter.isupper() else found
+    ranges = _named_sets().get(name)
+    if ranges is None:
+        raise ExpressionError(f"unknown character set {name}")
+    return _complement(ranges) if letter.isupper() else ranges
 
 
 def _complement(ranges: Ranges) -> Ranges:
-    """What lies between ranges that are in order."""
+    """Return the complement of sorted ranges."""
     starts = [0, *(high + 1 for _, high in ranges)]
     ends = [*(low - 1 for low, _ in ranges), sys.maxunicode]
     return [(low, high) for low, high in zip(starts, ends, strict=True) if low <= high]
@@ -258,14 +266,14 @@ def _union(*sets: Ranges) -> Ranges:
 
 @cache
 def _named_sets() -> dict[str, Ranges]:
-    """General categories and blocks as `\\p` names them, and `\\s`, `\\d`, `\\w`, `\\i`, `\\c`."""
-    found = defaultdict[str, Ranges](list)
+    """Return categories and blocks by name in `\\p`, and `\\s`, `\\d`, `\\w`, `\\i`, `\\c`."""
+    categories = defaultdict[str, Ranges](list)
     everything = range(sys.maxunicode + 1)
     for category, run in groupby(everything, lambda code: unicodedata.category(chr(code))):
         codes = list(run)
         for name in (category, category[0]):
-            found[name].append((codes[0], codes[-1]))
-    sets = {name: _union(ranges) for name, ranges in found.items()}
+            categories[name].append((codes[0], codes[-1]))
+    sets = {name: _union(ranges) for name, ranges in categories.items()}
     for block in _BLOCKS.split():
         name, low, high = block.split(":")
         sets["Is" + name] = [(int(low, 16), int(high, 16))]
@@ -278,7 +286,7 @@ def _named_sets() -> dict[str, Ranges]:
     }
 
 
-# NameStartChar, and what NameChar adds to it (XML 1.0, 2.3).
+# NameStartChar, and the additional characters of NameChar (XML 1.0, 2.3).
 _NAME_START = [
     *((0x3A, 0x3A), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6)),
     *((0xF8, 0x2FF), (0x370, 0x37D), (0x37F, 0x1FFF), (0x200C, 0x200D), (0x2070, 0x218F)),
@@ -318,4 +326,4 @@ ArabicPresentationForms-A:FB50:FDFF CombiningHalfMarks:FE20:FE2F CJKCompatibilit
 SmallFormVariants:FE50:FE6F ArabicPresentationForms-B:FE70:FEFF HalfwidthandFullwidthForms:FF00:FFEF
 Specials:FFF0:FFFF
 """
-"""The blocks of XSD 1.0 (part 2, F.1.1) in the basic plane; Python knows no block names."""
+"""The blocks of XSD 1.0 (part 2, F.1.1) in the basic plane; Python lacks block names."""

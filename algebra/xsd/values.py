@@ -1,7 +1,7 @@
-"""What a literal is worth, and how a value is written as a literal.
+"""The values of literals, and the canonical literals of values.
 
-A term keeps what was written; `value_of` says what it denotes, as a Python value whose type is the
-primitive datatype:
+A term keeps its lexical form; `value_of` returns its value, as a Python value whose type represents
+the primitive datatype:
 
     xsd:boolean              bool         xsd:dateTime, dateTimeStamp   DateTime
     xsd:integer and below    int          xsd:date, time                Date, Time
@@ -10,9 +10,9 @@ primitive datatype:
     xsd:double               float        xsd:dayTimeDuration           DayTimeDuration
     xsd:string               str          xsd:yearMonthDuration         YearMonthDuration
 
-An ill-typed literal, a language-tagged string and an unknown datatype have no value. The numbers
-are in `numeric`, dates and times in `moments`, durations in `durations`; what SPARQL does with them
-is in `operators`, `casts` and `order`. In all of these, F&O is XPath's Functions and Operators 3.1.
+Ill-typed literals, language-tagged strings and literals of unknown datatypes have no value. Numbers
+are in `numeric`, dates and times in `moments`, durations in `durations`; SPARQL's operations on
+them are in `literal_operators`, `casts` and `order`. F&O is XPath's Functions and Operators 3.1.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from streamsparql.algebra.xsd.numeric import EXACT, Numeric
 
 XsdValue = bool | Numeric | str | XsdMoment | XsdDuration
 
-_READERS: dict[str, Callable[[str], XsdValue | None]] = {
+_PARSERS: dict[str, Callable[[str], XsdValue | None]] = {
     "boolean": lambda lexical: {"true": True, "1": True, "false": False, "0": False}.get(lexical),
-    **numeric.NUMERIC_READERS,
-    **moments.MOMENT_READERS,
-    **durations.DURATION_READERS,
+    **numeric.NUMERIC_PARSERS,
+    **moments.MOMENT_PARSERS,
+    **durations.DURATION_PARSERS,
 }
 
 
 @lru_cache(maxsize=1 << 16)
-def _read(lexical: str, datatype: str) -> XsdValue | None:
-    read = _READERS.get(datatype.removeprefix(XSD)) if datatype.startswith(XSD) else None
+def _parse(lexical: str, datatype: str) -> XsdValue | None:
+    parse = _PARSERS.get(datatype.removeprefix(XSD)) if datatype.startswith(XSD) else None
     try:
-        return None if read is None else read(lexical)
-    except ValueError:  # a 30th of February; more digits than Python reads as an int
+        return None if parse is None else parse(lexical)
+    except ValueError:  # a 30th of February; more digits than Python accepts for an int
         return None
 
 
 def value_of(term: Term) -> XsdValue | None:
-    """The value that a literal denotes; None for a term that has none.
+    """Return the value of a literal; None for a term without a value.
 
     >>> value_of(Literal("01", IRI(XSD + "integer"))), value_of(Literal("300", IRI(XSD + "byte")))
     (1, None)
@@ -60,11 +60,11 @@ def value_of(term: Term) -> XsdValue | None:
     if type(term) is not Literal:
         return None
     datatype = term.datatype.value
-    return term.lexical if datatype == XSD_STRING.value else _read(term.lexical, datatype)
+    return term.lexical if datatype == XSD_STRING.value else _parse(term.lexical, datatype)
 
 
 def numeric_value(term: Term) -> Numeric:
-    """The value of a numeric literal; its type is its place in the order of promotion.
+    """Return the value of a numeric literal, of a type in the order of promotion.
 
     >>> numeric_value(Literal("1.50", IRI(XSD + "decimal")))
     Decimal('1.50')
@@ -88,7 +88,7 @@ _CANONICAL = {kind: (IRI(XSD + name), write) for kind, (name, write) in _WRITERS
 
 
 def literal_of(value: XsdValue) -> Literal:
-    """The canonical literal of a value, as fn:string writes it.
+    """Return the canonical literal of a value, in the form of fn:string.
 
     >>> print(literal_of(Decimal("2.50")), literal_of(1e21))  # doctest: +NORMALIZE_WHITESPACE
     "2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>
@@ -97,7 +97,7 @@ def literal_of(value: XsdValue) -> Literal:
     datatype, write = _CANONICAL[type(value)]
     try:
         return Literal(write(value), datatype)
-    except ValueError as error:  # more digits than Python writes of an int
+    except ValueError as error:  # more digits than Python writes for an int
         raise ExpressionError("the number is too large") from error
 
 
@@ -105,7 +105,7 @@ def literal_of(value: XsdValue) -> Literal:
 
 
 def date_time_literal(milliseconds: int) -> Literal:
-    """The xsd:dateTime, in UTC, of milliseconds since the epoch.
+    """Return the xsd:dateTime in UTC of milliseconds since the epoch.
 
     >>> date_time_literal(1_500).lexical
     '1970-01-01T00:00:01.5Z'
@@ -114,7 +114,7 @@ def date_time_literal(milliseconds: int) -> Literal:
 
 
 def milliseconds_of(literal: Term) -> int:
-    """Milliseconds since the epoch of an xsd:dateTime, rounded down; UTC where it has no time zone.
+    """Return the milliseconds since the epoch of an xsd:dateTime, rounded down; UTC by default.
 
     >>> milliseconds_of(Literal("1970-01-01T01:00:00+01:00", IRI(XSD + "dateTime")))
     0
@@ -129,7 +129,7 @@ _DURATION = IRI(XSD + "duration")
 
 
 def duration_literal(milliseconds: int, datatype: IRI = _DURATION) -> Literal:
-    """The duration of so many milliseconds: days, hours, minutes, seconds.
+    """Return the duration of a number of milliseconds, in days, hours, minutes and seconds.
 
     >>> duration_literal(90_061_000).lexical
     'P1DT1H1M1S'
@@ -139,7 +139,7 @@ def duration_literal(milliseconds: int, datatype: IRI = _DURATION) -> Literal:
 
 
 def duration_milliseconds(literal: Term) -> int:
-    """The milliseconds of a duration, rounded down. One with months has no such number.
+    """Return the milliseconds of a duration, rounded down; raise for a duration with months.
 
     >>> duration_milliseconds(Literal("P1DT1S", IRI(XSD + "duration")))
     86401000

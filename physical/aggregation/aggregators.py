@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsparql.algebra.aggregates import Bag, aggregate
+from streamsparql.algebra.aggregate_functions import Bag, aggregate
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.overriding import override
 from streamsparql.physical.aggregation.numeric_sums import NumericSums, Totals

@@ -221,7 +221,7 @@ def lower_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowere
 def _worth_counting(plan: Plan) -> bool:
     """Return whether a projection of this plan makes many rows equal: see `Align`."""
     nodes = (node for node, _ in descend(plan, None, _below))
-    return any(isinstance(node, Align) and node.collapse for node in nodes)
+    return any(isinstance(node, Align) and node.consolidate for node in nodes)
 
 
 def _below(node: Plan, _: None) -> list[tuple[Plan, None]]:

@@ -86,7 +86,7 @@ class Construct(Stateless):
             terms = () if rows is None else next(rows)
             pairs = ((v, self._terms.term_of(t)) for v, t in zip(variables, terms, strict=True))
             row = Solution({v: term for v, term in pairs if term is not None})
-            nodes.append(self._terms.id_of(graph.blank_node(place, row, number)))
+            nodes.append(self._terms.id_of(graph.template_node(place, row, number)))
         ids = np.empty(len(batch), np.int64)
         ids[order] = np.repeat(nodes, np.diff(np.append(heads, len(batch))))
         return ids

@@ -193,10 +193,10 @@ class AlignToReports(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
         if watermark != INFINITY:
-            watermark = self.align.moved(watermark)
+            watermark = self.align.grid_point(watermark)
         if not len(batch):
             return self.nothing(), watermark
-        start, end = self.align.moved(batch.start), self.align.moved(batch.end)
+        start, end = self.align.grid_point(batch.start), self.align.grid_point(batch.end)
         end = np.where(batch.end == INFINITY, INFINITY, end)  # the sum overflows
         return batch.over(start, end).where(start < end), watermark
 

@@ -19,7 +19,12 @@ from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.scope import below, readable, scope, visible_variables
+from streamsparql.algebra.scope import (
+    inputs_with_outer,
+    readable_variables,
+    scope,
+    visible_variables,
+)
 from streamsparql.algebra.solutions import EMPTY, Expression, Solution, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Literal
@@ -86,7 +91,7 @@ class Visit:
     @cached_property
     def bound(self) -> frozenset[Variable]:
         """The variables that can be bound in expressions of this operator."""
-        return readable(self.plan, self.outer)
+        return readable_variables(self.plan, self.outer)
 
     def warn(self, code: str, message: str, hint: str = "") -> LintWarning:
         """Create a warning at this operator's place in the text."""
@@ -111,7 +116,7 @@ def _visits(translation: Translation) -> Iterator[Visit]:
         visit = replace(visit, span=span)
         yield visit
         joins = isinstance(visit.plan, BasicGraphPattern | join.Join)
-        for child, outer in below(visit.plan, visit.outer):
+        for child, outer in inputs_with_outer(visit.plan, visit.outer):
             pending.append(Visit(child, outer, span, joins, translation))
 
 

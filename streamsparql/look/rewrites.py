@@ -213,7 +213,7 @@ def law(rule: str) -> Law:
     """Return the law of a rule, from the head of its file; an empty one if the rule is unknown.
 
     >>> law("merge_projections").condition.splitlines()[0]
-    'V is a part of W; else P could bind a variable of V that W hides. It holds in the'
+    'V is a subset of W; else P could bind a variable of V that W hides. The rule is'
     """
     laws = {known.name: known.law for phase in phases() for known in phase.rules}
     return laws.get(rule, Law("", "", "", ""))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from streamsparql.algebra.align import align, closing
+from streamsparql.algebra.align import align, closes_periods
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.partition import positions_read
 from streamsparql.algebra.terms import IRI
@@ -70,7 +70,7 @@ class Execution:
         """Triples of static graphs that were rejected."""
         plan = query.optimized
         lag = 0
-        if report is not None and report.every is not None and closing(plan) is not None:
+        if report is not None and report.every is not None and closes_periods(plan) is not None:
             plan = align(plan, report.every, report.origin, report.closing)
             lag, report = int(report.closing), report._replace(closing=False)
         self.catalog: Catalog = self._catalog() if other is None else other.catalog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streamsparql.algebra.align import closing
+from streamsparql.algebra.align import closes_periods
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY, Operator
@@ -37,7 +37,7 @@ def reporting(query: CompiledQuery, kind: str | None, every: int | None) -> Repo
         raise EngineError(f"every must be a positive number of milliseconds, not {every!r}")
     period = query.report.every if every is None else every
     origin = query.report.origin if every is None else query.report.origin % every
-    closes = period is not None and bool(closing(query.logical))
+    closes = period is not None and bool(closes_periods(query.logical))
     return Reporting(chosen, period, origin, closes)  # type: ignore[arg-type]
 
 

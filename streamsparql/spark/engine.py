@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.algebra.partition import common_jumps, element_windows, keys, reaches, windows
+from streamsparql.algebra.partition import (
+    common_jumps,
+    element_windows,
+    partition_keys,
+    stream_reaches,
+    windows,
+)
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY
@@ -133,7 +139,7 @@ class SparkRun:
         if begin >= end:
             return Cut((), ("the horizon ends before the first item",))
         task = self.task
-        longest = max(reaches(self.plan).values(), default=0)
+        longest = max(stream_reaches(self.plan).values(), default=0)
         options = CutOptions(
             min(longest + task.margin + task.slack, INFINITY),
             common_jumps(self.plan),
@@ -150,7 +156,9 @@ class SparkRun:
         at_changes = self.report is not None and self.report.every is None
         if self.query.form != "select" or at_changes or element_windows(self.plan):
             return ()
-        names = tuple(v.name for v in keys(self.plan) if self._key_columns(v.name) is not None)
+        names = tuple(
+            v.name for v in partition_keys(self.plan) if self._key_columns(v.name) is not None
+        )
         return () if names and self._reports_depend_on_other_parts(end) else names
 
     def _reports_depend_on_other_parts(self, end: int) -> bool:
@@ -186,11 +194,11 @@ class SparkRun:
 
     def _needs(self) -> tuple[dict[str, list[int]], dict[int, dict[ElementWindow, int]]]:
         """Return from when on each part needs each stream, and the ranks of its first elements."""
-        stream_reaches = reaches(self.plan)
+        reaches = stream_reaches(self.plan)
         since: dict[str, list[int]] = {}
         ranks: dict[int, dict[ElementWindow, int]] = {}
         for stream in self.streams:
-            reach = stream_reaches.get(stream.name, 1)
+            reach = reaches.get(stream.name, 1)
             back = [self.task.back(part) for part in self.cut.parts]
             first = [max(t - reach + 1, 0) if reach < INFINITY else 0 for t in back]
             numbers = [number for number, _ in element_windows_over(self.plan, stream.name)]

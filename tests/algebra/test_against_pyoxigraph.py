@@ -1,8 +1,8 @@
-"""Whole queries over static data give what another SPARQL engine gives.
+"""Queries over static data agree with another SPARQL engine, pyoxigraph.
 
-Random queries over random small graphs; our answer is the plan's definition, theirs pyoxigraph's.
-What this cannot see: anything about time; errors both engines share; LIMIT without a total order
-(the specification leaves the choice open); the identity of blank nodes (all are taken as one).
+Random queries over random small graphs; our result is that of the plan's definition. Not covered:
+time; errors that both engines share; LIMIT without a total order (the specification leaves the
+choice open); the identity of blank nodes (all count as one).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import streamsparql
 
 @settings(max_examples=300)
 @given(queries(PLAIN), triples(), triples(4), triples(4))
-def test_answers_agree(text, default, one, two):
+def test_definitions_agree_with_pyoxigraph(text, default, one, two):
     default, one, two = default + KNOWN, one + KNOWN, two + KNOWN
     data = streamsparql.inputs(graph=default, graphs={"http://e/g1": one, "http://e/g2": two})
     theirs = answer(store(data.graph, data.graphs), text)

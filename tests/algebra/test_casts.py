@@ -57,20 +57,20 @@ from streamsparql.algebra.xsd.values import literal_of
 )
 def test_casts(target: str, text: str, lexical: str | None) -> None:
     datatype = IRI(XSD + target)
-    found = result(lambda source: cast(source, datatype), text)
-    assert found == (None if lexical is None else Literal(lexical, datatype))
+    literal = result(lambda source: cast(source, datatype), text)
+    assert literal == (None if lexical is None else Literal(lexical, datatype))
 
 
 @given(st.sampled_from(sorted(CAST_TARGETS, key=str)), any_terms)
-def test_a_cast_gives_a_canonical_literal_of_its_datatype_or_an_error(
+def test_a_cast_returns_a_canonical_literal_of_its_datatype_or_raises(
     datatype: IRI, source: Term
 ) -> None:
     try:
-        found = cast(source, datatype)
+        literal = cast(source, datatype)
     except ExpressionError:
         return
-    assert found.datatype == datatype
-    assert cast(found, datatype) == found
+    assert literal.datatype == datatype
+    assert cast(literal, datatype) == literal
 
 
 @given(numbers)

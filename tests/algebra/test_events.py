@@ -1,7 +1,7 @@
-"""EP-SPARQL: what occurs, when it is known, and that it is never taken back.
+"""EP-SPARQL: event solutions, when they are known, and that they are never retracted.
 
-The paper's definitions are sets of event solutions; the cases here are worked out by hand from them
-(SEMANTICS.md section 7), the properties hold for random streams.
+The paper's definitions are sets of event solutions. The expected results of the cases are computed
+by hand from them (SEMANTICS.md section 7); the properties are tested on random streams.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ INSTANTS = range(30)
 
 
 def detected(text: str, data: Inputs) -> dict[int, object]:
-    """What a query gives at the instants at which it gives anything."""
-    found = plan(text, "epsparql")
-    at = {t: found.at(t, data) for t in INSTANTS}
+    """Return the snapshots of a query that are not empty, by instant."""
+    query = plan(text, "epsparql")
+    at = {t: query.at(t, data) for t in INSTANTS}
     return {t: snapshot for t, snapshot in at.items() if len(snapshot)}
 
 
-def test_a_sequence_is_strictly_one_after_the_other():
+def test_seq_needs_strictly_later_events():
     text = "SELECT ?x { { ?x <p> 1 } SEQ { ?x <p> 2 } }"
     assert detected(text, events(("a p 1", 3), ("a p 2", 5))) == {5: rows({"x": "a"})}
     assert detected(text, events(("a p 1", 5), ("a p 2", 5))) == {}
     assert detected(text, events(("a p 2", 3), ("a p 1", 5))) == {}
 
 
-def test_a_sequence_of_intervals_leaves_no_overlap():
+def test_seq_rejects_intervals_that_touch():
     text = "SELECT ?x { { ?x <p> 1 } SEQ { ?x <p> 2 } }"
     assert detected(text, events(("a p 1", 1, 4), ("a p 2", 4, 6))) == {}
     assert detected(text, events(("a p 1", 1, 4), ("a p 2", 5, 6))) == {6: rows({"x": "a"})}
@@ -49,19 +49,18 @@ def test_equals_needs_the_same_start_and_end():
 def test_a_pattern_occurs_from_its_first_triple_to_its_last():
     functions = "(getSTARTTIME() AS ?s) (getENDTIME() AS ?e) (getDURATION() AS ?d)"
     text = f"SELECT {functions} {{ <a> <p> ?y . <a> <q> ?z }}"
-    found = plan(text, "epsparql").at(5_000, events(("a q 2", 2_000), ("a p 1", 5_000)))
-    (only,) = found
+    (only,) = plan(text, "epsparql").at(5_000, events(("a q 2", 2_000), ("a p 1", 5_000)))
     texts = {variable.name: term.lexical for variable, term in only.items()}
     assert texts == {"s": "1970-01-01T00:00:02Z", "e": "1970-01-01T00:00:05Z", "d": "PT3S"}
 
 
-def test_what_comes_twice_is_given_twice_and_what_is_said_twice_once():
+def test_repeated_events_are_detected_again_and_duplicate_items_once():
     text = "SELECT ?x { ?x <p> 1 }"
     data = events(("a p 1", 3), ("a p 1", 3), ("a p 1", 7))
     assert detected(text, data) == {3: rows({"x": "a"}), 7: rows({"x": "a"})}
 
 
-def test_optionalseq_has_its_left_part_optional():
+def test_optionalseq_has_an_optional_left_side():
     text = "SELECT ?x ?y { { ?x <before> ?y } OPTIONALSEQ { ?x <p> 1 } }"
     assert detected(text, events(("a before b", 2), ("a p 1", 5))) == {
         5: rows({"x": "a", "y": "b"})
@@ -69,7 +68,7 @@ def test_optionalseq_has_its_left_part_optional():
     assert detected(text, events(("a p 1", 5), ("a before b", 5))) == {5: rows({"x": "a"})}
 
 
-def test_the_filter_of_an_optional_part_decides_what_counts_as_partner():
+def test_the_filter_of_an_optional_side_restricts_its_matches():
     text = """PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
         SELECT ?x ?y {
           { ?x <before> ?y FILTER(getDURATION() < "PT0.003S"^^xsd:duration) }
@@ -80,7 +79,7 @@ def test_the_filter_of_an_optional_part_decides_what_counts_as_partner():
     assert detected(text, events(("a before b", 1), ("a p 1", 5))) == {5: rows({"x": "a"})}
 
 
-def test_equalsoptional_has_its_right_part_optional():
+def test_equalsoptional_has_an_optional_right_side():
     text = "SELECT ?x ?y { { ?x <p> 1 } EQUALSOPTIONAL { ?x <q> ?y } }"
     assert detected(text, events(("a p 1", 5), ("a q b", 5))) == {5: rows({"x": "a", "y": "b"})}
     assert detected(text, events(("a p 1", 5), ("a q b", 6))) == {5: rows({"x": "a"})}
@@ -101,13 +100,15 @@ def test_static_triples_join_at_any_time_and_never_occur():
     assert detected("SELECT ?x { { ?x <p> 9 } SEQ { ?x <p> 2 } }", only) == {}
 
 
-def test_a_rule_feeds_what_it_makes_back_into_the_stream():
+def test_derived_triples_are_input_of_the_rules():
     """next(x, z) <- next(x, y) SEQ next(y, z): the closure is transitive."""
     text = "CONSTRUCT { ?x <next> ?z } { { ?x <next> ?y } SEQ { ?y <next> ?z } }"
     data = events(("a next b", 1), ("b next c", 2), ("c next d", 3))
-    found = detected(text, data)
-    made = {t: sorted(f"{x.subject.value}{x.object.value}" for x in f) for t, f in found.items()}
-    assert made == {2: ["ac"], 3: ["ad", "bd"]}
+    derived = {
+        t: sorted(f"{x.subject.value}{x.object.value}" for x in snapshot)
+        for t, snapshot in detected(text, data).items()
+    }
+    assert derived == {2: ["ac"], 3: ["ad", "bd"]}
 
 
 def test_paper_query_5_counts_and_sums():
@@ -123,29 +124,29 @@ def test_paper_query_5_counts_and_sums():
     data = events(
         ("start count 0", 1), ("start sum 0", 1), ("ACME price 10", 3), ("ACME price 20", 5)
     )
-    found = detected(text, data)
-    last = {x.object.lexical for x in found[5] if isinstance(x, Triple)}
-    assert {x.object.lexical for x in found[3]} == {"1", "10"}
+    snapshots = detected(text, data)
+    last = {x.object.lexical for x in snapshots[5] if isinstance(x, Triple)}
+    assert {x.object.lexical for x in snapshots[3]} == {"1", "10"}
     assert last == {"2", "30"}
 
 
-def test_rules_that_never_end_are_reported(monkeypatch):
+def test_rules_that_do_not_terminate_raise_an_error(monkeypatch):
     monkeypatch.setattr("streamsparql.algebra.event.MAX_CLOSURE_ROUNDS", 40)
     text = "CONSTRUCT { ?y <next> _:new } { ?x <next> ?y }"
-    with pytest.raises(EngineError, match="never come to an end at the instant 1"):
+    with pytest.raises(EngineError, match="do not terminate at the instant 1"):
         detected(text, events(("a next b", 1)))
 
 
-def test_a_rule_makes_of_absence_what_is_settled_by_then():
-    """What stands left of SEQ has ended before, so its absence can be asked for, as query 5 does."""
+def test_a_rule_may_test_for_the_absence_of_earlier_derived_events():
+    """The left side of SEQ has ended before, so its absence is known then, as in query 5."""
     text = """CONSTRUCT { ?x <first> ?y } {
         { { ?x <first> ?before } OPTIONALSEQ { ?x <seen> ?y } }
         FILTER(!BOUND(?before)) }"""
     data = events(("a seen 1", 1), ("a seen 2", 2), ("b seen 3", 2), ("a seen 4", 4))
-    found = detected(text, data)
-    assert set(found[1]) == {triple("a first 1")}
-    assert set(found[2]) == {triple("b first 3")}
-    assert not found.get(4)
+    snapshots = detected(text, data)
+    assert set(snapshots[1]) == {triple("a first 1")}
+    assert set(snapshots[2]) == {triple("b first 3")}
+    assert not snapshots.get(4)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_a_rule_makes_of_absence_what_is_settled_by_then():
         "SELECT ?x { { ?x <p> ?y } SEQ { ?x <q> ?z } FILTER(timestamp(?x) > 3) }",
     ],
 )
-def test_what_has_no_meaning_over_events_is_refused(text):
+def test_constructs_without_a_meaning_over_events_are_rejected(text):
     with pytest.raises(UnsupportedFeature) as caught:
         plan(text, "epsparql")
     assert "hint" in str(caught.value)
@@ -175,23 +176,23 @@ def test_what_has_no_meaning_over_events_is_refused(text):
         "{ ?x <p> ?z OPTIONAL { GRAPH <t> { ?x <r> ?k } } }",
     ],
 )
-def test_a_rule_may_ask_for_what_it_cannot_make(text):
+def test_a_rule_may_test_for_the_absence_of_triples_it_cannot_derive(text):
     assert plan(text, "epsparql")
 
 
-def test_a_rule_that_does_not_read_what_it_feeds_needs_no_such_stream():
+def test_a_rule_that_does_not_read_its_output_needs_no_default_stream():
     text = "CONSTRUCT { ?x <r> ?z } FROM NAMED STREAM <s> { GRAPH <s> { ?x <p> ?z } }"
-    found = plan(text, "epsparql").at(1, events(("a p b", 1), name="s"))
-    assert set(found) == {triple("a r b")}
+    snapshot = plan(text, "epsparql").at(1, events(("a p b", 1), name="s"))
+    assert set(snapshot) == {triple("a r b")}
 
 
-def test_what_feeds_nothing_back_may_be_cut():
+def test_limit_is_allowed_if_the_output_is_not_an_input():
     text = "CONSTRUCT { ?x <r> ?z } FROM NAMED STREAM <s> { GRAPH <s> { ?x <p> ?z } } LIMIT 1"
-    found = plan(text, "epsparql").at(1, events(("a p b", 1), ("a p c", 1), name="s"))
-    assert set(found) == {triple("a r b")}
+    snapshot = plan(text, "epsparql").at(1, events(("a p b", 1), ("a p c", 1), name="s"))
+    assert set(snapshot) == {triple("a r b")}
 
 
-def test_each_optional_event_draws_for_itself():
+def test_each_optional_event_has_its_own_random_number():
     """R16 in the conditions of event operators."""
     text = "SELECT ?x ?z { { ?x <p> ?y } EQUALSOPTIONAL { ?x <q> ?z FILTER(RAND() < 0.5) } }"
     items = [(f"s{i} {p} 1", 1) for i in range(40) for p in "pq"]
@@ -199,11 +200,11 @@ def test_each_optional_event_draws_for_itself():
     assert 5 < matched < 35
 
 
-def test_a_node_that_a_rule_makes_is_one_node_inside_and_outside():
+def test_a_derived_blank_node_is_the_same_in_the_stream_and_the_result():
     text = "CONSTRUCT { ?x <n> _:b . ?z <got> ?w } { { ?x <p> ?y } UNION { ?z <n> ?w } }"
-    found = set(detected(text, events(("a p 1", 1)))[1])
-    assert {x.predicate for x in found} == {IRI("n"), IRI("got")}
-    (node,) = {x.object for x in found}
+    derived = set(detected(text, events(("a p 1", 1)))[1])
+    assert {x.predicate for x in derived} == {IRI("n"), IRI("got")}
+    (node,) = {x.object for x in derived}
     assert isinstance(node, BlankNode)
 
 
@@ -227,8 +228,8 @@ timed = st.lists(st.tuples(triples, st.integers(0, 9), st.integers(0, 2)), max_s
 
 @settings(max_examples=60)
 @given(queries(EVENTS), timed)
-def test_later_input_takes_nothing_back(text, items):
-    """Timewise monotonicity: what is known at t is known for the rest of time, and the same set."""
+def test_later_input_retracts_nothing(text, items):
+    """Timewise monotonicity: the events known at t do not depend on later input, and stay known."""
     pattern = next(node for node in plan(text, "epsparql").walk() if isinstance(node, Detect)).input
     data = events(*((text, t, t + length) for text, t, length in items))
     whole = pattern.events(100, data)
@@ -241,13 +242,13 @@ def test_later_input_takes_nothing_back(text, items):
 
 @settings(max_examples=60)
 @given(queries(EVENTS), st.lists(triples, max_size=5, unique=True))
-def test_a_query_of_plain_sparql_means_what_it_means_in_sparql(text, found):
-    """Downward compatibility: all triples stamped alike, no event operators."""
+def test_plain_sparql_has_its_meaning_over_simultaneous_events(text, data_triples):
+    """Downward compatibility: all triples have one timestamp; event operators are excluded."""
     if any(word in text for word in ("SEQ", "EQUALS")):
         return
-    data = events(*((triple, 7) for triple in found))
+    data = events(*((triple, 7) for triple in data_triples))
     ours = plan(text, "epsparql").at(data.start, data)
-    assert set(ours) == set(plan(text).at(0, graph(*found)))
+    assert set(ours) == set(plan(text).at(0, graph(*data_triples)))
 
 
 def test_the_default_stream_has_a_name():

@@ -1,7 +1,7 @@
 """The built-in functions of SPARQL 1.1.
 
-The tables hold expressions as SPARQL writes them, with what they are worth. Each is also put to
-pyoxigraph, which agrees unless the row says in what it leaves the specification.
+The tables contain expressions in SPARQL's syntax and their values. Each is also evaluated by
+pyoxigraph, which agrees unless the row states how it deviates from the specification.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from streamsparql.algebra.xsd.values import value_of
 
 
 def same(a: Term | None, b: Term | None) -> bool:
-    """Equal terms, or numbers of one type and value: pyoxigraph writes 1e21 without exponent."""
+    """Return whether terms are equal, or numbers of the same type and value.
+
+    pyoxigraph writes 1e21 without an exponent.
+    """
     if a == b:
         return True
-    values = [None if found is None else value_of(found) for found in (a, b)]
+    values = [None if each is None else value_of(each) for each in (a, b)]
     return values[0] is not None and values[0] == values[1] and type(values[0]) is type(values[1])
 
 
@@ -38,14 +41,14 @@ def check(row: Row) -> None:
     answer = None if expected is None else term(expected)
     assert worth(expression) == answer
     (theirs,) = oxigraph(expression)
-    assert same(theirs, answer) is (deviation == ""), f"pyoxigraph says {theirs}"
+    assert same(theirs, answer) is (deviation == ""), f"pyoxigraph returns {theirs}"
 
 
 def table(*rows: Row) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("row", rows, ids=[row[0] for row in rows])
 
 
-def test_every_strict_function_of_the_specification_is_there_and_no_other() -> None:
+def test_the_functions_are_those_of_the_specification() -> None:
     operators = "= != < > <= >= + - * / u- u+"
     terms = "SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC STR LANG DATATYPE IRI STRDT STRLANG"
     strings = """STRLEN SUBSTR UCASE LCASE STRSTARTS STRENDS CONTAINS STRBEFORE STRAFTER
@@ -56,31 +59,31 @@ def test_every_strict_function_of_the_specification_is_there_and_no_other() -> N
     named = " ".join([operators, terms, strings, numbers, dates, hashes]).split()
     assert sorted(FUNCTIONS) == sorted(named)
     assert sorted(VOLATILE) == ["BNODE", "RAND", "STRUUID", "UUID"]
-    assert all(found.name == name for name, found in (FUNCTIONS | VOLATILE).items())
+    assert all(each.name == name for name, each in (FUNCTIONS | VOLATILE).items())
 
 
-HALF_A_PAIR = Literal("a\ud800")
+UNPAIRED_SURROGATE = Literal("a\ud800")
 
 
 @given(
     st.sampled_from(sorted(FUNCTIONS)),
-    st.lists(any_terms | st.just(HALF_A_PAIR), min_size=4, max_size=4),
+    st.lists(any_terms | st.just(UNPAIRED_SURROGATE), min_size=4, max_size=4),
 )
-def test_a_function_gives_a_term_or_an_expression_error_whatever_it_is_given(
+def test_a_function_returns_a_term_or_raises_an_expression_error(
     name: str, arguments: list[Term]
 ) -> None:
     function = FUNCTIONS[name]
     for count in range(function.least, (4 if function.most is None else function.most) + 1):
         try:
-            found = function.apply(RUN, *arguments[:count])
+            value = function.apply(RUN, *arguments[:count])
         except ExpressionError:
             continue
-        assert isinstance(found, IRI | BlankNode | Literal)
+        assert isinstance(value, IRI | BlankNode | Literal)
 
 
 # -- Terms --------------------------------------------------------------------------------------
 
-INLINE = "the lexical form of a number is lost there"
+INLINE = "it does not keep the lexical form of a number"
 LENIENT = "it is less strict"
 
 
@@ -124,7 +127,7 @@ def test_functions_on_terms(row: Row) -> None:
     check(row)
 
 
-def test_a_blank_node_is_blank_and_has_no_string() -> None:
+def test_str_of_a_blank_node_is_an_error() -> None:
     assert FUNCTIONS["ISBLANK"].apply(RUN, BlankNode("b")) == boolean(True)
     with pytest.raises(ExpressionError):
         FUNCTIONS["STR"].apply(RUN, BlankNode("b"))
@@ -142,7 +145,7 @@ def test_now_is_the_instant_of_the_run() -> None:
 
 # -- Strings ------------------------------------------------------------------------------------
 
-INTEGERS_ONLY = "positions are integers there"
+INTEGERS_ONLY = "it accepts integer positions only"
 
 
 @table(
@@ -203,7 +206,7 @@ texts = st.text("ab\u00df\U0001f46a -%", max_size=6)
 strings = st.builds(
     lambda text, tag: Literal(text, language=tag), texts, st.sampled_from([None, "en"])
 )
-"""Strings in which parts of one another are likely."""
+"""Strings that are likely to contain each other."""
 
 
 @given(
@@ -211,7 +214,7 @@ strings = st.builds(
     strings,
     strings,
 )
-def test_functions_of_two_strings_are_those_of_pyoxigraph(
+def test_functions_of_two_strings_agree_with_pyoxigraph(
     name: str, one: Literal, other: Literal
 ) -> None:
     expression = f"{name}({one}, {other})"
@@ -223,22 +226,22 @@ def test_functions_of_two_strings_are_those_of_pyoxigraph(
     | st.sampled_from(["MD5", "SHA1", "SHA256", "SHA384", "SHA512"]),
     st.builds(Literal, st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)),
 )
-def test_functions_of_one_string_are_those_of_pyoxigraph(name: str, text: Literal) -> None:
+def test_functions_of_one_string_agree_with_pyoxigraph(name: str, text: Literal) -> None:
     expression = f"{name}({text})"
     assert [worth(expression)] == oxigraph(expression)
 
 
 @pytest.mark.parametrize("name", ["ENCODE_FOR_URI", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"])
-def test_half_a_surrogate_pair_has_no_bytes_to_encode_or_hash(name: str) -> None:
+def test_an_unpaired_surrogate_cannot_be_encoded_or_hashed(name: str) -> None:
     with pytest.raises(ExpressionError):
-        FUNCTIONS[name].apply(RUN, HALF_A_PAIR)
+        FUNCTIONS[name].apply(RUN, UNPAIRED_SURROGATE)
 
 
 positions = st.floats(-10, 10).map(lambda x: Decimal(x).quantize(Decimal("0.1")))
 
 
 @given(texts, positions, positions)
-def test_substr_gives_the_characters_at_the_positions_that_xpath_defines(
+def test_substr_returns_the_characters_at_xpath_positions(
     text: str, start: Decimal, length: Decimal
 ) -> None:
     first = math.floor(start + Decimal("0.5"))
@@ -255,15 +258,15 @@ def test_substr_gives_the_characters_at_the_positions_that_xpath_defines(
     ('REPLACE("abracadabra"@la, "bra", "*")', '"a*cada*"@la'),
     ('REPLACE("abracadabra", "a.*?a", "*")', '"*c*bra"'),
     ('REPLACE("abracadabra", "a(.)", "a$1$1")', '"abbraccaddabbra"'),
-    ('REPLACE("darted", "^(.*?)d(.*)$", "$1c$2")', '"carted"', "$1c is a name there"),
+    ('REPLACE("darted", "^(.*?)d(.*)$", "$1c$2")', '"carted"', "it reads $1c as a name"),
     ('REPLACE("abcd", "(ab)|(a)", "[1=$1][2=$2]")', '"[1=ab][2=]cd"'),
-    ('REPLACE("abc", "(b)", "$12")', '"ab2c"', "there is no twelfth group"),
+    ('REPLACE("abc", "(b)", "$12")', '"ab2c"', "it reads $12 as one group"),
     ('REPLACE("abc", "b", "$0$0")', '"abbc"'),
-    ('REPLACE("abc", "b", "\\\\$\\\\\\\\")', '"a$\\\\c"', "a backslash is a character there"),
+    ('REPLACE("abc", "b", "\\\\$\\\\\\\\")', '"a$\\\\c"', "it reads a backslash as a character"),
     ('REPLACE("abc", "b", "$")', None, LENIENT),
     ('REPLACE("abc", "b", "\\\\n")', None, LENIENT),
-    ('REPLACE("abc", "b*", "-")', None, "a pattern may match nothing at all there"),
-    ('REPLACE("a.c", ".", "$1", "q")', '"a$1c"', "$1 is a group there also with q"),
+    ('REPLACE("abc", "b*", "-")', None, "it accepts a pattern that matches the empty string"),
+    ('REPLACE("a.c", ".", "$1", "q")', '"a$1c"', "it expands $1 even with flag q"),
     ('REPLACE("abc", "b", "x"@en)', None),
 )
 def test_regex_and_replace(row: Row) -> None:
@@ -314,7 +317,7 @@ def test_functions_on_numbers_and_dates(row: Row) -> None:
 
 
 @given(st.sampled_from(["ABS", "ROUND", "CEIL", "FLOOR"]), st.decimals(-(10**6), 10**6, places=3))
-def test_whole_numbers_are_those_of_pyoxigraph(name: str, number: Decimal) -> None:
+def test_rounding_agrees_with_pyoxigraph(name: str, number: Decimal) -> None:
     for datatype in ["decimal", "double", "float"]:
         expression = f'{name}("{number}"^^xsd:{datatype})'
         assert same(worth(expression), oxigraph(expression)[0])
@@ -326,15 +329,15 @@ seeds = st.text(max_size=5)
 
 
 @given(st.sampled_from(sorted(VOLATILE)), seeds, seeds)
-def test_a_volatile_function_is_a_function_of_its_seed(name: str, one: str, other: str) -> None:
-    def of(seed: str) -> Term:
+def test_a_volatile_function_depends_on_its_seed(name: str, one: str, other: str) -> None:
+    def value(seed: str) -> Term:
         return VOLATILE[name].apply(RUN, seed)
 
-    assert (of(one) == of(other)) is (one == other)
+    assert (value(one) == value(other)) is (one == other)
 
 
 @given(seeds)
-def test_volatile_functions_have_the_shape_that_the_specification_asks_for(seed: str) -> None:
+def test_volatile_functions_return_values_in_the_specified_format(seed: str) -> None:
     random = value_of(VOLATILE["RAND"].apply(RUN, seed))
     assert isinstance(random, float)
     assert 0 <= random < 1
@@ -344,7 +347,7 @@ def test_volatile_functions_have_the_shape_that_the_specification_asks_for(seed:
     assert isinstance(VOLATILE["BNODE"].apply(RUN, seed), BlankNode)
 
 
-def test_bnode_of_a_string_is_one_node_per_seed_and_string() -> None:
+def test_bnode_of_a_string_returns_one_node_per_seed_and_string() -> None:
     nodes = [VOLATILE["BNODE"].apply(RUN, s, Literal(text)) for s in "12" for text in "ab"]
     assert len(set(nodes)) == 4
     assert nodes[0] == VOLATILE["BNODE"].apply(RUN, "1", Literal("a"))
@@ -353,7 +356,7 @@ def test_bnode_of_a_string_is_one_node_per_seed_and_string() -> None:
 
 
 @pytest.mark.parametrize("template", ["[] <x:p> ?x", "?b <x:p> ?x"])
-def test_rows_with_half_a_surrogate_pair_have_blank_nodes_of_their_own(template: str) -> None:
+def test_rows_with_unpaired_surrogates_have_distinct_blank_nodes(template: str) -> None:
     rows = 'VALUES ?x { "\ud800" "\ud801" } BIND(BNODE(?x) AS ?b)'
     query = streamsparql.compile(f"CONSTRUCT {{ {template} }} WHERE {{ {rows} }}")
     one, other = query.logical.at(0, streamsparql.inputs())
@@ -361,6 +364,6 @@ def test_rows_with_half_a_surrogate_pair_have_blank_nodes_of_their_own(template:
 
 
 def test_rand_is_spread_over_its_interval() -> None:
-    found = [value_of(VOLATILE["RAND"].apply(RUN, str(seed))) for seed in range(1000)]
-    halves = sum(isinstance(number, float) and number < 0.5 for number in found)
+    numbers = [value_of(VOLATILE["RAND"].apply(RUN, str(seed))) for seed in range(1000)]
+    halves = sum(isinstance(number, float) and number < 0.5 for number in numbers)
     assert 400 < halves < 600

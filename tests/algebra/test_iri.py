@@ -1,4 +1,4 @@
-"""Relative IRIs, resolved as in the examples of RFC 3986, section 5.4."""
+"""Relative IRIs resolve as in the examples of RFC 3986, section 5.4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of terms: total, and never against `<`."""
+"""The order of terms: total, and consistent with `<`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamsparql.algebra.xsd.literal_operators import less
 
 
 @given(any_terms, any_terms)
-def test_the_sort_keys_agree_with_less(a: Term, b: Term) -> None:
+def test_sort_keys_are_consistent_with_less(a: Term, b: Term) -> None:
     try:
         smaller = less(a, b)
     except ExpressionError:
@@ -27,24 +27,22 @@ def test_the_sort_keys_agree_with_less(a: Term, b: Term) -> None:
 
 
 @given(any_terms, any_terms)
-def test_two_terms_share_a_place_only_if_they_are_one(a: Term, b: Term) -> None:
+def test_only_equal_terms_have_equal_order_keys(a: Term, b: Term) -> None:
     assert (order_key(a) < order_key(b)) + (order_key(b) < order_key(a)) == (a != b)
 
 
 @given(st.lists(any_terms, max_size=6), st.randoms())
-def test_sorting_does_not_depend_on_the_order_that_it_finds(
-    found: list[Term], random: Random
-) -> None:
-    shuffled = random.sample(found, len(found))
-    assert sorted(shuffled, key=order_key) == sorted(found, key=order_key)
+def test_sorting_does_not_depend_on_the_input_order(terms: list[Term], random: Random) -> None:
+    shuffled = random.sample(terms, len(terms))
+    assert sorted(shuffled, key=order_key) == sorted(terms, key=order_key)
 
 
-def test_order_by_puts_unbound_first_then_blank_nodes_then_iris_then_literals() -> None:
+def test_order_by_sorts_unbound_blank_nodes_iris_literals() -> None:
     texts = ["_:b", "<x:a>", "<x:b>", "-1", "1.5", "2", '"a"', '"a"@en', '"b"', "true"]
     ordered = [None, *map(term, texts)]
     assert sorted(sorted(ordered, key=str), key=order_key) == ordered
 
 
 @pytest.mark.parametrize(("a", "b"), [("1", "1.0"), ("01", "1e0"), ("-0e0", "0")])
-def test_what_is_equal_leaves_the_order_to_the_next_key(a: str, b: str) -> None:
+def test_equal_values_are_ties_of_order_by(a: str, b: str) -> None:
     assert comparison_key(term(a)) == comparison_key(term(b))

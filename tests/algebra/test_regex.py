@@ -1,4 +1,4 @@
-"""Regular expressions: XPath's, not Python's."""
+"""Regular expressions have XPath's syntax and meaning, not Python's."""
 
 from __future__ import annotations
 
@@ -29,8 +29,12 @@ from streamsparql.algebra.terms import Literal, boolean
         ("^[a-z-[aeiou]]+$", ["xyz"], ["a", "-"]),
         ("^[^a-c-[x]]$", ["y"], ["a", "x"]),
         ("^[a-z-[aeiou-[u]]]$", ["b", "u"], ["a"]),
-        (r"^\s$", [" ", "\t"], ["\u00a0"]),  # XML's four, not Unicode's
-        (r"^\w$", ["a", "\u00e9", "+", "7"], ["_", "-", " "]),  # all but punctuation and the like
+        (r"^\s$", [" ", "\t"], ["\u00a0"]),  # XML's four characters, not Unicode's white space
+        (
+            r"^\w$",
+            ["a", "\u00e9", "+", "7"],
+            ["_", "-", " "],
+        ),  # all except punctuation, separators and control characters
         (r"^\d\D$", ["7x", "\u0663x"], ["77"]),
         (r"^[\d-[5-9]]$", ["3"], ["7"]),
         (r"^[^\s\d]$", ["x"], ["1", " "]),
@@ -40,15 +44,17 @@ from streamsparql.algebra.terms import Literal, boolean
         (r"^\p{IsGreek}\P{IsGreek}$", ["\u03b1a"], ["aa"]),
         (r"^(a)(b)\2\1$", ["abba"], ["abab"]),
         (r"^((a)|b)\2$", ["aa", "b"], ["ba"]),  # a group that did not match is empty
-        (r"^(a)\11$", ["aa1"], ["aa"]),  # there is no eleventh group
+        (r"^(a)\11$", ["aa1"], ["aa"]),  # group 1, then "1"
     ],
 )
-def test_patterns_are_those_of_xpath(pattern: str, matching: list[str], failing: list[str]) -> None:
-    found = {
+def test_patterns_have_the_meaning_of_xpath(
+    pattern: str, matching: list[str], failing: list[str]
+) -> None:
+    matched = {
         text: worth(f"REGEX({Literal(text)}, {Literal(pattern)})") for text in matching + failing
     }
     expected = {text: boolean(text in matching) for text in matching + failing}
-    assert found == expected
+    assert matched == expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +63,7 @@ def test_patterns_are_those_of_xpath(pattern: str, matching: list[str], failing:
         ("i", "\u00c9b", ["\u00e9B"], ["eb"]),
         ("i", "^[a-c]$", ["B"], ["D"]),
         ("i", r"^(a)\1$", ["aA"], ["ab"]),
-        ("i", r"^\p{Lu}$", ["A"], ["a"]),  # the flag holds for characters, not for categories
+        ("i", r"^\p{Lu}$", ["A"], ["a"]),  # the flag applies to characters, not to categories
         ("i", r"^[\p{Lu}x]$", ["A", "x", "X"], ["a"]),
         ("i", r"^[^\p{Lu}x]$", ["a"], ["A", "x", "X"]),
         ("s", "a.c", ["a\nc"], ["ac"]),
@@ -70,12 +76,12 @@ def test_patterns_are_those_of_xpath(pattern: str, matching: list[str], failing:
         ("smixq", "a b", ["A B"], ["ab"]),
     ],
 )
-def test_flags_are_those_of_xpath(
+def test_flags_have_the_meaning_of_xpath(
     flags: str, pattern: str, matching: list[str], failing: list[str]
 ) -> None:
     for text in matching + failing:
-        found = worth(f"REGEX({Literal(text)}, {Literal(pattern)}, {Literal(flags)})")
-        assert found == boolean(text in matching), text
+        matched = worth(f"REGEX({Literal(text)}, {Literal(pattern)}, {Literal(flags)})")
+        assert matched == boolean(text in matching), text
 
 
 @pytest.mark.parametrize(
@@ -87,7 +93,7 @@ def test_flags_are_those_of_xpath(
         *(r"\p{IsKlingon}", r"(a\1)", r"\1(a)"),
     ],
 )
-def test_what_xpath_does_not_know_as_a_pattern_is_an_error(pattern: str) -> None:
+def test_invalid_patterns_are_errors(pattern: str) -> None:
     assert worth(f'REGEX("a", {Literal(pattern)})') is None
 
 
@@ -103,7 +109,7 @@ patterns = st.recursive(
 
 
 @given(st.text("abc", max_size=8), patterns)
-def test_patterns_find_what_pyoxigraph_finds(text: str, pattern: str) -> None:
+def test_matches_and_replacements_agree_with_pyoxigraph(text: str, pattern: str) -> None:
     search = f"REGEX({Literal(text)}, {Literal(pattern)})"
     assert [worth(search)] == oxigraph(search)
     replace = f'REPLACE({Literal(text)}, {Literal(pattern)}, "<$0>")'

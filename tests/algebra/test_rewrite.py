@@ -1,8 +1,8 @@
-"""Rewritten plans mean what the plans meant, at every instant; and rewriting is fast and ends.
+"""Rewriting preserves all snapshots, terminates, and is fast.
 
-The oracle is the definition itself: `plan.at(t)` of the query's plan and of the rewritten one. What
-this cannot see: that both are wrong in the same way (the oracles of the other tests look at that),
-and whether a rewritten plan is any faster (benchmarks/ does).
+The oracle is the definition: `plan.at(t)` of the query's plan and of the rewritten one. Not covered:
+errors that both plans share (the oracles of other tests cover them), and whether a rewritten plan is
+faster (benchmarks/ measures that).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import streamsparql
 from streamsparql.algebra import rules
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
-from streamsparql.algebra.align import Align, align, closing
+from streamsparql.algebra.align import Align, align, closes_periods
 from streamsparql.algebra.cost import Statistics
 from streamsparql.algebra.fixpoint import Phase
 from streamsparql.algebra.inputs import Inputs, item
@@ -62,22 +62,22 @@ FEATURES = {
 }
 
 FIRED: dict[str, int] = {}
-"""How often each rule was used on random queries; `-m long` and a print show it."""
+"""The number of applications of each rule on random queries, to print in a `-m long` run."""
 
 
 def properties(dialect: str, examples: int, few: int) -> Callable[[], None]:
-    """Each step of a rewriting keeps its subplan's snapshots, and the whole keeps its order."""
+    """Return a test that each step keeps its subplan's snapshots, and the whole its order."""
 
     @settings(max_examples=examples)
     @given(queries(FEATURES[dialect]), inputs(), OUTER)
     def run(query: str, data: Inputs, outer: dict[Variable, Term]) -> None:
         before = streamsparql.compile(query).logical
-        found = rewrite(before)
+        rewriting = rewrite(before)
         times = instants(before, data)
-        for step in found.trace:
+        for step in rewriting.trace:
             FIRED[step.rule] = FIRED.get(step.rule, 0) + 1
             check_step(step, data, outer, times[1 : 1 + few])
-        check_whole(before, found.plan, data, times[: 4 * few])
+        check_whole(before, rewriting.plan, data, times[: 4 * few])
 
     return run
 
@@ -94,7 +94,7 @@ def test_many_rewritten_plans_have_the_same_snapshots(dialect: str) -> None:
 
 
 def test_random_queries_use_most_rules() -> None:
-    if not FIRED:  # it runs by itself
+    if not FIRED:  # the test runs alone
         for dialect in FEATURES:
             properties(dialect, 25, 0)()
     assert len(FIRED) > 15, FIRED
@@ -104,7 +104,7 @@ def test_random_queries_use_most_rules() -> None:
 
 
 def fitting(plan: Plan) -> Inputs:
-    """Data that the patterns of a plan match: their own triples, with few terms for variables."""
+    """Return data that the patterns of a plan match: their triples, with few distinct terms."""
 
     def term(place: Term | Variable, kinds: tuple[Term, ...]) -> Term:
         return kinds[len(place.name) % len(kinds)] if isinstance(place, Variable) else place
@@ -112,14 +112,14 @@ def fitting(plan: Plan) -> Inputs:
     nodes = (IRI("http://e/a"), IRI("http://e/b"))
     values = (IRI("http://e/a"), integer(1), integer(2))
     patterns = [x.pattern for x in plan.walk() if isinstance(x, TriplePatternMatching)]
-    found = [Triple(term(s, nodes), term(p, nodes), term(o, values)) for s, p, o in patterns]
+    triples = [Triple(term(s, nodes), term(p, nodes), term(o, values)) for s, p, o in patterns]
     streams = {x.stream for x in plan.walk() if isinstance(x, AccessStream)}
     graphs = {g for x in plan.walk() if isinstance(x, AccessGraph) for g in x.graphs}
-    items = [item(triple, 500 * k) for k, triple in enumerate(found * 2)]
+    items = [item(triple, 500 * k) for k, triple in enumerate(triples * 2)]
     return Inputs(
         streams=dict.fromkeys(streams, items),
-        graph=frozenset(found[::2]),
-        graphs={g: frozenset(found) for g in graphs if isinstance(g, IRI)},
+        graph=frozenset(triples[::2]),
+        graphs={g: frozenset(triples) for g in graphs if isinstance(g, IRI)},
     )
 
 
@@ -138,11 +138,11 @@ def test_a_deep_plan_is_rewritten(name: str) -> None:
     text = DEEP[name] if name in DEEP else CHAINS[name.removeprefix("a chain of ")]
     query = streamsparql.compile("SELECT * " + text)
     before = time.process_time()
-    found = rewrite(query.logical)
+    rewriting = rewrite(query.logical)
     assert time.process_time() - before < 5
     if name.removeprefix("a chain of ") in ("groups", "optionals", "unions", "disjunctions"):
         data = streamsparql.inputs(graph=[("<s>", "<p>", "<o>")])
-        assert found.plan.at(0, data) == query.logical.at(0, data)
+        assert rewriting.plan.at(0, data) == query.logical.at(0, data)
 
 
 def test_five_hundred_patterns_are_ordered_within_a_second() -> None:
@@ -154,13 +154,13 @@ def test_five_hundred_patterns_are_ordered_within_a_second() -> None:
     assert time.process_time() - before < 1
 
 
-def test_compiling_rewrites_nothing() -> None:
+def test_compiling_does_not_rewrite() -> None:
     query = streamsparql.compile("SELECT * { ?x <p> ?y FILTER(true) }")
     assert "rewriting" not in vars(query)
     assert query.optimized is query.optimized
 
 
-def test_what_stands_in_several_places_stays_one() -> None:
+def test_a_shared_subplan_stays_shared() -> None:
     text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?x <p> ?y . ?y <q> ?z }"
     plan = streamsparql.compile(text).optimized
     sources = {id(node) for node in plan.walk() if isinstance(node, w.FixedWindow)}
@@ -178,7 +178,7 @@ def test_rules_that_undo_each_other_are_stopped() -> None:
 
 def test_each_file_of_a_rule_ends_with_its_declaration() -> None:
     declared = {rule.name: rule.function for phase in phases() for rule in phase.rules}
-    found = set()
+    files = set()
     for path in sorted(Path(rules.__file__).parent.glob("*.py")):
         tree = ast.parse(path.read_text())
         names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -190,11 +190,11 @@ def test_each_file_of_a_rule_ends_with_its_declaration() -> None:
         rule = import_module(f"{rules.__name__}.{path.stem}").RULE
         assert rule.name == path.stem
         assert declared[path.stem] is rule.apply, f"{path.stem} is in no phase"
-        found.add(path.stem)
-    assert found == set(declared)
+        files.add(path.stem)
+    assert files == set(declared)
 
 
-def test_rules_that_choose_by_cost_know_the_statistics() -> None:
+def test_rules_that_choose_by_cost_use_the_statistics() -> None:
     patterns = matching("?x p ?y"), matching("?x q ?y")
     plan = BasicGraphPattern(patterns)
     for rare, order in (("p", patterns), ("q", patterns[::-1])):
@@ -202,7 +202,7 @@ def test_rules_that_choose_by_cost_know_the_statistics() -> None:
         assert rewrite(plan, statistics=known).plan == BasicGraphPattern(order)
 
 
-def test_every_phase_knows_its_operators() -> None:
+def test_rules_are_declared_at_plan_classes() -> None:
     for phase in phases():
         for rule in phase.rules:
             assert set(rule.at) <= leaves(Plan)
@@ -214,7 +214,7 @@ GRID = st.tuples(st.integers(1, 7), st.integers(0, 9))
 
 
 @given(GRID, st.booleans(), st.integers(0, 20), st.integers(1, 15))
-def test_the_interval_is_where_the_definition_holds(
+def test_the_aligned_interval_agrees_with_the_definition(
     grid: tuple[int, int], shown_before: bool, start: int, length: int
 ) -> None:
     class Held(Plan):
@@ -222,15 +222,15 @@ def test_the_interval_is_where_the_definition_holds(
             return start <= t < start + length
 
     period, origin = grid
-    made = Align(Held(), period, origin, shown_before)
-    first, after = made.interval(start, start + length)
+    aligned = Align(Held(), period, origin, shown_before)
+    first, after = aligned.interval(start, start + length)
     for t in range(60):
-        assert bool(made.at(t, Inputs())) == (first <= t < after)
+        assert bool(aligned.at(t, Inputs())) == (first <= t < after)
 
 
 @settings(max_examples=25)
 @given(queries(FEATURES["streaming"]), inputs(), GRID, st.booleans())
-def test_reports_of_an_aligned_plan_are_those_of_the_plan(
+def test_an_aligned_plan_has_the_same_reports(
     query: str, data: Inputs, grid: tuple[int, int], shown_before: bool
 ) -> None:
     period, origin = grid
@@ -242,20 +242,19 @@ def test_reports_of_an_aligned_plan_are_those_of_the_plan(
         assert aligned.at(r + period - 1, data) == expected
 
 
-def test_windows_say_which_snapshot_is_reported() -> None:
+def test_windows_determine_the_reported_snapshot() -> None:
     live = matching("?x p ?y", w.SlidingDeltaWindow(stream(), 9, 3))
     stepped = matching("?x p ?y", w.SteppedWindow(stream(), 9, 3, "left"))
     counted = matching("?x p ?y", w.SlidingTupleWindow(stream(), 3))
-    assert closing(Join(live, counted)) is True
-    assert closing(Join(stepped, counted)) is False
-    assert closing(Join(live, stepped)) is None
-    assert closing(counted) is None
+    assert closes_periods(Join(live, counted)) is True
+    assert closes_periods(Join(stepped, counted)) is False
+    assert closes_periods(Join(live, stepped)) is None
+    assert closes_periods(counted) is None
 
 
-def test_rows_that_lose_columns_before_they_are_grouped_are_worth_counting() -> None:
+def test_rows_projected_before_an_aggregation_are_consolidated() -> None:
     text = "SELECT (COUNT(*) AS ?n) FROM STREAM <s> WINDOW RANGE 9 MS SLIDE 3 MS { ?x <p> ?y }"
     query = streamsparql.compile(text)
-    found = [node for node in align(query.optimized, 3).walk() if isinstance(node, Align)]
-    assert [node.collapse for node in found] == [True]
-    found = [node for node in align(query.logical, 3).walk() if isinstance(node, Align)]
-    assert [node.collapse for node in found] == [False]
+    for plan, expected in ((query.optimized, True), (query.logical, False)):
+        aligned = [node for node in align(plan, 3).walk() if isinstance(node, Align)]
+        assert [node.consolidate for node in aligned] == [expected]

@@ -1,9 +1,9 @@
-"""Each rule by itself: where it applies, where its side condition forbids it, and that it is sound.
+"""Each rule separately: where it applies, where its side condition forbids it, and its soundness.
 
-For each rule there are queries that it applies to (support/rule_queries.py). It runs alone on their
-plans, over random small streams, and the snapshots before and after are compared at all change
-points; subplans also under random outer rows, as in the pattern of an EXISTS. test_rewrite.py does
-the same for all rules together on random queries.
+Each rule has queries to which it applies (support/rule_queries.py). It runs alone on their plans,
+over random small streams, and the snapshots before and after are compared at all change points;
+subplans also for random outer rows, as in the pattern of an EXISTS. test_rewrite.py does the same
+for all rules together on random queries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamsparql.algebra.cost import Costs, Statistics
 from streamsparql.algebra.expressions import And, Bound, Call, Constant, Expression, If, Not, Or
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.fixpoint import Phase, Rewriting
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import Join, LeftJoin
 from streamsparql.algebra.match import (
@@ -30,7 +30,7 @@ from streamsparql.algebra.match import (
 )
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rewrite import phases, rewrite
-from streamsparql.algebra.rules.fold_constants import folded_expression
+from streamsparql.algebra.rules.fold_constants import fold_expression
 from streamsparql.algebra.rules.order_joins import order_joins
 from streamsparql.algebra.rules.push_filters_below_windows import push_filters_below_windows
 from streamsparql.algebra.rules.push_filters_down import push_filters_down
@@ -48,7 +48,7 @@ WHERE = WINDOW + "WHERE {"
 
 
 def plans_of(query: str) -> list[Plan]:
-    """The plan of a query over static data, and over a stream."""
+    """Return the plans of a query over static data and over a stream."""
     texts = [query]
     if "FROM" not in query:
         template = query.startswith("CONSTRUCT")
@@ -59,7 +59,7 @@ def plans_of(query: str) -> list[Plan]:
     return [plan("PREFIX : <http://e/> " + text) for text in texts]
 
 
-CASES = [pytest.param(n, q, id=f"{n}: {q}") for n, found in QUERIES.items() for q in found]
+CASES = [pytest.param(n, q, id=f"{n}: {q}") for n, queries in QUERIES.items() for q in queries]
 
 
 def test_there_are_cases_for_every_rule() -> None:
@@ -67,29 +67,29 @@ def test_there_are_cases_for_every_rule() -> None:
 
 
 @pytest.mark.parametrize(("name", "query"), CASES)
-def test_a_rule_keeps_the_snapshots_of_what_it_applies_to(name: str, query: str) -> None:
+def test_a_rule_preserves_snapshots(name: str, query: str) -> None:
     for before in plans_of(query):
-        found = rewrite(before, (Phase(RULES[name]),))
-        if not found.trace:  # it applies to what others leave
-            found = rewrite(before)
-        assert name in found.counts(), sketch(before)
-        _check(name, before, found)
+        rewriting = rewrite(before, (Phase(RULES[name]),))
+        if not rewriting.trace:  # it applies only after other rules
+            rewriting = rewrite(before)
+        assert name in rewriting.counts(), sketch(before)
+        _check(name, before, rewriting)
 
 
-def _check(name: str, before: Plan, found: Rewriting) -> None:
-    fired = [step for step in found.trace if step.rule == name]
+def _check(name: str, before: Plan, rewriting: Rewriting) -> None:
+    fired = [step for step in rewriting.trace if step.rule == name]
 
     @settings(max_examples=5)
     @given(inputs(), OUTER)
     def run(data: Inputs, outer: dict[Variable, Term]) -> None:
         for step in fired:
             check_step(step, data, outer, instants(before, data)[:3])
-        check_whole(before, found.plan, data, instants(before, data)[:6])
+        check_whole(before, rewriting.plan, data, instants(before, data)[:6])
 
     run()
 
 
-REFUSED = [
+NOT_APPLICABLE = [
     ("push_filters_into_joins", "{ { OPTIONAL { ?x :p ?y } } { ?z :q ?y } FILTER(?x = ?z) }"),
     ("push_filters_left", "{ OPTIONAL { ?x :p ?y } OPTIONAL { ?x :q ?y } FILTER(?y = 1) }"),
     ("push_filters_left", "{ ?x :p ?y OPTIONAL { ?x :q ?z } FILTER(!BOUND(?z)) }"),
@@ -99,8 +99,11 @@ REFUSED = [
         "push_filters_down",
         "{ ?w :r ?w FILTER EXISTS { { SELECT ?x { ?x :q ?w } } FILTER(?w = 1) } }",
     ),
-    ("push_conditions", "{ ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z = ?y) } }"),
-    ("push_conditions", "{ ?x :p ?y OPTIONAL { ?x :q ?z FILTER(EXISTS { ?z :p ?y } || ?z = 1) } }"),
+    ("push_left_join_conditions", "{ ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z = ?y) } }"),
+    (
+        "push_left_join_conditions",
+        "{ ?x :p ?y OPTIONAL { ?x :q ?z FILTER(EXISTS { ?z :p ?y } || ?z = 1) } }",
+    ),
     ("drop_order", "{ ?x :p ?y { SELECT ?y { ?y :q ?z } ORDER BY ?z LIMIT 1 } }"),
     ("drop_distinct", "{ { SELECT DISTINCT ?x { ?x :p ?y } } }"),
     ("push_slices", "{ { SELECT ?x { ?x :p ?y } LIMIT 2 } }"),
@@ -109,13 +112,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "where"), REFUSED)
-def test_a_rule_does_not_apply_where_it_must_not(name: str, where: str) -> None:
+@pytest.mark.parametrize(("name", "where"), NOT_APPLICABLE)
+def test_a_rule_does_not_apply_against_its_side_condition(name: str, where: str) -> None:
     for before in plans_of("SELECT * " + where):
         assert rewrite(before, (Phase(RULES[name]),)).plan is before
 
 
-def test_columns_that_blank_nodes_are_made_of_are_not_pruned() -> None:
+def test_columns_that_determine_blank_nodes_are_not_pruned() -> None:
     for before in plans_of("CONSTRUCT { ?x :r [] } { ?x :p ?y . ?y :q ?z }"):
         assert rewrite(before, (Phase(RULES["prune_columns"]),)).plan is before
 
@@ -126,32 +129,32 @@ XY, YZ = matching("?x p ?y"), matching("?y q ?z")
 IS_ONE = {v: Call("=", (v, Constant(integer(1)))) for v in (X, Y, Z)}
 
 
-def test_a_filter_stays_above_a_join_of_which_no_side_is_sure_of_what_it_reads() -> None:
+def test_a_filter_stays_above_a_join_if_no_side_certainly_binds_its_variables() -> None:
     optional = LeftJoin(matching("?x p ?x"), YZ)
     other = LeftJoin(matching("?x q ?x"), matching("?y r ?w"))
     assert push_filters_into_joins(Filter(IS_ONE[Y], Join(optional, other))) is None
 
 
-def test_a_filter_about_what_an_optional_binds_stays_above() -> None:
+def test_a_filter_on_an_optional_variable_stays_above() -> None:
     assert push_filters_left(Filter(Not(Bound(Z)), LeftJoin(XY, YZ))) is None
 
 
-def test_a_filter_stays_above_a_window_that_counts() -> None:
+def test_a_filter_stays_above_a_window_that_counts_elements() -> None:
     window = SlidingTupleWindow(matching("?x p ?y", stream()), 3)
     assert push_filters_below_windows(Filter(IS_ONE[Y], window)) is None
 
 
-def test_a_filter_that_reads_what_a_window_does_not_bind_stays_above() -> None:
+def test_a_filter_on_an_unbound_variable_stays_above_a_window() -> None:
     window = FixedWindow(matching("?x p ?y", stream()), 3)
     assert push_filters_below_windows(Filter(IS_ONE[Z], window)) is None
 
 
-def test_a_filter_stays_above_a_slice_and_another_variable_above_a_projection() -> None:
+def test_a_filter_stays_above_a_slice_and_a_projection_of_other_variables() -> None:
     assert push_filters_down(Filter(IS_ONE[X], Slice(0, 1, (X,), XY))) is None
     assert push_filters_down(Filter(IS_ONE[Y], Projection((X,), XY))) is None
 
 
-def test_a_stamp_that_two_sides_bind_is_read_above_their_join() -> None:
+def test_a_filter_on_a_stamp_of_both_sides_stays_above_the_join() -> None:
     at = Hidden(PlanKind.STAMP, of=(X,))
     one = TriplePatternMatching(TriplePattern(X, IRI("p"), Y), stream(), (Stamp(at),))
     two = TriplePatternMatching(TriplePattern(X, IRI("q"), Z), stream(), (Stamp(at),))
@@ -161,7 +164,7 @@ def test_a_stamp_that_two_sides_bind_is_read_above_their_join() -> None:
 
 def test_now_is_not_folded() -> None:
     now = Call("=", (Call("NOW", ()), Call("NOW", ())))
-    assert folded_expression(now) is now
+    assert fold_expression(now) is now
 
 
 T, F = Constant(TRUE), Constant(FALSE)
@@ -169,12 +172,12 @@ ERROR = Call("/", (Constant(integer(1)), Constant(integer(0))))
 
 
 @pytest.mark.parametrize(
-    ("given_", "folded"),
+    ("expression", "folded"),
     [
         (And((F, X)), F),
         (Or((X, T)), T),
         (And((F, ERROR)), F),
-        (And((T, X)), And((T, X))),  # its value is a boolean, that of ?x need not be
+        (And((T, X)), And((T, X))),  # the value is a boolean, ?x need not be one
         (And((T, Bound(X))), Bound(X)),
         (Or((ERROR, X)), Or((ERROR, X))),
         (If(ERROR, X, Y), If(ERROR, X, Y)),
@@ -183,41 +186,41 @@ ERROR = Call("/", (Constant(integer(1)), Constant(integer(0))))
         (Not(ERROR), Not(ERROR)),
     ],
 )
-def test_three_values_are_folded_as_they_are(given_: Expression, folded: Expression) -> None:
-    assert folded_expression(given_) == folded
+def test_folding_follows_three_valued_logic(expression: Expression, folded: Expression) -> None:
+    assert fold_expression(expression) == folded
 
 
 # -- the order of joins ----------------------------------------------------------------------------
 
 
-def test_a_star_comes_before_a_chain_and_a_chain_before_what_is_not_connected() -> None:
-    star, chain, apart = matching("?x q ?w"), matching("?y q ?v"), matching("?a q ?b")
-    found = order_joins(BasicGraphPattern((XY, apart, chain, star)))
-    assert found == BasicGraphPattern((XY, star, chain, apart))
+def test_stars_precede_chains_and_chains_precede_unconnected_patterns() -> None:
+    star, chain, unconnected = matching("?x q ?w"), matching("?y q ?v"), matching("?a q ?b")
+    ordered = order_joins(BasicGraphPattern((XY, unconnected, chain, star)))
+    assert ordered == BasicGraphPattern((XY, star, chain, unconnected))
 
 
-def test_the_most_selective_pattern_comes_first_as_far_as_it_is_known() -> None:
-    few = Statistics(predicates={IRI("q"): 0.001})
-    assert order_joins(Join(XY, YZ), Costs(few)) == BasicGraphPattern((YZ, XY))
+def test_the_most_selective_pattern_is_first() -> None:
+    rare = Statistics(predicates={IRI("q"): 0.001})
+    assert order_joins(Join(XY, YZ), Costs(rare)) == BasicGraphPattern((YZ, XY))
 
 
-def test_what_is_static_is_one_subplan() -> None:
+def test_static_parts_form_one_subplan() -> None:
     live = matching("?x p ?y", FixedWindow(stream(), 9))
     one, two = matching("?y q ?z"), matching("?z r ?w")
-    found = order_joins(BasicGraphPattern((one, live, two)))
-    assert isinstance(found, Join)
-    assert {found.left, found.right} == {live, BasicGraphPattern((one, two))}
+    ordered = order_joins(BasicGraphPattern((one, live, two)))
+    assert isinstance(ordered, Join)
+    assert {ordered.left, ordered.right} == {live, BasicGraphPattern((one, two))}
 
 
-def test_a_plan_that_stands_twice_in_a_join_is_joined_twice() -> None:
+def test_a_plan_that_occurs_twice_in_a_join_is_joined_twice() -> None:
     live = matching("?x p ?y", FixedWindow(stream(), 9))
-    found = order_joins(Join(Join(YZ, live), Join(YZ, live)))
-    assert found is not None
-    assert [node for node in found.walk() if node == YZ] == [YZ, YZ]
+    ordered = order_joins(Join(Join(YZ, live), Join(YZ, live)))
+    assert ordered is not None
+    assert [node for node in ordered.walk() if node == YZ] == [YZ, YZ]
 
 
 @given(st.permutations(["?a p ?b", "?b p ?c", "?c q 1", "?c p ?d", "?a q ?d", "?e p ?f"]))
-def test_an_order_is_its_own_order(patterns: list[str]) -> None:
+def test_ordering_is_idempotent(patterns: list[str]) -> None:
     first = BasicGraphPattern(tuple(map(matching, patterns)))
     ordered = order_joins(first) or first
     assert order_joins(ordered) is None
@@ -229,7 +232,7 @@ def test_a_large_product_of_tables_is_not_folded() -> None:
     assert not rewrite(product).counts().keys() & {"fold_tables"}
 
 
-def test_the_group_of_no_rows_is_a_row() -> None:
+def test_the_group_of_an_empty_input_is_a_row() -> None:
     for before in plans_of("SELECT (COUNT(*) AS ?n) { ?x :p ?y FILTER(false) }"):
         after = rewrite(before).plan
         assert after.at(0, Inputs()) == rows({"n": "0"})

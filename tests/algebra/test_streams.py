@@ -31,14 +31,14 @@ def test_an_interval_is_right_open():
     assert [t for t in range(8) if element.holds(t)] == [3, 4]
 
 
-def test_a_snapshot_counts_how_often_an_item_holds():
+def test_a_snapshot_contains_multiplicities():
     stream = [Element("x", 0, 9), Element("x", 2, 4), Element("y", 3, 4)]
     assert snapshot(stream, 3) == Snapshot([("x", 2), ("y", 1)])
     assert phi(stream)(3) == snapshot(stream, 3)
     assert len(snapshot(stream, 3)) == 3
 
 
-def test_the_order_of_a_snapshot_is_no_part_of_it():
+def test_equality_of_snapshots_ignores_their_order():
     one = Snapshot([("a", 1), ("b", 1), ("a", 1)], ordered=True)
     assert list(one) == ["a", "b", "a"]
     assert one == Snapshot.of("aab")
@@ -64,7 +64,7 @@ def test_the_canonical_form_depends_on_phi_only(stream, random):
 
 
 @given(streams)
-def test_canonical_rows_are_as_long_as_they_can_be(stream):
+def test_canonical_rows_have_maximal_validity(stream):
     rows = coalesce(stream)
     ends = {(row.item, row.end) for row in rows}
     assert not any((row.item, row.start) in ends for row in rows)
@@ -72,7 +72,7 @@ def test_canonical_rows_are_as_long_as_they_can_be(stream):
 
 
 @given(streams, streams)
-def test_equivalence_is_having_the_same_snapshots(one, other):
+def test_equivalent_streams_have_the_same_snapshots(one, other):
     instants = {*change_points(one), *change_points(other), 30}
     same = all(snapshot(one, t) == snapshot(other, t) for t in instants)
     assert snapshot_equivalent(one, other) == same

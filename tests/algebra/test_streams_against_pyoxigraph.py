@@ -1,10 +1,9 @@
-"""At every instant, the answer over a stream is the answer over its window's content.
+"""The result over a stream at an instant agrees with pyoxigraph over the window's content.
 
 The content of each window is computed from the text of its clause (support/window_content.py),
-independently of the product's windows, and loaded into pyoxigraph; the query runs there without its
-streaming clauses.
-What this cannot see: windows in groups (no store has them; test_windows.py does), events, and what
-test_against_pyoxigraph.py cannot see either.
+independently of the implementation's windows, and loaded into pyoxigraph; the query runs there
+without its streaming clauses. Not covered: windows in groups (test_windows.py covers them), events,
+and the gaps of test_against_pyoxigraph.py.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ Timed = list[tuple[tuple[str, str, str], int]]
 
 @st.composite
 def streams(draw: Callable[..., object], repeat: bool) -> Timed:
-    """A stream of triples; where windows are bags, no triple comes twice."""
-    found = draw(triples(7))
-    assert isinstance(found, list)
-    items = found if repeat else list(dict.fromkeys(found))
+    """Generate a stream of triples; without `repeat` they are distinct, as in a set of triples."""
+    drawn = draw(triples(7))
+    assert isinstance(drawn, list)
+    items = drawn if repeat else list(dict.fromkeys(drawn))
     gaps = draw(st.lists(st.integers(0, 4), min_size=len(items), max_size=len(items)))
     assert isinstance(gaps, list)
     return [(item, sum(gaps[: k + 1])) for k, item in enumerate(items)]
@@ -42,9 +41,12 @@ def streams(draw: Callable[..., object], repeat: bool) -> Timed:
 def check(
     text: str, plain: str, windows: dict[str, tuple[str, Content]], data: Inputs, default: list[str]
 ) -> None:
-    """Our snapshot equals pyoxigraph's answer at all instants. `windows`: by graph or window name."""
+    """Compare our snapshots with pyoxigraph's results at all instants.
+
+    `windows` are by name of their graph or window.
+    """
     instants = range(22)
-    found = ours_at(text, data, instants)
+    snapshots = ours_at(text, data, instants)
     for t in instants:
         held: dict[str, set[Triple]] = {}
         for name, (stream, window) in windows.items():
@@ -54,7 +56,7 @@ def check(
         graph = set(data.graph).union(*(held[name] for name in default))
         named = {IRI(name): triples for name, triples in held.items() if name not in default}
         theirs = answer(store(graph, named), plain)
-        assert found[t] == theirs, f"at {t}: {text}"
+        assert snapshots[t] == theirs, f"at {t}: {text}"
 
 
 def ours_at(text: str, data: Inputs, instants: range) -> list[object]:

@@ -1,4 +1,4 @@
-"""What literals are worth, and how values are written."""
+"""The values of literals, and the canonical literals of values."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ from streamsparql.algebra.xsd.values import (
     ],
 )
 def test_a_literal_denotes_a_value_of_its_datatype(text: str, value: XsdValue) -> None:
-    found = value_of(term(text))
-    assert (type(found), found) == (type(value), value)
+    actual = value_of(term(text))
+    assert (type(actual), actual) == (type(value), value)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_ill_typed_literal_has_no_value(datatype: str, lexicals: list[str]) -
     assert [value_of(typed(lexical, datatype)) for lexical in lexicals] == [None] * len(lexicals)
 
 
-def test_terms_that_are_no_typed_literals_have_no_value() -> None:
+def test_other_terms_and_unknown_datatypes_have_no_value() -> None:
     assert {value_of(term(text)) for text in ["<x:a>", "_:b", '"a"@en', '"1"^^<x:t>']} == {None}
 
 
@@ -121,7 +121,7 @@ def test_terms_that_are_no_typed_literals_have_no_value() -> None:
         ("yearMonthDuration", "P0Y", "P0M"),
     ],
 )
-def test_the_canonical_form_of_a_value_is_that_of_xpath(
+def test_values_have_the_canonical_form_of_xpath(
     datatype: str, lexical: str, canonical: str
 ) -> None:
     value = value_of(typed(lexical, datatype))
@@ -133,18 +133,18 @@ def test_the_canonical_form_of_a_value_is_that_of_xpath(
 
 
 @given(st.integers(-(10**17), 10**17))
-def test_milliseconds_make_a_date_time_and_are_read_back_from_it(milliseconds: int) -> None:
+def test_milliseconds_round_trip_through_a_date_time(milliseconds: int) -> None:
     written = date_time_literal(milliseconds)
     assert written.lexical.endswith("Z")
     assert milliseconds_of(written) == milliseconds
 
 
 @given(st.integers(-(10**17), 10**17))
-def test_milliseconds_make_a_duration_and_are_read_back_from_it(milliseconds: int) -> None:
+def test_milliseconds_round_trip_through_a_duration(milliseconds: int) -> None:
     assert duration_milliseconds(duration_literal(milliseconds)) == milliseconds
 
 
-def test_a_duration_literal_has_the_datatype_one_asks_for() -> None:
+def test_a_duration_literal_has_the_requested_datatype() -> None:
     day_time = IRI(XSD + "dayTimeDuration")
     assert duration_literal(1).datatype == IRI(XSD + "duration")
     assert duration_literal(1, day_time) == Literal("PT0.001S", day_time)

@@ -1,7 +1,7 @@
-"""Windows: the table of SEMANTICS.md section 3, and that content and validity say the same.
+"""Windows: the table of SEMANTICS.md section 3, and the agreement of content and validity.
 
-What this cannot see: whether the table is what the papers mean; test_streams_against_pyoxigraph.py
-computes windows from their clauses a second time, and the cases here are worked out by hand.
+Not covered: whether the table is the papers' meaning. test_streams_against_pyoxigraph.py computes
+windows from their clauses independently, and the expected results here are computed by hand.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def stream(*stamps: int) -> list[Element[object]]:
     return [Element(k, t, t + 1) for k, t in enumerate(stamps)]
 
 
-# (window, stamp, the interval the table gives)
+# (window, stamp, the interval of the table)
 TABLE = [
     (SlidingDeltaWindow(S, 10, 5), 0, (0, 10)),
     (SlidingDeltaWindow(S, 10, 5), 4, (4, 10)),
@@ -48,9 +48,9 @@ TABLE = [
     (FixedWindow(S, 10), 0, (0, 10)),
     (FixedWindow(S, 10), 9, (9, 10)),
     (FixedWindow(S, 10), 10, (10, 20)),
-    (SteppedWindow(S, 10, 5, "right"), 0, (0, 10)),  # stamped on a step, seen at it
+    (SteppedWindow(S, 10, 5, "right"), 0, (0, 10)),  # stamped on a step, visible at it
     (SteppedWindow(S, 10, 5, "right"), 1, (5, 15)),
-    (SteppedWindow(S, 10, 5, "right"), 5, (5, 15)),  # and gone at tf - w < t
+    (SteppedWindow(S, 10, 5, "right"), 5, (5, 15)),  # expires by tf - w < t
     (SteppedWindow(S, 10, 10, "right"), 1, (10, 20)),
     (SteppedWindow(S, 10, 5, "left"), 0, (5, 15)),  # [0, 10) closes at 10, [-5, 5) at 5
     (SteppedWindow(S, 10, 5, "left"), 4, (5, 15)),
@@ -58,7 +58,7 @@ TABLE = [
     (SteppedWindow(S, 10, 10, "left"), 9, (10, 20)),
     (SteppedWindow(S, 10, 10, "left", origin=3), 12, (13, 23)),
     (SteppedWindow(S, 10, 4, "left"), 0, (2, 14)),  # closes at .. 2, 6, 10, 14
-    (SteppedWindow(S, 2, 5, "left"), 3, None),  # hopping: neither [0, 2) nor [5, 7) has it
+    (SteppedWindow(S, 2, 5, "left"), 3, None),  # hopping: neither [0, 2) nor [5, 7) contains it
     (NowWindow(S), 7, (7, 8)),
     (UnboundedWindow(S), 7, (7, INFINITY)),
     (
@@ -71,13 +71,13 @@ TABLE = [
 
 @pytest.mark.parametrize(("window", "stamp", "interval"), TABLE, ids=repr)
 def test_the_interval_of_an_element(window, stamp, interval):
-    found = [(start, end) for _, start, end in window.validity(stream(stamp))]
-    assert found == ([interval] if interval else [])
+    intervals = [(start, end) for _, start, end in window.validity(stream(stamp))]
+    assert intervals == ([interval] if interval else [])
 
 
-def test_the_last_elements_hold_until_they_are_pushed_out():
-    found = SlidingTupleWindow(S, 2).validity(stream(1, 3, 3, 7))
-    assert found == [
+def test_the_last_elements_hold_until_newer_ones_evict_them():
+    valid = SlidingTupleWindow(S, 2).validity(stream(1, 3, 3, 7))
+    assert valid == [
         Element(0, 1, 3),
         Element(1, 3, 7),
         Element(2, 3, INFINITY),
@@ -85,15 +85,15 @@ def test_the_last_elements_hold_until_they_are_pushed_out():
     ]
 
 
-def test_an_element_pushed_out_within_its_own_instant_never_held():
-    found = SlidingTupleWindow(S, 1).validity(stream(5, 5, 5))
-    assert found == [Element(2, 5, INFINITY)]
+def test_an_element_evicted_at_its_own_instant_never_holds():
+    valid = SlidingTupleWindow(S, 1).validity(stream(5, 5, 5))
+    assert valid == [Element(2, 5, INFINITY)]
 
 
-def test_a_stepped_tuple_window_is_refreshed_by_every_mth_element():
+def test_a_stepped_tuple_window_changes_at_every_mth_element():
     window = SteppedTupleWindow(S, 3, 2)
-    found = window.validity(stream(1, 2, 3, 4, 5))
-    assert found == [
+    valid = window.validity(stream(1, 2, 3, 4, 5))
+    assert valid == [
         Element(0, 2, 4),
         Element(1, 2, INFINITY),
         Element(2, 4, INFINITY),
@@ -102,8 +102,8 @@ def test_a_stepped_tuple_window_is_refreshed_by_every_mth_element():
     assert [e.item for e in window.content(stream(1, 2, 3, 4, 5), 5)] == [1, 2, 3]
 
 
-def test_listing_definition_3_at_a_glance():
-    """Range 10, slide 5: at 12 the one i is 3, so [5, 12] is in the window."""
+def test_a_sliding_window_follows_definition_3():
+    """With range 10 and slide 5, i is 3 at 12, so the window is [5, 12] (ESWC 2008, Definition 3)."""
     window = SlidingDeltaWindow(S, 10, 5)
     assert [s for s in range(16) if window.holds(12, s)] == list(range(5, 13))
     assert [s for s in range(16) if window.holds(9, s)] == list(range(10))
@@ -131,7 +131,7 @@ def windows(draw) -> Window:
 
 
 @given(windows(), st.lists(st.integers(0, 6), max_size=10))
-def test_validity_holds_exactly_where_the_content_says(window, gaps):
+def test_validity_agrees_with_content(window, gaps):
     arrived = stream(*(sum(gaps[: k + 1]) for k in range(len(gaps))))
     valid = window.validity(arrived)
     for t in range(90):
@@ -139,12 +139,12 @@ def test_validity_holds_exactly_where_the_content_says(window, gaps):
         assert snapshot(valid, t) == content
 
 
-# -- what windows state of themselves, against their contents --------------------------------------
+# -- stated properties, compared with the content --------------------------------------------------
 
 DENSE = stream(*range(80))
 """An element at each instant."""
 LATE = range(40, 80)
-"""Instants at which every window here has filled up."""
+"""Instants at which every window here is full."""
 
 
 def ranks_at(window: Window, t: int) -> set[object]:
@@ -161,7 +161,7 @@ def test_content_jumps_on_the_grid(window):
 
 
 @given(windows())
-def test_a_window_with_a_live_edge_shows_an_element_as_it_arrives(window):
+def test_a_window_with_a_live_edge_contains_an_element_on_arrival(window):
     if window.live_edge:
         assert all(t in ranks_at(window, t) for t in LATE)
 
@@ -174,7 +174,7 @@ def test_no_element_holds_longer_than_the_reach(window):
 
 
 @given(windows())
-def test_a_window_holds_what_its_length_and_its_expected_size_say(window):
+def test_length_and_expected_size_agree_with_the_content(window):
     largest = max(len(window.content(DENSE, t)) for t in LATE)
     if not isinstance(window, UnboundedWindow):
         assert window.expected_size(rate=1.0, history=1000) == largest
@@ -184,13 +184,13 @@ def test_a_window_holds_what_its_length_and_its_expected_size_say(window):
 
 
 @given(windows())
-def test_a_window_says_whether_it_misses_elements(window):
+def test_misses_elements_agrees_with_the_content(window):
     seen = set().union(*(ranks_at(window, t) for t in range(80)))
     assert window.misses_elements == (not seen >= set(range(20, 50)))
 
 
 @given(windows(), st.integers(0, 60))
-def test_an_element_window_depends_on_no_more_than_it_looks_back(window, arrived):
+def test_an_element_window_depends_only_on_its_look_back(window, arrived):
     if isinstance(window, ElementWindow):
         first, after = window.last(arrived)
         assert after <= arrived
@@ -206,7 +206,7 @@ def test_grid_points_around_an_instant(step, origin, t, later):
 
 
 @given(windows(), st.lists(st.integers(0, 2**45), min_size=1, max_size=20))
-def test_formulas_on_arrays_are_those_on_single_numbers(window, numbers):
+def test_formulas_agree_on_arrays_and_single_numbers(window, numbers):
     formula = window.interval if isinstance(window, TimeWindow) else window.ranks
     start, end = formula(np.array(numbers, np.int64))
     assert start.dtype == end.dtype == np.int64
@@ -217,7 +217,7 @@ def test_formulas_on_arrays_are_those_on_single_numbers(window, numbers):
 
 
 @given(st.integers(1, 12), st.integers(0, 60))
-def test_a_fixed_window_is_a_sliding_one_with_equal_steps(width, stamp):
+def test_a_fixed_window_is_a_sliding_window_with_slide_equal_to_range(width, stamp):
     fixed = FixedWindow(S, width).validity(stream(stamp))
     assert fixed == SlidingDeltaWindow(S, width, width).validity(stream(stamp))
 
@@ -231,7 +231,7 @@ def test_a_window_reads_its_stream_in_order():
     assert list(SlidingTupleWindow(S, 1).at(8, data)) == [triple(1)]
 
 
-def test_a_window_of_nothing_is_refused():
+def test_invalid_window_parameters_are_rejected():
     for make in (
         lambda: SlidingDeltaWindow(S, 5, 6),
         lambda: FixedWindow(S, 0),

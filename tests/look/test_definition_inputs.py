@@ -62,7 +62,7 @@ def test_invalid_item_raises(item):
 
 def test_missing_stream_raises():
     query = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 5 { ?a ?b ?c }")
-    with pytest.raises(SourceError, match="no data is given for the stream <s>; given are: <r>"):
+    with pytest.raises(SourceError, match="missing data for the stream <s>; the input has <r>"):
         query.logical.at(0, streamsparql.inputs({"r": []}))
 
 

@@ -31,7 +31,7 @@ from streamsparql.algebra import (
 )
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import window as w
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
@@ -69,8 +69,8 @@ def test_an_unknown_stage_or_format_is_an_error_that_lists_the_known_ones() -> N
 
 
 def test_the_command_line_offers_all_stages_and_formats() -> None:
-    assert set(cli.STAGES) == {"all", *STAGE_BOXES}
-    assert set(cli.FORMATS) == set(RENDERERS)
+    assert set(cli.EXPLAIN_STAGES) == {"all", *STAGE_BOXES}
+    assert set(cli.EXPLAIN_FORMATS) == set(RENDERERS)
 
 
 def test_compiling_does_not_import_explain() -> None:
@@ -109,12 +109,16 @@ def test_an_optimized_plan_that_differs_is_shown_with_the_applied_rules() -> Non
     query = streamsparql.compile("ASK { ?s <p> ?o FILTER(1 + 1 = 2) }")
     lines = query.explain().splitlines()
     assert [line.split()[1] for line in lines if line.startswith("── ")] == list(ALL_STAGES)
-    assert lines[-1] == "rules  fold constants, decide filters, prune columns"
+    assert lines[-1] == "rules  fold constants, drop constant conditions, prune columns"
     assert query.explain("optimized").splitlines()[-1] == lines[-1]
     stage = json.loads(query.explain("optimized", "json"))["optimized"]
-    assert stage["rules"] == {"fold_constants": 1, "decide_filters": 1, "prune_columns": 1}
+    assert stage["rules"] == {
+        "fold_constants": 1,
+        "drop_constant_conditions": 1,
+        "prune_columns": 1,
+    }
     assert stage["nodes"][0]["kind"] == "Ask"
-    assert "<p>rules: fold constants, decide filters, " in query.explain("optimized", "html")
+    assert "<p>rules: fold constants, drop constant conditions, " in query.explain("optimized", "html")
     for kind in ("dot", "mermaid", "svg"):
         assert "Ask" in query.explain("optimized", kind)
 

@@ -374,7 +374,7 @@ def test_showing_a_query_does_not_import_the_engine() -> None:
 
 def test_the_tooltip_of_an_operator_has_its_definition_and_its_state() -> None:
     query = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW ELEMS 5 { ?x ?p ?o . ?o ?q ?y }")
-    assert "omega^count_c(S, t) holds" in query.logical._repr_html_()  # type: ignore[attr-defined]
+    assert "omega^count_c(S, t) contains" in query.logical._repr_html_()  # type: ignore[attr-defined]
     page = query.physical._repr_html_()  # type: ignore[attr-defined]
     check_html(page)
     assert "state = both inputs, until no match can follow" in page

@@ -47,7 +47,7 @@ def test_a_pattern_is_instantiated_for_each_row(case: Case, pattern: TriplePatte
         for (x, y, number), n in bag.items():
             found = ((v, TERMS.term_of(i)) for v, i in ((X, x), (Y, y)))
             row = Solution({v: term for v, term in found if term is not None})
-            for triple in graph.instances((pattern,), row, 1 + NUMBERS.index(number)):
+            for triple in graph.instantiate_template((pattern,), row, 1 + NUMBERS.index(number)):
                 made[tuple(map(TERMS.id_of, triple))] += n
         return made
 

@@ -34,10 +34,10 @@ from support.steps import (
 
 import streamsparql
 from streamsparql.algebra import group, shape
-from streamsparql.algebra.aggregates import aggregate
+from streamsparql.algebra.aggregate_functions import aggregate
 from streamsparql.algebra.expressions import Aggregate
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Operator
+from streamsparql.algebra.plan import SnapshotOperator
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import INFINITY, Snapshot
 from streamsparql.algebra.terms import integer
@@ -90,7 +90,7 @@ def rows(kind: str) -> st.SearchStrategy:
     return rows_over([st.sampled_from(KEYS), value, value])
 
 
-def defined(node: Operator, names: list[str]) -> Callable[[Bag], Bag]:
+def defined(node: SnapshotOperator, names: list[str]) -> Callable[[Bag], Bag]:
     """What a node of the algebra makes of a bag of rows."""
 
     def of(bag: Bag) -> Bag:

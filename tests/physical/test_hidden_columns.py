@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsparql
-from streamsparql.algebra.hidden import Hidden, HiddenKind, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, HiddenKind, PlanKind
 from streamsparql.algebra.shape import UNIT, Projection
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, XSD, Literal

@@ -31,7 +31,7 @@ from support.steps import (
 from streamsparql.algebra import join as algebra
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.inputs import Inputs
-from streamsparql.algebra.plan import Operator as Logical
+from streamsparql.algebra.plan import SnapshotOperator as Logical
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Solution, Variable, compatible
 from streamsparql.algebra.streams import INFINITY, Snapshot

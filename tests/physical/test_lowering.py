@@ -26,7 +26,7 @@ import streamsparql
 from streamsparql.algebra import align, event, filter, graph, join, match, path, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.functions import Run
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import INFINITY

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.steps import Bag, Case, Row, agrees, at_once, cases, drive, one_by_one, rows_over
 
-from streamsparql.algebra.path import _closure
+from streamsparql.algebra.path import _transitive_closure
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI
 from streamsparql.physical.operator import Operator
@@ -24,7 +24,7 @@ def closure(edges: Operator) -> TransitiveClosure:
 
 def definition(edges: Bag) -> Bag:
     pairs = Counter((IRI(str(a)), IRI(str(b))) for a, b in edges)
-    return Counter((int(a.value), int(b.value)) for a, b in _closure(pairs))
+    return Counter((int(a.value), int(b.value)) for a, b in _transitive_closure(pairs))
 
 
 @given(cases(rows_over([node, node])))

@@ -36,7 +36,7 @@ from support.steps import (
 from streamsparql.algebra import partition
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessStream
-from streamsparql.algebra.align import Align, closing
+from streamsparql.algebra.align import Align, closes_periods
 from streamsparql.algebra.cost import Costs
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.grid import Instants
@@ -276,9 +276,9 @@ def test_a_new_element_window_is_computed(case: Case, count: int) -> None:
 def test_a_new_window_is_planned_for() -> None:
     delayed, counted = DelayedWindow(S, 10, 5), AllButTheLast(S, 7)
     plan = Join(matching("?x p ?y", delayed), matching("?x q ?z", counted))
-    assert partition.reaches(plan) == {"s": 15}
+    assert partition.stream_reaches(plan) == {"s": 15}
     assert [window.look_back for window in partition.element_windows(plan)] == [8]
-    assert partition.common_jumps(plan) is partition.all_jumps(plan) is closing(plan) is None
+    assert partition.common_jumps(plan) is partition.all_jumps(plan) is closes_periods(plan) is None
     assert [Costs().rows(window) for window in (delayed, counted)] == [10.0, 7.0]
     assert list(window_positions(delayed, 0, 9)) == list(window_positions(counted, 0, 9)) == []
     assert equivalent(plan, plan, trials=3)

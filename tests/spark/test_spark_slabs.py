@@ -39,7 +39,7 @@ from support.store_cases import ALL, random_data
 
 import streamsparql
 from streamsparql import Query
-from streamsparql.algebra.partition import keys
+from streamsparql.algebra.partition import partition_keys
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
@@ -327,7 +327,7 @@ def test_streams_divided_by_a_key_yield_the_rows_of_the_whole(kind: str) -> None
     @settings(max_examples=25)
     @given(timed.filter(lambda text: "ELEMS" not in text), dense, ways, st.integers(2, 6))
     def agrees(text: str, over: Data, way: Way, buckets: int) -> None:
-        assert keys(streamsparql.compile(PREFIX + text).optimized)
+        assert partition_keys(streamsparql.compile(PREFIX + text).optimized)
         check(PREFIX + text, over, way._replace(buckets=buckets))
 
     agrees()

@@ -10,7 +10,7 @@ QUERIES = {
         "SELECT ?x { ?x :p ?y FILTER(COALESCE(1/0, ?y, 3) = IF(true, 1, ?x)) } ORDER BY (1 + ?y - 1)",
         "SELECT (SUM(?y * (2 + 1)) AS ?v) { ?x :p ?y FILTER(1 IN (1, 2) && !(1 = 2)) }",
     ],
-    "decide_filters": [
+    "drop_constant_conditions": [
         "SELECT * { ?x :p ?y FILTER(true) }",
         "SELECT * { ?x :p ?y FILTER(?y = 1 && false) }",
         "SELECT * { ?x :p ?y FILTER(1/0) }",
@@ -68,7 +68,7 @@ QUERIES = {
     "push_filters_below_windows": [
         "SELECT * FROM STREAM :s WINDOW RANGE 9 MS FIXED { ?x :p ?y FILTER(?y > 1) WINDOW RANGE 7 MS SLIDE 2 MS }",
     ],
-    "push_conditions": [
+    "push_left_join_conditions": [
         "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z > 1 && ?z != ?y) } }",
         "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?x = :a) FILTER EXISTS { ?z :p ?y } } }",
         "SELECT * { OPTIONAL { ?x :p ?y } OPTIONAL { ?z :q ?y FILTER(?y > 1) } }",
@@ -91,7 +91,7 @@ QUERIES = {
         "CONSTRUCT { ?x :r ?z } { ?x :p ?y . ?y :q ?z }",
         "DESCRIBE ?x { ?x :p ?y . ?y :q ?z }",
     ],
-    "drop_unread": [
+    "drop_unused_bindings": [
         "SELECT ?x { ?x :p ?y BIND(?y + 1 AS ?v) BIND(EXISTS { ?x :q ?y } AS ?w) }",
         "SELECT ?x { { SELECT ?x (COUNT(*) AS ?n) (RAND() AS ?v) { ?x :p ?y } GROUP BY ?x } }",
     ],
@@ -109,7 +109,7 @@ QUERIES = {
         "SELECT (COUNT(*) AS ?n) { { SELECT ?x { ?x :p ?y } ORDER BY ?x } }",
         "CONSTRUCT { ?x :r ?y } { ?x :p ?y } ORDER BY ?x",
     ],
-    "ask_less": [
+    "simplify_existence_tests": [
         "ASK { { SELECT DISTINCT ?x { ?x :p ?y } ORDER BY ?y } }",
         "SELECT * { ?x :p ?y FILTER EXISTS { SELECT DISTINCT ?x ?z { ?x :q ?z } } }",
     ],

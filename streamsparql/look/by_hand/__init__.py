@@ -32,7 +32,7 @@ from streamsparql.algebra import event, join, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.filter import AntiJoin, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
-from streamsparql.algebra.hidden import PlanKind
+from streamsparql.algebra.hidden_variables import PlanKind
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Elementwise, Plan, tie_breakers
 from streamsparql.algebra.scope import visible_variables

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from streamsparql.algebra.event import Closure, Detect, EventPair
 from streamsparql.algebra.expressions import Volatile
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import visible_variables

@@ -20,7 +20,7 @@ from streamsparql.algebra.expressions import Aggregate, Call, Constant, In
 from streamsparql.algebra.graph import Construct, Describe, Graph
 from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.group import Aggregation, Annotate
-from streamsparql.algebra.hidden import Hidden, HiddenKind
+from streamsparql.algebra.hidden_variables import Hidden, HiddenKind
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import Path

@@ -10,7 +10,7 @@ from streamsparql.algebra import access, match
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.graph import Graph
 from streamsparql.algebra.inputs import Inputs, StreamItem
-from streamsparql.algebra.plan import Operator, Plan
+from streamsparql.algebra.plan import Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Literal, Triple
@@ -144,7 +144,7 @@ class Definitions:
 
 def _inputs_of(node: Plan) -> tuple[Plan, ...]:
     """Return the plans that a node evaluates at its own instant, without patterns of EXISTS."""
-    return node.operands if isinstance(node, Operator) else node.inputs
+    return node.operands if isinstance(node, SnapshotOperator) else node.inputs
 
 
 def _inputs_first(root: Plan) -> list[Plan]:

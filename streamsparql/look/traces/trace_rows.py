@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from streamsparql.algebra.access import Stamped
-from streamsparql.algebra.hidden import Hidden
+from streamsparql.algebra.hidden_variables import Hidden
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Element
 from streamsparql.algebra.terms import XSD, Literal, Term, Triple

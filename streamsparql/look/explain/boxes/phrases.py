@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from inspect import cleandoc
 
-from streamsparql.algebra.hidden import Hidden, PlanKind
+from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.translator.sparql_text import Writer
@@ -95,7 +95,7 @@ def definition(kind: type) -> str:
 
     >>> from streamsparql.algebra.window import SlidingTupleWindow
     >>> definition(SlidingTupleWindow).splitlines()[0]
-    'omega^count_c(S, t) holds the elements with `max(m(t) - c + 1, 0) <= m(stamp) <= m(t)`, where'
+    'omega^count_c(S, t) contains the elements with `max(m(t) - c + 1, 0) <= m(stamp) <= m(t)`, the'
     """
     _, _, rest = cleandoc(kind.__doc__ or "").partition("\n\n")
     return rest.partition(">>>")[0].strip()

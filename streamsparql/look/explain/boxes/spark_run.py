@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from streamsparql.algebra.partition import common_jumps, element_windows, keys, reaches
+from streamsparql.algebra.partition import (
+    common_jumps,
+    element_windows,
+    partition_keys,
+    stream_reaches,
+)
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.window import ElementWindow
@@ -97,9 +102,9 @@ def _streams(plan: Plan, run: CutDescription | None) -> Iterator[Box]:
     reads = {} if run is None else dict(run.sources)
     counts: dict[str, list[str]] = {}
     for window in element_windows(plan):
-        for stream in reaches(window):
+        for stream in stream_reaches(window):
             counts.setdefault(stream, []).append(_elements(window))
-    for stream, reach in reaches(plan).items():
+    for stream, reach in stream_reaches(plan).items():
         parts = [f"<{stream}>"]
         if reach >= INFINITY:
             parts.append("look-back to its start")
@@ -130,7 +135,7 @@ def _cut(plan: Plan, run: CutDescription | None, measured: Mapping[str, Measures
         origin = f" from {with_units(jumps.origin)}" if jumps.origin else ""
         title = f"at multiples of {with_units(jumps.step)}{origin}, where windows jump"
         yield Box("Cut", title=title, family="window")
-    variables = keys(plan)
+    variables = partition_keys(plan)
     if variables and not element_windows(plan):
         names = " or ".join(f"?{v.name}" for v in variables)
         title = f"or by the value of {names}, where windows are long compared with the data"

@@ -78,7 +78,7 @@ def _source(plan: AccessStream | AccessGraph | w.Window, write: Writer) -> str:
 def _align(plan: align.Align) -> str:
     period = f"every {with_units(plan.period)}" + f", origin {plan.origin}" * bool(plan.origin)
     closing = "just before the report" * plan.closing
-    return _joined(period, closing, "equal rows consolidated" * plan.collapse)
+    return _joined(period, closing, "equal rows consolidated" * plan.consolidate)
 
 
 def _stream(stream: IRI, write: Writer) -> str:

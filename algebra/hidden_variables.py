@@ -1,8 +1,8 @@
-"""Hidden variables: what plans bind and read beside the variables that a query names.
+"""Hidden variables: those that plans bind and read in addition to the variables of a query.
 
-A hidden variable stands for something: a blank node of a pattern, an aggregate, a timestamp. Its
-fields state what. Its name is derived from the fields: plans print it and order columns by it, and
-batches have it as the name of the column. It starts with a dot, which no written variable can.
+A hidden variable represents a blank node of a pattern, an aggregate, a timestamp, ... Its fields
+say which. Its name is derived from the fields: plans print it and order columns by it, and it is
+the column's name in batches. It starts with a dot, which the name of a query's variable cannot.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from streamsparql.algebra.terms import IRI, Term
 from streamsparql.overriding import override
 
 VarOrTerm = Variable | Term
-"""What stands at a place of a triple pattern (SPARQL 1.1, rule VarOrTerm)."""
+"""A place of a triple pattern (SPARQL 1.1, rule VarOrTerm)."""
 
 
 class HiddenKind(Enum):
-    """What hidden variables stand for. The value of a kind is the form of its names.
+    """The kinds of hidden variables. The value of a kind is the format of its variables' names.
 
-    A form has the `number` of a variable, and what it is `of`: its places as N-Triples writes them,
-    or the `name` of the variable, or the `iri`, that it is of, bare.
+    A format may use the `number` of the variable and the places that it is `of`: all places in
+    N-Triples syntax (`of`), or the bare `name` or `iri` of the first one.
     """
 
     @property
     def is_stamp(self) -> bool:
-        """Whether it is the time of a stream element, which is no part of a solution."""
+        """Whether the variable is the time of a stream element, which joins do not compare."""
         return False
 
     def column(self, number: int, of: tuple[VarOrTerm, ...]) -> str:
-        """Return the name of a variable of this kind."""
+        """Return the name of a variable of this kind, which is its column's name."""
         first = of[0] if of else None
         return str(self.value).format(
             number=number,
@@ -47,27 +47,27 @@ class PlanKind(HiddenKind):
     """The kinds of hidden variables in plans."""
 
     BLANK = ".b{number}"
-    """A blank node of a pattern, or where two parts of a path meet."""
+    """A blank node of a pattern, or the node between two parts of a path."""
     AGGREGATE = ".a{number}"
-    """The value of an aggregate that has no name."""
+    """The value of an aggregate without a name."""
     KEY = ".k{number}"
-    """The value of an expression of GROUP BY that has no name."""
+    """The value of a GROUP BY expression without a name."""
     EXISTS = ".e{number}"
-    """The answer of an EXISTS."""
+    """The result of an EXISTS."""
     ROW = ".n{number}"
-    """The number of a row among equal ones; its own number is that of the volatile call."""
+    """The number of a row among equal rows; `number` is that of the volatile call."""
     LEFT_ROW = ".n{number} left"
-    """The same, of the left rows of an OPTIONAL."""
+    """The number of a left row of an OPTIONAL among equal rows."""
     RIGHT_ROW = ".n{number} right"
-    """The same, of the right rows of an OPTIONAL."""
+    """The number of a right row of an OPTIONAL among equal rows."""
     STAMP = ".t {of}"
     """The arguments of `timestamp`: a variable, a variable and a stream, or a triple."""
     START = ".start"
-    """When an event started: getSTARTTIME()."""
+    """The start of an event: getSTARTTIME()."""
     END = ".end"
-    """When an event ended: getENDTIME()."""
+    """The end of an event: getENDTIME()."""
     DURATION = ".duration"
-    """How long an event took: getDURATION()."""
+    """The duration of an event: getDURATION()."""
 
     @property
     @override
@@ -76,7 +76,7 @@ class PlanKind(HiddenKind):
 
 
 class Hidden(Variable):
-    """A variable that no query can write.
+    """A variable that a query cannot name.
 
     >>> mark, stamp = Hidden(PlanKind.EXISTS, 2), Hidden(PlanKind.STAMP, of=(Variable("x"),))
     >>> mark, stamp, mark.number, stamp.of, stamp.stamp
@@ -104,7 +104,7 @@ class Hidden(Variable):
 
     @override
     def parts(self) -> tuple[Node, ...]:
-        """None: an expression that reads it does not read what it is of."""
+        """Return (): an expression that reads the variable does not read the places in `of`."""
         return ()
 
     @override

@@ -1,8 +1,8 @@
 """The aggregates of SPARQL 1.1 over a bag of terms (section 18.5.1).
 
-They depend on the bag alone, never on an order in it: a sum is exact and rounded once, GROUP_CONCAT
-concatenates in ORDER BY order, SAMPLE takes the first in that order. What is kept up to date piece
-by piece elsewhere must come to what is computed here from scratch.
+Results depend on the bag alone, not on the order of its terms: a sum is exact and rounded once,
+GROUP_CONCAT concatenates in ORDER BY order, SAMPLE returns the first term in that order. The
+engine's incremental aggregates must agree with these definitions, which compute from scratch.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Bag = list[tuple[Term | None, int]]
 
 
 def aggregate(name: str, values: Bag, distinct: bool = False, separator: str | None = None) -> Term:
-    """One aggregate, by its name in upper case, of an expression's values over a group.
+    """Evaluate an aggregate over the values of an expression in a group.
 
-    COUNT(*) is COUNT of a term that is never None. No separator is a space.
+    `name` is in upper case. COUNT(*) is COUNT of a term that is never None. The default separator
+    is a space.
 
     >>> bag: Bag = [(integer(2), 3), (integer(1), 1)]
     >>> aggregate("SUM", bag).lexical, aggregate("SUM", bag, distinct=True).lexical
@@ -39,20 +40,20 @@ def aggregate(name: str, values: Bag, distinct: bool = False, separator: str | N
 
 
 def _count(bag: Bag, separator: str) -> Term:
-    return integer(sum(times for term, times in bag if term is not None))
+    return integer(sum(n for term, n in bag if term is not None))
 
 
 _RANK = {kind: rank for rank, kind in enumerate(NUMERIC_TYPES)}
 
 
 def _sum(bag: Bag, separator: str) -> Literal:
-    """Promotes all to the widest type that occurs, adds without rounding, and rounds the total."""
-    numbers = [(numeric_value(term), times) for term, times in _without_errors(bag)]
+    """Promote all numbers to the widest type that occurs, add exactly, and round the total."""
+    numbers = [(numeric_value(term), n) for term, n in _without_errors(bag)]
     widest = max((type(number) for number, _ in numbers), key=_RANK.__getitem__, default=int)
     promote = NUMERIC_TYPES[widest]
     total = Decimal(0)
-    for number, times in numbers:
-        total = EXACT.fma(Decimal(promote(number)), Decimal(times), total)
+    for number, n in numbers:
+        total = EXACT.fma(Decimal(promote(number)), Decimal(n), total)
     return literal_of(promote(total))
 
 
@@ -61,36 +62,34 @@ def _average(bag: Bag, separator: str) -> Term:
     return divide(total, _count(bag, separator)) if bag else total
 
 
-def _least(bag: Bag, separator: str) -> Term:
-    return min(_some(_without_errors(bag)), key=order_key)
+def _minimum(bag: Bag, separator: str) -> Term:
+    return min(_nonempty(_without_errors(bag)), key=order_key)
 
 
-def _greatest(bag: Bag, separator: str) -> Term:
-    return max(_some(_without_errors(bag)), key=order_key)
+def _maximum(bag: Bag, separator: str) -> Term:
+    return max(_nonempty(_without_errors(bag)), key=order_key)
 
 
 def _sample(bag: Bag, separator: str) -> Term:
-    return min(_some([(term, times) for term, times in bag if term is not None]), key=order_key)
+    return min(_nonempty([(term, n) for term, n in bag if term is not None]), key=order_key)
 
 
 def _concatenation(bag: Bag, separator: str) -> Term:
     ordered = sorted(_without_errors(bag), key=lambda item: order_key(item[0]))
-    return Literal(
-        separator.join(string_value(term) for term, times in ordered for _ in range(times))
-    )
+    return Literal(separator.join(string_value(term) for term, n in ordered for _ in range(n)))
 
 
 def _without_errors(bag: Bag) -> list[tuple[Term, int]]:
-    """The bag itself: an error among the values is an error of the whole (test agg-err-01)."""
-    terms = [(term, times) for term, times in bag if term is not None]
+    """Return the bag; raise if a value is an error (W3C test agg-err-01)."""
+    terms = [(term, n) for term, n in bag if term is not None]
     if len(terms) < len(bag):
         raise ExpressionError("the aggregated expression is an error for some row")
     return terms
 
 
-def _some(terms: list[tuple[Term, int]]) -> list[Term]:
+def _nonempty(terms: list[tuple[Term, int]]) -> list[Term]:
     if not terms:
-        raise ExpressionError("there is no value to choose from")
+        raise ExpressionError("MIN, MAX and SAMPLE need at least one value")
     return [term for term, _ in terms]
 
 
@@ -98,8 +97,8 @@ _AGGREGATES: dict[str, Callable[[Bag, str], Term]] = {
     "COUNT": _count,
     "SUM": _sum,
     "AVG": _average,
-    "MIN": _least,
-    "MAX": _greatest,
+    "MIN": _minimum,
+    "MAX": _maximum,
     "SAMPLE": _sample,
     "GROUP_CONCAT": _concatenation,
 }
