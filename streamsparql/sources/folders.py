@@ -77,7 +77,7 @@ def check_distinct(paths: list[str]) -> list[str]:
     for path in paths:
         real = os.path.realpath(path)
         if real in known:
-            raise SourceError(f"duplicate file {path}: a stream reads each file once")
+            raise SourceError(f"{path}: duplicate file; a stream reads each file once")
         known.add(real)
     return paths
 
