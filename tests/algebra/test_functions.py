@@ -13,7 +13,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.expressions import RUN, any_terms, oxigraph, term, worth
+from support.expressions import RUN, any_terms, call_value, oxigraph, term
 
 import streamsparql
 from streamsparql.algebra.expression_error import ExpressionError
@@ -36,7 +36,7 @@ Row = tuple[str, str | None] | tuple[str, str | None, str]
 def check(row: Row) -> None:
     expression, expected, deviation = (*row, "")[:3]
     answer = None if expected is None else term(expected)
-    assert worth(expression) == answer
+    assert call_value(expression) == answer
     (theirs,) = oxigraph(expression)
     assert same(theirs, answer) is (deviation == ""), f"pyoxigraph says {theirs}"
 
@@ -137,7 +137,7 @@ def test_iri_resolves_against_the_base_of_the_query() -> None:
 
 
 def test_now_is_the_instant_of_the_run() -> None:
-    assert worth("NOW()") == Literal("2020-09-13T12:26:40Z", IRI(XSD + "dateTime"))
+    assert call_value("NOW()") == Literal("2020-09-13T12:26:40Z", IRI(XSD + "dateTime"))
 
 
 # -- Strings ------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_functions_of_two_strings_are_those_of_pyoxigraph(
     name: str, one: Literal, other: Literal
 ) -> None:
     expression = f"{name}({one}, {other})"
-    assert [worth(expression)] == oxigraph(expression)
+    assert [call_value(expression)] == oxigraph(expression)
 
 
 @given(
@@ -225,7 +225,7 @@ def test_functions_of_two_strings_are_those_of_pyoxigraph(
 )
 def test_functions_of_one_string_are_those_of_pyoxigraph(name: str, text: Literal) -> None:
     expression = f"{name}({text})"
-    assert [worth(expression)] == oxigraph(expression)
+    assert [call_value(expression)] == oxigraph(expression)
 
 
 @pytest.mark.parametrize("name", ["ENCODE_FOR_URI", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"])
@@ -244,7 +244,7 @@ def test_substr_gives_the_characters_at_the_positions_that_xpath_defines(
     first = math.floor(start + Decimal("0.5"))
     end = first + math.floor(length + Decimal("0.5"))
     expected = "".join(char for at, char in enumerate(text, 1) if first <= at < end)
-    assert worth(f"SUBSTR({Literal(text)}, {start}, {length})") == Literal(expected)
+    assert call_value(f"SUBSTR({Literal(text)}, {start}, {length})") == Literal(expected)
 
 
 @table(
@@ -317,7 +317,7 @@ def test_functions_on_numbers_and_dates(row: Row) -> None:
 def test_whole_numbers_are_those_of_pyoxigraph(name: str, number: Decimal) -> None:
     for datatype in ["decimal", "double", "float"]:
         expression = f'{name}("{number}"^^xsd:{datatype})'
-        assert same(worth(expression), oxigraph(expression)[0])
+        assert same(call_value(expression), oxigraph(expression)[0])
 
 
 # -- Volatile functions -------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support import pages
-from support.pages import BLOCK, ROOT, blocks, played
+from support.pages import BLOCK, ROOT, blocks, run_page
 
 from streamsparql.look.lints import LINTS
 
@@ -27,7 +27,7 @@ def test_a_page_shows_what_happens(
     text = path.read_text("utf-8")
     if any("streamsparql.spark" in b.text for b in blocks(text) if b.kind == "python"):
         request.getfixturevalue("spark")  # the session that a page then takes for its own
-    page = played(path, tmp_path)
+    page = run_page(path, tmp_path)
     assert page.wrong == []
     assert page.text == text, "to write what is printed now: python tests/support/pages.py PAGE"
 
@@ -70,7 +70,7 @@ def test_a_page_that_is_wrong_is_told_and_mended(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text(PAGE, "utf-8")
     (folder := tmp_path / "folder").mkdir()
-    page = played(path, folder)
+    page = run_page(path, folder)
     assert page.text == PAGE.replace("41", "42").replace("\na.csv\n", "\n../a.csv\n")
     told = [tuple(reason.split(": ", 2)[:2]) for reason in page.wrong]
     told = [(place, reason[:20]) for place, reason in told]
@@ -78,7 +78,7 @@ def test_a_page_that_is_wrong_is_told_and_mended(tmp_path: Path) -> None:
         ("page.md, line 9", "no file and no outpu"),
         ("page.md, line 16", "line 1, column 10"),
         ("page.md, line 19", "exit status 1 of cat"),
-        ("page.md, line 28", "a block says what it"),
+        ("page.md, line 28", "missing kind of the "),
     ]
 
 
@@ -86,7 +86,7 @@ def test_the_runner_does_what_it_says() -> None:
     assert doctest.testmod(pages).failed == 0
 
 
-@pytest.mark.parametrize("pattern", pages.ELSEWHERE)
+@pytest.mark.parametrize("pattern", pages.NOT_EXECUTED)
 def test_no_command_is_left_out_in_vain(pattern: str) -> None:
     texts = [b.text for path in SOME for b in blocks(path.read_text("utf-8"))]
     commands = [c for text in texts for c in re.findall(r"^\$ (.*)$", text, re.M)]
