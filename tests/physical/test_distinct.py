@@ -147,7 +147,7 @@ def test_number_orders_rows_by_their_stamps(case: Case, closing: bool) -> None:
 
 
 @given(case=any_case, columns=st.sampled_from([["x"], []]), closing=st.booleans())
-def test_only_the_latest_stamps_are_retained(case: Case, columns: list[str], closing: bool) -> None:
+def test_only_the_latest_stamps_are_emitted(case: Case, columns: list[str], closing: bool) -> None:
     terms = TermDictionary()
     stamp = [0, *terms.of_integers(np.array([1700, 900])).tolist()]
 

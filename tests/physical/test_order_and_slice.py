@@ -151,7 +151,7 @@ def test_a_slice_is_that_of_each_snapshot(
 
 
 @given(ties, sort_keys, offsets, limits, st.booleans())
-def test_a_slice_of_many_ties(
+def test_a_slice_with_many_ties_is_that_of_each_snapshot(
     case: Case, keys: list, offset: int, limit: int | None, distinct: bool
 ) -> None:
     rows = drive(lambda source: Sliced(source, keys, offset, limit, distinct), NAMES, case)

@@ -108,7 +108,7 @@ def test_the_initial_watermark_is_before_all_time() -> None:
     assert pipeline.watermark == 4
 
 
-def test_a_plan_may_be_deep() -> None:
+def test_a_deep_plan_runs() -> None:
     root: Operator = StreamAccess("s")
     for _ in range(20_000):
         root = Rename(root, {name: name for name in TRIPLE})
@@ -177,7 +177,7 @@ def test_state_is_measured_on_request_and_its_peak_is_kept() -> None:
 
 
 class Full(TermDictionary):
-    """A dictionary that always wants to be recycled."""
+    """A dictionary that is always due for recycling."""
 
     def due(self) -> bool:
         return True

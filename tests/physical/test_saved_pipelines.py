@@ -63,7 +63,7 @@ ways = st.builds(
 
 
 class Full(TermDictionary):
-    """A dictionary that always wants to be recycled."""
+    """A dictionary that is always due for recycling."""
 
     def due(self) -> bool:
         return True

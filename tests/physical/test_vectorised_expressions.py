@@ -140,7 +140,7 @@ def test_many_expressions_agree_with_the_algebra(
 
 @given(st.sampled_from(BINARY[:11]), st.lists(st.tuples(numbers, numbers), min_size=1, max_size=40))
 @settings(max_examples=100)
-def test_numbers_of_all_types_are_compared_and_added(
+def test_binary_operators_accept_numbers_of_all_types(
     symbol: str, pairs: list[tuple[Numeric, Numeric]]
 ):
     table = [{X: literal_of(x), Y: literal_of(y)} for x, y in pairs]
@@ -217,17 +217,17 @@ exact = st.integers(-(10**7), 10**7) | st.decimals(-(10**4), 10**4, places=4)
 @given(st.lists(st.tuples(exact, exact, exact), min_size=1, max_size=10), st.data())
 @settings(max_examples=100)
 def test_exact_numbers_stay_exact(
-    made: list[tuple[Numeric, Numeric, Numeric]], data: st.DataObject
+    numbers: list[tuple[Numeric, Numeric, Numeric]], data: st.DataObject
 ):
-    some = st.sampled_from(["+", "-", "*", "/", "ROUND", "FLOOR", "CEIL", "ABS", "u-"])
+    operators = st.sampled_from(["+", "-", "*", "/", "ROUND", "FLOOR", "CEIL", "ABS", "u-"])
     expression: Expression = X
-    for symbol in data.draw(st.lists(some, max_size=5)):
+    for symbol in data.draw(st.lists(operators, max_size=5)):
         args = (
             expression,
             data.draw(st.sampled_from([Y, Z, Constant(literal_of(Decimal("1.8")))])),
         )
         expression = Call(symbol, args[: FUNCTIONS[symbol].least])
-    table = [dict(zip((X, Y, Z), map(literal_of, row), strict=True)) for row in made]
+    table = [dict(zip((X, Y, Z), map(literal_of, row), strict=True)) for row in numbers]
     check(expression, table)
     check(Call(data.draw(st.sampled_from(BINARY[:6])), (expression, Y)), table)
 

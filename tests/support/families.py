@@ -217,7 +217,7 @@ class Writer:
         )  # fmt: skip
 
     def end(self) -> str:
-        return self.random.choice(["?x", "?y", "?y", ":a", ":nobody", "1"])
+        return self.random.choice(["?x", "?y", "?y", ":a", ":unknown", "1"])
 
     def slice(self) -> str:
         return self.pick("LIMIT <few>", "LIMIT <few> OFFSET <few>", "OFFSET <few>")

@@ -107,36 +107,36 @@ class Generator:
         """Return a SELECT query, and the variables that it projects."""
         if self.features.groups and self.chance(25):
             return self.grouped(where, scope, sources)
-        shown = sorted(v for v in scope if self.chance(70))
-        items = list(shown)
+        projected = sorted(v for v in scope if self.chance(70))
+        items = list(projected)
         if self.chance(30):
             new = self.fresh()
             items.append(f"({self.expression(scope, 2)} AS {new})")
-            shown.append(new)
+            projected.append(new)
         modifier = self.pick(["", "", "DISTINCT "] + ["REDUCED "] * self.features.reduced)
         text = " ".join(items)
         if not items:
-            text, shown = "*", sorted(scope)
+            text, projected = "*", sorted(scope)
         annotated = self.features.dialect == "csparql" and self.features.aggregate_clauses
         if annotated and items and self.chance(30):
             where += self.aggregates(scope)
-        return f"SELECT {modifier}{text} {sources}WHERE {where}{self.tail(scope)}", set(shown)
+        return f"SELECT {modifier}{text} {sources}WHERE {where}{self.tail(scope)}", set(projected)
 
     def grouped(self, where: str, scope: set[str], sources: str) -> tuple[str, set[str]]:
         keys = sorted(v for v in scope if self.chance(40))
-        shown, items, group = set(keys), list(keys), list(keys)
+        projected, items, group = set(keys), list(keys), list(keys)
         if scope and self.chance(20):
             new = self.fresh()
             group.append(f"({self.expression(scope, 1)} AS {new})")
             items.append(new)
-            shown.add(new)
+            projected.add(new)
         for _ in range(self.number(1, 2)):
             new = self.fresh()
             items.append(f"({self.aggregate(scope)} AS {new})")
-            shown.add(new)
+            projected.add(new)
         having = f" HAVING ({self.aggregate(scope)} > 1)" if self.chance(25) else ""
         by = f" GROUP BY {' '.join(group)}" if group else ""
-        return f"SELECT {' '.join(items)} {sources}WHERE {where}{by}{having}", shown
+        return f"SELECT {' '.join(items)} {sources}WHERE {where}{by}{having}", projected
 
     def aggregate(self, scope: set[str]) -> str:
         argument = self.pick(sorted(scope)) if scope else "1"
@@ -271,8 +271,8 @@ class Generator:
 
     def _subquery(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         where, inner = self.group(depth - 1)
-        text, shown = self.select(where, inner)
-        return f"{{ {text} }}", shown
+        text, projected = self.select(where, inner)
+        return f"{{ {text} }}", projected
 
     # -- triples and paths
 

@@ -188,10 +188,7 @@ DEEP = (
         ("one", sliding(9)),
         ("two", SlidingTupleWindow(ANY_INPUT, 2)),
         ("three", SlidingTupleWindow(ANY_INPUT, 3)),  # the innermost wins
-        (
-            "four",
-            SlidingTupleWindow(ANY_INPUT, 2),
-        ),  # R5: the window of a group applies to groups inside
+        ("four", SlidingTupleWindow(ANY_INPUT, 2)),  # R5: it applies to nested groups
         ("five", SlidingTupleWindow(ANY_INPUT, 5)),
         ("six", SlidingTupleWindow(ANY_INPUT, 5)),
         ("seven", sliding(9)),
