@@ -1,4 +1,4 @@
-# What a contributor needs. `make install` first.
+# Tasks of contributors. Run `make install` first.
 BIN := .venv/bin
 
 .PHONY: install test long lint golden parse-table docs pictures notebooks bench clean
@@ -20,7 +20,7 @@ lint: .venv/bin/ruff
 	$(BIN)/python -m pytest tests/project/test_import_contract.py
 
 .venv/bin/ruff:
-	@echo 'ruff, mypy and import-linter come with: make install'; exit 1
+	@echo 'missing ruff, mypy and import-linter; install them with: make install'; exit 1
 
 golden:
 	$(BIN)/python tests/project/test_golden.py

@@ -1,12 +1,12 @@
-"""The embedded engine beside its peers, on W1 to W6: ratios of one run (see README.md here).
+"""The embedded engine compared with its peers on W1 to W6, as ratios of one run (see README.md).
 
     python benchmarks/embedded.py [--sizes 1k,10k,100k] [--workloads W1,W5] [--peers polars,duckdb]
                                   [--rspjs 1k] [--budget 20] [--queries 10,100] [--repeat 5]
                                   [--clock wall] [--json FILE] [--no-memory] [--no-single]
 
-Contenders take turns, each several times, and the best turn of each counts: what else runs on the
-machine disturbs all alike, and cannot make anyone faster. All must give the same rows. On a machine
-that is never quiet, `--clock cpu` counts the time of the processor, of all threads together.
+Contenders take turns, several each, and the best turn of each counts: other load on the machine
+disturbs all of them alike, and makes none faster. All must emit the same rows. On a busy machine,
+`--clock cpu` measures processor time, the sum over all threads.
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 import ours  # noqa: E402
 import report  # noqa: E402
 import rspjs  # noqa: E402
-from memory import measured_memory  # noqa: E402
-from peers import PEERS, DuckDB, available  # noqa: E402
-from single import measured_batches, measured_pushes  # noqa: E402
+from memory import measure_memory  # noqa: E402
+from peers import PEERS, DuckDB, why_unavailable  # noqa: E402
+from single import measure_batches, measure_pushes  # noqa: E402
 from turbines import SLIDES_PER_WINDOW, History, end_of, history  # noqa: E402
-from workloads import QUESTIONS, Row, same_rows  # noqa: E402
+from workloads import DESCRIPTIONS, Row, same_rows  # noqa: E402
 
-LONG_ENOUGH = 20.0
-"""A contender that took so many seconds has no more turns."""
-LONG_ENOUGH_FOR = {"rspjs": 3.0}
-"""The same for those that would hold up the others."""
+MAX_SECONDS = 20.0
+"""A contender that has used this many seconds takes no more turns."""
+MAX_SECONDS_OF = {"rspjs": 3.0}
+"""Lower limits, for contenders that would delay the others."""
 ALL_PEERS = (*PEERS, "rspjs")
 
 
 @dataclass
 class Turns:
-    """What a contender did so far."""
+    """The results of a contender so far."""
 
     name: str
     best: float = 0.0
     """Triples per second in its best turn."""
     spent: float = 0.0
     counts: dict[int, int] = field(default_factory=dict)
-    """Rows by the end of the window."""
+    """The number of rows, by the end of the window."""
     rows: dict[int, list[Row]] = field(default_factory=dict)
-    """The rows themselves, where they are compared."""
+    """The rows by the end of the window, if they are compared."""
     reached: float = inf
-    """The end of the last window that there was time for."""
+    """The end of the last window that the contender reached in time."""
 
 
 Clock = Callable[[], float]
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 Turn = Callable[[Turns, bool], float]
-"""One turn: fills in the rows when it is the first, and gives triples per second."""
+"""A function that takes a turn and returns triples per second; the first turn records the rows."""
 
 
-def stepwise(make: Callable[[], Any], slides: Sequence[Any], compare: bool, clock: Clock) -> Turn:
-    """Slide by slide; the median of the steps that end a full window counts."""
+def slide_turn(make: Callable[[], Any], slides: Sequence[Any], compare: bool, clock: Clock) -> Turn:
+    """Return a turn slide by slide; the median of the steps that end a full window counts."""
 
     def turn(turns: Turns, first: bool) -> float:
         engine = make()
@@ -86,23 +86,26 @@ def stepwise(make: Callable[[], Any], slides: Sequence[Any], compare: bool, cloc
     return turn
 
 
-def replayed(workload: str, data: History, native: bool, clock: Clock) -> Turn:
-    """The whole history in one call of this engine. Static graphs are indexed before the clock."""
+def replay_turn(workload: str, data: History, native: bool, clock: Clock) -> Turn:
+    """Return a turn of this engine over the whole history in one call.
+
+    Static graphs are indexed before the clock starts.
+    """
 
     def turn(turns: Turns, first: bool) -> float:
-        result = ours.whole(workload, data)
+        result = ours.lazy_result(workload, data)
         before = clock()
         table = result.to_arrow(report=None if native else "rstream")
         seconds = clock() - before
         if first and not native:
-            turns.counts = ours.by_instant(table)
+            turns.counts = ours.rows_per_instant(table)
         return sum(map(len, data.items)) / seconds
 
     return turn
 
 
-def replayed_by_duckdb(workload: str, data: History, clock: Clock) -> Turn:
-    """All windows of the history in one statement."""
+def duckdb_replay_turn(workload: str, data: History, clock: Clock) -> Turn:
+    """Return a turn of DuckDB over all windows of the history in one statement."""
 
     def turn(turns: Turns, first: bool) -> float:
         engine = DuckDB(workload, data)
@@ -117,8 +120,8 @@ def replayed_by_duckdb(workload: str, data: History, clock: Clock) -> Turn:
     return turn
 
 
-def by_rspjs(workload: str, data: History, compare: bool, clock: str, budget: float) -> Turn:
-    """Slide by slide in node; no speed if it came to no full window in time."""
+def rspjs_turn(workload: str, data: History, compare: bool, clock: str, budget: float) -> Turn:
+    """Return a turn of rsp-js slide by slide in node; its speed is 0 without a full window."""
 
     def turn(turns: Turns, first: bool) -> float:
         answers = rspjs.run(workload, data, compare and first, clock, budget)
@@ -132,7 +135,7 @@ def by_rspjs(workload: str, data: History, compare: bool, clock: str, budget: fl
 
 
 class Case(NamedTuple):
-    """One workload at one size, and who takes part."""
+    """A workload at a size, and its contenders."""
 
     workload: str
     size: str
@@ -141,36 +144,36 @@ class Case(NamedTuple):
     clock: str
     queries: int = 0
     budget: float = 0.0
-    """The seconds that rsp-js has."""
+    """The seconds of a turn of rsp-js."""
 
     def contenders(self) -> dict[str, Turn]:
-        """All that are measured."""
+        """Return the contenders by name, each as a function that takes a turn."""
         workload, data, clock = self.workload, self.data, CLOCKS[self.clock]
         compare = self.size == "1k"
-        found: dict[str, Turn] = {}
+        turns: dict[str, Turn] = {}
         if workload != "W6":
-            found["replay"] = replayed(workload, data, False, clock)
-            found["native"] = replayed(workload, data, True, clock)
-        live = partial(ours.Live, workload, data, self.queries)
-        found["live"] = stepwise(live, data.items, compare, clock)
+            turns["replay"] = replay_turn(workload, data, False, clock)
+            turns["native"] = replay_turn(workload, data, True, clock)
+        live = partial(ours.OpenQueries, workload, data, self.queries)
+        turns["live"] = slide_turn(live, data.items, compare, clock)
         for name in self.peers:
             if name == "rspjs":
-                found[name] = by_rspjs(workload, data, compare, self.clock, self.budget)
+                turns[name] = rspjs_turn(workload, data, compare, self.clock, self.budget)
                 continue
             peer = partial(PEERS[name], workload, data, self.queries)
-            found[name] = stepwise(peer, data.triples, compare, clock)
+            turns[name] = slide_turn(peer, data.triples, compare, clock)
         if "duckdb" in self.peers and workload != "W6":
-            found["duckdb-replay"] = replayed_by_duckdb(workload, data, clock)
-        return found
+            turns["duckdb-replay"] = duckdb_replay_turn(workload, data, clock)
+        return turns
 
 
-def measured(turns_of: dict[str, Turn], repeat: int) -> dict[str, Turns]:
-    """Lets the contenders take turns."""
-    found = {name: Turns(name) for name in turns_of}
+def take_turns(contenders: dict[str, Turn], repeat: int) -> dict[str, Turns]:
+    """Let the contenders take turns, and return their results."""
+    results = {name: Turns(name) for name in contenders}
     for turn in range(repeat):
-        for name, take in turns_of.items():
-            turns = found[name]
-            if turns.spent > LONG_ENOUGH_FOR.get(name, LONG_ENOUGH):
+        for name, take in contenders.items():
+            turns = results[name]
+            if turns.spent > MAX_SECONDS_OF.get(name, MAX_SECONDS):
                 continue
             gc.collect()
             gc.freeze()
@@ -178,22 +181,22 @@ def measured(turns_of: dict[str, Turn], repeat: int) -> dict[str, Turns]:
             turns.best = max(turns.best, take(turns, turn == 0))
             turns.spent += time.perf_counter() - before
             gc.unfreeze()
-    return found
+    return results
 
 
-def disagreements(found: dict[str, Turns]) -> list[str]:
-    """Which contenders differ from the first peer that answers slide by slide, and where."""
+def disagreements(results: dict[str, Turns]) -> list[str]:
+    """Return a line for each contender whose rows differ from those of plain Python."""
     out = []
-    truth = found["python"] if "python" in found else found["live"]
-    for name, turns in found.items():
+    truth = results["python"] if "python" in results else results["live"]
+    for name, turns in results.items():
         for end, count in turns.counts.items():
-            expected = truth.counts.get(end, found["live"].counts.get(end))
+            expected = truth.counts.get(end, results["live"].counts.get(end))
             if expected is not None and expected != count:
-                out.append(f"{name}: {count} rows at {end}, {truth.name} has {expected}")
+                out.append(f"{name}: {count} rows at {end}, expected {expected} as in {truth.name}")
                 break
             rows = turns.rows.get(end)
             if rows is not None and not same_rows(rows, truth.rows[end]):
-                out.append(f"{name}: other rows at {end} than {truth.name}")
+                out.append(f"{name}: rows at {end} differ from those of {truth.name}")
                 break
         missing = [
             end
@@ -202,75 +205,75 @@ def disagreements(found: dict[str, Turns]) -> list[str]:
         ]
         if turns.counts and missing:
             out.append(f"{name}: no rows at {missing[0]}")
-    if "duckdb-replay" in found and found["replay"].counts != found["duckdb-replay"].counts:
-        out.append("replay and duckdb-replay differ in how many rows some window has")
+    if "duckdb-replay" in results and results["replay"].counts != results["duckdb-replay"].counts:
+        out.append("replay and duckdb-replay differ in the number of rows of a window")
     return out
 
 
-def arguments() -> argparse.Namespace:
-    """What the caller asks for."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="1k,10k,100k")
-    parser.add_argument("--workloads", default=",".join(QUESTIONS))
+    parser.add_argument("--workloads", default=",".join(DESCRIPTIONS))
     parser.add_argument("--peers", default=",".join(ALL_PEERS))
-    parser.add_argument("--rspjs", default="1k", help="the sizes at which rsp-js takes part")
-    parser.add_argument("--budget", type=float, default=20.0, help="seconds for rsp-js, each case")
-    parser.add_argument("--queries", default="10,100", help="how many W6 asks")
+    parser.add_argument("--rspjs", default="1k", help="sizes at which to run rsp-js")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds of a turn of rsp-js")
+    parser.add_argument("--queries", default="10,100", help="numbers of queries of W6")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--no-memory", action="store_true")
-    parser.add_argument("--no-single", action="store_true", help="no single pushes and batches")
+    parser.add_argument("--no-single", action="store_true", help="skip single pushes and batches")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Measures, checks, prints."""
-    asked = arguments()
+    """Measure all cases, check their rows, print ratios; exit with 1 if rows differ."""
+    options = parse_arguments()
     peers = []
-    for name in asked.peers.split(","):
-        reason = rspjs.missing() if name == "rspjs" else available(name)
+    for name in options.peers.split(","):
+        reason = rspjs.why_unavailable() if name == "rspjs" else why_unavailable(name)
         if reason:
-            print(f"without {name}: {reason}")
+            print(f"skipping {name}: {reason}")
         else:
             peers.append(name)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}")
     records: list[dict[str, Any]] = []
-    wrong: list[str] = []
-    for case in _cases(asked, peers):
-        records.append(_compared(case, asked.repeat, wrong))
-    if not asked.no_single:
-        records += [measured_pushes(), *measured_batches(asked.workloads.split(","))]
+    differences: list[str] = []
+    for case in _cases(options, peers):
+        records.append(_compare(case, options.repeat, differences))
+    if not options.no_single:
+        records += [measure_pushes(), *measure_batches(options.workloads.split(","))]
         report.show_single(records)
-    if not asked.no_memory:
-        records += measured_memory(asked.workloads.split(","))
+    if not options.no_memory:
+        records += measure_memory(options.workloads.split(","))
         report.show_memory(records)
-    for line in wrong:
+    for line in differences:
         print("WRONG", line)
-    if asked.json:
-        asked.json.write_text(json.dumps(records, indent=1))
-    sys.exit(bool(wrong))
+    if options.json:
+        options.json.write_text(json.dumps(records, indent=1))
+    sys.exit(bool(differences))
 
 
-def _cases(asked: argparse.Namespace, peers: Sequence[str]) -> Iterator[Case]:
-    workloads = asked.workloads.split(",")
-    without = [name for name in peers if name != "rspjs"]
-    for size in asked.sizes.split(","):
-        present = peers if size in asked.rspjs.split(",") else without
+def _cases(options: argparse.Namespace, peers: Sequence[str]) -> Iterator[Case]:
+    workloads = options.workloads.split(",")
+    without_rspjs = [name for name in peers if name != "rspjs"]
+    for size in options.sizes.split(","):
+        present = peers if size in options.rspjs.split(",") else without_rspjs
         for workload in workloads:
             if workload != "W6":
                 data = history(size, static=workload == "W4")
-                yield Case(workload, size, data, present, asked.clock, budget=asked.budget)
+                yield Case(workload, size, data, present, options.clock, budget=options.budget)
     if "W6" in workloads:
-        for queries in map(int, asked.queries.split(",")):
-            yield Case("W6", f"K={queries}", history("w6"), without, asked.clock, queries)
+        for queries in map(int, options.queries.split(",")):
+            yield Case("W6", f"K={queries}", history("w6"), without_rspjs, options.clock, queries)
 
 
-def _compared(case: Case, repeat: int, wrong: list[str]) -> dict[str, Any]:
-    found = measured(case.contenders(), repeat)
-    wrong += [f"{case.workload} {case.size} {line}" for line in disagreements(found)]
-    speeds = {name: round(turns.best) for name, turns in found.items()}
-    rows = sum(found["live"].counts.values())
+def _compare(case: Case, repeat: int, differences: list[str]) -> dict[str, Any]:
+    results = take_turns(case.contenders(), repeat)
+    differences += [f"{case.workload} {case.size} {line}" for line in disagreements(results)]
+    speeds = {name: round(turns.best) for name, turns in results.items()}
+    rows = sum(results["live"].counts.values())
     record = {"workload": case.workload, "size": case.size, "rows": rows, "tps": speeds}
     report.show(record)
     return record

@@ -1,9 +1,9 @@
-"""How much memory a contender takes: each in a process of its own, live, at 100k.
+"""The memory of a contender, in a separate process, live, at 100k.
 
     python benchmarks/memory.py live W1
 
-What is counted is how much the process grows from when the data are there and the libraries are
-loaded: at its peak, and at the end, when the last window is still held.
+It measures by how much the process grows once the data and the libraries are loaded: at its peak,
+and at the end, when the engine still retains the last window.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ HERE = Path(__file__).resolve().parent
 MEGABYTE = 1024.0
 
 
-def measured_memory(workloads: Iterable[str]) -> list[dict[str, Any]]:
-    """This engine and Polars, a process for each workload."""
+def measure_memory(workloads: Iterable[str]) -> list[dict[str, Any]]:
+    """Measure this engine and Polars, each in a process per workload."""
     out = []
     for workload in workloads:
         if workload == "W6":
             continue
-        sizes = {name: _of(name, workload) for name in ("live", "polars")}
+        sizes = {name: _measure(name, workload) for name in ("live", "polars")}
         out.append({"workload": workload, "size": "100k", "memory": sizes})
     return out
 
 
-def _of(name: str, workload: str) -> dict[str, float]:
+def _measure(name: str, workload: str) -> dict[str, float]:
     command = [sys.executable, __file__, name, workload]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(run.stdout)
-    return found
+    megabytes: dict[str, float] = json.loads(run.stdout)
+    return megabytes
 
 
-def status(entry: str) -> float:
-    """An entry of what the system says of this process, in MB."""
+def process_memory(entry: str) -> float:
+    """Return an entry of the memory statistics of this process, in MB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(entry):
             return int(line.split()[1]) / MEGABYTE
     raise LookupError(entry)
 
 
-def _given_back() -> None:
-    """What was freed goes back to the system, so that growth into it is seen."""
+def _release_freed_memory() -> None:
+    """Return freed memory to the system, so that reuse of it counts as growth."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
 
 
 def main(name: str, workload: str) -> None:
-    """Runs a contender and prints what it took, in MB."""
+    """Run a contender and print by how much the process grew, in MB."""
     sys.path[:0] = [str(HERE.parent), str(HERE)]
     from turbines import history
 
@@ -63,7 +63,7 @@ def main(name: str, workload: str) -> None:
     if name == "live":
         import ours
 
-        warm, kind = history("1k"), ours.Live
+        warm, kind = history("1k"), ours.OpenQueries
         slides: Any = data.items
         first: Any = warm.items
     else:
@@ -72,17 +72,17 @@ def main(name: str, workload: str) -> None:
         warm, kind = history("1k"), PEERS[name]  # type: ignore[assignment]
         slides, first = data.triples, warm.triples
     if workload != "W4":
-        kind(workload, warm).step(0, first[0])  # what libraries take when they first run
-    _given_back()
+        kind(workload, warm).step(0, first[0])  # libraries allocate on first use
+    _release_freed_memory()
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts here
-    base = status("VmRSS")
+    base = process_memory("VmRSS")
     engine = kind(workload, data)
     for k, slide in enumerate(slides):
         engine.step(k, slide)
-    peak = status("VmHWM")
-    _given_back()
-    held = status("VmRSS")
-    print(json.dumps({"peak": round(peak - base, 1), "held": round(held - base, 1)}))
+    peak = process_memory("VmHWM")
+    _release_freed_memory()
+    end = process_memory("VmRSS")
+    print(json.dumps({"peak": round(peak - base, 1), "end": round(end - base, 1)}))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""This engine as a contender: a whole history in one call, or slide by slide.
+"""This engine as a contender: over a whole history in one call, or slide by slide.
 
-Replay and native are `Query.run` over all items, as RSTREAM reports and as rows with validity. Live
-is `Query.open`: a slide is pushed, time is advanced to its end, the report of the window that ends
-there is taken as Arrow.
+Replay and native are `Query.run` over all items, with RSTREAM reports and with rows and their
+validity. Live is `Query.open`: a step pushes a slide, advances time to its end, and returns the
+report of the window that ends there as Arrow.
 """
 
 from __future__ import annotations
@@ -17,61 +17,61 @@ import streamsparql
 
 
 def graphs_of(history: History) -> dict[str, Any]:
-    """The static graphs that a query is given."""
+    """Return the static graphs of a history, as an argument of `Query.run`."""
     return {STATIC: history.static} if history.static else {}
 
 
-def whole(workload: str, history: History) -> Any:
-    """A result of which nothing of the stream was read, but the static graph is indexed."""
+def lazy_result(workload: str, history: History) -> Any:
+    """Return a result that has indexed the static graph, but read nothing of the stream."""
     query = streamsparql.compile(continuous(workload))
     return query.run(history.all_items, graphs=graphs_of(history))
 
 
-class Live:
-    """Queries that are open, one except in W6."""
+class OpenQueries:
+    """The open queries of a workload: several in W6, else one."""
 
     def __init__(self, workload: str, history: History, queries: int = 0) -> None:
-        asked = range(queries) if workload == "W6" else (0,)
-        texts = [continuous(workload, k) for k in asked]
+        constants = range(queries) if workload == "W6" else (0,)
+        texts = [continuous(workload, k) for k in constants]
         graphs = graphs_of(history)
         self._open = [
             streamsparql.compile(text).open(graphs=graphs, report="rstream") for text in texts
         ]
 
     def step(self, k: int, slide: Sequence[Item]) -> list[Any]:
-        """Takes in the k-th slide and gives the report at its end, a table per query."""
-        return [self._stepped(live, k, slide) for live in self._open]
+        """Push the k-th slide and return the report at its end, a table per query."""
+        return [self._step(live, k, slide) for live in self._open]
 
     @staticmethod
-    def _stepped(live: Any, k: int, slide: Sequence[Item]) -> Any:
+    def _step(live: Any, k: int, slide: Sequence[Item]) -> Any:
         live.push_many(STREAM, slide)
         live.advance(end_of(k))
         return live.to_arrow()
 
     @staticmethod
-    def count(answer: list[Any]) -> int:
-        """The rows of a report."""
-        return sum(table.num_rows for table in answer)
+    def count(report: list[Any]) -> int:
+        """Return the number of rows of a report."""
+        return sum(table.num_rows for table in report)
 
     @staticmethod
-    def rows(answer: list[Any]) -> list[Row]:
-        """The rows of a report as plain values."""
-        return [row for table in answer for row in plain(table)]
+    def rows(report: list[Any]) -> list[Row]:
+        """Return the rows of a report as plain values."""
+        return [row for table in report for row in plain_rows(table)]
 
     @property
     def state(self) -> dict[str, int]:
-        """What the operators hold."""
+        """The number of rows that each operator retains."""
         return {o.operator: o.state for live in self._open for o in live.stats().operators}
 
 
-def plain(table: Any) -> list[Row]:
-    """The rows of a table without its times, as plain values."""
+def plain_rows(table: Any) -> list[Row]:
+    """Return the rows of a table as plain values, without its columns of time."""
     times = ("instant", "start", "end")
     columns = [table[name].to_pylist() for name in table.column_names if name not in times]
     return [tuple(map(value_of, row)) for row in zip(*columns, strict=True)]
 
 
-def by_instant(table: Any) -> dict[int, int]:
-    """How many rows each report has."""
+def rows_per_instant(table: Any) -> dict[int, int]:
+    """Return the number of rows of each report, by its instant."""
     counts = table["instant"].value_counts().to_pylist()
     return {entry["values"]: entry["counts"] for entry in counts}

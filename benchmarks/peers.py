@@ -1,11 +1,11 @@
-"""Engines to be compared with, by hand for the same questions, as their users would write them.
+"""The peers: the same workloads on other engines, hand-written as their users would write them.
 
-A peer gets triples as tuples of strings, slide by slide, and gives for each slide the rows of the
-window that ends with it, in the peer's own columnar form. What it keeps between slides is its
-business. A peer that can answer for a whole history at once has `replay`.
+A peer consumes triples as tuples of strings, slide by slide, and returns for each slide the rows of
+the window that ends with it, in its native columnar form. It is free in what it retains between
+slides. A peer that can compute a whole history at once has `replay`.
 
-Values of the stream are read from the literals' texts inside the measured time, by a Python
-function as in the measurements that the bars come from. `PolarsTuned` has Polars read them.
+The time to parse the literals of the stream is measured, too. A Python function parses them, as in
+the measurements that set the bars; in `PolarsTuned`, Polars parses them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ STR_CNT, STOP_CNT, WIND_SPEED = EX + "StrCnt", EX + "StopCnt", EX + "WindSpeed"
 PARK, MODEL, MODEL_7 = EX + "inPark", EX + "model", EX + "Model7"
 
 
-def read_value(literal: str) -> tuple[float, str]:
-    """A number and how it is written."""
+def parse_number(literal: str) -> tuple[float, str]:
+    """Return the number in a literal, and its lexical form."""
     text = literal[1 : literal.index('"', 1)]
     return (float(text) if literal.endswith("double>") else int(text)), text
 
 
 class Peer(ABC):
-    """An engine that answers one question about one stream."""
+    """An engine that runs one workload over one stream."""
 
     name: ClassVar[str]
     live_only: ClassVar[bool] = True
@@ -42,23 +42,23 @@ class Peer(ABC):
 
     @abstractmethod
     def step(self, k: int, slide: Sequence[Triple]) -> Any:
-        """Takes in the k-th slide and gives the rows of the window that it ends."""
+        """Consume the k-th slide, and return the rows of the window that ends with it."""
 
     @abstractmethod
-    def rows(self, answer: Any) -> list[Row]:
-        """What a step gave, as plain values; not measured."""
+    def rows(self, output: Any) -> list[Row]:
+        """Return the output of a step as plain values; this is not measured."""
 
-    def count(self, answer: Any) -> int:
-        """How many rows a step gave."""
-        return len(answer)
+    def count(self, output: Any) -> int:
+        """Return the number of rows in the output of a step."""
+        return len(output)
 
     @property
     def constants(self) -> list[str]:
-        """The turbines that the queries of W6 ask about."""
+        """The turbines in the queries of W6, one each."""
         return [f"{EX}T{k}" for k in range(self.queries)]
 
     def static_columns(self) -> dict[str, list[str]]:
-        """The static graph with bare IRIs."""
+        """Return the static graph as columns of strings, IRIs without brackets."""
         s, p, o = zip(*self.static, strict=True)
         return {
             "s": [x[1:-1] for x in s],
@@ -68,7 +68,7 @@ class Peer(ABC):
 
 
 class Python(Peer):
-    """Dicts and lists over the window; the ground truth of the rows."""
+    """Dicts and lists over the window: the reference for the rows of all engines."""
 
     name = "python"
 
@@ -80,27 +80,27 @@ class Python(Peer):
         facts = [(s[1:-1], p[1:-1], o[1:-1]) for s, p, o in self.static]
         self._parks = {s: o for s, p, o in facts if p == PARK}
         self._wanted = {s for s, p, o in facts if p == MODEL and o == MODEL_7}
-        self._asked = set(self.constants)
+        self._selected = set(self.constants)
 
     def step(self, k: int, slide: Sequence[Triple]) -> list[Row]:
-        """Sorts the slide by predicate, then goes over the window."""
+        """Group the slide by predicate, then scan the window."""
         new: dict[str, list[tuple[str, tuple[float, str]]]] = defaultdict(list)
         for _, s, p, o in slide:
-            new[p].append((s, read_value(o)))
+            new[p].append((s, parse_number(o)))
         self._window.append(new)
         if self.workload in ("W2", "W3"):
-            return self._joined(self.workload == "W3")
+            return self._join(self.workload == "W3")
         if self.workload == "W5":
-            return self._grouped()
+            return self._group()
         winds = ((s, v) for each in self._window for s, v in each[WIND_SPEED])
         if self.workload == "W1":
             return [(s, text) for s, (value, text) in winds if value > 22.5]
         if self.workload == "W4":
             parks, wanted = self._parks, self._wanted
             return [(s, text, parks[s]) for s, (_, text) in winds if s in wanted]
-        return [(s, text) for s, (_, text) in winds if s in self._asked]
+        return [(s, text) for s, (_, text) in winds if s in self._selected]
 
-    def _joined(self, optional: bool) -> list[Row]:
+    def _join(self, optional: bool) -> list[Row]:
         stops: dict[str, list[str]] = defaultdict(list)
         for each in self._window:
             for s, (_, text) in each[STOP_CNT]:
@@ -108,38 +108,38 @@ class Python(Peer):
         out: list[Row] = []
         for each in self._window:
             for s, (_, text) in each[STR_CNT]:
-                found = stops.get(s)
-                if found:
-                    out.extend((s, text, other) for other in found)
+                matches = stops.get(s)
+                if matches:
+                    out.extend((s, text, other) for other in matches)
                 elif optional:
                     out.append((s, text, None))
         return out
 
-    def _grouped(self) -> list[Row]:
+    def _group(self) -> list[Row]:
         groups: dict[str, list[float]] = {}
         for each in self._window:
             for s, (value, _) in each[WIND_SPEED]:
-                found = groups.get(s)
-                if found is None:
+                group = groups.get(s)
+                if group is None:
                     groups[s] = [1, value]
                 else:
-                    found[0] += 1
-                    found[1] += value
+                    group[0] += 1
+                    group[1] += value
         return [(s, count, total / count) for s, (count, total) in groups.items()]
 
-    def rows(self, answer: list[Row]) -> list[Row]:
-        """Numbers read."""
+    def rows(self, output: list[Row]) -> list[Row]:
+        """Parse the numbers."""
         if self.workload == "W6":
-            return [(float(text),) for _, text in answer]
+            return [(float(text),) for _, text in output]
         numbers = {"W1": (1,), "W4": (1,)}.get(self.workload, (1, 2))
         return [
             tuple(float(v) if i in numbers and v is not None else v for i, v in enumerate(row))
-            for row in answer
+            for row in output
         ]
 
 
 class Polars(Peer):
-    """The window is ten frames put together; one lazy query per slide."""
+    """A window of ten concatenated frames, and a lazy query per slide."""
 
     name = "polars"
 
@@ -152,19 +152,19 @@ class Polars(Peer):
         self._static = polars.DataFrame(self.static_columns()) if self.static else None
 
     def frame(self, slide: Sequence[Triple]) -> Any:
-        """A slide as a frame."""
+        """Convert a slide to a frame."""
         pl = self.pl
         columns = {
             "ts": [x[0] for x in slide],
             "s": [x[1] for x in slide],
             "p": [x[2] for x in slide],
-            "v": [read_value(x[3])[0] + 0.0 for x in slide],
+            "v": [parse_number(x[3])[0] + 0.0 for x in slide],
         }
         kinds = {"ts": pl.Int64, "s": pl.String, "p": pl.String, "v": pl.Float64}
         return pl.DataFrame(columns, schema=kinds)
 
     def step(self, k: int, slide: Sequence[Triple]) -> Any:
-        """One frame more, and the query."""
+        """Append a frame, and run the query."""
         self._window.append(self.frame(slide))
         window = self.pl.concat(list(self._window)).lazy()
         return self._query(window) if self.workload != "W6" else self._each(window)
@@ -199,19 +199,19 @@ class Polars(Peer):
         winds = window.filter(col("p") == WIND_SPEED).select("s", "v").collect()
         return self.pl.concat([winds.filter(col("s") == s) for s in self.constants])
 
-    def rows(self, answer: Any) -> list[Row]:
-        """The frame's rows."""
-        shown = answer.select("v") if self.workload == "W6" else answer
-        return [tuple(float(v) if type(v) is int else v for v in row) for row in shown.rows()]
+    def rows(self, output: Any) -> list[Row]:
+        """Return the rows of the frame."""
+        frame = output.select("v") if self.workload == "W6" else output
+        return [tuple(float(v) if type(v) is int else v for v in row) for row in frame.rows()]
 
 
 class PolarsTuned(Polars):
-    """The same, with the literals read by Polars rather than by a Python function."""
+    """Polars that parses the literals itself, rather than with a Python function."""
 
     name = "polars-tuned"
 
     def frame(self, slide: Sequence[Triple]) -> Any:
-        """A slide as a frame."""
+        """Convert a slide to a frame."""
         pl = self.pl
         stamps, s, p, o = zip(*slide, strict=True)
         text = pl.Series(o, dtype=pl.String).str.slice(1).str.split('"').list.get(0)
@@ -246,7 +246,7 @@ _SQL = {
 
 
 class DuckDB(Peer):
-    """A table of events: a slide is appended, what expired is deleted, one statement asks."""
+    """A table of events: a step inserts a slide, deletes what has expired, and runs a SELECT."""
 
     name = "duckdb"
 
@@ -265,25 +265,25 @@ class DuckDB(Peer):
 
     def _append(self, slide: Sequence[Triple]) -> None:
         columns = [[x[i] for x in slide] for i in range(3)]
-        columns.append([read_value(x[3])[0] + 0.0 for x in slide])  # type: ignore[misc]
-        self._connection.register("came", self._arrow.table(columns, names=["ts", "s", "p", "v"]))
-        self._connection.execute("INSERT INTO ev SELECT * FROM came")
+        columns.append([parse_number(x[3])[0] + 0.0 for x in slide])  # type: ignore[misc]
+        self._connection.register("slide", self._arrow.table(columns, names=["ts", "s", "p", "v"]))
+        self._connection.execute("INSERT INTO ev SELECT * FROM slide")
 
-    def _ask(self, statement: str) -> Any:
+    def _select(self, statement: str) -> Any:
         return self._connection.sql(statement).to_arrow_table()
 
     def step(self, k: int, slide: Sequence[Triple]) -> Any:
-        """Insert, delete, select."""
+        """Insert the slide, delete expired events, run the query."""
         self._append(slide)
         self._connection.execute(f"DELETE FROM ev WHERE ts < {end_of(k) - WIDTH}")
         if self.workload == "W6":
-            asked = f"SELECT v FROM ev WHERE p = '{WIND_SPEED}' AND s = '{{}}'"
-            found = [self._ask(asked.format(s)) for s in self.constants]
-            return self._arrow.concat_tables(found)
-        return self._ask(_SQL[self.workload].format(ev="ev", k="", ka="", j=""))
+            statement = f"SELECT v FROM ev WHERE p = '{WIND_SPEED}' AND s = '{{}}'"
+            tables = [self._select(statement.format(s)) for s in self.constants]
+            return self._arrow.concat_tables(tables)
+        return self._select(_SQL[self.workload].format(ev="ev", k="", ka="", j=""))
 
     def replay(self, slides: Sequence[Sequence[Triple]]) -> Any:
-        """All windows that hold something, in one statement; the first column is their end."""
+        """Compute all non-empty windows in one statement; the first column is their end."""
         self._append([x for slide in slides for x in slide])
         last = START + (len(slides) + SLIDES_PER_WINDOW - 1) * SLIDE
         series = f"generate_series((e.ts // {SLIDE} + 1) * {SLIDE}, {{}}, {SLIDE})"
@@ -293,11 +293,11 @@ class DuckDB(Peer):
             f" LATERAL (SELECT unnest({ends}) wend) w"
         )
         keys = {"k": "wend,", "ka": "a.wend,", "j": "AND a.wend = b.wend"}
-        return self._ask(_SQL[self.workload].format(ev="evw", **keys))
+        return self._select(_SQL[self.workload].format(ev="evw", **keys))
 
-    def rows(self, answer: Any) -> list[Row]:
-        """The table's rows."""
-        columns = [column.to_pylist() for column in answer.columns]
+    def rows(self, output: Any) -> list[Row]:
+        """Return the rows of the table."""
+        columns = [column.to_pylist() for column in output.columns]
         return [
             tuple(float(v) if type(v) is int else v for v in row)
             for row in zip(*columns, strict=True)
@@ -305,7 +305,7 @@ class DuckDB(Peer):
 
 
 class Pyoxigraph(Peer):
-    """A store that is kept by deltas, and one query per slide."""
+    """A store that is updated by deltas, and a query per slide."""
 
     name = "pyoxigraph"
 
@@ -322,21 +322,21 @@ class Pyoxigraph(Peer):
             self._store.bulk_load(text, format=form, to_graph=graph)
         self._window: deque[list[Any]] = deque()
         self._nodes: dict[str, Any] = {}
-        asked = range(queries) if workload == "W6" else (0,)
-        self._queries = [sparql(workload, k) for k in asked]
+        constants = range(queries) if workload == "W6" else (0,)
+        self._queries = [sparql(workload, k) for k in constants]
 
     def _node(self, iri: str) -> Any:
-        found = self._nodes.get(iri)
-        if found is None:
-            found = self._nodes[iri] = self._ox.NamedNode(iri)
-        return found
+        node = self._nodes.get(iri)
+        if node is None:
+            node = self._nodes[iri] = self._ox.NamedNode(iri)
+        return node
 
     def _literal(self, text: str) -> Any:
         end = text.index('"', 1)
         return self._ox.Literal(text[1:end], datatype=self._node(text[end + 4 : -1]))
 
     def step(self, k: int, slide: Sequence[Triple]) -> list[Row]:
-        """Adds the slide, removes the one that expired, asks."""
+        """Add the slide, remove the one that has expired, run the queries."""
         node, quad, literal = self._node, self._ox.Quad, self._literal
         new = [quad(node(s), node(p), literal(o)) for _, s, p, o in slide]
         self._store.extend(new)
@@ -346,18 +346,19 @@ class Pyoxigraph(Peer):
                 self._store.remove(old)
         out: list[Row] = []
         for query in self._queries:
-            found = self._store.query(query)
-            places = range(len(found.variables))
+            solutions = self._store.query(query)
+            places = range(len(solutions.variables))
             out.extend(
-                tuple(None if (v := each[i]) is None else v.value for i in places) for each in found
+                tuple(None if (v := row[i]) is None else v.value for i in places)
+                for row in solutions
             )
         return out
 
-    def rows(self, answer: list[Row]) -> list[Row]:
-        """Numbers read: all but IRIs."""
+    def rows(self, output: list[Row]) -> list[Row]:
+        """Parse the numbers: all values but IRIs."""
         return [
             tuple(v if v is None or v.startswith("http") else float(v) for v in row)
-            for row in answer
+            for row in output
         ]
 
 
@@ -366,8 +367,8 @@ PEERS: dict[str, type[Peer]] = {
 }
 
 
-def available(name: str) -> str | None:
-    """What keeps a peer from being measured; None if nothing does."""
+def why_unavailable(name: str) -> str | None:
+    """Return why a peer cannot run; None if it can."""
     module = {"python": "sys"}.get(name, name.removesuffix("-tuned"))
     if module in sys.modules:
         return None

@@ -1,13 +1,12 @@
-"""How fast sources are read: files of each format into the engine's term ids, on one core.
+"""The speed of sources: files of each format are read to the term ids of the engine, on one core.
 
     python benchmarks/reading.py [--readings 100000] [--formats nq,csv,..] [--repeat 3]
                                  [--clock cpu] [--json FILE]
 
-The same readings, five triples each and each of a name of its own, are in files of every format;
-`park` is what `streamsparql.wind_park` makes, whose terms come again and again. Beside each
-stands what parses that format without making ids: pyoxigraph for RDF, Arrow for tables. They take
-turns, and the best turn of each counts. Times are those of the wall clock, or with `--clock cpu` of
-the processor, of all threads together.
+The files of all formats contain the same readings, five triples each, every reading a new IRI.
+`park` is the output of `streamsparql.wind_park`, whose terms repeat. The peer of a format is a
+parser that makes no ids: pyoxigraph for RDF, Arrow for tables. They take turns, and the best turn
+of each counts. Times are wall clock times; with `--clock cpu`, processor times of all threads.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ E = "http://example.org/windpark#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 BARS = {"parquet": 1.0, "nq": 0.5, "park parquet": 1.0, "park nq": 0.5}
-"""Million triples per second that these formats must reach."""
+"""The least million triples per second of these formats."""
 MAPPING = f"""PREFIX : <{E}> PREFIX xsd: <{XSD}>
 CONSTRUCT {{ ?r a :Reading ; :of ?m ; :power ?p ; :windSpeed ?w ; :state :on }}
 WHERE {{ BIND(IRI(CONCAT("{E}reading", ?id)) AS ?r) BIND(IRI(CONCAT("{E}turbine", ?turbine)) AS ?m)
@@ -51,13 +50,13 @@ Item = tuple[str, str, str, int]
 
 
 def rows(count: int) -> Iterator[Row]:
-    """Readings: number, turbine, power, wind speed, time."""
+    """Yield readings: number, turbine, power, wind speed, time."""
     for k in range(count):
         yield k, k * 7 % 100, (k * 7919 % 100_000) / 10, (k * 31 % 250) / 10, START + k * STEP
 
 
 def items(count: int) -> Iterator[Item]:
-    """The triples of readings."""
+    """Yield the triples of readings, with their timestamps."""
     for k, turbine, power, wind, t in rows(count):
         subject = f"<{E}reading{k}>"
         yield subject, TYPE, f"<{E}Reading>", t
@@ -67,8 +66,8 @@ def items(count: int) -> Iterator[Item]:
         yield subject, f"<{E}state>", f"<{E}on>", t
 
 
-def written(folder: Path, count: int) -> dict[str, Path]:
-    """Files of all formats, by the name of the format."""
+def write_files(folder: Path, count: int) -> dict[str, Path]:
+    """Write files of all formats, and return their paths by the name of the format."""
     table = pa.table(
         dict(
             zip(
@@ -87,7 +86,7 @@ def written(folder: Path, count: int) -> dict[str, Path]:
     paths["nq"].write_text(quads)
     paths["nq.gz"].write_bytes(gzip.compress(quads.encode(), 6))
     paths["ttl"].write_text("".join(f"{s} {p} {o} .\n" for s, p, o, _ in items(count)))
-    paths["trig"].write_text("".join(_graphs(count)))
+    paths["trig"].write_text("".join(_trig_graphs(count)))
     park = wind_park(turbines=100, minutes=max(1, count // 40)).to_arrow()
     paths["park nq"], paths["park parquet"] = folder / "park.nq", folder / "park.parquet"
     pa.parquet.write_table(park, paths["park parquet"], compression="zstd")
@@ -106,8 +105,8 @@ def written(folder: Path, count: int) -> dict[str, Path]:
     return paths
 
 
-def _graphs(count: int) -> Iterator[str]:
-    """TriG: the triples of a reading are a graph that says when it was generated."""
+def _trig_graphs(count: int) -> Iterator[str]:
+    """Yield lines of TriG: a graph per reading, and the time at which it was generated."""
     five: list[str] = []
     for k, (s, p, o, t) in enumerate(items(count)):
         five.append(f"{s} {p} {o} .")
@@ -118,7 +117,7 @@ def _graphs(count: int) -> Iterator[str]:
 
 
 def read(name: str, path: Path) -> int:
-    """Reads a file into term ids, as an engine does that forgets what it has seen."""
+    """Read a file to term ids, as an engine does that recycles unused ids; return the triples."""
     terms = TermDictionary()
     if name == "ttl":
         return len(read_graph(path, "the graph", terms)[0])
@@ -132,11 +131,11 @@ def read(name: str, path: Path) -> int:
     return count
 
 
-def parsed(name: str, path: Path) -> int:
-    """Parses a file and makes nothing of it but what the parser gives."""
+def parse(name: str, path: Path) -> int:
+    """Parse a file with the peer of its format; return the number of triples."""
     if name in ("csv", "mapped csv"):
         options = pa.csv.ReadOptions(use_threads=False)
-        return _times(name, pa.csv.read_csv(path, options).num_rows)
+        return _triples(name, pa.csv.read_csv(path, options).num_rows)
     if name == "jsonl":
         return int(pa.json.read_json(path, pa.json.ReadOptions(use_threads=False)).num_rows)
     if name.endswith("parquet"):
@@ -148,13 +147,13 @@ def parsed(name: str, path: Path) -> int:
         return sum(1 for _ in pyoxigraph.parse(file, format=kind))
 
 
-def _times(name: str, count: int) -> int:
+def _triples(name: str, count: int) -> int:
     return count * 5 if name == "mapped csv" else count
 
 
-def measured(name: str, path: Path, repeat: int, clock: Callable[[], float]) -> dict[str, Any]:
-    """Million triples per second of one format, and of what parses it."""
-    best = {read: 0.0, parsed: 0.0}
+def measure(name: str, path: Path, repeat: int, clock: Callable[[], float]) -> dict[str, Any]:
+    """Measure the million triples per second of a format, for this engine and its peer."""
+    best = {read: 0.0, parse: 0.0}
     for _ in range(repeat):
         for contender in best:
             before = clock()
@@ -163,28 +162,28 @@ def measured(name: str, path: Path, repeat: int, clock: Callable[[], float]) -> 
             best[contender] = max(best[contender], count / spent / 1e6)
     tables = ("csv", "jsonl", "parquet", "park parquet", "mapped csv")
     peer = "pyarrow" if name in tables else "pyoxigraph"
-    return {"format": name, "mtps": best[read], "peer": peer, "peer_mtps": best[parsed]}
+    return {"format": name, "mtps": best[read], "peer": peer, "peer_mtps": best[parse]}
 
 
 def show(record: dict[str, Any]) -> bool:
-    """One line; whether the bar is met."""
+    """Print a line, and return whether the bar is met."""
     bar = BARS.get(record["format"])
     met = bar is None or record["mtps"] >= bar
-    told = "" if bar is None else f"   bar {bar:.1f}: {'ok' if met else 'BELOW THE BAR'}"
+    verdict = "" if bar is None else f"   bar {bar:.1f}: {'ok' if met else 'BELOW THE BAR'}"
     ratio = record["mtps"] / record["peer_mtps"]
     print(
         f"{record['format']:>11}  {record['mtps']:6.2f} M/s   {ratio:5.2f}x {record['peer']}"
-        f" ({record['peer_mtps']:.2f} M/s){told}",
+        f" ({record['peer_mtps']:.2f} M/s){verdict}",
         flush=True,
     )
     return met
 
 
 def main() -> int:
-    """Measures what was asked for; 1 where a bar is not met."""
+    """Measure the selected formats; return 1 if one is below its bar."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--readings", type=int, default=100_000, help="of five triples each")
-    parser.add_argument("--formats", help="only these, separated by commas")
+    parser.add_argument("--readings", type=int, default=100_000, help="each has five triples")
+    parser.add_argument("--formats", help="separated by commas; default: all")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -192,12 +191,12 @@ def main() -> int:
     clock = time.perf_counter if options.clock == "wall" else time.process_time
     pa.set_cpu_count(1)
     with tempfile.TemporaryDirectory() as folder:
-        paths = written(Path(folder), options.readings)
+        paths = write_files(Path(folder), options.readings)
         names = options.formats.split(",") if options.formats else list(paths)
         records = []
         met = True
         for name in names:
-            records.append(measured(name, paths[name], options.repeat, clock))
+            records.append(measure(name, paths[name], options.repeat, clock))
             met &= show(records[-1])
     if options.json:
         options.json.write_text(json.dumps(records, indent=1))

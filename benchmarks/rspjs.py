@@ -1,7 +1,7 @@
-"""rsp-js, an RSP engine in JavaScript, as a peer: a process of its own for each turn.
+"""rsp-js, an RSP engine in JavaScript, as a peer, in a separate process for each turn.
 
-`rspjs/run.js` gets the history as JSON, in the terms that this engine gets, and measures by itself,
-from when all of it is in memory. It mends one fault of rsp-js, without which many windows are lost.
+`rspjs/run.js` reads the history as JSON, with the same terms as this engine, and measures in its
+process, once all of it is in memory. It corrects a bug of rsp-js that loses many windows.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ HERE = Path(__file__).resolve().parent / "rspjs"
 INSTALL = "npm install --no-package-lock --prefix benchmarks/rspjs"
 INSTALLED = HERE / "node_modules" / "rsp-js" / "package.json"
 
-ENOUGH = 4.0
-"""Seconds after which a turn ends if there were some full windows."""
-LEAST = SLIDES_PER_WINDOW + 2
-"""The steps in which there are some full windows."""
+ENOUGH_SECONDS = 4.0
+"""The seconds after which a turn ends if it has reached full windows."""
+LEAST_STEPS = SLIDES_PER_WINDOW + 2
+"""The number of steps after which a turn has reached full windows."""
 
 
 class Answers(NamedTuple):
-    """What a run gave, for as many windows as it came to in time."""
+    """The output of a run, for the windows that it reached in time."""
 
     seconds: list[float]
-    """What each step took, on the clock that was asked for."""
+    """The duration of each step, by the selected clock."""
     counts: dict[int, int]
-    """Rows by the end of the window."""
+    """The number of rows, by the end of the window."""
     rows: dict[int, list[Row]]
-    """The rows themselves, if asked for."""
+    """The rows by the end of the window, if requested."""
 
 
-def missing() -> str | None:
-    """What keeps rsp-js from being measured; None if nothing does."""
+def why_unavailable() -> str | None:
+    """Return why rsp-js cannot run; None if it can."""
     if shutil.which("node") is None:
-        return f"there is no node; with it: {INSTALL}"
+        return f"node is not installed; after that: {INSTALL}"
     if not INSTALLED.exists():
-        return f"it is not installed: {INSTALL}"
+        return f"rsp-js is not installed: {INSTALL}"
     return None
 
 
 def rspql(workload: str) -> str:
-    """The query for rsp-js, which takes what it needs of RSP-QL line by line.
+    """Return the query for rsp-js, which parses RSP-QL line by line.
 
     >>> print(rspql("W5").splitlines()[5])
     WINDOW :w { ?t :WindSpeed ?v }
@@ -61,9 +61,9 @@ def rspql(workload: str) -> str:
 
 
 def run(workload: str, data: History, rows: bool, clock: str, budget: float) -> Answers:
-    """Runs a history through rsp-js, or as much as there is time for in `budget` seconds."""
+    """Run rsp-js over a history, or over the part that it can process in `budget` seconds."""
     variables = {"W1": "tv", "W4": "tvp", "W5": "tca"}.get(workload, "tab")
-    asked = {
+    request = {
         "query": rspql(workload),
         "stream": STREAM,
         "variables": list(variables),
@@ -72,18 +72,18 @@ def run(workload: str, data: History, rows: bool, clock: str, budget: float) -> 
         "slides": data.items,
         "ends": [end_of(k) for k in range(len(data.items))],
         "budget": budget,
-        "enough": ENOUGH,
-        "least": LEAST,
+        "enough": ENOUGH_SECONDS,
+        "least": LEAST_STEPS,
         "rows": rows,
     }
     command = ["node", str(HERE / "run.js")]
-    ran = subprocess.run(
-        command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True
+    process = subprocess.run(
+        command, input=json.dumps(request), stdout=subprocess.PIPE, text=True, check=True
     )
-    found: dict[str, Any] = json.loads(ran.stdout)
+    output: dict[str, Any] = json.loads(process.stdout)
     tables = {
         end_of(k): [tuple(map(value_of, row)) for row in table]
-        for k, table in enumerate(found["rows"])
+        for k, table in enumerate(output["rows"])
     }
-    counts = {end_of(k): count for k, count in enumerate(found["counts"])}
-    return Answers(found[clock], counts, tables)
+    counts = {end_of(k): count for k, count in enumerate(output["counts"])}
+    return Answers(output[clock], counts, tables)

@@ -1,11 +1,12 @@
-"""The Spark engine beside hand-written Spark SQL and the embedded engine, over Parquet.
+"""The Spark engine compared with hand-written Spark SQL and the embedded engine, over Parquet.
 
     python benchmarks/spark.py [--cases count,W5,W2,W3,W2-reports,W3-reports] [--sizes 10M,50M]
                                [--contenders files,frame,sql,sql-count,embedded] [--repeat 3]
                                [--data FOLDER] [--memory 4g] [--json FILE] [--no-check]
 
-Each contender runs in a process of its own, with two cores, and they take turns: what else runs on
-the machine disturbs all alike. At a small size all must give the same rows first (see README.md).
+Each contender runs in a separate process, with two cores, and they take turns, so that other load
+on the machine disturbs all of them alike. First, they must emit the same rows at a small size (see
+README.md).
 """
 
 from __future__ import annotations
@@ -31,44 +32,44 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import pyarrow as pa  # noqa: E402
-from histories import made  # noqa: E402
+from histories import history_file  # noqa: E402
 from turbines import EX, SLIDE, SLIDES_PER_WINDOW  # noqa: E402
 from workloads import continuous  # noqa: E402
 
 CORES = 2
-CHECKED = 200_000
-"""At so many triples, rows are compared."""
-WARM = 1_000_000
-"""So many triples are computed once, before the clock starts."""
-LARGE = 20_000_000
-"""From so many triples on, a contender has one turn."""
-EVERY = 0.2
-"""Memory is looked at so often, in seconds."""
+CHECK_TRIPLES = 200_000
+"""The number of triples at which the rows of contenders are compared."""
+WARM_UP_TRIPLES = 1_000_000
+"""The number of triples that a contender processes before the clock starts."""
+LARGE_TRIPLES = 20_000_000
+"""The number of triples from which on a contender takes one turn."""
+SAMPLE_INTERVAL = 0.2
+"""The seconds between two samples of the memory."""
 
 
-# -- The questions ------------------------------------------------------------------------------
+# -- The cases ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Case:
-    """A question, for this engine and in SQL."""
+    """A query, for this engine and in SQL."""
 
     workload: str
     report: str | None
     sql: str
-    what: str
+    description: str
     small: bool = False
-    """Whether the answer is small: it is fetched. Others are written to Spark's sink `noop`."""
+    """Whether the result is small and fetched; others are written to Spark's sink `noop`."""
 
     @property
     def query(self) -> str:
-        """The text for this engine."""
+        """The query text for this engine."""
         text: str = continuous(self.workload)
         return text.replace("?t ?a ?b", "(COUNT(*) AS ?n)", 1) if self.small else text
 
 
 def _items(predicate: str, value: str = "object AS v") -> str:
-    """The items of a predicate; `s` is when each comes, `k` numbers its first window."""
+    """Return SQL for the items of a predicate: `s` is the timestamp, `k` the first window."""
     return (
         f"SELECT subject AS t, {value}, timestamp AS s, (timestamp + {SLIDE - 1}) DIV {SLIDE} AS k"
         f" FROM readings WHERE predicate = '<{EX}{predicate}>'"
@@ -77,8 +78,9 @@ def _items(predicate: str, value: str = "object AS v") -> str:
 
 N = SLIDES_PER_WINDOW
 
-# Items meet if their first windows are less than N apart. Time in buckets makes that a hash join on
-# turbine and bucket: one side is in its bucket, the other in all (2.8 on average) that it may meet.
+# Two items overlap if their first windows are less than N apart. Buckets of time make that a hash
+# join on turbine and bucket: the left item is in its bucket, the right one in all buckets (2.8 on
+# average) with items that can overlap it.
 PAIRS = f"""
 WITH a AS (SELECT *, k DIV {N} AS bucket FROM ({_items("StrCnt")})),
 b AS (
@@ -93,14 +95,14 @@ pairs AS (
        AND b.k BETWEEN a.k - {N - 1} AND a.k + {N - 1}
 )"""
 
-# Pairs are counted by their few (low, high) before these are spread over windows.
+# Pairs are counted by (low, high), of which there are few, before these are expanded to windows.
 COUNT = f"""{PAIRS}
 SELECT w * {SLIDE} AS instant, sum(n) AS n
 FROM (SELECT low, high, count(*) AS n FROM pairs GROUP BY low, high)
 LATERAL VIEW explode(sequence(low, high - 1)) AS w GROUP BY w"""
 
-# What holds of COUNT(*) alone: a window has, per turbine, the product of two counts. No join.
-COUNT_ALONE = f"""
+# Valid for COUNT(*) only: the pairs of a turbine in a window are a product of two counts. No join.
+COUNT_WITHOUT_JOIN = f"""
 SELECT w * {SLIDE} AS instant, sum(a * b) AS n FROM (
   SELECT t, w, count_if(x) AS a, count_if(NOT x) AS b FROM (
     SELECT t, x, explode(sequence(k, k + {N - 1})) AS w FROM (
@@ -115,8 +117,8 @@ JOINED = f"{PAIRS} SELECT t, a, b, start, end FROM pairs"
 IN_WINDOWS = "LATERAL VIEW explode(if(low < high, sequence(low, high - 1), array())) AS w"
 JOINED_REPORTS = f"{PAIRS} SELECT t, a, b, w * {SLIDE} AS instant FROM pairs {IN_WINDOWS}"
 
-# The left join adds the times at which an item meets nothing. All windows are equally long, so that
-# is one interval: from when the last b that came before ends, to when the next one comes.
+# The left join adds the times at which an item is unmatched. All windows have the same length, so
+# that is one interval: from the end of the last b before the item to the start of the next b.
 LEFT = f"""{PAIRS},
 near AS (
   SELECT *,
@@ -144,8 +146,8 @@ rows AS (
 OUTER = f"{LEFT} SELECT t, a, b, start, end FROM rows"
 OUTER_REPORTS = f"{LEFT} SELECT t, a, b, w * {SLIDE} AS instant FROM rows {IN_WINDOWS}"
 
-# Turbines are brought together before their items are spread over windows: the shuffle is ten times
-# smaller, and the aggregation needs no other.
+# A repartition by turbine before the items are expanded to windows makes the shuffle ten times
+# smaller, and the aggregation needs no other one.
 NUMBER = "CAST(substring_index(substring(object, 2), '\"', 1) AS DOUBLE) AS v"
 GROUPED = f"""
 SELECT t, count(v) AS c, avg(v) AS a, w * {SLIDE} AS instant FROM (
@@ -165,28 +167,28 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": 4 * CORES,
     "spark.sql.requireAllClusterKeysForCoPartition": False,
 }
-"""What a user of Spark SQL would set on so few cores; all contenders have it."""
+"""The settings of an experienced user on two cores, for all contenders."""
 
 
-# -- Contenders, each in a process of its own ---------------------------------------------------
+# -- Contenders, each in a separate process -----------------------------------------------------
 
 
 class Contender:
-    """One way to answer; `turn` computes all rows, `rows` gives them."""
+    """A way to run the query: `turn` computes all rows, `rows` returns them."""
 
     def __init__(self, name: str, memory: str) -> None:
         self.name, self.memory = name, memory
 
     @cached_property
     def spark(self) -> Any:
-        """A session on this machine."""
+        """A Spark session on this machine."""
         from streamsparql.spark import session
 
         settings: dict[str, Any] = {**SETTINGS, "spark.driver.memory": self.memory}
         return session(f"local[{CORES},4]", **settings)
 
     def turn(self, case: Case, path: str) -> int:
-        """Computes the answer; how many rows, where they are counted anyhow."""
+        """Compute the result; return the number of rows if it is known, else 0."""
         if self.name == "embedded":
             return int(self._embedded(case, path).num_rows)
         frame = self._frame(case, path)
@@ -196,7 +198,7 @@ class Contender:
         return 0
 
     def rows(self, case: Case, path: str) -> pa.Table:
-        """The answer."""
+        """Return the result as an Arrow table."""
         if self.name == "embedded":
             return self._embedded(case, path)
         return self._frame(case, path).toArrow()
@@ -211,7 +213,7 @@ class Contender:
 
         if self.name in ("sql", "sql-count"):
             self.spark.read.parquet(path).createOrReplaceTempView("readings")
-            return self.spark.sql(COUNT_ALONE if self.name == "sql-count" else case.sql)
+            return self.spark.sql(COUNT_WITHOUT_JOIN if self.name == "sql-count" else case.sql)
         source = path if self.name == "files" else self.spark.read.parquet(path)
         query = streamsparql.compile(case.query)
         return query.on_spark(self.spark, source, report=case.report)
@@ -220,14 +222,14 @@ class Contender:
 CONTENDERS = ("files", "frame", "sql", "sql-count", "embedded")
 
 
-def contend(name: str, memory: str, pipe: Connection) -> None:
-    """What a contender's process does: answers what it is asked until it is told to end."""
+def serve(name: str, memory: str, pipe: Connection) -> None:
+    """Serve requests in the process of a contender, until one of them is None."""
     if name == "embedded":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     contender = Contender(name, memory)
-    while (asked := pipe.recv()) is not None:
-        what, case, path = asked
-        if what == "rows":
+    while (request := pipe.recv()) is not None:
+        method, case, path = request
+        if method == "rows":
             pipe.send(contender.rows(CASES[case], path))
             continue
         before = time.perf_counter()
@@ -236,30 +238,30 @@ def contend(name: str, memory: str, pipe: Connection) -> None:
 
 
 class Process:
-    """A contender's process, as the one that measures sees it."""
+    """The process of a contender, as a client of its `serve`."""
 
     def __init__(self, name: str, memory: str) -> None:
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=contend, args=(name, memory, theirs), daemon=True)
+        self._pipe, server_end = context.Pipe()
+        self._process = context.Process(target=serve, args=(name, memory, server_end), daemon=True)
         self._process.start()
-        theirs.close()
+        server_end.close()
 
-    def ask(self, what: str, case: str, path: str) -> Any:
-        """Its answer; EOFError where the process ended."""
-        self._pipe.send((what, case, path))
+    def call(self, method: str, case: str, path: str) -> Any:
+        """Call a method of the contender; raise EOFError if the process has ended."""
+        self._pipe.send((method, case, path))
         return self._pipe.recv()
 
-    def watched(self, case: str, path: str) -> Turn:
-        """A turn: its seconds, what the processor did, and the most memory that it held."""
+    def take_turn(self, case: str, path: str) -> Turn:
+        """Run a turn, and measure its time, its processor time and its peak memory."""
         root = self._process.pid or 0
-        before = consumed(root)
-        with peak_of(root) as peak:
-            seconds, rows = self.ask("turn", case, path)
-        return Turn(seconds, consumed(root) - before, rows, dict(peak))
+        before = processor_seconds(root)
+        with peak_memory(root) as peak:
+            seconds, rows = self.call("turn", case, path)
+        return Turn(seconds, processor_seconds(root) - before, rows, dict(peak))
 
     def end(self) -> None:
-        """Ends it."""
+        """End the process."""
         with suppress(BrokenPipeError):
             self._pipe.send(None)
         self._process.join()
@@ -270,18 +272,18 @@ class Process:
 
 @dataclass
 class Turn:
-    """What one turn took."""
+    """The time and memory of a turn."""
 
     seconds: float
     processor: float
-    """Seconds of all its processes on all cores."""
+    """Processor seconds of all processes on all cores."""
     rows: int
     peak: dict[str, int] = field(default_factory=dict)
-    """The most resident memory in MB: of Java, of Python, and of both at a time."""
+    """The peak of the resident memory in MB: of Java, of Python, and of both together."""
 
 
-def family(root: int) -> dict[int, list[str]]:
-    """A process and all below it: what `/proc` says of each from its name on."""
+def process_tree(root: int) -> dict[int, list[str]]:
+    """Return the fields of `/proc/PID/stat`, from the name on, of a process and its descendants."""
     known = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -290,30 +292,30 @@ def family(root: int) -> dict[int, list[str]]:
             except OSError:
                 continue
             known[int(entry.name)] = text[text.index("(") + 1 :].replace(")", "").split()
-    found = {root: known[root]} if root in known else {}
+    tree = {root: known[root]} if root in known else {}
     size = 0
-    while size < len(found):
-        size = len(found)
-        found.update({p: s for p, s in known.items() if int(s[2]) in found})
-    return found
+    while size < len(tree):
+        size = len(tree)
+        tree.update({p: s for p, s in known.items() if int(s[2]) in tree})
+    return tree
 
 
-def consumed(root: int) -> float:
-    """Seconds of processor time of a process, those below it, and those that ended there."""
-    ticks = sum(sum(map(int, stat[12:16])) for stat in family(root).values())
+def processor_seconds(root: int) -> float:
+    """Return the processor time of a process and its descendants, also of those that have ended."""
+    ticks = sum(sum(map(int, stat[12:16])) for stat in process_tree(root).values())
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
-def peak_of(root: int) -> Iterator[dict[str, int]]:
-    """The most memory of a process and those below it, while something goes on."""
+def peak_memory(root: int) -> Iterator[dict[str, int]]:
+    """Sample the memory of a process and its descendants during a `with`; yield the peaks."""
     peak = {"java": 0, "python": 0, "all": 0}
-    over = threading.Event()
+    ended = threading.Event()
 
     def watch() -> None:
-        while not over.wait(EVERY):
+        while not ended.wait(SAMPLE_INTERVAL):
             now = {"java": 0, "python": 0}
-            for stat in family(root).values():
+            for stat in process_tree(root).values():
                 kind = "java" if stat[0] == "java" else "python"
                 now[kind] += int(stat[22]) * os.sysconf("SC_PAGE_SIZE") >> 20
             now["all"] = sum(now.values())
@@ -324,71 +326,71 @@ def peak_of(root: int) -> Iterator[dict[str, int]]:
     try:
         yield peak
     finally:
-        over.set()
+        ended.set()
         thread.join()
 
 
 # -- Measuring ----------------------------------------------------------------------------------
 
 
-def taking_part(case: str, wanted: Sequence[str]) -> list[str]:
-    """Who answers a question."""
-    out = {"sql-count"} if case != "count" else set()
-    return [name for name in wanted if name not in out]
+def contenders_of(case: str, selected: Sequence[str]) -> list[str]:
+    """Return the contenders of a case."""
+    excluded = {"sql-count"} if case != "count" else set()
+    return [name for name in selected if name not in excluded]
 
 
-def too_much(case: str, name: str, triples: int) -> bool:
-    """What is left out: embedded, a result is held in memory."""
-    return name == "embedded" and triples >= LARGE and case != "count"
+def is_too_large(case: str, name: str, triples: int) -> bool:
+    """Return whether a result is too large for the memory of the embedded engine."""
+    return name == "embedded" and triples >= LARGE_TRIPLES and case != "count"
 
 
-def normal(case: Case, table: pa.Table) -> Any:
-    """An answer in a form that can be compared: sorted, numbers as such."""
-    plain = {n: table.column(n) for n in sorted(table.column_names)}
-    coded = {n for n, c in plain.items() if pa.types.is_dictionary(c.type)}
-    plain = {n: c.cast(pa.string()) if n in coded else c for n, c in plain.items()}
-    frame = pa.table(plain).to_pandas()
+def normalise(case: Case, table: pa.Table) -> Any:
+    """Return a result in a form that can be compared: a sorted frame, literals as numbers."""
+    columns = {n: table.column(n) for n in sorted(table.column_names)}
+    coded = {n for n, c in columns.items() if pa.types.is_dictionary(c.type)}
+    columns = {n: c.cast(pa.string()) if n in coded else c for n, c in columns.items()}
+    frame = pa.table(columns).to_pandas()
     for name in ("n", "c", "a") if case.small or case.workload == "W5" else ():
         if name in frame and frame[name].dtype == object:
             frame[name] = frame[name].str.split('"').str[1]
         if name in frame:
             frame[name] = frame[name].astype(float)
-    if case.small:  # where nothing meets in a window, SQL gives no row
+    if case.small:  # for a window without pairs, SQL has no row
         frame = frame[frame["n"] != 0]
     keys = [n for n in ("t", "b", "a", "instant", "start", "end") if n in frame]
     return frame.sort_values(keys, ignore_index=True)
 
 
 def check(case: str, processes: dict[str, Process], path: str) -> None:
-    """All give the same rows, or the run ends."""
+    """Check that all contenders return the same rows; else end the run."""
     from pandas.testing import assert_frame_equal
 
-    answers = {n: normal(CASES[case], p.ask("rows", case, path)) for n, p in processes.items()}
-    (first, expected), *rest = answers.items()
-    for name, answer in rest:
+    results = {n: normalise(CASES[case], p.call("rows", case, path)) for n, p in processes.items()}
+    (first, expected), *rest = results.items()
+    for name, result in rest:
         try:
-            assert_frame_equal(answer, expected, check_dtype=False, rtol=1e-9)
+            assert_frame_equal(result, expected, check_dtype=False, rtol=1e-9)
         except AssertionError as error:
             sys.exit(f"{case}: {name} and {first} differ: {error}")
-    print(f"  {len(expected):,} equal rows of {CHECKED:,} triples: {', '.join(answers)}")
+    print(f"  {len(expected):,} equal rows of {CHECK_TRIPLES:,} triples: {', '.join(results)}")
 
 
-def measured(case: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The record of a question at each size."""
-    names = taking_part(case, options.contenders)
+def measure(case: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the record of a case at each size."""
+    names = contenders_of(case, options.contenders)
     processes = {name: Process(name, options.memory) for name in names}
     try:
         if options.check:
-            check(case, processes, made(options.data, CHECKED))
+            check(case, processes, history_file(options.data, CHECK_TRIPLES))
         for process in processes.values():
-            process.ask("turn", case, made(options.data, WARM))
+            process.call("turn", case, history_file(options.data, WARM_UP_TRIPLES))
         for triples in options.sizes:
-            path = made(options.data, triples)
+            path = history_file(options.data, triples)
             turns: dict[str, list[Turn]] = {name: [] for name in names}
-            for _ in range(1 if triples >= LARGE else options.repeat):
+            for _ in range(1 if triples >= LARGE_TRIPLES else options.repeat):
                 for name, process in processes.items():
-                    if not too_much(case, name, triples):
-                        turns[name].append(process.watched(case, path))
+                    if not is_too_large(case, name, triples):
+                        turns[name].append(process.take_turn(case, path))
             yield record(case, triples, turns)
     finally:
         for process in processes.values():
@@ -396,18 +398,18 @@ def measured(case: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
 
 
 def record(case: str, triples: int, turns: dict[str, list[Turn]]) -> dict[str, Any]:
-    """The median of the turns of each."""
-    found = {}
-    for name, its in turns.items():
-        if its:
-            middle = sorted(its, key=lambda turn: turn.seconds)[len(its) // 2]
-            peak = {kind: max(turn.peak[kind] for turn in its) for kind in middle.peak}
-            found[name] = {**asdict(middle), "peak": peak}
-            found[name]["seconds"] = median(turn.seconds for turn in its)
-    return {"case": case, "triples": triples, "turns": found}
+    """Return a record with the median turn of each contender."""
+    medians = {}
+    for name, taken in turns.items():
+        if taken:
+            middle = sorted(taken, key=lambda turn: turn.seconds)[len(taken) // 2]
+            peak = {kind: max(turn.peak[kind] for turn in taken) for kind in middle.peak}
+            medians[name] = {**asdict(middle), "peak": peak}
+            medians[name]["seconds"] = median(turn.seconds for turn in taken)
+    return {"case": case, "triples": triples, "turns": medians}
 
 
-# -- In print -----------------------------------------------------------------------------------
+# -- The report ---------------------------------------------------------------------------------
 
 BARS = {
     ("count", "files", "sql"): 3.0,
@@ -415,19 +417,19 @@ BARS = {
     ("count", "files", "embedded"): 1.4,
     ("W5", "files", "sql"): 1.0,
 }
-"""The least ratio of a contender to another."""
+"""The least ratio of a contender to another, by case."""
 GROWTH_BAR = 1.1
-"""Time grows by at most so much more than the data."""
+"""The greatest ratio of the growth of time to the growth of the data."""
 
 
-def show(found: dict[str, Any]) -> None:
-    """A question at one size."""
-    turns = found["turns"]
-    print(f"  {found['triples'] / 1e6:g}M triples")
+def show(record: dict[str, Any]) -> None:
+    """Print the record of a case at a size."""
+    turns = record["turns"]
+    print(f"  {record['triples'] / 1e6:g}M triples")
     for name, turn in turns.items():
         peak, seconds = turn["peak"], turn["seconds"]
         print(
-            f"    {name:10}{seconds:8.2f} s  {found['triples'] / seconds:12,.0f} triples/s"
+            f"    {name:10}{seconds:8.2f} s  {record['triples'] / seconds:12,.0f} triples/s"
             f"  processor {turn['processor']:7.2f} s"
             f"  Java {peak['java']:,} MB, Python {peak['python']:,} MB"
         )
@@ -435,7 +437,7 @@ def show(found: dict[str, Any]) -> None:
         for other in ("sql", "sql-count", "embedded"):
             if mine in turns and other in turns:
                 ratio = turns[other]["seconds"] / turns[mine]["seconds"]
-                bar = BARS.get((found["case"], mine, other))
+                bar = BARS.get((record["case"], mine, other))
                 print(f"    {mine} {ratio:.2f}x {other}{_verdict(ratio, bar)}", flush=True)
 
 
@@ -446,63 +448,63 @@ def _verdict(ratio: float, bar: float | None) -> str:
 
 
 def show_growth(records: Sequence[dict[str, Any]]) -> None:
-    """How time and memory grow from the least size to the greatest."""
+    """Print how time and memory grow from the smallest size to the largest."""
     for case in CASES:
-        its = sorted((r for r in records if r["case"] == case), key=lambda r: r["triples"])
-        if len(its) < 2:
+        of_case = sorted((r for r in records if r["case"] == case), key=lambda r: r["triples"])
+        if len(of_case) < 2:
             continue
         for name in ("files", "frame"):
-            some = [(r["triples"], r["turns"][name]) for r in its if name in r["turns"]]
-            if len(some) > 1:
-                (few, first), (many, last) = some[0], some[-1]
+            sizes = [(r["triples"], r["turns"][name]) for r in of_case if name in r["turns"]]
+            if len(sizes) > 1:
+                (few, first), (many, last) = sizes[0], sizes[-1]
                 time_ratio, data = last["seconds"] / first["seconds"], many / few
                 met = "ok" if time_ratio <= data * GROWTH_BAR else "ABOVE THE BAR"
-                peaks = ", ".join(f"{n / 1e6:g}M {t['peak']['all']:,} MB" for n, t in some)
+                peaks = ", ".join(f"{n / 1e6:g}M {t['peak']['all']:,} MB" for n, t in sizes)
                 print(f"{case} {name}: {data:g}x data in {time_ratio:.1f}x time ({met}); {peaks}")
 
 
-def _triples(text: str) -> int:
-    """A number of triples.
+def _parse_triples(text: str) -> int:
+    """Parse a number of triples.
 
-    >>> _triples("5M"), _triples("200k")
+    >>> _parse_triples("5M"), _parse_triples("200k")
     (5000000, 200000)
     """
     unit = {"k": 1_000, "M": 1_000_000}.get(text[-1:], 1)
     return int(float(text if unit == 1 else text[:-1]) * unit)
 
 
-def _list(kind: Callable[[str], Any] = str) -> Callable[[str], list[Any]]:
+def _list_of(kind: Callable[[str], Any] = str) -> Callable[[str], list[Any]]:
     return lambda text: [kind(part) for part in text.split(",") if part]
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--cases", "--only", type=_list(), default=list(CASES))
-    parser.add_argument("--sizes", type=_list(_triples), default=[10_000_000, 50_000_000])
-    parser.add_argument("--contenders", type=_list(), default=list(CONTENDERS))
+    parser.add_argument("--cases", "--only", type=_list_of(), default=list(CASES))
+    parser.add_argument("--sizes", type=_list_of(_parse_triples), default=[10_000_000, 50_000_000])
+    parser.add_argument("--contenders", type=_list_of(), default=list(CONTENDERS))
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--data", type=Path, help="where the Parquet files are kept")
-    parser.add_argument("--memory", default="4g", help="the Java heap of each contender")
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--data", type=Path, help="folder of the Parquet files")
+    parser.add_argument("--memory", default="4g", help="Java heap of each contender")
+    parser.add_argument("--json", type=Path, help="write the records to a file")
     parser.add_argument("--no-check", dest="check", action="store_false")
     options = parser.parse_args()
-    for given, known in ((options.cases, CASES), (options.contenders, CONTENDERS)):
-        if unknown := set(given) - set(known):
-            parser.error(f"{', '.join(sorted(unknown))}: there are {', '.join(known)}")
+    for selected, known in ((options.cases, CASES), (options.contenders, CONTENDERS)):
+        if unknown := set(selected) - set(known):
+            parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
     if options.data is None:
         options.data = Path(tempfile.gettempdir(), "streamsparql-benchmarks")
     return options
 
 
 def main() -> None:
-    """Measures what the command line asks for."""
-    options = _options()
+    """Measure the selected cases and print the records."""
+    options = _parse_options()
     records = []
     for case in options.cases:
-        print(f"\n{case}: {CASES[case].what}", flush=True)
-        for found in measured(case, options):
-            show(found)
-            records.append(found)
+        print(f"\n{case}: {CASES[case].description}", flush=True)
+        for case_record in measure(case, options):
+            show(case_record)
+            records.append(case_record)
     print()
     show_growth(records)
     if options.json:

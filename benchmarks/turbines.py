@@ -1,10 +1,10 @@
-"""The data of the measurements: a stream of wind turbines' readings, and what is known of turbines.
+"""The data of the measurements: a stream of readings of wind turbines, and a static graph.
 
-Seeded, so each run sees the same. Four predicates in equal share: two counters, whose values never
-repeat for a turbine, and two readings. A slide of 6 s holds exactly a tenth of the triples of a
-window of 60 s. No stamp is on a border of a slide or right behind one, so windows `[a, b)` and
-`(a, b]` hold the same. (A park that behaves like one is `streamsparql.wind_park`; readings repeat
-there, so engines whose windows are sets would answer something else.)
+The data are seeded, so all runs read the same. The four predicates are equally frequent: two
+counters, whose values never repeat for a turbine, and two readings. A slide of 6 s has exactly a
+tenth of the triples of a window of 60 s. No timestamp is at a border of a slide or 1 ms after one,
+so windows `[a, b)` and `(a, b]` contain the same items. (`streamsparql.wind_park` is more
+realistic, but its readings repeat: engines whose windows are sets would return other results.)
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TURBINES_WITH_DATA = 12_500
 PREDICATES = ("StrCnt", "StopCnt", "WindSpeed", "Power")
 
 Triple = tuple[int, str, str, str]
-"""What peers get: a stamp, two bare IRIs, and an object in N-Triples syntax."""
+"""The input of peers: a timestamp, two IRIs without brackets, an object in N-Triples syntax."""
 Item = tuple[str, str, str, int]
-"""What this engine gets: three terms in N-Triples syntax, and a stamp."""
+"""The input of this engine: three terms in N-Triples syntax, and a timestamp."""
 
 
 class Size(NamedTuple):
-    """How large a history is: triples per full window, turbines, slides, and the seed."""
+    """The size of a history: triples per full window, turbines, slides, and the seed."""
 
     window: int
     turbines: int
@@ -47,44 +47,44 @@ SIZES = {
 
 @dataclass
 class History:
-    """A stream's past, slide by slide, in the form of the peers and in that of this engine."""
+    """A history by slides, in the form of the peers and in that of this engine."""
 
     size: Size
     triples: list[list[Triple]]
     items: list[list[Item]]
     static: list[tuple[str, str, str]] = field(default_factory=list)
-    """The static graph, as three terms in N-Triples syntax each."""
+    """The static graph: triples of terms in N-Triples syntax."""
 
     @property
     def per_slide(self) -> int:
-        """The triples of a slide."""
+        """The number of triples of a slide."""
         return self.size.window // SLIDES_PER_WINDOW
 
     @property
     def all_items(self) -> list[Item]:
-        """The history in one list."""
+        """The items of all slides in one list."""
         return [item for slide in self.items for item in slide]
 
 
 def history(name: str, static: bool = False) -> History:
-    """The history of that size.
+    """Generate the history of a size, by its name in SIZES.
 
-    >>> made = history("1k")
-    >>> len(made.triples), {len(slide) for slide in made.triples}
+    >>> data = history("1k")
+    >>> len(data.triples), {len(slide) for slide in data.triples}
     (60, {100})
     """
     size = SIZES[name]
     chance = random.Random(size.seed)
     counters: dict[tuple[int, int], int] = {}
-    made = History(size, [], [], static_triples() if static else [])
+    data = History(size, [], [], static_triples() if static else [])
     for k in range(size.slides):
         slide = [
             (stamp, *_reading(chance, size.turbines, counters))
-            for stamp in _stamps(chance, START + k * SLIDE, made.per_slide)
+            for stamp in _stamps(chance, START + k * SLIDE, data.per_slide)
         ]
-        made.triples.append(slide)
-        made.items.append([(f"<{s}>", f"<{p}>", o, t) for t, s, p, o in slide])
-    return made
+        data.triples.append(slide)
+        data.items.append([(f"<{s}>", f"<{p}>", o, t) for t, s, p, o in slide])
+    return data
 
 
 def _stamps(chance: random.Random, start: int, count: int) -> list[int]:
@@ -106,7 +106,7 @@ def _reading(
 
 
 def static_triples() -> list[tuple[str, str, str]]:
-    """What is known of 12,500 turbines: 100,000 triples."""
+    """Generate the static graph of 12,500 turbines: 100,000 triples."""
     chance = random.Random(7)
     facts: tuple[tuple[str, Callable[[int], str]], ...] = (
         ("<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", lambda _: f"<{EX}Turbine>"),
@@ -126,5 +126,5 @@ def static_triples() -> list[tuple[str, str, str]]:
 
 
 def end_of(slide: int) -> int:
-    """The instant at which a slide ends: its window, and the report of it, close there."""
+    """Return the instant at which a slide, its window and the report of that end."""
     return START + (slide + 1) * SLIDE

@@ -1,8 +1,8 @@
-"""What is asked: W1 to W6, and what an answer is when engines are compared.
+"""The workloads W1 to W6, and the comparison of the rows of different engines.
 
-A pattern of a query is the same for all engines that speak SPARQL; `{constant}` is where the
-queries of W6 differ. An answer of any engine is brought to rows of plain values, so that engines
-that keep other forms of a number can be compared.
+All engines that speak SPARQL run the same patterns; the queries of W6 differ in `{constant}`. The
+output of each engine is converted to rows of plain values, since engines differ in the form of
+numbers.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ SELECTS = {
     "W5": ("?t (COUNT(?v) AS ?c) (AVG(?v) AS ?a)", "?t :WindSpeed ?v", " GROUP BY ?t"),
     "W6": ("?v", ":T{constant} :WindSpeed ?v", ""),
 }
-"""What is selected, the pattern, and what follows it."""
+"""The SELECT clause, the pattern, and the clauses after it."""
 
-QUESTIONS = {
+DESCRIPTIONS = {
     "W1": "pattern + filter",
     "W2": "join of two patterns",
     "W3": "optional",
@@ -40,14 +40,14 @@ QUESTIONS = {
 
 
 def sparql(workload: str, constant: int = 0) -> str:
-    """The query for an engine without streams: the window is the default graph."""
+    """Return the query for an engine without streams: the window is the default graph."""
     select, pattern, after = SELECTS[workload]
     where = pattern.format(constant=constant)
     return f"{PREFIX}SELECT {select} WHERE {{ {where} }}{after}"
 
 
 def continuous(workload: str, constant: int = 0) -> str:
-    """The query for this engine."""
+    """Return the query for this engine."""
     select, pattern, after = SELECTS[workload]
     where = pattern.format(constant=constant)
     static = f"FROM NAMED <{STATIC}>\n" if workload == "W4" else ""
@@ -60,23 +60,23 @@ Row = tuple[Any, ...]
 
 
 def value_of(term: str | None) -> Any:
-    """A term in N-Triples syntax as a plain value: numbers are floats, IRIs bare strings."""
+    """Convert a term in N-Triples syntax: literals to floats, IRIs to strings without brackets."""
     if term is None:
         return None
     return float(term[1 : term.index('"', 1)]) if term[0] == '"' else term[1:-1]
 
 
 def same_rows(one: Iterable[Row], other: Iterable[Row]) -> bool:
-    """Whether two bags of rows are the same, but for the last digits of numbers.
+    """Return whether two bags of rows are equal, up to the last digits of numbers.
 
     >>> same_rows([("a", 2.0), ("b", None)], [("b", None), ("a", 2.0000000000001)])
     True
     """
-    first, second = (sorted(rows, key=_key) for rows in (one, other))
+    first, second = (sorted(rows, key=_sort_key) for rows in (one, other))
     return len(first) == len(second) and all(map(_same_row, first, second))
 
 
-def _key(row: Row) -> list[tuple[int, Any]]:
+def _sort_key(row: Row) -> list[tuple[int, Any]]:
     return [(0, "") if v is None else (1, f"{v:.6f}") if type(v) is float else (2, v) for v in row]
 
 

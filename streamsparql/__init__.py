@@ -1,4 +1,4 @@
-"""streamsparql: SPARQL over streams, compiled into one temporal algebra.
+"""SPARQL over streams, compiled to one temporal algebra.
 
     import streamsparql
 
@@ -7,7 +7,7 @@
     for row in query.run(items):  # (subject, predicate, object, timestamp)
         print(row["x"], row.start, row.end)
 
-Names are loaded when they are first used, so that `import streamsparql` costs next to nothing.
+Names are imported on first use, so that `import streamsparql` costs almost nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = [
     "wind_park",
 ]
 
-_HOMES = {
+_MODULES = {
     "Analysis": "look.analysis",
     "Live": "run.live",
     "Picture": "display.picture",
@@ -72,15 +72,15 @@ _HOMES = {
     "unload_ipython_extension": "cli.magics",
     "wind_park": "windpark",
 }
-"""The modules of the names that are loaded late."""
+"""The modules from which names are imported on first use."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

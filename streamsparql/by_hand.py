@@ -1,4 +1,4 @@
-"""Plans by hand: the algebra in Python, operator by operator (`streamsparql.look.by_hand`)."""
+"""Plans built in Python, operator by operator: the public names of `streamsparql.look.by_hand`."""
 
 from __future__ import annotations
 

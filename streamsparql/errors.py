@@ -1,10 +1,9 @@
-"""What can go wrong, said to the person who wrote the query.
+"""The errors of this package, subclasses of `StreamSparqlError`.
 
-Every error of this package is a `StreamSparqlError`. The ones about a query's text know where
-in it they are: they carry the line, the column and the span, and their message shows the source
-line with a caret under it, what was expected, and a hint where there is one.
+Errors in a query's text have a place in it: a line, a column and a span. Their message shows the
+source line with carets, what was expected, and possibly a hint.
 
-This module imports nothing, so that every layer can raise these errors.
+This module imports nothing from the package, so that every layer can raise these errors.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple, Self
 
 
 class Span(NamedTuple):
-    """A stretch of a query's text: character offsets, the end not included.
+    """A part of a query's text: character offsets, the end exclusive.
 
     >>> Span(3, 7).of("abc FILTER")
     ' FIL'
@@ -24,23 +23,23 @@ class Span(NamedTuple):
     end: int
 
     def of(self, text: str) -> str:
-        """The characters that the span covers."""
+        """Return the characters that the span covers."""
         return text[self.start : self.end]
 
     def to(self, other: Span) -> Span:
-        """The least span that covers both."""
+        """Return the smallest span that covers both."""
         return Span(min(self.start, other.start), max(self.end, other.end))
 
 
 def position(text: str, offset: int) -> tuple[int, int]:
-    """Line and column, both counted from 1, of a character offset. A line ends in LF, CR or CRLF.
+    """Return the line and column of an offset, both counted from 1. LF, CR and CRLF end a line.
 
     >>> position("SELECT ?x\\r\\nWHERE", 11)
     (2, 1)
     """
     line, start = 1, 0
-    for found in _line_starts(text, offset):
-        line, start = line + 1, found
+    for next_start in _line_starts(text, offset):
+        line, start = line + 1, next_start
     return line, offset - start + 1
 
 
@@ -54,7 +53,7 @@ def _line_starts(text: str, until: int) -> list[int]:
 
 
 def snippet(text: str, span: Span) -> str:
-    """The source line of a span's start, with carets under the part of the span on that line.
+    """Return the source line of a span's start, with carets below the part that the span covers.
 
     >>> print(snippet("SELECT ?x\\nFILTRE(?x)", Span(10, 16)))
        2 | FILTRE(?x)
@@ -66,22 +65,23 @@ def snippet(text: str, span: Span) -> str:
     before, after = source[: column - 1], source[column - 1 :]
     marked = after[: max(1, span.end - span.start)]
     after = after[len(marked) :]
-    if len(source) > _LONGEST_LINE:
-        before = before if len(before) <= _BESIDE else f"…{before[-_BESIDE:]}"
-        marked = marked if len(marked) <= _LONGEST_LINE else f"{marked[:_LONGEST_LINE]}…"
-        after = after if len(after) <= _BESIDE else f"{after[:_BESIDE]}…"
+    if len(source) > _MAX_LINE:
+        before = before if len(before) <= _MAX_CONTEXT else f"…{before[-_MAX_CONTEXT:]}"
+        marked = marked if len(marked) <= _MAX_LINE else f"{marked[:_MAX_LINE]}…"
+        after = after if len(after) <= _MAX_CONTEXT else f"{after[:_MAX_CONTEXT]}…"
     pad = "".join("\t" if char == "\t" else " " * _columns(char) for char in before)
     carets = "^" * max(1, sum(map(_columns, marked)))
-    seen = before + marked + after
-    shown = "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in seen)
-    return f"{line:>4} | {shown}\n     | {pad}{carets}"
+    printable = "".join(
+        char if char.isprintable() or char == "\t" else "\ufffd" for char in before + marked + after
+    )
+    return f"{line:>4} | {printable}\n     | {pad}{carets}"
 
 
-_LONGEST_LINE, _BESIDE = 160, 60
+_MAX_LINE, _MAX_CONTEXT = 160, 60
 
 
 def _columns(char: str) -> int:
-    """How many columns of a terminal a character takes."""
+    """Return the number of terminal columns that a character occupies."""
     if char.isascii():
         return 1
     from unicodedata import combining, east_asian_width
@@ -90,11 +90,11 @@ def _columns(char: str) -> int:
 
 
 class StreamSparqlError(Exception):
-    """The base of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class TextError(StreamSparqlError):
-    """An error about a query's text. `str()` shows the place; the attributes name its parts."""
+    """An error in a query's text. `str()` shows its place; the attributes have the details."""
 
     def __init__(
         self,
@@ -110,18 +110,18 @@ class TextError(StreamSparqlError):
         self.expected, self.hint = expected, hint
 
     def about(self, text: str) -> Self:
-        """The same error, told which text it is about."""
+        """Set the text in which the span is, and return the error."""
         self.text = text
         return self
 
     @property
     def line(self) -> int | None:
-        """The line, counted from 1; None where the error has no place in a text."""
+        """The line, counted from 1; None if the error has no place in a text."""
         return self._position[0] if self._position else None
 
     @property
     def column(self) -> int | None:
-        """The column, counted from 1."""
+        """The column, counted from 1; None if the error has no place in a text."""
         return self._position[1] if self._position else None
 
     @property
@@ -141,20 +141,20 @@ class TextError(StreamSparqlError):
 
 
 class QuerySyntaxError(TextError):
-    """The text is not a query: something else was expected at this place."""
+    """Text that is not a query: the parser expected something else at this place."""
 
 
 class QueryError(TextError):
-    """The text is well formed but means nothing: an undeclared prefix, a window of size 0."""
+    """A well-formed but invalid query, as with an undeclared prefix or a window of size 0."""
 
 
 class UnsupportedFeature(TextError):
-    """A construct that this package knows but does not run, named, with a way to write it else."""
+    """A construct that is recognised but not supported; a hint says what to write instead."""
 
 
 class SourceError(StreamSparqlError):
-    """An input that cannot be read: which one, where in it, and why."""
+    """An input that cannot be read, with its name, the place in it, and the reason."""
 
 
 class EngineError(StreamSparqlError):
-    """The evaluation of a well-formed query failed."""
+    """A failure in the evaluation of a valid query."""

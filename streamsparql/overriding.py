@@ -1,4 +1,4 @@
-"""`typing.override` for Python 3.11: it marks a method whose base class documents it."""
+"""`typing.override` for Python 3.11, for methods that their base class documents."""
 
 from __future__ import annotations
 

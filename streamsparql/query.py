@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError
-from streamsparql.look.lints import Warning, lint
-from streamsparql.run.options import (
+from streamsparql.look.lints import LintWarning, lint
+from streamsparql.run.run_options import (
     InputOptions,
     LiveOptions,
     OutputOptions,
@@ -111,8 +111,8 @@ class Query(CompiledQuery):
     └─ AccessGraph  default graph
     """
 
-    def check(self) -> tuple[Warning, ...]:
-        """Return warnings on valid constructs that are probably mistakes.
+    def check(self) -> tuple[LintWarning, ...]:
+        """Return warnings on constructs that compile and yet may not do what the writer wants.
 
         >>> [warning.code for warning in compile("SELECT ?y { ?x <p> 1 }").check()]
         ['never-bound']
@@ -233,9 +233,9 @@ class Query(CompiledQuery):
         >>> print(trace[1])
         at 5
           1  StreamAccess
-               gives <a> <q> "2"  [5, 6)
+               emits <a> <q> "2"  [5, 6)
           2  TimeWindow
-               gives <a> <q> "2"  [5, 10)
+               emits <a> <q> "2"  [5, 10)
         """
         from streamsparql.look.traces.trace import Trace
         from streamsparql.run.input import input_of
@@ -267,12 +267,12 @@ class Query(CompiledQuery):
         from streamsparql.run.input import input_of
         from streamsparql.run.reports import requested_reports
         from streamsparql.spark.engine import SparkRun
-        from streamsparql.spark.failures import told
+        from streamsparql.spark.failures import raising_task_errors
 
         wanted = requested_reports(self, options.pop("report"), options.pop("every"))
         slabs = options.pop("slabs")
         run_input = input_of(self, streams, graph, graphs, **options)
-        with told():
+        with raising_task_errors():
             return SparkRun(spark, self, run_input, report=wanted, slabs=slabs).frame()
 
     @with_options(LiveOptions)
@@ -335,7 +335,7 @@ class Query(CompiledQuery):
         return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows: the text, and the logical plan."""
-        from streamsparql.look.jupyter.query_view import shown
+        """Return what a notebook shows: the text, and the logical plan."""
+        from streamsparql.look.jupyter.query_view import query_html
 
-        return shown(self)
+        return query_html(self)

@@ -1,7 +1,7 @@
-"""Terms at the border: rdflib's and N-Triples' to ours, and back.
+"""The conversion of rdflib terms and N-Triples strings to terms of the algebra, and back.
 
-Inside, terms are those of `streamsparql.algebra.terms`, which keep their lexical form. Users have
-rdflib terms, or strings in N-Triples syntax; rdflib is imported only when one of its terms is made.
+The package uses the terms of `streamsparql.algebra.terms`, which keep their lexical form. Users
+pass rdflib terms or strings in N-Triples syntax. rdflib is imported only to construct its terms.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def term(value: Any, source: str = "") -> Term:
-    """Our term for one of ours, one of rdflib's, or a string in N-Triples syntax.
+    """Convert a term of the algebra or of rdflib, or a string in N-Triples syntax.
 
-    A blank node's label is scoped to its source: `source` becomes a part of it.
+    The labels of blank nodes are scoped to their source: `source` becomes a prefix of the label.
 
     >>> print(term("<http://example.org/a>"), term('"1"^^<http://www.w3.org/2001/XMLSchema#integer>'))
     <http://example.org/a> "1"^^<http://www.w3.org/2001/XMLSchema#integer>
@@ -38,13 +38,13 @@ def term(value: Any, source: str = "") -> Term:
         if value.language:
             return Literal(str(value), language=value.language)
         return Literal(str(value), datatype) if datatype else Literal(str(value))
-    if isinstance(value, str) and (found := parse_term(value, source)) is not None:
-        return found
-    raise SourceError(f"{value!r} is no RDF term: give rdflib's, or a string as in N-Triples")
+    if isinstance(value, str) and (parsed := parse_term(value, source)) is not None:
+        return parsed
+    raise SourceError(f"not an RDF term: {value!r}; pass a term of rdflib or an N-Triples string")
 
 
 def to_rdflib(value: Term) -> Identifier:
-    """rdflib's term for one of ours, its lexical form kept.
+    """Convert a term to one of rdflib, with the same lexical form.
 
     >>> to_rdflib(IRI("http://example.org/a"))
     rdflib.term.URIRef('http://example.org/a')

@@ -1,19 +1,19 @@
 // rsp-js as a peer: one query over one history, slide by slide (see rspjs.py, which starts this).
 //
 // Standard input is JSON: `query`, `stream` (an IRI), `variables`, `graph` and `static` (triples of
-// its graph), `slides` (lists of [s, p, o, stamp]), `ends` (when each slide ends), `rows` (whether
-// rows are wanted, or only how many), and when to stop: after `budget` seconds, or `enough`
-// seconds if there were `least` steps, or as soon as `least` steps will not fit into the budget. Terms are in N-Triples syntax. Standard
-// output is JSON: for each window that was reached its wall and processor seconds, how many rows it
-// has and, if wanted, the rows.
+// its graph), `slides` (lists of [s, p, o, timestamp]), `ends` (of the slides), `rows` (whether to
+// return rows, or only their number), and when to stop: after `budget` seconds, or after `enough`
+// seconds and `least` steps, or once `least` steps cannot fit into the budget. Terms are in N-Triples
+// syntax. Standard output is JSON: for each window that was reached, its wall and processor seconds,
+// the number of its rows and, if requested, the rows.
 //
-// A step takes in a slide and the element after it, which is what makes rsp-js close the window: it
-// knows no other way to say that time has passed. The step ends when all rows are there.
+// A step pushes a slide and the element after it, which makes rsp-js close the window: it has no
+// other way to advance time. The step ends when all rows have been emitted.
 "use strict";
 
 const fs = require("fs");
 
-// rsp-js writes some lines for each element and window. Nobody would measure with that.
+// rsp-js logs several lines per element and window, which would distort the measurement.
 console.debug = console.info = console.log = () => {};
 
 const N3 = require("n3");
@@ -32,19 +32,19 @@ function textOf(term) {
   return term.termType === "NamedNode" ? `<${term.value}>` : `"${term.value}"`;
 }
 
-// rsp-js reckons windows from `t0` and moves it on with every row that it emits, so windows are lost.
-// Here it stays where it was.
-function mend(window) {
+// rsp-js computes windows from `t0` and advances it with every row that it emits, which loses
+// windows. Here it stays constant.
+function fixWindowOrigin(window) {
   const t0 = window.t0;
   Object.defineProperty(window, "t0", { get: () => t0, set: () => {} });
 }
 
-// An open query; `settled` waits until what was pushed has been evaluated. rsp-js does not say when
-// the rows of a window are complete, so the streams that its evaluation gives are watched.
-function opened({ query, stream, graph, static: facts }) {
+// An open query. `settled` waits until all pushed items have been evaluated and returns the rows:
+// rsp-js does not signal that a window is complete, so this awaits the streams of its evaluation.
+function openQuery({ query, stream, graph, static: facts }) {
   const engine = new RSPEngine(query);
   engine.logger.setLoggableClasses([]);
-  engine.windows.forEach(mend);
+  engine.windows.forEach(fixWindowOrigin);
   const target = graph && namedNode(graph);
   for (const [s, p, o] of facts) engine.addStaticData(quad(termOf(s), termOf(p), termOf(o), target));
 
@@ -53,7 +53,7 @@ function opened({ query, stream, graph, static: facts }) {
   engine.r2r.execute = (content) => {
     const bindings = execute(content);
     running.push(
-      bindings.then((found) => new Promise((done, fail) => found.on("end", done).on("error", fail))),
+      bindings.then((rows) => new Promise((done, fail) => rows.on("end", done).on("error", fail))),
     );
     return bindings;
   };
@@ -64,10 +64,10 @@ function opened({ query, stream, graph, static: facts }) {
     push: ([s, p, o, stamp]) => source.add(quad(termOf(s), termOf(p), termOf(o)), stamp),
     settled: async () => {
       await Promise.all(running);
-      const found = rows;
+      const settledRows = rows;
       running = [];
       rows = [];
-      return found;
+      return settledRows;
     },
   };
 }
@@ -79,9 +79,9 @@ function isOver({ budget, enough, least }, steps, spent) {
 }
 
 async function main() {
-  const asked = JSON.parse(fs.readFileSync(0, "utf8"));
-  const { slides, ends, variables } = asked;
-  const open = opened(asked);
+  const request = JSON.parse(fs.readFileSync(0, "utf8"));
+  const { slides, ends, variables } = request;
+  const open = openQuery(request);
   const out = { wall: [], cpu: [], counts: [], rows: [] };
   const began = process.hrtime.bigint();
   for (const [k, slide] of slides.entries()) {
@@ -97,8 +97,8 @@ async function main() {
     out.wall.push(Number(now - wall) / 1e9);
     const { user, system } = process.cpuUsage(cpu);
     out.cpu.push((user + system) / 1e6);
-    if (asked.rows) out.rows.push(rows.map((row) => variables.map((v) => textOf(row.get(v)))));
-    if (isOver(asked, k + 1, Number(now - began) / 1e9)) break;
+    if (request.rows) out.rows.push(rows.map((row) => variables.map((v) => textOf(row.get(v)))));
+    if (isOver(request, k + 1, Number(now - began) / 1e9)) break;
   }
   process.stdout.write(JSON.stringify(out));
 }

@@ -24,7 +24,7 @@ class Covering(Binary):
     where unbound equals unbound.
     """
 
-    state = "both inputs, while they can still meet; what holds but is not known to its end"
+    state = "both inputs, until no match can follow; results that are not final"
     scalars = ("_next_row",)
 
     def __init__(

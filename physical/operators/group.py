@@ -56,7 +56,7 @@ class Aggregation(Operator):
     """
 
     implements: ClassVar[tuple[type[Plan], ...]] = (group.Aggregation,)
-    state = "the elements that hold; per group its sums, its values and since when they hold"
+    state = "the elements that hold; per group its sums, its values and their start"
     encoded = ("_small_steps",)
 
     def __init__(

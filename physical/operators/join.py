@@ -40,7 +40,7 @@ class Join(Binary):
     """
 
     implements = (algebra.Join,)
-    state = "both inputs, while they can still meet; results that start after the watermark"
+    state = "both inputs, until no match can follow; results that start after the watermark"
 
     def __init__(self, left: Operator, right: Operator, terms: StampValues | None = None) -> None:
         super().__init__(tuple(dict.fromkeys((*left.names, *right.names))), left, right)
@@ -82,7 +82,7 @@ class Union(Operator):
     """
 
     implements = (algebra.Union, access.Merge)
-    state = "rows of an input that is ahead of another"
+    state = "rows of inputs that are ahead of another"
 
     def __init__(self, *inputs: Operator) -> None:
         super().__init__(tuple(dict.fromkeys(n for each in inputs for n in each.names)), *inputs)

@@ -91,7 +91,7 @@ class LeftJoin(Binary):
     """
 
     implements = (algebra.LeftJoin,)
-    state = "both inputs, while they can still meet; what holds but is not known to its end"
+    state = "both inputs, until no match can follow; results that are not final"
     scalars = ("_next_row",)
 
     def __init__(
@@ -158,7 +158,7 @@ class LeftJoinOn(Operator):
     """
 
     implements = (algebra.LeftJoin,)
-    state = "left rows, while a match can still follow; results that start after the watermark"
+    state = "left rows, until no match can follow; results that start after the watermark"
 
     def __init__(self, left: Operator, matched: Operator, row: str) -> None:
         names = dict.fromkeys((*left.names, *matched.names))

@@ -35,7 +35,7 @@ class Clip(Operator):
     """
 
     family = "align"
-    state = "everything, until it is known when the horizon begins"
+    state = "all rows, until the start of the horizon is known"
     scalars = ("begin", "end")
 
     def __init__(self, input: Operator, begin: int | None, end: int = INFINITY) -> None:  # noqa: A002
@@ -100,7 +100,7 @@ class Reports(Operator):
     """
 
     family = "align"
-    state = "the rows that a later report may show, or that are to end"
+    state = "the rows that a later report may show, or whose end it may report"
     scalars = ("begin", "end", "last", "clock", "_reported", "_stepped_at", "_next", "_due")
 
     def __init__(

@@ -104,7 +104,7 @@ class Distinct(Operator):
     """The union of the validities of each distinct row of these columns."""
 
     implements = (shape.Distinct,)
-    state = "per distinct row that holds, until when it is covered"
+    state = "per distinct row that holds, its end"
 
     def __init__(self, input: Operator, columns: Sequence[str]) -> None:  # noqa: A002 -- the role
         super().__init__(columns, input)
@@ -130,7 +130,7 @@ class LatestStamps(Aggregation):
     """
 
     implements = (shape.Distinct,)
-    state = "the rows that hold; per distinct one its stamps and since when it has them"
+    state = "the rows that hold; per distinct row its stamps, and their start"
 
     def __init__(
         self,

@@ -71,7 +71,7 @@ class ElementWindow(Operator):
     before it (ESWC 2008, Definition 4).
     """
 
-    state = "the elements that no later one has pushed out of the window: as many as it holds"
+    state = "the elements in the window"
     scalars = ("rank",)
 
     def __init__(self, input: Operator, window: w.ElementWindow) -> None:  # noqa: A002

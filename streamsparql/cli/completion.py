@@ -1,4 +1,4 @@
-"""Shell completion: scripts for bash, zsh and fish, made of the options as the parser has them."""
+"""Shell completion: scripts for bash, zsh and fish, generated from the argument parser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from streamsparql.cli.options import Commands, Help
+from streamsparql.cli.common_options import Commands, HelpFormatter
 
 _EXAMPLES = """\
 examples:
@@ -20,34 +20,34 @@ examples:
 def add_completion(
     commands: Commands[argparse.ArgumentParser], whole: argparse.ArgumentParser
 ) -> None:
-    """Adds the command `completion`, for all commands that were added before it."""
+    """Add the command `completion`, which covers the commands that were added before it."""
     parser = commands.add_parser(
         "completion",
-        help="make a shell complete commands and options",
-        description="Prints what makes a shell complete the commands and options of streamsparql.",
+        help="print a completion script for a shell",
+        description="Print the script with which a shell completes commands and options.",
         epilog=_EXAMPLES,
-        formatter_class=Help,
+        formatter_class=HelpFormatter,
     )
-    parser.add_argument("shell", choices=tuple(SHELLS), help="the shell to print it for")
+    parser.add_argument("shell", choices=tuple(SHELLS), help="the shell to complete in")
     parser.set_defaults(run=partial(_complete, commands))
 
 
 def _complete(commands: Commands[argparse.ArgumentParser], options: argparse.Namespace) -> int:
-    print("\n".join(SHELLS[options.shell](_known(commands))))
+    print("\n".join(SHELLS[options.shell](_completable(commands))))
     return 0
 
 
 class Option(NamedTuple):
-    """An option of a command, or an argument: what it is called, which values it takes."""
+    """An option of a command: its names, the values it accepts, and whether it takes one."""
 
     names: tuple[str, ...]
     values: tuple[str, ...]
-    takes: bool
+    takes_value: bool
     help: str
 
 
 class Command(NamedTuple):
-    """A command with its options; of its own arguments, the values that they can take."""
+    """A command with its options, and the values that its positional arguments accept."""
 
     name: str
     help: str
@@ -56,9 +56,9 @@ class Command(NamedTuple):
     takes_files: bool
 
 
-def _known(commands: Commands[argparse.ArgumentParser]) -> list[Command]:
+def _completable(commands: Commands[argparse.ArgumentParser]) -> list[Command]:
     helps = {action.dest: action.help or "" for action in commands._choices_actions}
-    found = []
+    completable = []
     for name, parser in commands.choices.items():
         options, values, files = [], list[str](), False
         for action in parser._actions:
@@ -69,10 +69,10 @@ def _known(commands: Commands[argparse.ArgumentParser]) -> list[Command]:
                 values += choices
                 files = files or not choices
                 continue
-            names, takes = tuple(action.option_strings), action.nargs != 0
-            options.append(Option(names, choices, takes, action.help or ""))
-        found.append(Command(name, helps[name], tuple(options), tuple(values), files))
-    return found
+            names, takes_value = tuple(action.option_strings), action.nargs != 0
+            options.append(Option(names, choices, takes_value, action.help or ""))
+        completable.append(Command(name, helps[name], tuple(options), tuple(values), files))
+    return completable
 
 
 # -- bash ------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def _bash(commands: list[Command]) -> Iterator[str]:
     yield '    local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"'
     yield '    local command="" word words=""'
     yield "    COMPREPLY=()"
-    yield "    # bash takes an equals sign for a word of its own"
+    yield "    # bash splits words at an equals sign"
     yield '    if [ "$current" = = ]; then current=""'
     yield '    elif [ "$before" = = ]; then before="${COMP_WORDS[COMP_CWORD-2]}"; fi'
     yield '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do'
@@ -96,7 +96,7 @@ def _bash(commands: list[Command]) -> Iterator[str]:
             keys = "|".join(f'"{command.name} {name}"' for name in option.names)
             if option.values:
                 yield f'        {keys}) words="{" ".join(option.values)}" ;;'
-            elif option.takes:
+            elif option.takes_value:
                 yield f"        {keys}) return ;;"
     yield '        *) case "$command" in'
     files = "|".join(command.name for command in commands if command.takes_files)
@@ -135,10 +135,10 @@ def _zsh(commands: list[Command]) -> Iterator[str]:
         yield f"        {command.name}) _arguments \\"
         for option in command.options:
             for name in option.names:
-                told = _ESCAPED.sub(r"\\\g<0>", option.help)
+                help_text = _SPECIAL.sub(r"\\\g<0>", option.help)
                 after = f":value:({' '.join(option.values)})" if option.values else ":value:_files"
-                whole = f"*{name}[{told}]{after if option.takes else ''}"
-                yield f"            {_quoted(whole)} \\"
+                specification = f"*{name}[{help_text}]{after if option.takes_value else ''}"
+                yield f"            {_quoted(specification)} \\"
         yield f"            {_quoted('*' + values)} ;;"
     yield "    esac"
     yield "}"
@@ -151,24 +151,24 @@ def _zsh(commands: list[Command]) -> Iterator[str]:
 
 def _fish(commands: list[Command]) -> Iterator[str]:
     for command in commands:
-        name, told = command.name, _quoted(command.help)
-        yield f"complete -c streamsparql -n __fish_use_subcommand -f -a {name} -d {told}"
+        name, help_text = command.name, _quoted(command.help)
+        yield f"complete -c streamsparql -n __fish_use_subcommand -f -a {name} -d {help_text}"
         when = f"complete -c streamsparql -n '__fish_seen_subcommand_from {name}'"
         if command.values:
             yield f"{when} -f -a '{' '.join(command.values)}'"
         for option in command.options:
-            written = [f"-l {n[2:]}" if n[:2] == "--" else f"-s {n[1:]}" for n in option.names]
-            takes = f" -x -a '{' '.join(option.values)}'" if option.values else " -r"
-            after = takes if option.takes else ""
-            yield f"{when} {' '.join(written)}{after} -d {_quoted(option.help)}"
+            flags = [f"-l {n[2:]}" if n[:2] == "--" else f"-s {n[1:]}" for n in option.names]
+            value = f" -x -a '{' '.join(option.values)}'" if option.values else " -r"
+            after = value if option.takes_value else ""
+            yield f"{when} {' '.join(flags)}{after} -d {_quoted(option.help)}"
 
 
-_ESCAPED = re.compile(r"[\[\]:\\]")
-"""What means something in what zsh is told of an option."""
+_SPECIAL = re.compile(r"[\[\]:\\]")
+"""Characters that are syntax in the option specifications of zsh."""
 
 
 def _quoted(text: str) -> str:
-    """A text for a shell.
+    """Quote a string for a shell.
 
     >>> print(_quoted("it's"))
     'it'\\''s'
@@ -178,4 +178,4 @@ def _quoted(text: str) -> str:
 
 
 SHELLS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-"""What prints a shell's script."""
+"""The functions that yield the lines of each shell's script."""

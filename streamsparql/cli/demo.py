@@ -1,4 +1,4 @@
-"""The command `demo`: a wind park made on the spot, shown, left as files, or told live."""
+"""The command `demo`: a simulated wind park, shown, written to files, or streamed live."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamsparql.cli.data_options import MASTER
-from streamsparql.cli.options import Commands, UsageError, number, whole
+from streamsparql.cli.common_options import (
+    Commands,
+    UsageError,
+    parse_positive_number,
+    parse_whole_number,
+)
+from streamsparql.cli.data_options import MASTER_HELP
 from streamsparql.errors import EngineError
 
 if TYPE_CHECKING:
     from streamsparql.windpark import WindPark
 
 TURBINES, MINUTES, SEED, SPEED = 8, 120, 7, 60.0
-_LARGEST = 20_000_000
-EXAMPLES = """\
+_MAX_TURBINE_MINUTES = 20_000_000
+_EXAMPLES = """\
 examples:
   streamsparql demo
   streamsparql demo --write park
@@ -27,35 +33,41 @@ examples:
 
 
 def add_demo(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Adds the command `demo`."""
+    """Add the command `demo`."""
     parser = commands.add_parser(
         "demo",
-        help="show queries over a wind park, made on the spot",
-        description="Shows what this is about, with a wind park that is made on the spot.",
-        epilog=EXAMPLES,
+        help="show queries over a simulated wind park",
+        description="Show what streamsparql does, with queries over a simulated wind park.",
+        epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument_group("what to do with the park, but to show it").add_argument
-    add("--write", metavar="DIR", help="leave its data and queries there, to play with")
-    add("--pour", action="store_true", help="print it as N-Quads, as time goes by")
-    add("--speed", metavar="X", type=_speed, help="how fast; default: 60, a minute in a second")
+    add = parser.add_argument_group("instead of showing the park").add_argument
+    add("--write", metavar="DIR", help="write its data and queries to this folder")
+    add("--pour", action="store_true", help="print it as N-Quads, paced by the clock")
+    add(
+        "--speed", metavar="X", type=_parse_speed, help="speed-up; default: 60, a minute per second"
+    )
     add = parser.add_argument_group("the park").add_argument
-    add("--turbines", metavar="N", type=number, default=TURBINES, help=f"default: {TURBINES}")
-    add("--minutes", metavar="N", type=number, help=f"default: {MINUTES}; --pour goes on for ever")
-    add("--seed", metavar="N", type=whole, default=SEED, help=f"another park; default: {SEED}")
+    positive = partial(add, metavar="N", type=parse_positive_number)
+    positive("--turbines", default=TURBINES, help=f"default: {TURBINES}")
+    positive("--minutes", help=f"default: {MINUTES}; with --pour: endless")
+    seed = f"seed of the simulation; default: {SEED}"
+    add("--seed", metavar="N", type=parse_whole_number, default=SEED, help=seed)
     add = parser.add_argument_group("engine").add_argument
     add("--engine", choices=("embedded", "spark"), default="embedded", help="default: embedded")
-    add("--master", metavar="URL", help=MASTER)
+    add("--master", metavar="URL", help=MASTER_HELP)
     parser.set_defaults(run=_demo)
 
 
-def _speed(text: str) -> float:
+def _parse_speed(text: str) -> float:
     try:
         speed = float(text)
     except ValueError:
         speed = 0.0
     if not 0.001 <= speed <= 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no speed: 1 is that of the clock, 60 faster")
+        raise argparse.ArgumentTypeError(
+            f"not a valid speed: {text!r}; 1 is real time, 60 a minute per second"
+        )
     return speed
 
 
@@ -71,43 +83,46 @@ def _demo(options: argparse.Namespace) -> int:
     else:
         from streamsparql.cli.tour import Tour
 
-        with _engine(park, options) as given:
-            Tour(park, given).show()
+        with _on_engine(park, options) as arguments:
+            Tour(park, arguments).show()
     return 0
 
 
 def _check(options: argparse.Namespace) -> None:
     if options.pour and options.write is not None:
-        raise UsageError("--write leaves files and --pour a stream: choose one of them")
-    if options.write == "":
-        raise UsageError("--write: no folder is given")
-    minutes = 1 if options.pour else options.minutes or MINUTES
-    if options.turbines * minutes > _LARGEST:
         raise UsageError(
-            f"{options.turbines:,} turbines over {minutes:,} minutes are too much to show or to"
-            f" write: {_LARGEST:,} of one by the other is the most"
+            "--write and --pour exclude each other: --write writes files, --pour prints a stream"
+        )
+    if options.write == "":
+        raise UsageError("--write: missing folder name")
+    minutes = 1 if options.pour else options.minutes or MINUTES
+    if options.turbines * minutes > _MAX_TURBINE_MINUTES:
+        raise UsageError(
+            f"--turbines {options.turbines} --minutes {minutes}: the park is too large;"
+            f" turbines times minutes must not exceed {_MAX_TURBINE_MINUTES:,}"
         )
     if options.speed is not None and not options.pour:
-        raise UsageError("--speed goes with --pour")
+        raise UsageError("--speed requires --pour")
     if options.engine == "spark" and (options.pour or options.write is not None):
-        raise UsageError("--engine spark is for what is shown, not for --pour and --write")
+        raise UsageError("--engine spark cannot be combined with --pour or --write")
     if options.engine != "spark" and options.master is not None:
-        raise UsageError("--master goes with --engine spark")
+        raise UsageError("--master requires --engine spark")
     if sys.stdout is None:
         raise EngineError("standard output is closed")
 
 
 @contextmanager
-def _engine(park: WindPark, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The arguments of `Query.run`: on Spark the park is files, as it would be in earnest."""
+def _on_engine(park: WindPark, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of `Query.run`; Spark reads the park from files, as in production."""
     if options.engine == "embedded":
         yield {"streams": park.to_arrow(), "graph": park.graph}
         return
     from tempfile import TemporaryDirectory
 
-    from streamsparql.cli.spark_commands import session
+    from streamsparql.cli.spark_commands import spark_session
 
-    with TemporaryDirectory(prefix="streamsparql-") as folder, session(options.master) as spark:
+    temporary = TemporaryDirectory(prefix="streamsparql-")
+    with temporary as folder, spark_session(options.master) as spark:
         park.write(folder)
         yield {
             "streams": f"{folder}/wind.nq",
@@ -118,27 +133,27 @@ def _engine(park: WindPark, options: argparse.Namespace) -> Iterator[dict[str, A
 
 
 def _write(park: WindPark, folder: str) -> None:
-    from streamsparql.windpark.folder import commands
+    from streamsparql.windpark.folder import example_commands
 
     park.write(folder)
-    print(f"The park is in {folder}, and README.txt there says what the files are. Try:")
-    for purpose, command in commands(str(Path(folder))).items():
+    print(f"The park was written to {folder}; README.txt there describes its files. Try:")
+    for purpose, command in example_commands(str(Path(folder))).items():
         print(f"\n# {purpose}\n{command}")
 
 
 def _pour(park: WindPark, speed: float, minutes: int | None) -> None:
-    """Writes the park's items when it is time; what is due together goes out together."""
+    """Print the items of a park when they are due, those of one instant together."""
     from streamsparql.windpark import MINUTE
-    from streamsparql.windpark.folder import quads
+    from streamsparql.windpark.folder import quad_lines
 
-    begun, told = time.monotonic(), park.live()
+    began = time.monotonic()
     end = None if minutes is None else park.start + minutes * MINUTE
-    for item in told:
+    for item in park.live():
         if end is not None and item[3] >= end:
             break
-        ahead = (item[3] - park.start) / 1000 / speed - (time.monotonic() - begun)
+        ahead = (item[3] - park.start) / 1000 / speed - (time.monotonic() - began)
         if ahead > 0:
             sys.stdout.flush()
             time.sleep(ahead)
-        sys.stdout.writelines(quads([item]))
+        sys.stdout.writelines(quad_lines([item]))
     sys.stdout.flush()

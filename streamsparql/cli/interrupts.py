@@ -1,7 +1,7 @@
-"""Ctrl-C, or SIGTERM: what is known by then is given out, and the run ends.
+"""Interrupts (Ctrl-C, SIGTERM): the run ends early and emits the rows that are final.
 
-An interrupt is heeded between two rounds of a run, where its state is whole; a run that waits for
-an endless stream is told that it has ended. A second interrupt ends the process at once.
+A run handles an interrupt between two steps, where its state is consistent; if it waits for an
+endless stream, the stream ends. A second interrupt ends the process at once.
 """
 
 from __future__ import annotations
@@ -21,67 +21,67 @@ from streamsparql.errors import SourceError
 from streamsparql.overriding import override
 
 
-class Waiting(io.RawIOBase):
-    """A file without an end, which can be told to stop while somebody waits for more of it."""
+class EndlessInput(io.RawIOBase):
+    """A file without an end; `end` ends it, even while a read waits for more data."""
 
     def __init__(self, file: Any, path: str) -> None:
         super().__init__()
         self.name = "standard input" if path == "-" else path
         self.alarm: int | None = None
-        """What becomes readable when a signal comes."""
-        self._file, self._own = file, path != "-"
-        self._waits = False
+        """A file descriptor that becomes readable when a signal arrives."""
+        self._file, self._owned = file, path != "-"
+        self._reading = False
         self._ended = False
 
     @classmethod
-    def in_place_of_endless(cls, streams: dict[str, Any]) -> list[Waiting]:
-        """Puts one in the place of each stream that has no end: standard input, and pipes."""
+    def replace_endless(cls, streams: dict[str, Any]) -> list[EndlessInput]:
+        """Replace each endless stream (standard input, pipes) in `streams`; return the new ones."""
         from streamsparql.sources.mapping import Mapped
         from streamsparql.sources.paths import is_endless
 
-        found = []
+        inputs = []
         for name, source in streams.items():
             table = source.source if isinstance(source, Mapped) else source
             if not isinstance(table, str) or not is_endless(table):
                 continue
-            waiting = cls(_opened(table), table)
-            found.append(waiting)
-            file = io.BufferedReader(waiting)
+            endless = cls(_open_unbuffered(table), table)
+            inputs.append(endless)
+            file = io.BufferedReader(endless)
             streams[name] = source.over(file) if isinstance(source, Mapped) else file
-        return found
+        return inputs
 
     def end(self) -> None:
-        """There is no more; called by a signal's handler, it ends a read that waits."""
+        """End the input. Called in a signal handler, it also ends a read that waits."""
         self._ended = True
-        self._stop()
+        self._raise_if_ended()
 
-    def _stop(self) -> None:
+    def _raise_if_ended(self) -> None:
         from streamsparql.run.replay import Stopped
 
-        if self._waits and self._ended:
+        if self._reading and self._ended:
             raise Stopped
 
     @override
     def readinto(self, buffer: Any) -> int:
         try:
-            self._waits = True
-            self._stop()
+            self._reading = True
+            self._raise_if_ended()
             self._wait()
             count: int = self._file.readinto(buffer)
             return count
         finally:
-            self._waits = False
+            self._reading = False
 
     def _wait(self) -> None:
-        """Waits until there is something to read, or an end.
+        """Wait until there is data to read, or the input ends.
 
-        A signal that comes when a read is about to begin does not interrupt it: Python calls the
-        handler once the read is over, which may be never. So there is the alarm beside the file.
+        A signal that arrives just before a read does not interrupt it: Python calls the handler
+        after the read, which may never return. So this waits for the file or the alarm.
         """
         if self.alarm is None or not _selectable(self._file):
             return
         while self._file not in select.select([self._file, self.alarm], [], [])[0]:
-            os.read(self.alarm, 1)  # the handler has raised by now, if it ends the run
+            os.read(self.alarm, 1)  # a handler that ends the run has raised before
 
     @override
     def fileno(self) -> int:
@@ -93,20 +93,20 @@ class Waiting(io.RawIOBase):
 
     @override
     def close(self) -> None:
-        if self._own:
+        if self._owned:
             self._file.close()
         super().close()
 
 
 def _selectable(file: Any) -> bool:
-    """Whether the system can tell when there is something to read in a file."""
+    """Return whether a file has a descriptor that `select` can wait for."""
     try:
         return int(file.fileno()) >= 0
-    except OSError:  # it is in memory
+    except OSError:  # a file in memory
         return False
 
 
-def _opened(path: str) -> Any:
+def _open_unbuffered(path: str) -> Any:
     if path == "-":
         return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     try:
@@ -115,33 +115,33 @@ def _opened(path: str) -> Any:
         raise SourceError(f"{path}: {error.strerror}") from None
 
 
-_SAME = 0.5
-"""So many seconds long another signal is the same: `timeout` and shells send some of them twice."""
+_SAME_SIGNAL = 0.5
+"""Seconds within which a second signal is a repetition: `timeout` and shells send some twice."""
 
 
 class Interrupts:
-    """Heeds the first interrupt by calling `stop`, while the `with` lasts."""
+    """A context manager that calls `stop` at the first interrupt, and ends the endless inputs."""
 
-    def __init__(self, stop: Callable[[], None], waiting: Sequence[Waiting]) -> None:
+    def __init__(self, stop: Callable[[], None], endless: Sequence[EndlessInput]) -> None:
         self.signal = 0
-        """The number of the signal that came; 0 where none did."""
-        self._stop, self._waiting = stop, waiting
-        self._before: dict[signal.Signals, Any] = {}
+        """The number of the signal that arrived, else 0."""
+        self._stop, self._endless = stop, endless
+        self._old_handlers: dict[signal.Signals, Any] = {}
         self._alarm: tuple[int, int] | None = None
-        self._alarm_before = -1
-        self._since = 0.0
+        self._old_wakeup = -1
+        self._arrived = 0.0
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             return self
-        if self._waiting and os.name != "nt":  # Windows selects among sockets only
+        if self._endless and os.name != "nt":  # on Windows, select only accepts sockets
             self._alarm = os.pipe()
             os.set_blocking(self._alarm[1], False)
-            self._alarm_before = signal.set_wakeup_fd(self._alarm[1], warn_on_full_buffer=False)
-            for waiting in self._waiting:
-                waiting.alarm = self._alarm[0]
+            self._old_wakeup = signal.set_wakeup_fd(self._alarm[1], warn_on_full_buffer=False)
+            for endless in self._endless:
+                endless.alarm = self._alarm[0]
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._handle)
+            self._old_handlers[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -150,21 +150,21 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
         if self._alarm is not None:
-            for waiting in self._waiting:
-                waiting.alarm = None
-            signal.set_wakeup_fd(self._alarm_before)
+            for endless in self._endless:
+                endless.alarm = None
+            signal.set_wakeup_fd(self._old_wakeup)
             for end in self._alarm:
                 os.close(end)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal:
-            if monotonic() - self._since > _SAME:
+            if monotonic() - self._arrived > _SAME_SIGNAL:
                 raise KeyboardInterrupt
             return
-        self.signal, self._since = number, monotonic()
+        self.signal, self._arrived = number, monotonic()
         self._stop()
-        for waiting in self._waiting:
-            waiting.end()
+        for endless in self._endless:
+            endless.end()

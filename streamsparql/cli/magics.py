@@ -1,14 +1,14 @@
-"""`%load_ext streamsparql`: queries in cells of their own, and plans at a word.
+"""`%load_ext streamsparql`: a cell magic that runs a query, and a magic that explains one.
 
     %%streamsparql stops --streams wind --graph turbines
     SELECT ?turbine FROM STREAM <http://example.org/wind> WINDOW RANGE 10 MINUTE SLIDE { .. }
 
-compiles the cell, shows the query and runs it over the notebook's variables; the query is then
-`stops`, its result `stops_result`. `%explain stops --stage optimized` shows a stage of it.
+compiles the cell, shows the query and runs it over the notebook's variables. It assigns the query
+to `stops` and its result to `stops_result`. `%explain stops --stage optimized` shows a stage of it.
 
-Options are those of the command line, where variables stand for files; a file does too. Errors are
-shown as the command line shows them, and end the cell. IPython is not imported: the shell that
-loads the extension is handed over.
+Options are those of the command line, except that sources are variables; files work too. An error
+ends the cell with the message that the command line prints. IPython is not imported: it passes its
+shell when it loads the extension.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamsparql.algebra.plan import Plan
-from streamsparql.cli.data_options import data_options, with_mappings
-from streamsparql.cli.options import (
-    MEASURED,
+from streamsparql.cli.common_options import (
+    MEASURED_STAGES,
     REPORTS,
     UsageError,
-    compile_options,
-    compiled_text,
-    period,
-    sources,
-    text_of,
+    add_compile_options,
+    compile_text,
+    files_by_name,
+    parse_period,
+    read_text,
 )
-from streamsparql.cli.queries import FORMATS, STAGES
+from streamsparql.cli.data_options import add_data_options, with_mappings
+from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.errors import StreamSparqlError
 from streamsparql.overriding import override
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Adds `%%streamsparql` and `%explain` to a notebook, or to IPython in a terminal."""
+    """Register `%%streamsparql` and `%explain` in a notebook, or in IPython in a terminal."""
     magics = Magics(shell)
     for kind, name, function, parser in (
         ("cell", "streamsparql", magics.streamsparql, _query_parser()),
@@ -59,30 +59,30 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Takes the magics away."""
+    """Unregister the magics."""
     for kind, name in (("cell", "streamsparql"), ("line", "explain"), ("cell", "explain")):
         shell.magics_manager.magics[kind].pop(name, None)
 
 
 def _magic(function: Callable[..., None], parser: argparse.ArgumentParser) -> Callable[..., None]:
-    """A function for a shell: an error of ours ends the cell with its message, and no traceback."""
+    """Wrap a magic so that an error of this package ends the cell without a traceback."""
 
     @wraps(function)
     def magic(line: str, cell: str | None = None) -> None:
         try:
             function(line, cell)
         except StreamSparqlError as error:
-            lines = _told(error, parser)
-            error.__dict__["_render_traceback_"] = lambda: lines  # IPython asks an error for this
+            lines = _error_lines(error, parser)
+            error.__dict__["_render_traceback_"] = lambda: lines  # IPython calls this
             raise
 
     magic.__doc__ = f"{function.__doc__}\n\n{parser.format_help()}"
-    magic.__dict__["_ipython_magic_no_var_expand"] = True  # braces are the query's
+    magic.__dict__["_ipython_magic_no_var_expand"] = True  # braces belong to the query
     return magic
 
 
-def _told(error: StreamSparqlError, parser: argparse.ArgumentParser) -> list[str]:
-    """The lines of an error, its kind in red."""
+def _error_lines(error: StreamSparqlError, parser: argparse.ArgumentParser) -> list[str]:
+    """Return the lines that show an error, with its kind in red."""
     if isinstance(error, UsageError):
         return [f"\033[1;31musage error\033[0m: {error}", parser.format_usage().rstrip()]
     first, *more = str(error).splitlines() or [""]
@@ -93,7 +93,7 @@ def _told(error: StreamSparqlError, parser: argparse.ArgumentParser) -> list[str
 
 
 class _Arguments(argparse.ArgumentParser):
-    """A parser of a magic's line; what is wrong is an error of ours."""
+    """A parser of a magic's line, which raises `UsageError` and does not exit."""
 
     @override
     def error(self, message: str) -> NoReturn:
@@ -106,53 +106,59 @@ def _parser(name: str) -> _Arguments:
 
 def _query_parser() -> argparse.ArgumentParser:
     parser = _parser("%%streamsparql")
-    name = "the query's variable; NAME_result is the result's"
-    parser.add_argument("name", metavar="NAME", nargs="?", help=name)
-    compile_options(parser)
-    _data(parser)
+    names = "variable for the query; its result is NAME_result"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=names)
+    add_compile_options(parser)
+    _add_run_options(parser)
     return parser
 
 
 def _explain_parser() -> argparse.ArgumentParser:
     parser = _parser("%explain")
-    parser.add_argument("query", metavar="NAME|TEXT", nargs="?", help="a variable, or a query")
-    compile_options(parser)
-    group = parser.add_argument_group("what is shown")
-    group.add_argument("--stage", choices=STAGES, metavar="NAME", help=", ".join(STAGES))
-    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=", ".join(FORMATS))
-    group.add_argument("--analyze", action="store_true", help="run the query, and measure it")
-    _data(parser)
+    parser.add_argument(
+        "query", metavar="NAME|TEXT", nargs="?", help="a variable, or the text of a query"
+    )
+    add_compile_options(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--stage", choices=EXPLAIN_STAGES, metavar="NAME", help=", ".join(EXPLAIN_STAGES)
+    )
+    group.add_argument(
+        "--format", choices=EXPLAIN_FORMATS, metavar="NAME", help=", ".join(EXPLAIN_FORMATS)
+    )
+    group.add_argument("--analyze", action="store_true", help="run the query and measure it")
+    _add_run_options(parser)
     return parser
 
 
-def _data(parser: argparse.ArgumentParser) -> None:
-    """The options about data. `--streams` takes several at once."""
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name data and select reports; `--streams` accepts several values."""
     parser.add_argument(
         "--streams", dest="stream", action="extend", nargs="+", metavar="[IRI=]VAR", default=[]
     )
-    data_options(parser)
+    add_data_options(parser)
     add = parser.add_argument_group("reports").add_argument
     add("--report", choices=REPORTS, metavar="KIND", help=", ".join(REPORTS))
-    add("--every", metavar="DUR", type=period, help="from one report to the next")
+    add("--every", metavar="DUR", type=parse_period, help="interval between reports")
 
 
-def _parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     try:
         return parser.parse_args(list(words))
     except argparse.ArgumentTypeError as error:
         raise UsageError(str(error)) from None
 
 
-def _words(line: str) -> list[str]:
+def _split_words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
         raise UsageError(f"{error}: {line}") from None
 
 
-def _about_data(options: argparse.Namespace) -> list[str]:
-    """The options about data that are given, by their names."""
-    defaults = vars(_plain_data())
+def _run_flags(options: argparse.Namespace) -> list[str]:
+    """Return the flags of the data options that differ from their defaults."""
+    defaults = vars(_run_defaults())
     names = {"start": "from", "end": "until"}
     return [
         f"--{names.get(dest, dest).replace('_', '-')}"
@@ -161,17 +167,17 @@ def _about_data(options: argparse.Namespace) -> list[str]:
     ]
 
 
-def _about_reading(options: argparse.Namespace) -> list[str]:
-    """The options about how a text is read that are given, by their names."""
+def _compile_flags(options: argparse.Namespace) -> list[str]:
+    """Return the flags of the options for compiling that differ from their defaults."""
     parser = _parser("")
-    compile_options(parser)
+    add_compile_options(parser)
     defaults = vars(parser.parse_args([]))
     return [f"--{name}" for name, default in defaults.items() if getattr(options, name) != default]
 
 
-def _plain_data() -> argparse.Namespace:
+def _run_defaults() -> argparse.Namespace:
     parser = _parser("")
-    _data(parser)
+    _add_run_options(parser)
     return parser.parse_args([])
 
 
@@ -179,7 +185,7 @@ def _plain_data() -> argparse.Namespace:
 
 
 class Magics:
-    """What the magics do, in one shell."""
+    """The magics of one shell."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
@@ -187,21 +193,21 @@ class Magics:
     @property
     def names(self) -> Mapping[str, Any]:
         """The notebook's variables."""
-        found: Mapping[str, Any] = self.shell.user_ns
-        return found
+        variables: Mapping[str, Any] = self.shell.user_ns
+        return variables
 
     def streamsparql(self, line: str, cell: str | None) -> None:
-        """Compiles the query in a cell, shows it, and runs it where it is given its streams."""
-        options = _parsed(_query_parser(), _words(line))
+        """Compile the query in a cell, show it, and run it if its streams are named."""
+        options = _parse(_query_parser(), _split_words(line))
         name = options.name or ""
         if name and (not name.isidentifier() or iskeyword(name)):
-            raise UsageError(f"{name!r} is no name for a variable")
-        query = compiled_text(cell or "", options)
-        given = _about_data(options)
+            raise UsageError(f"not a valid variable name: {name!r}")
+        query = compile_text(cell or "", options)
+        flags = _run_flags(options)
         runs = bool(options.stream or (not query.streams and (options.graph or options.named)))
-        if given and not runs:
-            raise UsageError(f"{given[0]} is about a run: give --streams VAR too")
-        kwargs = self._given(query, options) if runs else {}
+        if flags and not runs:
+            raise UsageError(f"{flags[0]} applies to a run; add --streams VAR")
+        kwargs = self._run_arguments(query, options) if runs else {}
         self.shell.push({name or "_query": query})
         self._show(query._repr_html_(), query.explain("logical"))
         if runs:
@@ -210,19 +216,19 @@ class Magics:
             self._show_result(result, options)
 
     def explain(self, line: str, cell: str | None) -> None:
-        """Shows the stages of a query, or what a run of it measured."""
+        """Show the stages of a query, or the measurements of a run."""
         from streamsparql.query import Query
 
         target, rest = self._target(line, cell)
-        options = _parsed(_explain_parser(), rest)
+        options = _parse(_explain_parser(), rest)
         if options.query is not None:
-            raise UsageError(f"what is {options.query!r}? The query is there already")
+            raise UsageError(f"unexpected argument {options.query!r}; there is a query already")
         if isinstance(target, str):
-            target = compiled_text(target, options)
-        elif given := _about_reading(options):
-            raise UsageError(f"{given[0]} is about a text, and this is compiled already")
-        if not options.analyze and (given := _about_data(options)):
-            raise UsageError(f"{given[0]} goes with --analyze, which runs the query")
+            target = compile_text(target, options)
+        elif flags := _compile_flags(options):
+            raise UsageError(f"{flags[0]} applies to the text of a query; this one is compiled")
+        if not options.analyze and (flags := _run_flags(options)):
+            raise UsageError(f"{flags[0]} requires --analyze, which runs the query")
         if not isinstance(target, Query):
             self._show_plan(target, options)
         elif options.analyze:
@@ -231,21 +237,21 @@ class Magics:
             self._show_stages(target, options)
 
     def completer(self, parser: argparse.ArgumentParser) -> Callable[[Any, Any], list[str]]:
-        """What completes a magic's line: options, their values, variables."""
+        """Return a function that completes options, their values and variables in a line."""
 
         def complete(_: Any, event: Any) -> list[str]:
             return completions(parser, event.line, event.symbol, self.names)
 
         return complete
 
-    # -- what is shown
+    # -- output
 
     @property
     def _in_terminal(self) -> bool:
         return type(self.shell).__name__ == "TerminalInteractiveShell"
 
     def _show(self, html: str, text: str) -> None:
-        """Shows HTML where that can be shown, else text."""
+        """Display HTML in a notebook, and print text in a terminal."""
         if self._in_terminal:
             print(text)
         else:
@@ -254,32 +260,32 @@ class Magics:
     def _show_result(self, result: Result, options: argparse.Namespace) -> None:
         if self._in_terminal:
             result.write(sys.stdout, "table", report=options.report, every=options.every)
-            self._show_left_out(result, options)
+            self._show_rejects(result, options)
         elif options.report is not None or options.every is not None:
             picture = result.timeline(report=options.report, every=options.every)
             self._show(picture.html, str(picture))
-            self._show_left_out(result, options)
+            self._show_rejects(result, options)
         else:
-            if not result.computation.repeatable:  # a preview would use a source up
+            if not result.computation.repeatable:  # a preview would consume a source
                 result.to_arrow()
-            from streamsparql.look.jupyter.result_view import computed
+            from streamsparql.look.jupyter.result_view import result_html
 
-            self._show(computed(result), str(result))
+            self._show(result_html(result), str(result))
 
-    def _show_left_out(self, result: Result, options: argparse.Namespace) -> None:
-        """Says what was late or could not be read; on Spark that would be another job."""
-        from streamsparql.look.jupyter.html_table import note
+    def _show_rejects(self, result: Result, options: argparse.Namespace) -> None:
+        """Show a note of late and rejected items; not on Spark, where it would take another job."""
+        from streamsparql.look.jupyter.html_table import note_html
         from streamsparql.run.result import rejects_note
 
         rejects = result.computation.rejects() if options.engine == "embedded" else []
         if text := rejects_note(len(rejects), next(iter(rejects), None)):
-            self._show(note(text), text)
+            self._show(note_html(text), text)
 
     def _show_plan(self, plan: Any, options: argparse.Namespace) -> None:
         if options.stage or options.analyze:
-            raise UsageError("stages and --analyze are a query's, and this is a plan")
+            raise UsageError("--stage and --analyze apply to a query, not to a plan")
         if options.format not in (None, "text", "html"):
-            raise UsageError("a plan is shown as text or html")
+            raise UsageError(f"a plan can be shown as text or html, not as {options.format}")
         if options.format == "text":
             print(plan)
         else:
@@ -305,64 +311,68 @@ class Magics:
 
     def _analyze(self, query: Query, options: argparse.Namespace) -> None:
         stage = options.stage or "all"
-        if stage not in MEASURED:
-            raise UsageError(f"--analyze measures what runs: --stage {stage} shows what it is of")
-        kwargs = self._given(query, options)
+        if stage not in MEASURED_STAGES:
+            raise UsageError(
+                f"--analyze measures the stages {', '.join(MEASURED_STAGES)}, not {stage}"
+            )
+        kwargs = self._run_arguments(query, options)
         analysis = query.analyze(**kwargs, report=options.report, every=options.every)
         if options.format in (None, "html"):
             self._show(analysis._repr_html_(), analysis.explain("text", stage))
         else:
             print(analysis.explain(options.format, stage))
 
-    # -- what is meant
+    # -- input
 
     def _target(self, line: str, cell: str | None) -> tuple[Any, list[str]]:
-        """What %explain is about, and its options: a text, the cell or what is before an option; or
-        a variable, or an attribute of one, that is a query or a plan.
-        """  # fmt: skip
+        """Return what `%explain` shows, and the words of its options.
+
+        It is the text of a query (the cell, or the line up to the first option), or the value of a
+        variable or attribute: a query, a plan, or a draft of one.
+        """
         from streamsparql.look.by_hand import Draft
         from streamsparql.physical.operator import Operator
         from streamsparql.query import Query
 
         if cell is not None:
-            return cell, _words(line)
-        found = re.search(r"(?:^|\s)--(?=[a-z])", line)
-        text, rest = (line[: found.start()], line[found.start() :]) if found else (line, "")
+            return cell, _split_words(line)
+        option = re.search(r"(?:^|\s)--(?=[a-z])", line)
+        text, rest = (line[: option.start()], line[option.start() :]) if option else (line, "")
         text = text.strip()
         if not text:
-            raise UsageError("what is to be explained? %explain NAME, or %explain SELECT ..")
+            raise UsageError("missing query; write %explain NAME or %explain SELECT ..")
         if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", text):
-            return text, _words(rest)
+            return text, _split_words(rest)
         value = self._value(text, files=False)
         if not isinstance(value, Query | Plan | Operator | Draft | str):
-            raise UsageError(f"{text} is no query or plan, but {type(value).__name__}")
-        return value, _words(rest)
+            raise UsageError(
+                f"expected a query or a plan; {text} is of type {type(value).__name__}"
+            )
+        return value, _split_words(rest)
 
-    def _given(self, query: Query, options: argparse.Namespace) -> dict[str, Any]:
-        """The arguments of `Query.run`, of the notebook's variables."""
+    def _run_arguments(self, query: Query, options: argparse.Namespace) -> dict[str, Any]:
+        """Return the arguments of `Query.run`, with the values of the notebook's variables."""
         prefixes = query.prefixes
         streams, named = (
-            sources([_spelt(text, known, prefixes) for text in given], known, what)
-            for given, known, what in (
+            files_by_name([_expanded(word, known, prefixes) for word in words], known, what)
+            for words, known, what in (
                 (options.stream, query.streams, "stream"),
                 (options.named, query.graphs, "named"),
             )
         )
         if missing := [name for name in query.streams if name not in streams]:
-            raise UsageError(
-                f"the query reads the stream <{missing[0]}>: give --streams {missing[0]}=VAR"
-            )
+            raise UsageError(f"missing stream <{missing[0]}>; add --streams {missing[0]}=VAR")
         engine: dict[str, Any] = {}
         if options.engine == "spark":
             from streamsparql.spark.sessions import session
 
             engine = {"engine": "spark", "spark": session(options.master), "slabs": options.slabs}
         elif options.master is not None or options.slabs is not None:
-            raise UsageError("--master and --slabs go with --engine spark")
+            raise UsageError("--master and --slabs require --engine spark")
         return {
-            "streams": with_mappings(query, options, self._sources(streams), self._mapping),
+            "streams": with_mappings(query, options, self._files_by_name(streams), self._mapping),
             "graph": self._source(options.graph) if options.graph else None,
-            "graphs": self._sources(named),
+            "graphs": self._files_by_name(named),
             "start": options.start,
             "end": options.end,
             "strict": options.strict,
@@ -370,54 +380,54 @@ class Magics:
             **engine,
         }
 
-    def _sources(self, given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-        return {name: self._source(words) for name, words in given.items()}
+    def _files_by_name(self, words_by_iri: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        return {iri: self._source(words) for iri, words in words_by_iri.items()}
 
     def _source(self, words: Sequence[str]) -> Any:
-        """One value as it is; more of them are files."""
+        """Return the source that words name: a value, or several files."""
         values = [self._value(word) for word in words]
         if len(values) > 1 and not all(isinstance(value, str | Path) for value in values):
             raise UsageError(
-                f"{', '.join(words)}: several sources are one only where all are files"
+                f"several sources of one stream or graph must all be files: {', '.join(words)}"
             )
         return values[0] if len(values) == 1 else values
 
     def _mapping(self, word: str) -> str:
-        """The text of a mapping."""
+        """Return the text of a mapping, from a variable or a file."""
         mapping = self._value(word)
         if isinstance(mapping, Path):
-            return text_of(str(mapping))
+            return read_text(str(mapping))
         if not isinstance(mapping, str):
             kind = type(mapping).__name__
-            raise UsageError(f"--map {word}: a mapping is a text or a file, not {kind}")
+            raise UsageError(f"--map {word}: expected the text of a mapping, or a file, not {kind}")
         return mapping
 
     def _value(self, word: str, files: bool = True) -> Any:
-        """The variable of that name, or an attribute of one; else a file."""
+        """Return the value of a variable, or of an attribute of one; else the path of a file."""
         first, *rest = word.split(".")
-        there = files and Path(word).exists()
+        is_file = files and Path(word).exists()
         if first in self.names:
             value = self.names[first]
             for attribute in rest:
                 if not hasattr(value, attribute):
-                    if there:
+                    if is_file:
                         return Path(word)
-                    raise UsageError(f"{word}: {first} has no {attribute}")
+                    raise UsageError(f"{word}: {first} has no attribute {attribute}")
                 value = getattr(value, attribute)
             return value
-        if there:
+        if is_file:
             return Path(word)
         hidden = self.shell.user_ns_hidden
         known = [name for name in self.names if not name.startswith("_") and name not in hidden]
         close = difflib.get_close_matches(word, known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise UsageError(f"there is no variable{' or file' * files} {word}{hint}")
+        raise UsageError(f"unknown variable{' or file' * files} {word}{hint}")
 
 
-def _spelt(text: str, known: Sequence[str], prefixes: Mapping[str, str]) -> str:
-    """`IRI=VAR` with the IRI whole, where it is written with a prefix of the query.
+def _expanded(text: str, known: Sequence[str], prefixes: Mapping[str, str]) -> str:
+    """Expand the prefixed name in `NAME=VAR` with a prefix of the query, if it is a known IRI.
 
-    >>> _spelt(":s=wind", ["http://e/s"], {"": "http://e/"})
+    >>> _expanded(":s=wind", ["http://e/s"], {"": "http://e/"})
     'http://e/s=wind'
     """
     name, equals, word = text.partition("=")
@@ -432,14 +442,14 @@ def _spelt(text: str, known: Sequence[str], prefixes: Mapping[str, str]) -> str:
 def completions(
     parser: argparse.ArgumentParser, line: str, symbol: str, names: Mapping[str, Any]
 ) -> list[str]:
-    """What can stand where a line is completed: an option, one of its values, a variable.
+    """Return the completions of the last word of a line: options, their values, or variables.
 
     >>> parser = _query_parser()
     >>> completions(parser, "%%streamsparql --dia", "--dia", {})
     ['--dialect']
     >>> completions(parser, "%%streamsparql --dialect c", "c", {"cars": 1})
     ['csparql', 'cqels']
-    >>> completions(parser, "%%streamsparql found --streams w", "w", {"wind": 1, "x": 2})
+    >>> completions(parser, "%%streamsparql stops --streams w", "w", {"wind": 1, "x": 2})
     ['wind']
     """
     if symbol.startswith("-"):

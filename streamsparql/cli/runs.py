@@ -1,4 +1,4 @@
-"""The command `run`: a query's answers, written as they become known."""
+"""The command `run`: write the results of a query as soon as they are known."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
-from streamsparql.cli.data_options import (
-    TIMES,
-    check_data,
-    check_written,
-    data_options,
-    engine,
-    given,
-    prepared,
-)
-from streamsparql.cli.interrupts import Interrupts
-from streamsparql.cli.options import (
+from streamsparql.cli.common_options import (
     REPORTS,
     Commands,
-    Help,
+    HelpFormatter,
     UsageError,
+    add_compile_options,
     check_output,
-    compile_options,
-    compiled,
-    period,
+    compile_file,
+    parse_period,
 )
+from streamsparql.cli.data_options import (
+    TIMES_HELP,
+    add_data_options,
+    check_data,
+    check_targets,
+    on_engine,
+    prepare_run,
+    run_arguments,
+)
+from streamsparql.cli.interrupts import Interrupts
 from streamsparql.cli.summary import Progress, Summary
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
 
-OUTPUTS = ("table", "csv", "jsonl", "nq", "parquet")
-STYLES = ("ms", "iso", "local")
-EXAMPLES = f"""\
-{TIMES}
+OUTPUT_FORMATS = ("table", "csv", "jsonl", "nq", "parquet")
+TIMESTAMP_STYLES = ("ms", "iso", "local")
+_EXAMPLES = f"""\
+{TIMES_HELP}
 examples:
   streamsparql run query.rq --stream wind.nq --graph turbines.ttl
   streamsparql run query.rq --stream wind.csv --report rstream --every 10m
@@ -43,75 +43,80 @@ examples:
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Adds the command `run`."""
+    """Add the command `run`."""
     parser = commands.add_parser(
         "run",
-        help="answer a query over files or standard input",
+        help="run a query over files or standard input",
         usage="%(prog)s QUERY [--stream [IRI=]FILE ...] [OPTION ...]",
-        epilog=EXAMPLES,
-        formatter_class=Help,
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
         add_help=False,
     )
-    does = "answers a query over files, folders or standard input"
-    compile_options(parser, "a file, or - for standard input", does)
-    data_options(parser)
-    group = parser.add_argument_group("answers")
+    title = "run a query over files, folders or standard input"
+    add_compile_options(parser, "a file, or - for standard input", title)
+    add_data_options(parser)
+    group = parser.add_argument_group("results")
     add = group.add_argument
-    kinds = "rstream, istream or dstream: snapshots at instants"
+    kinds = "rstream, istream or dstream, at report instants"
     add("--report", choices=REPORTS, metavar="KIND", help=kinds)
-    add("--every", metavar="DUR", type=period, help="from one report to the next")
-    emits = "final (rows as they end) or eager (at once, in pieces)"
+    add("--every", metavar="DUR", type=parse_period, help="time from one report to the next")
+    emits = "final (once the end is known) or eager (at once, cut)"
     add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
-    add("--output", choices=OUTPUTS, metavar="FORMAT", help="table, csv, jsonl, nq or parquet")
-    add("--timestamps", choices=STYLES, metavar="STYLE", help="ms, iso (UTC) or local")
-    add("-o", dest="file", metavar="FILE", help="write there; the extension is the format")
-    add("--rejects", metavar="FILE", help="write what was late or bad there, as JSON lines")
-    add("-q", "--quiet", action="store_true", help="no progress, no summary at the end")
+    add(
+        "--output",
+        choices=OUTPUT_FORMATS,
+        metavar="FORMAT",
+        help="table, csv, jsonl, nq or parquet",
+    )
+    add("--timestamps", choices=TIMESTAMP_STYLES, metavar="STYLE", help="ms, iso (UTC) or local")
+    add("-o", dest="file", metavar="FILE", help="write to a file; its extension is the format")
+    add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
+    add("-q", "--quiet", action="store_true", help="show no progress and no summary")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     check_data(options)
-    query = compiled(options.query, options)
+    query = compile_file(options.query, options)
     options.name = "streamsparql"
-    _check(options, query)
-    kwargs = given(query, options)
-    _check_files(query, options, kwargs)
+    _check_options(options, query)
+    arguments = run_arguments(query, options)
+    _check_files(query, options, arguments)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
-            return _embedded(query, kwargs, options, summary)
-        with engine(options, kwargs) as on_spark:
-            return _on_spark(query, on_spark, options, summary)
+            return _run_embedded(query, arguments, options, summary)
+        with on_engine(options, arguments) as on_spark:
+            return _run_on_spark(query, on_spark, options, summary)
 
 
-def _check(options: argparse.Namespace, query: Query) -> None:
+def _check_options(options: argparse.Namespace, query: Query) -> None:
     if _target(options)[1] == "nq" and query.form not in ("construct", "describe"):
-        raise UsageError(f"nq is for triples, and this is {query.form.upper()}: use jsonl")
+        raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
     if options.output == "parquet" and options.file is None:
-        raise UsageError("--output parquet goes with -o FILE")
-    if options.file is not None and options.output is None and not _names_format(options.file):
-        raise UsageError(f"-o {options.file}: its extension is no format: give --output")
+        raise UsageError("--output parquet requires -o FILE")
+    if options.file is not None and options.output is None and not _implies_format(options.file):
+        raise UsageError(f"-o {options.file}: unknown extension; add --output")
     if options.emit == "eager":
         if options.report is not None or options.every is not None:
-            raise UsageError("--emit is about rows: reports are final when they come")
+            raise UsageError("--emit eager applies to rows, not to reports, which are final")
         if options.engine == "spark":
-            raise UsageError("--emit eager is for streams that go on, which Spark does not run")
+            raise UsageError("--emit eager requires --engine embedded")
     check_output(options.file)
 
 
 # -- embedded --------------------------------------------------------------------------------------
 
 
-def _embedded(
-    query: Query, kwargs: dict[str, Any], options: argparse.Namespace, summary: Summary
+def _run_embedded(
+    query: Query, arguments: dict[str, Any], options: argparse.Namespace, summary: Summary
 ) -> int:
-    """Runs the query in this process, and writes what becomes known as soon as it does."""
+    """Run the query in this process, and write rows as soon as they are emitted."""
     from streamsparql.physical.operator import INFINITY
     from streamsparql.run.replay import Replay, layout_of
     from streamsparql.sinks import open_sink
 
-    data, reports, waiting = prepared(query, kwargs, options)
-    endless = bool(waiting)
+    data, reports, inputs = prepare_run(query, arguments, options)
+    endless = bool(inputs)
     replay = Replay(
         *(query, data),
         report=reports,
@@ -122,8 +127,8 @@ def _embedded(
     tables = replay.tables()
     layout = layout_of(query, replay.decoder, reports is not None, options.timestamps)
     progress = Progress(options.quiet)
-    with Interrupts(replay.stop, waiting) as interrupts:
-        first = next(tables, None)  # a run that fails at once leaves an older file alone
+    with Interrupts(replay.stop, inputs) as interrupts:
+        first = next(tables, None)  # a run that fails at once must not overwrite a file
         with open_sink(*_target(options), layout) as sink:
             table = first
             while table is not None:
@@ -132,31 +137,31 @@ def _embedded(
                     sink.write(table)
                 if endless:
                     sink.flush()
-                summary.take(replay)
+                summary.record(replay)
                 progress.show(replay)
                 table = next(tables, None)
             progress.clear()
-        summary.take(replay)
-        cut_short = interrupts.signal != 0 and replay.watermark < INFINITY
-        summary.tell(replay, replay.watermark if cut_short else None)
-    return 128 + interrupts.signal if cut_short else 0
+        summary.record(replay)
+        incomplete = interrupts.signal != 0 and replay.watermark < INFINITY
+        summary.show(replay, replay.watermark if incomplete else None)
+    return 128 + interrupts.signal if incomplete else 0
 
 
-def _check_files(query: Query, options: argparse.Namespace, kwargs: dict[str, Any]) -> None:
-    """What is written is nothing that is read, and two files are not one."""
-    check_written(query, options, kwargs, options.file, options.rejects)
+def _check_files(query: Query, options: argparse.Namespace, arguments: dict[str, Any]) -> None:
+    """Raise an error if the run would write a file that it reads, or one file twice."""
+    check_targets(query, options, arguments, options.file, options.rejects)
     both = [file for file in (options.file, options.rejects) if file is not None]
-    if len(both) == 2 and not _device(both[0]) and len(set(map(os.path.realpath, both))) == 1:
-        raise UsageError("-o and --rejects are one file")
+    if len(both) == 2 and not _is_device(both[0]) and len(set(map(os.path.realpath, both))) == 1:
+        raise UsageError("-o and --rejects are the same file")
 
 
-def _device(file: str) -> bool:
-    """Whether a path is of something that can be written by two at a time, as /dev/null."""
+def _is_device(file: str) -> bool:
+    """Return whether two writers can share a path, as they can share /dev/null."""
     return os.path.exists(file) and not os.path.isfile(file)
 
 
 def _target(options: argparse.Namespace) -> tuple[str | IO[str], str]:
-    """Where rows go, and in which format."""
+    """Return the file that rows are written to, and the format."""
     from streamsparql.sinks import format_of
 
     if options.file is None:
@@ -164,8 +169,8 @@ def _target(options: argparse.Namespace) -> tuple[str | IO[str], str]:
     return options.file, options.output or format_of(options.file) or "table"
 
 
-def _names_format(file: str) -> bool:
-    """Whether a file's extension names a format, or there is none, which is a table."""
+def _implies_format(file: str) -> bool:
+    """Return whether a file name implies a format; one without an extension implies a table."""
     from streamsparql.sinks import format_of
 
     return format_of(file) is not None or not os.path.splitext(file)[1] or file == os.devnull
@@ -174,11 +179,11 @@ def _names_format(file: str) -> bool:
 # -- Spark -----------------------------------------------------------------------------------------
 
 
-def _on_spark(
-    query: Query, kwargs: dict[str, Any], options: argparse.Namespace, summary: Summary
+def _run_on_spark(
+    query: Query, arguments: dict[str, Any], options: argparse.Namespace, summary: Summary
 ) -> int:
-    """Runs the query on Spark, and writes all rows once they are there."""
-    result = query.run(**kwargs)
+    """Run the query on Spark, and write all rows at its end."""
+    result = query.run(**arguments)
     target, kind = _target(options)
     rows = result.write(
         target,
@@ -187,8 +192,8 @@ def _on_spark(
         every=options.every,
         timestamps=options.timestamps,
     )
-    if summary.asks and not options.strict:  # telling reads the streams once more
-        summary.tell_rejects(result.computation.rejects(), rows)
+    if summary.needs_rejects and not options.strict:  # listing them reads the streams again
+        summary.show_rejects(result.computation.rejects(), rows)
     else:
-        summary.tell_rejects([], rows)
+        summary.show_rejects([], rows)
     return 0

@@ -1,4 +1,4 @@
-"""What a command writes for a reader: as wide as the terminal, in the signs and colours it has."""
+"""Output for a reader, in the width, the colours and the characters of the terminal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import IO, NamedTuple
 
 from streamsparql.text.widths import wrap
 
-_NARROW, _WIDE = 60, 100
-_PLAIN = str.maketrans(
+_NARROWEST, _WIDEST = 60, 100
+_ASCII = str.maketrans(
     {
         "├": "|",
         "└": "`",
@@ -27,47 +27,49 @@ _PLAIN = str.maketrans(
         **dict(zip("▁▂▃▄▅▆▇", ".:-=+*%", strict=True)),
     }
 )
-_PARTS = re.compile(
+_TOKENS = re.compile(
     r"(?P<iri><[^<>\s]*>)|(?P<variable>\?\w+)|(?P<word>\b[A-Z]{2,}\b)|(?P<note>^\s*#.*$)", re.M
 )
-_SHADES: Mapping[str, int] = {"iri": 36, "variable": 33, "word": 1, "note": 2}
+_CODES: Mapping[str, int] = {"iri": 36, "variable": 33, "word": 1, "note": 2}
 
 
 class Screen(NamedTuple):
-    """How wide what is written may be, whether in colour, and whether in more than ASCII."""
+    """The properties of a terminal: columns, whether it has colour, whether more than ASCII."""
 
     width: int = 80
     color: bool = False
-    signs: bool = True
+    unicode: bool = True
 
     @classmethod
-    def here(cls, narrowest: int = _NARROW, widest: int = _WIDE, otherwise: int = 80) -> Screen:
-        """The screen that standard output is; a file is plain, and so wide `otherwise`."""
+    def of_stdout(
+        cls, narrowest: int = _NARROWEST, widest: int = _WIDEST, default: int = 80
+    ) -> Screen:
+        """Return the screen of standard output; a file has no colour and the `default` width."""
         if not sys.stdout.isatty():
-            return cls(otherwise)
-        width = columns_of(sys.stdout) or otherwise
-        able = os.environ.get("TERM", "dumb") != "dumb"
-        color = able and not os.environ.get("NO_COLOR")
-        signs = able and _has_signs(sys.stdout.encoding, os.environ)
-        return cls(max(narrowest, min(width, widest)), color, signs)
+            return cls(default)
+        width = terminal_width(sys.stdout) or default
+        capable = os.environ.get("TERM", "dumb") != "dumb"
+        color = capable and not os.environ.get("NO_COLOR")
+        unicode = capable and _supports_unicode(sys.stdout.encoding, os.environ)
+        return cls(max(narrowest, min(width, widest)), color, unicode)
 
     def write(self, text: str = "") -> None:
-        """Writes lines."""
-        print(text if self.signs else text.translate(_PLAIN))
+        """Write lines, in ASCII if the terminal has no more."""
+        print(text if self.unicode else text.translate(_ASCII))
 
     def heading(self, text: str) -> None:
-        """Writes a heading, with a line across the screen."""
+        """Write a heading with a rule across the screen."""
         self.write()
         self.write(self.paint(f"── {text} ".ljust(self.width, "─"), 1))
         self.write()
 
     def prose(self, text: str) -> None:
-        """Writes a paragraph, wrapped."""
+        """Write a paragraph, wrapped at the width of the screen."""
         for line in wrap(" ".join(text.split()), self.width):
             self.write(line)
 
     def paint(self, text: str, *codes: int) -> str:
-        """The text in colour, where there is any.
+        """Return the text with ANSI colour codes if the screen has colour.
 
         >>> Screen(color=True).paint("red", 31), Screen().paint("red", 31)
         ('\\x1b[31mred\\x1b[0m', 'red')
@@ -75,28 +77,30 @@ class Screen(NamedTuple):
         return f"\033[{';'.join(map(str, codes))}m{text}\033[0m" if self.color and text else text
 
     def query(self, text: str) -> None:
-        """Writes a query's text."""
+        """Write the text of a query, with syntax colours."""
         if self.color:
-            text = _PARTS.sub(lambda found: self._shaded(found), text)
+            text = _TOKENS.sub(lambda token: self._painted(token), text)
         self.write(text.rstrip("\n"))
 
-    def _shaded(self, found: re.Match[str]) -> str:
-        return self.paint(found[0], _SHADES[found.lastgroup or "word"])
+    def _painted(self, token: re.Match[str]) -> str:
+        return self.paint(token[0], _CODES[token.lastgroup or "word"])
 
 
-def columns_of(terminal: IO[str]) -> int:
-    """How wide a terminal is; 0 where it does not tell."""
+def terminal_width(terminal: IO[str]) -> int:
+    """Return the number of columns of a terminal; 0 if it is unknown."""
     try:
         return os.get_terminal_size(terminal.fileno()).columns
     except OSError:
         return 0
 
 
-def _has_signs(encoding: str, environ: Mapping[str, str]) -> bool:
-    """Whether a terminal shows what is not ASCII: its locale may say that it does not.
+def _supports_unicode(encoding: str, environ: Mapping[str, str]) -> bool:
+    """Return whether a terminal shows more than ASCII, by its encoding and locale.
 
-    >>> _has_signs("utf-8", {}), _has_signs("utf-8", {"LC_ALL": "C"}), _has_signs("latin-1", {})
-    (True, False, False)
+    >>> _supports_unicode("utf-8", {}), _supports_unicode("latin-1", {})
+    (True, False)
+    >>> _supports_unicode("utf-8", {"LC_ALL": "C"})
+    False
     """
     names = (environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     locale = next(filter(None, names), "UTF-8")

@@ -1,4 +1,4 @@
-"""Spark on the command line: the command `prepare`, and the session that commands run in."""
+"""Spark on the command line: the command `prepare`, and the session of a command."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from streamsparql.cli.data_options import MASTER
-from streamsparql.cli.options import Commands, duration
+from streamsparql.cli.common_options import Commands, parse_duration
+from streamsparql.cli.data_options import MASTER_HELP
 from streamsparql.cli.summary import Summary
 
 if TYPE_CHECKING:
@@ -19,48 +19,49 @@ if TYPE_CHECKING:
 
 
 def add_prepare(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Adds the command `prepare`."""
+    """Add the command `prepare`."""
     parser = commands.add_parser(
         "prepare",
-        help="order files by time, once, for many runs on Spark",
-        description="Writes the items of files in the order of time, as Parquet, with Spark.",
+        help="sort files by time once, for many runs on Spark",
+        description="Sort the items of files by time with Spark, and write them as Parquet.",
         epilog="example: streamsparql prepare wind/*.nq -o wind.parquet",
     )
     add = parser.add_argument
-    add("source", metavar="FILE", nargs="+", help="files and folders of one stream")
-    add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write")
-    add("--master", metavar="URL", help=MASTER)
-    add("--max-delay", metavar="DUR", type=duration, help="what comes later than that is late")
+    add("source", metavar="FILE", nargs="+", help="files and folders of a stream")
+    add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write to")
+    add("--master", metavar="URL", help=MASTER_HELP)
+    add("--max-delay", metavar="DUR", type=parse_duration, help="how late items may arrive")
     parser.set_defaults(run=_prepare)
 
 
 def _prepare(options: argparse.Namespace) -> int:
     options.name = "streamsparql"
-    with session(options.master) as spark:
+    with spark_session(options.master) as spark:
         from streamsparql.spark import prepare
 
         with Summary(None, quiet=False) as summary:
-            made = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
-            summary.tell_rejects(made.rejects, None)
+            result = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
+            summary.show_rejects(result.rejects, None)
     return 0
 
 
 @contextmanager
-def session(master: str | None) -> Iterator[SparkSession]:
-    """A session that ends with the command; what Spark raises in it becomes an error of ours.
+def spark_session(master: str | None) -> Iterator[SparkSession]:
+    """Open a Spark session for the command; errors of Spark become errors of this package.
 
-    An interrupt ends the command at once: Spark's process ends with this one.
+    An interrupt ends the command at once: the process of Spark ends with this one.
     """
-    from streamsparql.spark.failures import in_a_line
+    from streamsparql.spark.failures import raising_spark_errors
     from streamsparql.spark.sessions import session
 
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs each interrupt
     spark = session(master)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's asks Spark to stop
+        # In place of pyspark's handler, which only stops Spark.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupted = False
     try:
-        with in_a_line():
+        with raising_spark_errors():
             yield spark
     except KeyboardInterrupt:
         interrupted = True

@@ -1,4 +1,4 @@
-"""`--version`: what of all that matters is here, and what to do about what is not."""
+"""`--version`: the versions of what affects a run, and how to install what is missing."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from streamsparql import __version__
 from streamsparql.errors import EngineError
 
 
-class Version(argparse.Action):
-    """Prints the versions, and ends."""
+class VersionAction(argparse.Action):
+    """An option that prints the versions and exits."""
 
     def __init__(self, option_strings: list[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Called by the parser."""
-        print("\n".join(lines()))
+        """Print the versions and exit."""
+        print("\n".join(_version_lines()))
         parser.exit()
 
 
-def lines() -> Iterator[str]:
-    """A line for each: this package, Python, and what the Spark engine needs."""
+def _version_lines() -> Iterator[str]:
+    """Yield a line each for this package, Python, and what the Spark engine needs."""
     yield f"streamsparql {__version__}"
     yield f"Python {platform.python_version()}"
     for package in ("pyarrow", "pyoxigraph"):
@@ -33,15 +33,15 @@ def lines() -> Iterator[str]:
     try:
         yield f"PySpark {version('pyspark')}"
     except PackageNotFoundError:
-        yield "PySpark: none (pip install 'streamsparql[spark]')"
-    yield _java()
+        yield "PySpark: not installed (pip install 'streamsparql[spark]')"
+    yield _java_line()
 
 
-def _java() -> str:
+def _java_line() -> str:
     from streamsparql.spark.java import find_java
 
     try:
-        found = find_java()
+        java = find_java()
     except EngineError as error:
-        return f"Java: none for Spark ({error})"
-    return f"Java {found.version}" + (f" ({found.home})" if found.home else "")
+        return f"Java: no suitable version ({error})"
+    return f"Java {java.version}" + (f" ({java.home})" if java.home else "")

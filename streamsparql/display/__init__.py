@@ -106,6 +106,12 @@ def draw_timeline(
 
 
 @Display
+def draw_trace(trace: Any) -> Any:
+    """Return a picture of the timelines of a trace's operators."""
+    raise NotImplementedError(type(trace))
+
+
+@Display
 def compare(plan: Any, other: Any, trials: int, seed: int) -> PlanComparison:
     """Search for data on which the snapshots of two plans differ."""
     raise NotImplementedError(type(plan))

@@ -1,1 +1,1 @@
-"""Looking at queries, plans and runs: explain, notebooks, traces, equivalence, analysis, lints."""
+"""Tools that show and check queries, plans and runs: explain, notebooks, traces, lints and more."""

@@ -1,4 +1,4 @@
-"""Small data for the definitions: what `plan.at(t, inputs)` is evaluated over."""
+"""Inputs of the definitions: streams and graphs over which `plan.at(t, inputs)` is evaluated."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def inputs(
     graphs: Mapping[str, Iterable[Any]] | None = None,
     run: Run | None = None,
 ) -> Inputs:
-    """Streams and graphs for a plan's definition, from terms of rdflib or N-Triples strings.
+    """Return streams and graphs for a plan's definition, from rdflib terms or N-Triples strings.
 
-    A stream's items are `(s, p, o, t)`, `((s, p, o), t)` or, for events, `((s, p, o), start, end)`,
-    times in milliseconds; a graph's are `(s, p, o)`, an rdflib graph among them.
+    The items of a stream are `(s, p, o, t)`, `((s, p, o), t)` or, for events, `((s, p, o), start,
+    end)`, with times in milliseconds. A graph is an iterable of `(s, p, o)`, such as an rdflib
+    graph. Blank nodes are scoped to their source.
 
     >>> import streamsparql
     >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -30,7 +31,9 @@ def inputs(
     Snapshot([({?o: "2"}, 1)])
     """
     if streams is not None and not isinstance(streams, Mapping):
-        raise SourceError("give the streams by name: inputs({'http://example.org/s': items})")
+        raise SourceError(
+            "streams must be a mapping of names to items: inputs({'http://example.org/s': items})"
+        )
     return Inputs(
         streams={
             _iri(name): [_item(entry, f"s{k}.") for entry in source]
@@ -51,24 +54,27 @@ def _iri(name: Any) -> IRI:
 
 def _triple(entry: Any, source: str) -> Triple:
     if not isinstance(entry, Sequence) or len(entry) != 3:
-        raise SourceError(f"{entry!r} is no triple")
+        raise SourceError(f"not a triple: {entry!r}; expected (s, p, o)")
     triple = Triple(*(term(value, source) for value in entry))
     if isinstance(triple.subject, Literal) or not isinstance(triple.predicate, IRI):
-        raise SourceError(f"{entry!r} is no triple: a subject is no literal, a predicate is an IRI")
+        raise SourceError(
+            f"not a triple: {entry!r}; the subject must not be a literal, and the predicate must be"
+            " an IRI"
+        )
     return triple
 
 
 def _item(entry: Any, source: str) -> StreamItem:
     if not isinstance(entry, Sequence) or len(entry) < 2:
-        raise SourceError(f"{entry!r} is no item of a stream: give (s, p, o, t)")
+        raise SourceError(f"not an item of a stream: {entry!r}; expected (s, p, o, t)")
     if len(entry) == 4:
         entry = (entry[:3], entry[3])
     triple, *times = entry
     if not 1 <= len(times) <= 2 or not all(type(t) is int and t >= 0 for t in times):
         raise SourceError(
-            f"{entry!r} is no item: give (s, p, o, t) or ((s, p, o), start, end), with times in"
-            " whole milliseconds from 0 on"
+            f"not an item of a stream: {entry!r}; expected (s, p, o, t) or ((s, p, o), start, end),"
+            " with times as non-negative integers, in milliseconds"
         )
     if times[0] > times[-1]:
-        raise SourceError(f"{entry!r} ends before it starts")
+        raise SourceError(f"end ({times[-1]}) must not be before start ({times[0]}): {entry!r}")
     return StreamItem(_triple(triple, source), times[0], times[-1])

@@ -1,7 +1,8 @@
-"""The looks of plans, operators, results and open queries, which know nothing of pictures.
+"""Implementations of the displays that `streamsparql.display` declares.
 
-This module implements what `streamsparql.display` declares. It is imported when the first object is
-shown, and loads what draws it only then, so that printing a logical plan needs no engine.
+Plans, operators, results and open queries do not import what draws them. This module is imported
+when the first of them is shown. Each function imports its renderer when it is called, so that
+printing a logical plan loads no engine.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from streamsparql.display.picture import Picture
     from streamsparql.look.equivalence import Equivalence
     from streamsparql.look.explain.boxes.box import Box
+    from streamsparql.look.rewrites import Application, Rewrites
+    from streamsparql.look.traces.definitions import LogicalMoment
+    from streamsparql.look.traces.trace import Moment, Trace
     from streamsparql.physical.operator import Operator
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
@@ -25,6 +29,12 @@ PLAN = "streamsparql.algebra.plan.Plan"
 OPERATOR = "streamsparql.physical.operator.Operator"
 RESULT = "streamsparql.run.result.Result"
 LIVE = "streamsparql.run.live.Live"
+APPLICATION = "streamsparql.look.rewrites.Application"
+REWRITES = "streamsparql.look.rewrites.Rewrites"
+EQUIVALENCE = "streamsparql.look.equivalence.Equivalence"
+TRACE = "streamsparql.look.traces.trace.Trace"
+MOMENT = "streamsparql.look.traces.trace.Moment"
+LOGICAL_MOMENT = "streamsparql.look.traces.definitions.LogicalMoment"
 
 
 # -- plans -----------------------------------------------------------------------------------------
@@ -42,13 +52,13 @@ def _operator_box(operator: Operator) -> Box:
     return physical_box(operator, prefixes_of(operator))
 
 
-def _text(box: Box) -> str:
+def _box_text(box: Box) -> str:
     from streamsparql.look.explain.formats.plain_text import tree_text
 
     return tree_text(box)
 
 
-def _html(box: Box) -> str:
+def _box_html(box: Box) -> str:
     from streamsparql.look.explain.formats.html import stage_html
 
     return stage_html(box)
@@ -56,22 +66,22 @@ def _html(box: Box) -> str:
 
 @display.display_text.register(PLAN)
 def _plan_text(plan: Plan) -> str:
-    return _text(_plan_box(plan))
+    return _box_text(_plan_box(plan))
 
 
 @display.display_html.register(PLAN)
 def _plan_html(plan: Plan) -> str:
-    return _html(_plan_box(plan))
+    return _box_html(_plan_box(plan))
 
 
 @display.display_text.register(OPERATOR)
 def _operator_text(operator: Operator) -> str:
-    return _text(_operator_box(operator))
+    return _box_text(_operator_box(operator))
 
 
 @display.display_html.register(OPERATOR)
 def _operator_html(operator: Operator) -> str:
-    return _html(_operator_box(operator))
+    return _box_html(_operator_box(operator))
 
 
 @display.describe.register(OPERATOR)
@@ -94,16 +104,16 @@ def _plan_comparison(plan: Plan, other: Plan, trials: int, seed: int) -> Equival
 
 @display.display_text.register(RESULT)
 def _result_text(result: Result) -> str:
-    from streamsparql.look.jupyter.result_view import as_text
+    from streamsparql.look.jupyter.result_view import result_text
 
-    return as_text(result)
+    return result_text(result)
 
 
 @display.display_html.register(RESULT)
 def _result_html(result: Result) -> str:
-    from streamsparql.look.jupyter.result_view import shown
+    from streamsparql.look.jupyter.result_view import result_or_error_html
 
-    return shown(result)
+    return result_or_error_html(result)
 
 
 @display.draw_timeline.register(RESULT)
@@ -117,13 +127,72 @@ def _result_timeline(
 
 @display.display_text.register(LIVE)
 def _live_text(live: Live) -> str:
-    from streamsparql.look.jupyter.live_view import as_text
+    from streamsparql.look.jupyter.live_view import live_text
 
-    return as_text(live.stats(), live.closed)
+    return live_text(live.stats(), live.closed)
 
 
 @display.display_html.register(LIVE)
 def _live_html(live: Live) -> str:
-    from streamsparql.look.jupyter.live_view import shown
+    from streamsparql.look.jupyter.live_view import live_html
 
-    return shown(live.stats(), live.closed)
+    return live_html(live.stats(), live.closed)
+
+
+# -- rewrites, comparisons, traces -----------------------------------------------------------------
+
+
+@display.display_text.register(APPLICATION)
+def _application_text(application: Application) -> str:
+    from streamsparql.look.jupyter.rewriting_view import application_text
+
+    return application_text(application)
+
+
+@display.display_html.register(APPLICATION)
+def _application_html(application: Application) -> str:
+    from streamsparql.look.jupyter.rewriting_view import applications_html
+
+    return applications_html((application,), "")
+
+
+@display.display_text.register(REWRITES)
+def _rewrites_text(rewrites: Rewrites) -> str:
+    from streamsparql.look.jupyter.rewriting_view import applications_text, summary
+
+    return applications_text(rewrites.applications, summary(rewrites))
+
+
+@display.display_html.register(REWRITES)
+def _rewrites_html(rewrites: Rewrites) -> str:
+    from streamsparql.look.jupyter.rewriting_view import applications_html, summary
+
+    return applications_html(rewrites.applications, summary(rewrites))
+
+
+@display.display_html.register(EQUIVALENCE)
+def _equivalence_html(equivalence: Equivalence) -> str:
+    from streamsparql.look.jupyter.equivalence_view import equivalence_html
+
+    return equivalence_html(equivalence)
+
+
+@display.draw_trace.register(TRACE)
+def _trace_picture(trace: Trace) -> Picture:
+    from streamsparql.look.jupyter.trace_view import trace_picture
+
+    return trace_picture(trace)
+
+
+@display.display_html.register(MOMENT)
+def _moment_html(moment: Moment) -> str:
+    from streamsparql.look.jupyter.trace_tables import moment_html
+
+    return moment_html(moment)
+
+
+@display.display_html.register(LOGICAL_MOMENT)
+def _logical_moment_html(moment: LogicalMoment) -> str:
+    from streamsparql.look.jupyter.trace_tables import logical_html
+
+    return logical_html(moment)

@@ -1,7 +1,7 @@
-"""What `check` says about a query that compiles, and yet may not do what its writer wants.
+"""Lints: warnings about queries that compile, and yet may not do what their writer intends.
 
-Each lint is a function from a `Visit` (an operator of the plan, what is below it, what its rows can
-bind) to the warnings about it. The table `LINTS` has them all; docs/lints.md explains each code.
+Each lint is a function from a `Visit` (an operator of the plan, its scope, its place in the text)
+to the warnings about it. `LINTS` lists them all; docs/lints.md explains each code.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from streamsparql.translator.translate import Translation
 
 
 @dataclass(frozen=True)
-class Warning:  # noqa: A001 -- it is one, and lives in this module
-    """A remark about a query, and where in its text it belongs."""
+class LintWarning:
+    """A warning about a query, with its place in the text."""
 
     code: str
     message: str
@@ -51,27 +51,31 @@ class Warning:  # noqa: A001 -- it is one, and lives in this module
         return "\n".join(lines + ([f"hint: {self.hint}"] if self.hint else []))
 
 
-def lint(translation: Translation) -> tuple[Warning, ...]:
-    """The warnings about a translated query, in the order of its text.
+def lint(translation: Translation) -> tuple[LintWarning, ...]:
+    """Return the warnings about a translated query, in the order of its text.
 
     >>> from streamsparql.translator.translate import translate
     >>> [warning.code for warning in lint(translate("SELECT ?x ?y { ?x <p> 1 . ?z <q> 2 }"))]
     ['never-bound', 'cartesian-product']
     """
-    found = [*_of_query(translation)]
+    warnings = [*_lint_query(translation)]
     checks = LINTS
-    if _is_mapping(translation):  # the columns of its table bind what nothing else does
+    if _is_mapping(translation):  # the columns of the table bind its variables
         checks = tuple(check for check in LINTS if check not in (never_bound, never_true))
     for visit in _visits(translation):
         for check in checks:
-            found += check(visit)
-    distinct = dict.fromkeys(found)
+            warnings += check(visit)
+    distinct = dict.fromkeys(warnings)
     return tuple(sorted(distinct, key=lambda w: (w.span or Span(0, 0), w.code)))
 
 
 @dataclass(frozen=True)
 class Visit:
-    """An operator of a plan, seen from a lint."""
+    """An operator of a plan, as a lint sees it.
+
+    `outer` are the variables of the outer row in a pattern of an EXISTS; `inside_join` is true for
+    an input of a join.
+    """
 
     plan: Plan
     outer: frozenset[Variable]
@@ -81,15 +85,15 @@ class Visit:
 
     @cached_property
     def bound(self) -> frozenset[Variable]:
-        """What expressions of this operator can find bound."""
+        """The variables that can be bound in expressions of this operator."""
         return readable(self.plan, self.outer)
 
-    def warn(self, code: str, message: str, hint: str = "") -> Warning:
-        """A warning at this operator's place in the text."""
-        return Warning(code, message, self.span, self.translation.text, hint)
+    def warn(self, code: str, message: str, hint: str = "") -> LintWarning:
+        """Create a warning at this operator's place in the text."""
+        return LintWarning(code, message, self.span, self.translation.text, hint)
 
     def span_of(self, plan: Plan) -> Span | None:
-        """Where a plan came from: it, or the first below it that the text says."""
+        """Return the span of a plan, or of the first node below it that has one."""
         spans = self.translation.spans
         return next((spans[id(node)][1] for node in plan.walk() if id(node) in spans), None)
 
@@ -102,8 +106,8 @@ def _visits(translation: Translation) -> Iterator[Visit]:
         if id(visit.plan) in seen:
             continue
         seen.add(id(visit.plan))
-        known = translation.spans.get(id(visit.plan))
-        span = known[1] if known else visit.span
+        located = translation.spans.get(id(visit.plan))
+        span = located[1] if located else visit.span
         visit = replace(visit, span=span)
         yield visit
         joins = isinstance(visit.plan, BasicGraphPattern | join.Join)
@@ -114,27 +118,27 @@ def _visits(translation: Translation) -> Iterator[Visit]:
 # -- lints of one operator -------------------------------------------------------------------------
 
 
-def cartesian_product(visit: Visit) -> Iterator[Warning]:
-    """Parts of a join that share no variable, whatever order they are joined in."""
+def cartesian_product(visit: Visit) -> Iterator[LintWarning]:
+    """Warn of parts of a join that share no variable, in any order of the joins."""
     match visit.plan:
         case join.LeftJoin(left, right):
             parts = [left, right]
         case BasicGraphPattern() | join.Join() if not visit.inside_join:
-            parts = _joined(visit.plan)
+            parts = _join_operands(visit.plan)
         case _:
             return
-    apart = _unrelated([part for part in parts if _many(part)])
-    if apart is not None:
-        yield Warning(
+    unrelated = _first_unrelated([part for part in parts if _has_many_rows(part)])
+    if unrelated is not None:
+        yield LintWarning(
             "cartesian-product",
-            "this shares no variable with what stands before it, so each row meets each row",
-            visit.span_of(apart) or visit.span,
+            "this shares no variable with the patterns before it, so each row joins each row",
+            visit.span_of(unrelated) or visit.span,
             visit.translation.text,
             hint="if a FILTER compares IRIs of the two sides with =, use one variable instead",
         )
 
 
-def _joined(plan: Plan) -> list[Plan]:
+def _join_operands(plan: Plan) -> list[Plan]:
     """Return the parts of a tree of joins, from left to right."""
     joins = BasicGraphPattern | join.Join
 
@@ -144,8 +148,8 @@ def _joined(plan: Plan) -> list[Plan]:
     return [node for node, _ in descend(plan, None, below) if not isinstance(node, joins)]
 
 
-def _many(part: Plan) -> bool:
-    """Whether a part can have more than one row, and columns to be related by."""
+def _has_many_rows(part: Plan) -> bool:
+    """Return whether a part can have several rows, and variables to join on."""
     while isinstance(part, shape.Projection | shape.Extend | shape.OrderBy | filter.Filter):
         part = part.input
     match part:
@@ -158,8 +162,8 @@ def _many(part: Plan) -> bool:
     return bool(scope(part).possible)
 
 
-def _unrelated(parts: list[Plan]) -> Plan | None:
-    """The first part that no chain of shared variables relates to the first."""
+def _first_unrelated(parts: list[Plan]) -> Plan | None:
+    """Return the first part that no chain of shared variables relates to the first part."""
     binding: dict[Variable, list[int]] = {}
     for index, part in enumerate(parts):
         for variable in scope(part).possible:
@@ -174,8 +178,8 @@ def _unrelated(parts: list[Plan]) -> Plan | None:
     return next((part for index, part in enumerate(parts) if index not in related), None)
 
 
-def never_bound(visit: Visit) -> Iterator[Warning]:
-    """Variables that are read where nothing can have bound them."""
+def never_bound(visit: Visit) -> Iterator[LintWarning]:
+    """Warn of variables that are read and can never be bound."""
     read: Iterable[Variable] = ()
     match visit.plan:
         case shape.Projection(variables, _):
@@ -194,17 +198,17 @@ def never_bound(visit: Visit) -> Iterator[Warning]:
             read = (v for key, _ in keys for v in _free(key))
     for variable in dict.fromkeys(read):
         if variable not in visit.bound and not variable.hidden:
-            yield Warning(
+            yield LintWarning(
                 "never-bound",
                 f"nothing binds {variable} here",
-                _first_place(variable, visit),
+                _first_span(variable, visit),
                 visit.translation.text,
                 _did_you_mean(variable, visit),
             )
 
 
 def _is_mapping(translation: Translation) -> bool:
-    """Whether a CONSTRUCT reads nothing, so that it is a mapping of some table's columns."""
+    """Return whether a CONSTRUCT reads no triples, and so maps the columns of a table."""
     reads = (isinstance(node, AccessStream | AccessGraph) for node in translation.plan.walk())
     return translation.form == "construct" and not any(reads)
 
@@ -213,29 +217,29 @@ def _free(expression: Expression) -> Iterator[Variable]:
     return (node for node in expression.walk() if isinstance(node, Variable))
 
 
-def _first_place(variable: Variable, visit: Visit) -> Span | None:
-    """Where a variable stands first, in the operator's part of the text if it does."""
+def _first_span(variable: Variable, visit: Visit) -> Span | None:
+    """Return the span of a variable's first occurrence, preferably in the operator's text."""
     nodes = visit.translation.syntax.walk()
-    places = [n.span for n in nodes if isinstance(n, s.Var) and n.name == variable.name]
+    spans = [n.span for n in nodes if isinstance(n, s.Var) and n.name == variable.name]
     part = visit.span or Span(0, 0)
-    inside = [place for place in places if part.start <= place.start < part.end]
-    return next(iter(inside or places), visit.span)
+    inside = [span for span in spans if part.start <= span.start < part.end]
+    return next(iter(inside or spans), visit.span)
 
 
 def _did_you_mean(variable: Variable, visit: Visit) -> str:
     from difflib import get_close_matches
 
-    known = [v.name for child in visit.plan.inputs for v in visible_variables(child)]
-    close = get_close_matches(variable.name, known, 1, 0.6)
+    visible = [v.name for child in visit.plan.inputs for v in visible_variables(child)]
+    close = get_close_matches(variable.name, visible, 1, 0.6)
     return f"did you mean ?{close[0]}?" if close else ""
 
 
-def never_true(visit: Visit) -> Iterator[Warning]:
-    """Filters that no row can pass."""
+def never_true(visit: Visit) -> Iterator[LintWarning]:
+    """Warn of filters that no row can pass, and patterns that no triple can match."""
     match visit.plan:
         case filter.Filter(condition, _) if _never_true(condition, visit.bound):
             yield visit.warn(
-                "never-true", "this filter is an error or false for every row, so none passes"
+                "never-true", "this filter is false or an error for every row, so no row passes"
             )
         case join.LeftJoin(_, _, Expression() as condition) if _never_true(condition, visit.bound):
             yield visit.warn("never-true", "the filter of this OPTIONAL is never true")
@@ -259,7 +263,7 @@ def _never_true(condition: Expression, bound: frozenset[Variable]) -> bool:
 
 
 def _is_constant(expression: Expression) -> bool:
-    """Whether it has one value, whatever the row and the run."""
+    """Return whether an expression has the same value for all rows and runs."""
     varying = Variable | e.Volatile | e.Bound
     return not any(isinstance(node, varying) or _is_now(node) for node in expression.walk())
 
@@ -281,27 +285,27 @@ _ORDER = frozenset("< > <= >=".split())
 
 
 def _always_error(expression: Expression, bound: frozenset[Variable]) -> bool:
-    """Whether an expression is an error on every row; True only where that is certain."""
+    """Return whether an expression is certain to be an error for every row."""
 
-    def judge(node: Node, parts: list[bool]) -> bool:
+    def is_error(node: Node, parts: list[bool]) -> bool:
         match node:
             case Variable():
                 return node not in bound and not node.hidden
             case e.Call(function, args):
                 return (
                     any(parts)
-                    or any(_misfits(function, arg) for arg in args)
-                    or (all(isinstance(arg, _KNOWN) for arg in args) and _fails(node))
+                    or any(_cannot_apply(function, arg) for arg in args)
+                    or (all(isinstance(arg, _ATOMS) for arg in args) and _fails(node))
                 )
             case e.In():
                 return parts[0]
         return False
 
-    return expression.fold(judge)
+    return expression.fold(is_error)
 
 
-def _misfits(function: str | IRI, arg: Expression) -> bool:
-    """Whether an operator can do nothing with this constant, whatever the other side is."""
+def _cannot_apply(function: str | IRI, arg: Expression) -> bool:
+    """Return whether an operator is an error for a constant, with any other operand."""
     if not isinstance(arg, e.Constant):
         return False
     if function in _ORDER:
@@ -312,8 +316,8 @@ def _misfits(function: str | IRI, arg: Expression) -> bool:
 
 
 @cache
-def _samples() -> Solution:
-    """An occurrence, to see what expressions make of any."""
+def _sample_occurrence() -> Solution:
+    """Return an occurrence over which expressions are evaluated, to detect type errors."""
     return Solution(
         {
             e.OCCURRENCE["GETSTARTTIME"]: date_time_literal(0),
@@ -323,38 +327,42 @@ def _samples() -> Solution:
     )
 
 
-_KNOWN = e.Constant | Variable
+_ATOMS = e.Constant | Variable
 
 
 def _fails(expression: Expression) -> bool:
-    """Whether it is an error over constants, and occurrences of whatever length."""
+    """Return whether an expression of constants and occurrences is an error."""
     free = set(_free(expression))
-    return free <= set(_samples()) and e.value_or_none(expression, _samples(), Run()) is None
+    return (
+        free <= set(_sample_occurrence())
+        and e.value_or_none(expression, _sample_occurrence(), Run()) is None
+    )
 
 
-def unbounded_state(visit: Visit) -> Iterator[Warning]:
-    """What has to be kept for ever."""
+def unbounded_state(visit: Visit) -> Iterator[LintWarning]:
+    """Warn of windows and event patterns whose state grows without bound."""
     match visit.plan:
         case Window() as window if window.reach >= INFINITY:
             yield visit.warn(
-                "unbounded-state", "this window never lets an element go, so its state only grows"
+                "unbounded-state",
+                "this window never evicts an element, so its state grows without bound",
             )
-        case event.Detect(pattern) if _relates(pattern) and not _bounded(pattern):
+        case event.Detect(pattern) if _joins_instants(pattern) and not _is_bounded(pattern):
             yield visit.warn(
                 "unbounded-state",
-                "nothing bounds how far apart the events may lie, so all of them are kept for ever",
+                "no filter bounds the time between the events, so all of them are retained forever",
                 'add FILTER(getDURATION() < "PT1H"^^xsd:duration)',
             )
 
 
-def _relates(pattern: Plan) -> bool:
-    """Whether events of different instants meet; EQUALS relates those of one."""
-    apart = join.Join | join.LeftJoin | BasicGraphPattern | event.SeqJoin | event.SeqRightJoin
-    return any(isinstance(node, apart) for node in pattern.walk())
+def _joins_instants(pattern: Plan) -> bool:
+    """Return whether a pattern joins events of different instants; EQUALS does not."""
+    operators = join.Join | join.LeftJoin | BasicGraphPattern | event.SeqJoin | event.SeqRightJoin
+    return any(isinstance(node, operators) for node in pattern.walk())
 
 
-def _bounded(pattern: Plan) -> bool:
-    """Whether a conjunct of the filters on top is `getDURATION() < X`."""
+def _is_bounded(pattern: Plan) -> bool:
+    """Return whether the topmost filters have a conjunct `getDURATION() < X`."""
     while isinstance(pattern, event.Closure):
         pattern = pattern.input
     while isinstance(pattern, filter.Filter):
@@ -377,22 +385,22 @@ def _is_duration_bound(condition: Expression) -> bool:
     return False
 
 
-def missed_elements(visit: Visit) -> Iterator[Warning]:
-    """Warn of windows that move by more than they hold."""
+def missed_elements(visit: Visit) -> Iterator[LintWarning]:
+    """Warn of windows that slide by more than their length."""
     match visit.plan:
         case TimeWindow(misses_elements=True, grid=Grid(step), length=length):
             yield visit.warn(
                 "missed-elements",
-                f"the window moves by {step} ms and holds {length} ms: elements between are missed",
+                f"the window slides by {step} ms and is {length} ms long: elements are missed",
             )
         case ElementWindow(misses_elements=True, moves_by=step, count=count):
             yield visit.warn(
                 "missed-elements",
-                f"the window moves by {step} elements and holds {count}: those between are missed",
+                f"the window slides by {step} elements and contains {count}: elements are missed",
             )
 
 
-LINTS: tuple[Callable[[Visit], Iterator[Warning]], ...] = (
+LINTS: tuple[Callable[[Visit], Iterator[LintWarning]], ...] = (
     cartesian_product,
     never_bound,
     never_true,
@@ -404,31 +412,33 @@ LINTS: tuple[Callable[[Visit], Iterator[Warning]], ...] = (
 # -- lints of the whole query ----------------------------------------------------------------------
 
 
-def _of_query(translation: Translation) -> Iterator[Warning]:
+def _lint_query(translation: Translation) -> Iterator[LintWarning]:
     text = translation.text
     for construct, owners, span in translation.foreign:
         titles = " and ".join(owner.title for owner in owners)
         title = translation.dialect.title
-        yield Warning("foreign", f"{construct} belongs to {titles}; this is {title}", span, text)
+        yield LintWarning(
+            "foreign", f"{construct} belongs to {titles}; this is {title}", span, text
+        )
     for clause in translation.unused_windows:
-        yield Warning(
+        yield LintWarning(
             "unused-window",
             "no pattern reads a stream through this window",
             clause.span,
             text,
-            hint="a group's window wins over that of FROM; static graphs have none",
+            hint="the window of a group replaces that of FROM; static graphs have no windows",
         )
     read = {node.stream for node in translation.plan.walk() if isinstance(node, AccessStream)}
     for stream in translation.dataset.streams.values():
         if stream.window is None and stream.clause is not None and stream.name not in read:
             message = f"no pattern reads the stream {stream.name}"
-            yield Warning("unused-stream", message, stream.clause.span, text)
+            yield LintWarning("unused-stream", message, stream.clause.span, text)
     query = translation.syntax
     if query.register is not None and query.register.kind == "STREAM":
         if translation.dialect.streams_carry_triples and translation.form in ("select", "ask"):
-            yield Warning(
+            yield LintWarning(
                 "no-stream",
-                "a stream is made of triples, which only CONSTRUCT and DESCRIBE give",
+                "a stream consists of triples, which only CONSTRUCT and DESCRIBE return",
                 query.register.span,
                 text,
                 hint="write REGISTER QUERY, or CONSTRUCT the triples of the stream",
@@ -436,6 +446,9 @@ def _of_query(translation: Translation) -> Iterator[Warning]:
     if translation.streams:
         for node in query.walk():
             if isinstance(node, s.OperatorCall) and node.op == "NOW":
-                yield Warning(
-                    "now", "NOW() is the start of the run, the same in all results", node.span, text
+                yield LintWarning(
+                    "now",
+                    "NOW() is the start of the run, and the same in all results",
+                    node.span,
+                    text,
                 )

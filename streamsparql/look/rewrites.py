@@ -1,17 +1,16 @@
-"""What the rewriting rules did to a plan, one application after the other.
+"""The applications of rewriting rules that lead from a plan to the optimised one.
 
-`query.rewrites()` is a sequence: each `Application` has its rule with the law that it is an
-instance of, the law's side condition and source (they stand at the head of the rule's own file),
-the subplan before and after, and where that stands. With `check=True` each application is tried on
-random streams, through the definitions of both subplans, under rows of an outer EXISTS where it
-stands in the pattern of one.
+`query.rewrites()` is a sequence: each `Application` has its rule with the law, side condition and
+source that the rule's file declares, the subplan before and after, and its position in the plan.
+With `check=True` each application is checked on random streams, by the definitions of both
+subplans, and under outer rows if it is in the pattern of an EXISTS.
 
 >>> import streamsparql
 >>> text = "SELECT ?x { ?x <p> ?y . ?x <q> ?z FILTER(?y = 1 && 1 + 1 = 2) }"
->>> found = streamsparql.compile(text).rewrites()
->>> [application.rule for application in found][:3]
+>>> applied = streamsparql.compile(text).rewrites()
+>>> [application.rule for application in applied][:3]
 ['fold_constants', 'push_filters_into_joins', 'prune_columns']
->>> found[1].law.statement
+>>> applied[1].law.statement
 '`Filter(c, P1 join .. join Pn) = P1 join .. Filter(c, Pk) .. join Pn`.'
 """
 
@@ -28,18 +27,19 @@ from streamsparql.algebra.fixpoint import Rewriting, Spot
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rewrite import phases, rewrite
 from streamsparql.algebra.rules.rule import Law
+from streamsparql.display import Displayed
 from streamsparql.look.equivalence import Equivalence, equivalent
 
 __all__ = ["Application", "Law", "Rewrites", "rewrites"]
 
 
 @dataclass(frozen=True)
-class Application:
-    """One use of a rule: a subplan, and the one that took its place.
+class Application(Displayed):
+    """One application of a rule: a subplan, and the one that replaced it.
 
-    `where` are the operators above it, from the result down, each with the number of the input that
-    leads on. `asked` says that it is in the pattern of an EXISTS, `below_detect` that it is about
-    events. `checked` is there after a check.
+    `path` are the operators above it, from the result down, each with the index of the input that
+    leads to it. `inside_exists` is true in the pattern of an EXISTS, `below_detect` where rows are
+    events. `checked` is the result of a check, None before one.
     """
 
     number: int
@@ -47,73 +47,62 @@ class Application:
     law: Law
     before: Plan = field(repr=False)
     after: Plan = field(repr=False)
-    where: tuple[tuple[Plan, int], ...] = field(default=(), repr=False)
-    asked: bool = False
+    path: tuple[tuple[Plan, int], ...] = field(default=(), repr=False)
+    inside_exists: bool = False
     below_detect: bool = False
     checked: Equivalence | None = field(default=None, repr=False)
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
-        """The rule's name for readers."""
+        """The rule's name, with spaces."""
         return self.rule.replace("_", " ")
 
     @property
     def place(self) -> str:
-        """Where it happened, in words."""
-        if not self.where:
+        """The path to the subplan as text, `the whole plan` if it is empty."""
+        if not self.path:
             return "the whole plan"
-        shown = [
-            type(plan).__name__ + (f" ({_nth(index)})" if len(plan.inputs) > 1 else "")
-            for plan, index in self.where
+        operators = [
+            type(plan).__name__ + (f" ({_input_name(index)})" if len(plan.inputs) > 1 else "")
+            for plan, index in self.path
         ]
-        if len(shown) > _MOST_ABOVE:
-            shown = [
-                *shown[:2],
-                f"… {len(shown) - _MOST_ABOVE + 1} more …",
-                *shown[3 - _MOST_ABOVE :],
+        if len(operators) > _MAX_OPERATORS:
+            operators = [
+                *operators[:2],
+                f"… {len(operators) - _MAX_OPERATORS + 1} more …",
+                *operators[3 - _MAX_OPERATORS :],
             ]
-        return " › ".join(shown)
+        return " › ".join(operators)
 
     def whole(self) -> tuple[Plan, Plan]:
-        """The whole plan with the subplan before, and with the one after.
+        """Return the whole plan with the subplan before the application, and after it.
 
-        What stands beside it is as it was when the rules came down to this place.
+        The rest of the plan is as it was when the rewriting descended to this position.
         """
         before, after = self.before, self.after
-        for plan, index in reversed(self.where):
-            before, after = (_with_input(plan, index, one) for one in (before, after))
+        for plan, index in reversed(self.path):
+            before, after = (_with_input(plan, index, each) for each in (before, after))
         return before, after
 
     def check(self, trials: int = 50, seed: int = 0) -> Application:
-        """The same, tried on random data."""
+        """Return the application with `checked` set: both subplans are compared on random data."""
         checked = equivalent(
             self.before,
             self.after,
             trials,
             seed,
-            asked=self.asked and not isinstance(self.before, graph.Ask),
+            inside_exists=self.inside_exists and not isinstance(self.before, graph.Ask),
             below_detect=self.below_detect,
         )
         return replace(self, checked=checked)
 
-    def __str__(self) -> str:
-        from streamsparql.look.jupyter.rewriting_view import application_text
-
-        return application_text(self)
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        from streamsparql.look.jupyter.rewriting_view import applications
-
-        return applications((self,), "")
-
 
 @dataclass(frozen=True)
-class Rewrites(Sequence[Application]):
-    """The applications of rules that lead from a plan to another one, in order.
+class Rewrites(Displayed, Sequence[Application]):
+    """The applications of rules that lead from `plan` to `result`, in order.
 
-    `checked` is the comparison of the first plan with the last, after a check.
+    `checked` is the comparison of these two plans, None before a check.
     """
 
     plan: Plan = field(repr=False)
@@ -139,30 +128,19 @@ class Rewrites(Sequence[Application]):
         return iter(self.applications)
 
     def of(self, rule: str) -> Rewrites:
-        """The applications of one rule."""
+        """Return the applications of one rule."""
         name = rule.replace(" ", "_")
         return replace(self, applications=tuple(x for x in self if x.rule == name))
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each rule was used, in the order of first use."""
+        """The number of applications of each rule, in the order of the first one."""
         return dict(Counter(x.rule for x in self))
 
     @property
     def wrong(self) -> tuple[Application, ...]:
-        """The applications that a check found a counterexample for."""
+        """The applications that were checked and have a counterexample."""
         return tuple(x for x in self if x.checked is not None and not x.checked)
-
-    def __str__(self) -> str:
-        from streamsparql.look.jupyter.rewriting_view import applications_text, summary
-
-        return applications_text(self.applications, summary(self))
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows them: each before and after, side by side."""
-        from streamsparql.look.jupyter.rewriting_view import applications, summary
-
-        return applications(self.applications, summary(self))
 
 
 def rewrites(
@@ -174,47 +152,51 @@ def rewrites(
     trials: int = 50,
     seed: int = 0,
 ) -> Rewrites:
-    """What the rules do to a plan, or did in a `rewriting`; `check` tries it on random data."""
+    """Return the applications of rules to a plan, or those of a `rewriting` that was done.
+
+    With `check` each application, and the result, is checked on random data.
+    """
     done = rewrite(plan) if rewriting is None else rewriting
     known = dict(prefixes or {})
-    found = []
+    applications = []
     for number, step in enumerate(done.trace, 1):
-        where = _where(step.spot)
+        path = _path_to(step.spot)
         application = Application(
             number,
             step.rule,
             law(step.rule),
             step.before,
             step.after,
-            where,
-            _asked(where),
-            any(isinstance(above, event.Detect | event.Closure) for above, _ in where),
+            path,
+            _is_inside_exists(path),
+            any(isinstance(above, event.Detect | event.Closure) for above, _ in path),
             prefixes=known,
         )
-        found.append(application.check(trials, seed + number) if check else application)
-    whole = equivalent(plan, done.plan, trials, seed) if check else None
-    return Rewrites(plan, done.plan, tuple(found), whole)
+        applications.append(application.check(trials, seed + number) if check else application)
+    checked = equivalent(plan, done.plan, trials, seed) if check else None
+    return Rewrites(plan, done.plan, tuple(applications), checked)
 
 
-# -- where -----------------------------------------------------------------------------------------
+# -- positions -------------------------------------------------------------------------------------
 
-_MOST_ABOVE = 6
+_MAX_OPERATORS = 6
+"""The number of operators in the text of a path."""
 
 
-def _where(spot: Spot | None) -> tuple[tuple[Plan, int], ...]:
-    found: list[tuple[Plan, int]] = []
+def _path_to(spot: Spot | None) -> tuple[tuple[Plan, int], ...]:
+    path: list[tuple[Plan, int]] = []
     while spot is not None:
-        found.append((spot.plan, spot.index))
+        path.append((spot.plan, spot.index))
         spot = spot.above
-    return tuple(reversed(found))
+    return tuple(reversed(path))
 
 
-def _asked(where: tuple[tuple[Plan, int], ...]) -> bool:
-    """Whether a place is in the pattern of an EXISTS."""
-    return any(index >= len(plan.operands) for plan, index in where)
+def _is_inside_exists(path: tuple[tuple[Plan, int], ...]) -> bool:
+    """Return whether a path leads into the pattern of an EXISTS."""
+    return any(index >= len(plan.operands) for plan, index in path)
 
 
-def _nth(index: int) -> str:
+def _input_name(index: int) -> str:
     return ("left", "right")[index] if index < 2 else f"input {index + 1}"
 
 
@@ -228,7 +210,7 @@ def _with_input(plan: Plan, index: int, new: Plan) -> Plan:
 
 @cache
 def law(rule: str) -> Law:
-    """The law of a rule, from the head of its file.
+    """Return the law of a rule, from the head of its file; an empty one if the rule is unknown.
 
     >>> law("merge_projections").condition.splitlines()[0]
     'V is a part of W; else P could bind a variable of V that W hides. It holds in the'

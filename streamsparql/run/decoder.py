@@ -64,7 +64,7 @@ class Row(Mapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def asdict(self) -> dict[str, Any]:
-        """Return the variables with their terms."""
+        """Return a dict of the variables and their terms."""
         return dict(self)
 
     def __repr__(self) -> str:
@@ -75,10 +75,10 @@ class Row(Mapping[str, Any]):
         return f"Row({cells}{', ' if cells else ''}[{self.start}, {end}))"
 
 
-class Decoder:
-    """Decodes rows of a query of this form, whose terms are in this dictionary.
+class RowDecoder:
+    """A decoder of the rows of a query of this form, whose terms are in this dictionary.
 
-    With a `ranking`, batches have the columns that it sorts by after those of the result.
+    With a `ranking`, batches have its sort columns after those of the result.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class Decoder:
     ) -> None:
         self.form, self.terms, self.ranking = form, terms, ranking
         self.names = tuple({"select": variables, "ask": ("answer",)}.get(form, TRIPLE_NAMES))
-        """The columns as users see them."""
+        """The columns of the result, hidden ones left out."""
         self._index = {name: k for k, name in enumerate(self.names)}
 
     @property
     def sort_columns(self) -> tuple[str, ...]:
-        """The columns of a batch that only order its rows."""
+        """The columns of a batch that serve to sort its rows only."""
         return () if self.ranking is None else tuple(self.ranking.columns)
 
     def rows(self, batch: Batch) -> list[Row]:
@@ -172,19 +172,19 @@ class Decoder:
         return rows.take(np.array(order, np.int64))
 
     def _texts(self, chunks: Sequence[IntArray]) -> pa.DictionaryArray | pa.ChunkedArray:
-        """Return a column of texts; each distinct term is written once."""
+        """Return a column of texts; each distinct term is converted once."""
         if len(chunks) == 1:
             return self.terms.dictionary(chunks[0])
         encoded = pa.chunked_array([pa.array(ids) for ids in chunks]).dictionary_encode()
         ids = encoded.chunk(0).dictionary.to_numpy()
         texts = self.terms.texts(ids)
-        written = []
+        columns = []
         for chunk in encoded.chunks:
             codes = chunk.indices.to_numpy()
             null = ids[codes] == UNBOUND if UNBOUND in ids else None
             codes = pa.array(codes, mask=null)
-            written.append(pa.DictionaryArray.from_arrays(codes, texts, safe=False))
-        return pa.chunked_array(written)
+            columns.append(pa.DictionaryArray.from_arrays(codes, texts, safe=False))
+        return pa.chunked_array(columns)
 
 
 def _graph(rows: Sequence[Row]) -> rdflib.Graph:
@@ -202,7 +202,7 @@ def _graph(rows: Sequence[Row]) -> rdflib.Graph:
 
 
 def time_columns(variables: Sequence[str], *names: str) -> tuple[str, ...]:
-    """Return the names of columns of times, with an underscore where a variable has the name.
+    """Return the names of columns of times, with an underscore if a variable has the same name.
 
     >>> time_columns(["x", "end"], "start", "end")
     ('start', 'end_')

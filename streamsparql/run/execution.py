@@ -26,7 +26,7 @@ from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.report import Clip, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
-from streamsparql.run.decoder import Decoder
+from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.input import RunInput, graph_file
 from streamsparql.run.reports import Reporting, reports_of
 from streamsparql.sources import Accounting, Chunk, Reject, Wanted, read_graph, read_stream
@@ -34,19 +34,19 @@ from streamsparql.sources.clock import InputStep, interleave
 from streamsparql.sources.disorder import Sorter
 
 CUT_AFTER = 65_536
-"""The number of items after which open rows are cut, which bounds the rows that wait for an end."""
+"""Open rows are cut after this number of items, which bounds the rows that wait for their end."""
 
-LARGE = 262_144
+SLAB_CHUNK = 262_144
 """The chunk size, in items, in which a slab of a history is read."""
 
 
 class Execution:
-    """One execution: items go in at the sources of a pipeline, rows that are final come out.
+    """One execution: items are pushed through a pipeline, which emits final rows.
 
     An execution that `shares_terms_with` another of the same query over the same data uses its
     dictionary and static graphs. Rows that are `ordered` carry the columns that ORDER BY sorts by,
-    and are canonical with them. `share` is the slab of time that is computed, where the streams
-    hold no more than that slab needs.
+    and are canonical with them. `slab` is the slab of time that is computed, where the streams
+    contain no more than that slab needs.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Execution:
         shares_terms_with: Execution | None = None,
         observer: Observer | None = None,
         measured: bool = False,
-        share: TimeSlab | None = None,
+        slab: TimeSlab | None = None,
     ) -> None:
         self.query, self.input, self.eager = query, run_input, eager
-        self._large = {} if share is None else {"chunk": LARGE}
+        self._large = {} if slab is None else {"chunk": SLAB_CHUNK}
         other = self._shares_terms_with = shares_terms_with
         self.terms: TermDictionary = TermDictionary() if other is None else other.terms
         self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
@@ -75,10 +75,10 @@ class Execution:
             lag, report = int(report.closing), report._replace(closing=False)
         self.catalog: Catalog = self._catalog() if other is None else other.catalog
         now = Run(date_time_literal(run_input.started))
-        lowered = lower(plan, self.terms, now, self.catalog, share)
+        lowered = lower(plan, self.terms, now, self.catalog, slab)
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
-        self.decoder = Decoder(query.form, query.variables, self.terms, ranking)
+        self.decoder = RowDecoder(query.form, query.variables, self.terms, ranking)
         rows = projected_to(lowered.operator, (*self.columns, *self.decoder.sort_columns))
         self._lag = lag
         begin = None if run_input.start is None else run_input.start + lag
@@ -97,12 +97,12 @@ class Execution:
             for name in self.streams
         }
         self.retained: list[Batch] = []
-        """Rows that were emitted and that a reader still refers to: their terms stay."""
+        """Rows that were emitted and that a reader still refers to: their terms stay in use."""
         self._since_cut = 0
         missing = (s for s in self.streams if s not in run_input.streams)
         self._scopes = [*run_input.streams, *missing]
 
-    # -- data
+    # -- input
 
     def _catalog(self) -> Catalog:
         """Read and index the static graphs."""
@@ -128,7 +128,7 @@ class Execution:
     def reader(self, stream: str, source: Any, first: int = 1) -> Iterator[Chunk]:
         """Read a source of a stream, without the items that the query cannot match.
 
-        `first` is the position of the first item, where other items were read before.
+        `first` is the position of the first item, if other items were read before.
         """
         return read_stream(
             source,
@@ -142,7 +142,7 @@ class Execution:
         )
 
     def wanted(self, stream: str) -> Wanted | None:
-        """Return what the query can use of a stream; None where it can use everything."""
+        """Return what the query can use of a stream; None if it can use everything."""
         predicates = self._wanted.get(stream, frozenset())
         read = self._places.get(stream, frozenset("spo"))
         return None if predicates is None and len(read) == 3 else Wanted(predicates, read)
@@ -190,7 +190,7 @@ class Execution:
 
     @property
     def begin(self) -> int | None:
-        """Where the horizon begins, once that is known."""
+        """The start of the horizon; None until it is known."""
         return None if self._clip.begin is None else self._clip.begin - self._lag
 
     @property
@@ -199,11 +199,11 @@ class Execution:
         return sum((sorter.accounting for sorter in self.sorters.values()), Accounting())
 
     def rejects(self) -> list[Reject]:
-        """Return what is not part of the answer, with reasons: late items, rejected ones."""
+        """Return the late and the rejected items, with reasons; they are not part of the result."""
         return [*self.graph_rejects, *(r for s in self.sorters.values() for r in s.rejects)]
 
     def drain(self) -> list[Reject]:
-        """Return the rejects since the last call, and forget them; what is counted stays."""
+        """Return the rejects since the last call, and clear them; the counts are not reset."""
         rejects, self.graph_rejects = self.graph_rejects, []
         for sorter in self.sorters.values():
             rejects += sorter.drain()
@@ -221,7 +221,7 @@ class Execution:
                 yield from operator.retained_ids()
 
     def _begin(self, watermark: int) -> None:
-        """Begin the horizon at the first item of all, once no earlier item can arrive."""
+        """Start the horizon at the first item of all streams, once no earlier item can arrive."""
         if self._clip.begin is None and self.first_stamp <= watermark:
             first = 0 if self.first_stamp == INFINITY else self.first_stamp
             self._clip.begin = first + self._lag
@@ -229,7 +229,7 @@ class Execution:
             self.reports.begin = self._clip.begin
 
     def _stamped(self, name: str, batch: Batch) -> Batch:
-        """Add the column of timestamps, where the query asks for them."""
+        """Add the column of timestamps if the query reads them."""
         column = self._stamps.get(name)
         if column is None:
             return batch

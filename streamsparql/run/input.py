@@ -22,7 +22,7 @@ from streamsparql.sources.stamps import LATEST
 
 @dataclass(frozen=True)
 class RunInput:
-    """What a caller passes beside the query: sources, the horizon, how strictly they are read."""
+    """The arguments of a run: its sources, the horizon, and how strictly the sources are read."""
 
     streams: Mapping[str, Any] = field(default_factory=dict)
     graph: Any = None
@@ -64,7 +64,7 @@ def input_of(
     graphs: Mapping[str, Any] | None,
     **options: Any,
 ) -> RunInput:
-    """Check what a caller of `run` passes; return it as the input of the run."""
+    """Check the arguments of `run`; return them as the input of the run."""
     streams = streams_of(query, streams)
     check_graphs(query, graphs)
     return RunInput(streams, graph, _by_iri(graphs), **options)
@@ -73,7 +73,7 @@ def input_of(
 def live_input_of(
     query: CompiledQuery, graph: Any, graphs: Mapping[str, Any] | None, **options: Any
 ) -> RunInput:
-    """Check what a caller of `open` passes; its streams are pushed later."""
+    """Check the arguments of `open`; return them without streams, which are pushed later."""
     _check_own_output(query)
     check_graphs(query, graphs)
     return RunInput({}, graph, _by_iri(graphs), **options)
@@ -84,7 +84,7 @@ def _by_iri(graphs: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def streams_of(query: CompiledQuery, streams: Any) -> dict[str, Any]:
-    """Return the streams by IRI; a missing or an unknown one is an error."""
+    """Return the sources of the streams by IRI; raise an error if one is missing or unknown."""
     _check_own_output(query)
     named = _named(query, streams)
     reads = ", ".join(f"<{name}>" for name in query.streams) or "no stream"
@@ -137,7 +137,7 @@ def graph_sources(query: CompiledQuery, graph: Any, graphs: Mapping[str, Any]) -
 
 
 def graph_file(name: str) -> Path:
-    """Return the file that the IRI of a graph names, for a graph that was not passed."""
+    """Return the file that the IRI of a graph names; it is read if the graph is not passed."""
     path = _path_of(name)
     if not path.is_file():
         raise SourceError(
@@ -151,7 +151,7 @@ def _path_of(name: str) -> Path:
 
 
 def read_once(source: Any) -> bool:
-    """Return whether reading uses a source up: an iterator, an open file, a pipe."""
+    """Return whether a source can be read only once: an iterator, an open file, a pipe."""
     source = source.source if isinstance(source, Mapped) else source
     if isinstance(source, list | tuple):
         paths = bool(source) and isinstance(source[0], str | os.PathLike)

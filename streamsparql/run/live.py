@@ -1,4 +1,4 @@
-"""A query that stays open: items are pushed in, rows come out."""
+"""A query that stays open: callers push items and read the rows that it emits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import requested_reports
 from streamsparql.sources import Accounting, Chunk, Reject
-from streamsparql.sources.clock import Clock
+from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
 
-BUFFER = 8192
-"""The number of pushed items that are processed together, unless results are asked for before."""
+BUFFER_SIZE = 8192
+"""The number of pushed items that are processed together, unless results are requested before."""
 
-KEPT = 1_000
-"""The number of late items, and of rejected ones, that are kept to be shown."""
+MAX_REJECTS = 1_000
+"""The number of late items, and of rejected ones, that are retained for display."""
 
 
 class OperatorStats(NamedTuple):
@@ -101,21 +101,21 @@ class Live(Displayed):
             query, run_input, report=wanted, ordered=reported, eager=emit == "eager"
         )
         self._decoder = self._execution.decoder
-        self._clock = Clock(self._execution.streams, idle)
+        self._clock = StreamClock(self._execution.streams, idle)
         self._buffers: dict[str, list[Any]] = {name: [] for name in self._execution.streams}
         self._arrived = dict.fromkeys(self._execution.streams, 0)
         """The number of items that were pushed one by one, for the positions in messages."""
         self._pushed = 0
         self._watermark = -1
-        self._late: deque[Reject] = deque(maxlen=KEPT)
-        self._rejected: deque[Reject] = deque(maxlen=KEPT)
+        self._late: deque[Reject] = deque(maxlen=MAX_REJECTS)
+        self._rejected: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._graph_rejects = len(self._execution.graph_rejects)
         self._on_row = on_row
         self._instants: list[int] = []
         """The reports whose rows were not returned yet; the execution retains the rows."""
         self._closed = False
 
-    # -- in
+    # -- input
 
     def push(self, stream: str, triple: Any, t: int | None = None, *times: int) -> None:
         """Push an item to a stream: a triple and its timestamp, or the start and end of an event.
@@ -133,7 +133,7 @@ class Live(Displayed):
         buffer = self._buffer(stream)
         buffer.append((triple, time_ns() // 1_000_000 if t is None else t, *times))
         self._pushed += 1
-        if self._pushed >= BUFFER or self._on_row is not None:
+        if self._pushed >= BUFFER_SIZE or self._on_row is not None:
             self._process()
 
     def push_many(self, stream: str, source: Any) -> None:
@@ -148,19 +148,19 @@ class Live(Displayed):
         """
         name = str(stream)
         buffer = self._buffer(name)
-        few = isinstance(source, list | tuple) and len(source) < BUFFER
+        few = isinstance(source, list | tuple) and len(source) < BUFFER_SIZE
         few = few and files_of(source) is None
         if few and self._on_row is None and not self._execution.input.strict:
             buffer.extend(source)
             self._pushed += len(source)
-            if self._pushed >= BUFFER:
+            if self._pushed >= BUFFER_SIZE:
                 self._process()
             return
         self._flush()
         sorter = self._execution.sorters[name]
         for chunk in self._execution.reader(name, source):
             self._sort(name, chunk)
-            if len(sorter) >= BUFFER or self._on_row is not None:
+            if len(sorter) >= BUFFER_SIZE or self._on_row is not None:
                 self._step()
 
     def advance(self, t: int, stream: str | None = None) -> None:
@@ -210,20 +210,19 @@ class Live(Displayed):
     ) -> None:
         self.close()
 
-    # -- out
+    # -- output
 
     def rows(self) -> list[Any]:
-        """Return what was emitted since the last call, by start.
+        """Return the rows that were emitted since the last call, by start.
 
         Rows with their validity: "final", those that have ended, in canonical form; "eager", all
-        rows, cut at the watermark. Where reports were asked for: pairs of an instant and the rows
-        of its report.
+        rows, cut at the watermark. For reports: pairs of an instant and the rows of the report.
         """
         batch, instants = self._emitted()
         return self._decoded(batch, instants)
 
     def to_arrow(self) -> pa.Table:
-        """Return the same as an Arrow table, as `Result.to_arrow` does.
+        """Return the rows since the last call as an Arrow table, as `Result.to_arrow` does.
 
         There is a column per variable, and `start` and `end`; for reports, `instant` instead.
 
@@ -342,7 +341,7 @@ class Live(Displayed):
     def _step(self) -> None:
         watermark = self._clock.watermark()
         sorters = self._execution.sorters
-        for name in self._clock.silent():  # items of before, should it speak again, are late
+        for name in self._clock.silent():  # items below it, if the stream resumes, are late
             sorters[name].advance(watermark)
         batches = {name: sorter.release(watermark) for name, sorter in sorters.items()}
         if not any(map(len, batches.values())) and watermark == self._watermark:
@@ -351,7 +350,7 @@ class Live(Displayed):
         self._emit(self._execution.step(batches, watermark))
 
     def _emit(self, batch: Batch) -> None:
-        """Call `on_row` with what was emitted, or retain it until it is asked for."""
+        """Call `on_row` with the emitted rows, or retain them until `rows` is called."""
         reports = self._execution.reports
         instants = [] if reports is None else reports.done()
         if self._on_row is not None:
@@ -363,7 +362,7 @@ class Live(Displayed):
         self._instants += instants
 
     def _emitted(self) -> tuple[Batch, list[int]]:
-        """Return what was emitted since the last call, by start, and the instants of reports."""
+        """Return the rows emitted since the last call, by start, and the instants of reports."""
         if not self._closed:
             self._process()
         batches, instants = self._execution.retained, self._instants

@@ -28,7 +28,7 @@ from streamsparql.sources.clock import InputStep
 
 
 class OperatorMeasures(NamedTuple):
-    """An operator of the physical plan, and what a run measured of it.
+    """The measures of an operator of the physical plan.
 
     On Spark rows, steps and seconds are sums over all slabs, `state` is that of the slab that
     retained most.
@@ -36,17 +36,17 @@ class OperatorMeasures(NamedTuple):
 
     description: Description
     inputs: tuple[int, ...]
-    """The operators that it reads, by their places among all operators."""
+    """The operators that it reads, as indexes into the list of all operators."""
     rows_in: tuple[int, ...]
     """Per input."""
     rows_out: int
     steps: int
     state: int
-    """The most rows that it retained after a step."""
+    """The maximal number of rows that it retained after a step."""
     seconds: float
-    """The time of its own steps."""
+    """The time of its steps, without those of its inputs."""
     share: float
-    """Its part of the time of all operators."""
+    """Its fraction of the time of all operators."""
 
     @property
     def kind(self) -> str:
@@ -60,22 +60,22 @@ class OperatorMeasures(NamedTuple):
 
     @property
     def computes(self) -> str:
-        """The logical operator that it computes, where that has another name."""
+        """The logical operator that it computes, if the name differs."""
         return self.description.computes
 
     @property
     def selectivity(self) -> float | None:
-        """Rows out by rows in, of all inputs together; None where none came in."""
+        """Rows out by rows in, of all inputs together; None without input."""
         return selectivity(self.rows_in, self.rows_out)
 
     @property
     def of_pairs(self) -> float | None:
-        """Rows out by pairs of rows of two inputs; None for one input."""
+        """Rows out by pairs of rows of two inputs; None for any other number of inputs."""
         return pair_selectivity(self.rows_in, self.rows_out)
 
 
 def selectivity(rows_in: Sequence[int], rows_out: int | None) -> float | None:
-    """Return rows out by rows in; None where there are no rows in."""
+    """Return rows out by rows in; None without input."""
     return rows_out / sum(rows_in) if sum(rows_in) and rows_out is not None else None
 
 
@@ -90,16 +90,16 @@ def pair_selectivity(rows_in: Sequence[int], rows_out: int | None) -> float | No
 
 
 class ItemsRead(NamedTuple):
-    """The items that the slabs of a run on Spark read; one that several read counts in each."""
+    """The number of items that the slabs of a run on Spark read, with repetitions."""
 
     read: int
 
 
 class Times(NamedTuple):
-    """Where the time went, in seconds.
+    """The time of a run by phase, in seconds.
 
-    On Spark `preparing` is the look at the sources; the next three are sums over all tasks, which
-    ran side by side, so that they may be more than `total`.
+    On Spark `preparing` is the inspection of the sources; the next three are sums over all tasks,
+    which run in parallel, so they may exceed `total`.
     """
 
     total: float
@@ -108,13 +108,13 @@ class Times(NamedTuple):
     reading: float
     """Reading and parsing the streams, and sorting their items."""
     computing: float
-    """In the operators, and between them."""
+    """Evaluating the operators."""
     writing: float
     """Decoding the rows as Arrow tables."""
 
 
 class Stage(NamedTuple):
-    """A stage of a run on Spark; they follow each other: look, exchange, slabs, merge."""
+    """A stage of a run on Spark: look, exchange, slabs or merge, in this order."""
 
     name: str
     seconds: float
@@ -127,12 +127,12 @@ class Slab(NamedTuple):
 
     number: int
     items: int
-    """Its items; one that several slabs read counts in each."""
+    """Its items; an item that several slabs read counts in each."""
     rows: int
-    """Its rows; a row that goes on after a border was cut there."""
+    """Its rows; a row that extends beyond the end of the slab was cut there."""
     seconds: float
     state: int
-    """The most rows that its operators retained together."""
+    """The maximal number of rows that its operators retained together."""
 
 
 @dataclass(frozen=True)
@@ -142,37 +142,37 @@ class Cutting:
     sources: tuple[tuple[str, str], ...]
     """The streams, and how each is read."""
     statics: tuple[str, ...]
-    """What was done about the static graphs."""
+    """How each static graph is distributed."""
     reasons: tuple[str, ...]
-    """Why the cut is as it is."""
+    """The reasons for this cut."""
     slabs: tuple[tuple[str, str], ...]
-    """The parts, and about how many items are in each."""
+    """The slabs, and an estimate of the items of each."""
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """The numbers of a run of a query: a value that refers to nothing of the run."""
+    """The measures of a run of a query: a value that retains no part of the run."""
 
     query: CompiledQuery
     engine: str
     operators: tuple[OperatorMeasures, ...]
-    """Those that read streams first, the one that emits the result last."""
+    """In the order of the plan: operators that read streams first, the sink last."""
     items: Accounting | ItemsRead
-    """The fate of the items; on Spark, how many the slabs read."""
+    """The fate of the items; on Spark, the number that the slabs read."""
     rows: int
     """Rows that were emitted; for reports, those of all reports together."""
     times: Times
     terms: int
-    """Terms in the dictionary at the end; on Spark, in the slab that had most."""
+    """Terms in the dictionary at the end; on Spark, in the slab with the most."""
     state: int
-    """The most rows that all operators retained together; on Spark in one slab."""
+    """The maximal number of rows that all operators retained together; on Spark in one slab."""
     span: tuple[int, int] | None
-    """From the first item's instant to the last one's; None where there was none."""
+    """From the first item's instant to the last one's; None without items."""
     stages: tuple[Stage, ...] = ()
     slabs: tuple[Slab, ...] = ()
     cut: Cutting | None = None
     graph_rejects: int = 0
-    """Triples of static graphs that were rejected; on Spark, of those that are sent to tasks."""
+    """Rejected triples of static graphs; on Spark, only of those that are sent to tasks."""
 
     @property
     def rate(self) -> float:
@@ -181,7 +181,7 @@ class Measurements:
 
     @property
     def skew(self) -> float | None:
-        """The time of the slowest slab by that of the median one; None without slabs."""
+        """The time of the slowest slab divided by that of the median one; None without slabs."""
         times = sorted(slab.seconds for slab in self.slabs)
         if not times or not times[len(times) // 2]:
             return None
@@ -247,7 +247,7 @@ def operator_measures(
 class MeasuredRun:
     """A run of a query in this process that is measured; `stop` ends it early.
 
-    An `endless` one ends where the horizon does.
+    An `endless` run ends at the end of the horizon.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
@@ -299,7 +299,7 @@ class MeasuredRun:
 
 
 def items_offered(operators: Sequence[Operator], measures: Sequence[OperatorMeasures]) -> int:
-    """Return the number of items that the accesses to streams emitted, each stream's once."""
+    """Return the number of items that the accesses to streams emitted; each stream counts once."""
     offered = {
         operator.stream: each.rows_out
         for operator, each in zip(operators, measures, strict=True)

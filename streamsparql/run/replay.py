@@ -1,6 +1,6 @@
 """A history, read once from its first item to its last: rows are emitted and not retained.
 
-`Result` retains its rows, so that it can be asked again; a `Replay` does not, so that it can run on
+`Result` retains its rows, so that they can be read again; a `Replay` does not, so it can run on
 endless streams. `run` on the command line, `Result.write` and `explain --analyze` are replays.
 """
 
@@ -15,7 +15,7 @@ from streamsparql.compiled import CompiledQuery
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import Heap
-from streamsparql.run.decoder import Decoder
+from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import Reporting
@@ -24,16 +24,16 @@ from streamsparql.sources import Accounting, Reject
 
 
 class Stopped(Exception):
-    """Raised by a source when the run that waits for it was stopped."""
+    """Raised by a source if the run that waits for it was stopped."""
 
 
 class Replay:
     """A run of a query whose rows are read once, when they become final.
 
-    Rows that are `ordered` are emitted by start, so that a row that lasts holds back those after
-    it; else each is emitted when it has ended. With a `report` the rows are those of the reports,
-    in the order of ORDER BY. Over `endless` streams the run ends where the horizon does.
-    `execution` makes the execution, where a plain one will not do.
+    Rows that are `ordered` are emitted by start, so that a long row delays those after it;
+    else each is emitted when it has ended. With a `report` the rows are those of the reports,
+    in the order of ORDER BY. Over `endless` streams the run ends at the end of the
+    horizon. `execution` constructs the execution, by default a plain one.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
@@ -66,7 +66,7 @@ class Replay:
             shares_terms_with=shares_terms_with,
         )
         self.watermark = -1
-        """All items before this instant have been processed."""
+        """The instant before which all items have been processed."""
         self.rows = 0
         """The number of rows that were emitted."""
         self.graph_rejects = len(self.execution.graph_rejects)
@@ -77,8 +77,8 @@ class Replay:
         self._stopping = False
 
     @property
-    def decoder(self) -> Decoder:
-        """What decodes the rows."""
+    def decoder(self) -> RowDecoder:
+        """The decoder of the rows."""
         return self.execution.decoder
 
     @property
@@ -89,14 +89,14 @@ class Replay:
     def tables(self) -> Iterator[pa.Table]:
         """Emit the rows as tables, as `Result.to_arrow` returns them; one after each step.
 
-        A table without rows says that time has moved on.
+        An empty table shows that the watermark advanced.
         """
         for batch in self._batches():
             self.rows += len(batch)
             yield self.decoder.table([batch], self._reports)
 
     def stop(self) -> None:
-        """End the run after its present step, as though the horizon ended there."""
+        """End the run after the current step, as if the horizon ended there."""
         self._stopping = True
 
     def drain(self) -> list[Reject]:
@@ -124,7 +124,7 @@ class Replay:
                     self.stop()
         if self._stopping and self.watermark < INFINITY:
             for sorter in execution.sorters.values():
-                sorter.advance(INFINITY)  # nothing follows that could confirm what is quarantined
+                sorter.advance(INFINITY)  # no later item can confirm the quarantined ones
             yield self._cut_short(ready)
 
     def _step(self, ready: Heap, batches: Mapping[str, Batch], watermark: int) -> Batch:
@@ -150,8 +150,8 @@ class Replay:
 
 
 def layout_of(
-    query: CompiledQuery, decoder: Decoder, reports: bool, timestamps: str | None = None
+    query: CompiledQuery, decoder: RowDecoder, reports: bool, timestamps: str | None = None
 ) -> Layout:
-    """Return what a sink needs to know of the rows of a run."""
+    """Return the layout of the rows of a run, for a sink."""
     times = decoder.time_names(reports)
     return Layout(query.form, decoder.names, times, query.prefixes, timestamps)

@@ -1,4 +1,4 @@
-"""Which reports a run emits: the caller's choice, or else what the query says."""
+"""Which reports a run emits: the caller's choice, by default that of the query."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Reporting(NamedTuple):
 def requested_reports(
     query: CompiledQuery, kind: str | None, every: int | None
 ) -> Reporting | None:
-    """Return the reports that a caller asks for; None, for rows, where neither argument is set."""
+    """Return the reports that a caller requests; None, for rows, if neither argument is set."""
     return None if kind is None and every is None else reporting(query, kind, every)
 
 
 def reporting(query: CompiledQuery, kind: str | None, every: int | None) -> Reporting:
-    """Return what a query reports, where an argument is None as the query says."""
+    """Return the reports of a query; an argument that is None defaults to that of the query."""
     chosen = kind or query.report.kind or "rstream"
     if chosen not in ("rstream", "istream", "dstream"):
         raise EngineError(f"report must be rstream, istream or dstream, not {chosen!r}")
@@ -44,7 +44,7 @@ def reporting(query: CompiledQuery, kind: str | None, every: int | None) -> Repo
 def reports_of(
     reporting: Reporting, rows: Operator, columns: tuple[str, ...], end: int = INFINITY
 ) -> Reports:
-    """Return the operator that emits reports of rows, of which a reader sees these columns."""
+    """Return the operator that emits reports of rows; `columns` are those of the result."""
     reports = Reports(
         rows, reporting.kind, reporting.every, reporting.origin, reporting.closing, columns
     )

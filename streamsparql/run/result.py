@@ -21,7 +21,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.physical.state.heap import Heap
-from streamsparql.run.decoder import Decoder, Row
+from streamsparql.run.decoder import Row, RowDecoder
 from streamsparql.run.execution import Execution, result_columns
 from streamsparql.run.input import RunInput, graph_sources
 from streamsparql.run.reports import Reporting, reporting, reports_of, requested_reports
@@ -38,24 +38,24 @@ if TYPE_CHECKING:
 class Reported(NamedTuple):
     """The rows of reports, their decoder, and the instants of all reports."""
 
-    decoder: Decoder
+    decoder: RowDecoder
     batches: list[Batch]
     instants: list[int]
 
 
 class Computation(ABC):
-    """The rows of a query over its input, computed once, when the first is asked for.
+    """The rows of a query over its input, computed once, on first use.
 
     Each engine has one. Rows are canonical by the columns of the result and those that ORDER BY
     sorts by.
     """
 
     started: bool = False
-    """Whether any row was asked for."""
+    """Whether any row was requested."""
     partly: bool = False
     """Whether rows were read one by one, and not to the end."""
 
-    def __init__(self, query: CompiledQuery, run_input: RunInput, decoder: Decoder) -> None:
+    def __init__(self, query: CompiledQuery, run_input: RunInput, decoder: RowDecoder) -> None:
         self.query, self.input, self.decoder = query, run_input, decoder
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Computation(ABC):
 
     @abstractmethod
     def rejects(self) -> list[Reject]:
-        """Return what is not part of the result: late items and rejected ones."""
+        """Return the items that are not part of the result: late and rejected ones."""
 
     @property
     def repeatable(self) -> bool:
@@ -73,10 +73,10 @@ class Computation(ABC):
 
     @abstractmethod
     def span(self) -> tuple[int | None, int]:
-        """Return where the horizon begins, and the greatest timestamp of all items."""
+        """Return the start of the horizon, and the greatest timestamp of all items."""
 
     def final_rows(self) -> Iterator[Batch]:
-        """Yield the rows by start, as they become final, as a reader sees them."""
+        """Yield the rows by start, as they become final, in canonical form."""
         yield self.canonical()
 
     def reported(self, wanted: Reporting) -> Reported:
@@ -89,14 +89,14 @@ class Computation(ABC):
         return Reported(self.decoder, [shown], reports.done())
 
     def replay(self, report: Reporting | None) -> Replay | None:
-        """Return a run that retains nothing; None where the sources cannot be read again."""
+        """Return a run that retains nothing; None if the sources cannot be read again."""
         return None
 
-    def retain_rejects(self, rejects: list[Reject]) -> None:  # noqa: B027 -- Spark finds them anew
+    def retain_rejects(self, rejects: list[Reject]) -> None:  # noqa: B027 -- a no-op by default
         """Retain the rejects of a run that has ended."""
 
     def canonical(self) -> Batch:
-        """Return all rows, in canonical form by the columns that a reader sees."""
+        """Return all rows, in canonical form by the columns of the result."""
         rows = self.rows()
         if self.decoder.ranking is None:
             return rows.ordered()
@@ -137,7 +137,7 @@ class EmbeddedComputation(Computation):
             final = ready.release(self._execution.pipeline.watermark)
             emitted += len(final)
             yield final
-        rows = self.canonical()  # a snapshot that was asked for meanwhile has read all of them
+        rows = self.canonical()  # a snapshot requested meanwhile has read all of them
         yield rows.part(emitted, len(rows))
 
     @override
@@ -160,8 +160,8 @@ class EmbeddedComputation(Computation):
     def reported(self, wanted: Reporting) -> Reported:
         """Return the rows of reports.
 
-        Where no row was computed before, an execution of its own computes them over validities
-        that are aligned to the reports; else they are computed from the rows.
+        If no row was computed before, a separate execution computes them over validities that are
+        aligned to the reports; else they are computed from the rows.
         """
         if wanted.every is None or self.started or not self.input.repeatable:
             return super().reported(wanted)
@@ -200,13 +200,13 @@ class Preview(NamedTuple):
     """The first of these."""
 
     def with_rejects(self, rejects: Sequence[Reject]) -> Preview:
-        """Return the same with more rejects."""
+        """Return the preview with more rejects."""
         example = next(iter(rejects), None) if self.example is None else self.example
         return self._replace(rejected=self.rejected + len(rejects), example=example)
 
 
 def rejects_note(count: int, example: Reject | None) -> str:
-    """Return a note on rejects, of which one is shown; nothing where there are none.
+    """Return a note on rejects, with one example; empty without rejects.
 
     >>> rejects_note(2, Reject("a.nq", 7, "late by 8 ms", None, "line", late=True))
     '2 items were late or rejected (result.late, result.rejected): a.nq, line 7: late by 8 ms'
@@ -218,7 +218,7 @@ def rejects_note(count: int, example: Reject | None) -> str:
 
 
 class Result(Displayed):
-    """The result of a query over a whole history. Rows are computed when they are first asked for.
+    """The result of a query over a whole history. Rows are computed on first use.
 
     Iterating returns rows in canonical form, by start: the k-th row of equal ones holds where
     their multiplicity is k or more.
@@ -234,7 +234,7 @@ class Result(Displayed):
 
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
-        """What computes the rows, and what it knows of them."""
+        """The computation of the rows."""
         self._query, self._decoder = computation.query, computation.decoder
 
     # -- rows
@@ -261,8 +261,8 @@ class Result(Displayed):
     def to_arrow(self, report: str | None = None, every: int | None = None) -> pa.Table:
         """Return the rows as an Arrow table: a column per variable, terms in N-Triples syntax.
 
-        The columns are dictionary-encoded. `start` and `end` are the validity; for the rows of a
-        report, where one is asked for, `instant` is that of the report.
+        The columns are dictionary-encoded. `start` and `end` are the validity; for reports,
+        `instant` is the instant of the row's report.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -304,7 +304,7 @@ class Result(Displayed):
         every: int | None = None,
         timestamps: str | None = None,
     ) -> int:
-        """Write the rows, or those of reports where they are asked for; return their number.
+        """Write the rows, or those of reports if requested; return their number.
 
         The format is table, csv, jsonl, nq (of triples) or parquet; without one it is that of the
         file's extension (`.gz` and `.zst` after it compress), and a table for an open file.
@@ -324,7 +324,7 @@ class Result(Displayed):
         graphs = graph_sources(self._query, run_input.graph, run_input.graphs)
         check_target(target, [*run_input.streams.values(), *graphs])
         tables, layout = self._tables(wanted, timestamps)
-        first = next(tables, None)  # an error at once leaves an older file alone
+        first = next(tables, None)  # an error here leaves an existing file unchanged
         count = 0
         with open_sink(target, format, layout) as sink:
             for table in chain(() if first is None else (first,), tables):
@@ -375,8 +375,8 @@ class Result(Displayed):
         """Yield pairs of an instant and the rows of its report: rstream, istream or dstream.
 
         The kind and the period are by default those of the query; a query that names no kind
-        reports whole snapshots. Rows are as `snapshot` returns them; of an ASK there is a boolean,
-        or None where its answer has not changed.
+        reports whole snapshots. Rows are as `snapshot` returns them; for ASK, a boolean, or None if
+        the answer has not changed.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -419,7 +419,7 @@ class Result(Displayed):
 def preview(result: Result, limit: int | None) -> Preview | None:
     """Return the first rows of a result, about `limit` or all of them.
 
-    None where that would compute rows that nobody asked for, from sources that are read once.
+    None if that would compute rows that were not requested, from sources that are read once.
     """
     computation, decoder = result.computation, result.computation.decoder
     if limit is None or (computation.started and not computation.partly):
@@ -431,10 +431,10 @@ def preview(result: Result, limit: int | None) -> Preview | None:
     replay = computation.replay(None)
     if replay is None:
         return None
-    found = Preview([], False, 0, None)
+    shown = Preview([], False, 0, None)
     for table in replay.tables():
-        found.tables.append(table)
-        found = found.with_rejects(replay.drain())
-        if sum(map(len, found.tables)) > limit:
-            return found._replace(more=True)
-    return found
+        shown.tables.append(table)
+        shown = shown.with_rejects(replay.drain())
+        if sum(map(len, shown.tables)) > limit:
+            return shown._replace(more=True)
+    return shown

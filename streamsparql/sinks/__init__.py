@@ -1,10 +1,11 @@
-"""Sinks: where results go. Each takes the rows of a result, many at once, and writes them.
+"""Sinks: where results are written. Each consumes the rows of a result, many at once.
 
 The formats are `table` (for readers), `csv`, `jsonl`, `nq` (triples, a stream again) and `parquet`.
-A file's extension names its format; `.gz` and `.zst` after it are packed on the way. A sink gets
-Arrow tables as `Result.to_arrow` gives them: terms in N-Triples syntax, dictionary-encoded, and
-columns of times; it writes each distinct term of a column once and joins whole columns.
-docs/command-line.md says what users see; a new format is one more entry in `SINKS`.
+A file's extension determines its format; `.gz` and `.zst` after it compress the file. A sink
+consumes Arrow tables as `Result.to_arrow` returns them: terms in N-Triples syntax,
+dictionary-encoded, and columns of times; it writes each distinct term of a column once and joins
+whole columns. docs/command-line.md documents the formats for users; a new format is one more entry
+in `SINKS`.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from typing import IO, Any
 
 from streamsparql.errors import EngineError
 from streamsparql.sinks.layout import Layout, Sink
-from streamsparql.sinks.output import check_target, opened
+from streamsparql.sinks.output import check_target, open_target
 from streamsparql.sinks.parquet import Parquet
-from streamsparql.sinks.table import Table
+from streamsparql.sinks.table import TextTable
 from streamsparql.sinks.text_formats import Csv, JsonLines, NQuads
-from streamsparql.sinks.times import checked
-from streamsparql.sources.paths import extension_of, is_packed
+from streamsparql.sinks.times import check_style
+from streamsparql.sources.paths import extension_of, is_compressed
 
 __all__ = ["SINKS", "Layout", "Sink", "check_target", "format_of", "open_sink"]
 
 SINKS: Mapping[str, Callable[[Any, Layout], Sink]] = {
-    "table": Table,
+    "table": TextTable,
     "csv": Csv,
     "jsonl": JsonLines,
     "nq": NQuads,
     "parquet": Parquet,
 }
-"""What writes rows, by the name of the format."""
+"""The sinks, by the name of their format."""
 
 _EXTENSIONS = {
     "txt": "table",
@@ -46,7 +47,7 @@ _EXTENSIONS = {
 
 
 def format_of(path: str) -> str | None:
-    """The format that a file's extension names; None where it names none.
+    """Return the format of a file by its extension; None if the extension is unknown.
 
     >>> format_of("rows.csv.gz"), format_of("rows.jsonl"), format_of("rows")
     ('csv', 'jsonl', None)
@@ -58,9 +59,9 @@ def format_of(path: str) -> str | None:
 def open_sink(
     target: str | os.PathLike[str] | IO[Any], kind: str | None, layout: Layout
 ) -> Iterator[Sink]:
-    """A sink that writes to a path or an open file, until the end of the `with`.
+    """Open a sink that writes to a path or an open file, until the end of the `with`.
 
-    EngineError where the format is none that there is, or is not for these rows.
+    Raise EngineError if the format is unknown, or is not for these rows.
 
     >>> import sys
     >>> import pyarrow as pa
@@ -75,19 +76,21 @@ def open_sink(
     name = os.fspath(target) if isinstance(target, str | os.PathLike) else None
     kind = kind or ("table" if name is None else format_of(name))
     if kind is None or kind not in SINKS:
-        shown = f"the file {name} names no format" if kind is None else f"{kind!r} is no format"
-        raise EngineError(f"{shown}: there are {', '.join(SINKS)}")
+        formats = ", ".join(SINKS)
+        if kind is None:
+            raise EngineError(f"the file {name} has no known extension; the formats are {formats}")
+        raise EngineError(f"unknown format {kind!r}; the formats are {formats}")
     if kind == "nq" and not layout.triples:
-        raise EngineError(f"nq is for triples, and this is {layout.form.upper()}: use jsonl")
-    if kind == "parquet" and name is not None and is_packed(name):
-        raise EngineError(f"{name}: parquet packs what is in it, and is not packed once more")
-    checked(layout.timestamps, "ms")
-    with opened(target, binary=kind == "parquet") as file:
+        raise EngineError(f"nq needs triples, not rows of {layout.form.upper()}; use jsonl")
+    if kind == "parquet" and name is not None and is_compressed(name):
+        raise EngineError(f"{name}: parquet is compressed already; drop the last extension")
+    check_style(layout.timestamps, "ms")
+    with open_target(target, binary=kind == "parquet") as file:
         sink = SINKS[kind](file, layout)
         try:
             yield sink
         except BaseException:
             with suppress(Exception):
-                sink.close()  # what was written so far is whole
+                sink.close()  # a file without its end could not be read
             raise
         sink.close()

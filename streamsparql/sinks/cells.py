@@ -1,4 +1,4 @@
-"""Cells: terms in N-Triples syntax on their way into other syntaxes, each distinct one once."""
+"""Cells: terms in N-Triples syntax converted to other syntaxes, each distinct one once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from streamsparql.algebra.ntriples import unescape_ntriples
 from streamsparql.algebra.terms import XSD
 from streamsparql.physical.dictionary.canonical_text import to_arrow
 
-_REMEMBERED = 1 << 17
+_CACHE_SIZE = 1 << 17
 _NUMBERS = {f"{XSD}{kind}" for kind in ("integer", "decimal", "double", "float", "long", "int")}
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 
 
 class Cells:
-    """Writes the terms of columns, and remembers what it wrote.
+    """Converts the terms of columns, and caches the results.
 
     >>> shout = Cells(str.upper)
     >>> shout.of(pa.array(["<a>", None, "<a>"]).dictionary_encode(), "-").to_pylist()
@@ -31,26 +31,26 @@ class Cells:
         self._known: dict[str, str] = {}
 
     def of(self, column: pa.Array, none: str) -> pa.Array:
-        """A column of terms as texts; `none` stands where there is no term."""
+        """Return a column of terms as texts; `none` is the text of a missing term."""
         if not isinstance(column, pa.DictionaryArray):
             column = column.dictionary_encode()
-        if len(self._known) > _REMEMBERED:
+        if len(self._known) > _CACHE_SIZE:
             self._known.clear()
         known, write = self._known, self._write
-        made: list[str] = []
+        cells: list[str] = []
         for text in column.dictionary.to_pylist():
             cell = known.get(text)
             if cell is None:
                 cell = known[text] = write(text)
-            made.append(cell)
-        written = to_arrow(made).take(column.indices)  # type: ignore[arg-type]
+            cells.append(cell)
+        written = to_arrow(cells).take(column.indices)  # type: ignore[arg-type]
         return pc.fill_null(written, none) if written.null_count else written
 
 
-def apart(text: str) -> tuple[str, str, str, str]:
-    """The sort of a term (uri, bnode, literal), its value, its language and its datatype.
+def parts_of_term(text: str) -> tuple[str, str, str, str]:
+    """Return the sort of a term (uri, bnode, literal), its value, its language and its datatype.
 
-    >>> apart("<urn:a>"), apart('"7"^^<urn:t>'), apart('"chat"@fr')
+    >>> parts_of_term("<urn:a>"), parts_of_term('"7"^^<urn:t>'), parts_of_term('"chat"@fr')
     (('uri', 'urn:a', '', ''), ('literal', '7', '', 'urn:t'), ('literal', 'chat', 'fr', ''))
     """
     if text[0] == "<":
@@ -64,10 +64,10 @@ def apart(text: str) -> tuple[str, str, str, str]:
     return "literal", value, "", unescape_ntriples(rest[3:-1])
 
 
-def joined(columns: Sequence[pa.Array | str], between: str, end: str = "") -> bytes:
-    """Rows of texts, one after the other, as UTF-8.
+def joined_bytes(columns: Sequence[pa.Array | str], between: str, end: str = "") -> bytes:
+    """Return rows of texts, concatenated, as UTF-8.
 
-    >>> joined([pa.array(["a", "b"]), pa.array(["1", "2"])], ",", "\\n")
+    >>> joined_bytes([pa.array(["a", "b"]), pa.array(["1", "2"])], ",", "\\n")
     b'a,1\\nb,2\\n'
     """
     rows: Any = pc.binary_join_element_wise(*columns, between)
@@ -75,18 +75,19 @@ def joined(columns: Sequence[pa.Array | str], between: str, end: str = "") -> by
         rows = pc.binary_join_element_wise(rows, "", end)
     offsets, data = rows.buffers()[1:]
     ends = pa.Array.from_buffers(pa.int32(), len(rows) + 1, [None, offsets], offset=rows.offset)
-    made: bytes = data.to_pybytes()[ends[0].as_py() : ends[-1].as_py()] if len(rows) else b""
-    return made
+    content: bytes = data.to_pybytes()[ends[0].as_py() : ends[-1].as_py()] if len(rows) else b""
+    return content
 
 
-def is_number(term: str) -> bool:
-    """Whether a term is a number, and not just said to be one.
+def is_valid_number(term: str) -> bool:
+    """Return whether a term is a literal of a numeric datatype, with a valid lexical form.
 
     >>> integer = "<http://www.w3.org/2001/XMLSchema#integer>"
-    >>> is_number(f'"7"^^{integer}'), is_number(f'"x"^^{integer}'), is_number('"7"')
-    (True, False, False)
+    >>> numbers = [f'"7"^^{integer}', f'"x"^^{integer}', '"7"']
+    >>> list(map(is_valid_number, numbers))
+    [True, False, False]
     """
     if not term.startswith('"'):
         return False
-    _, value, _, datatype = apart(term)
+    _, value, _, datatype = parts_of_term(term)
     return datatype in _NUMBERS and _NUMBER.fullmatch(value) is not None

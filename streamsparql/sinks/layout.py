@@ -1,4 +1,4 @@
-"""What a sink knows of the rows that it gets, and what a sink is."""
+"""The layout of the rows that a sink writes, and the protocol of sinks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow as pa
 class Layout:
     """The columns of rows: those of terms, then those of times; and how times are written.
 
-    `timestamps` is `ms` (milliseconds since 1970), `iso` (xsd:dateTime, UTC) or `local` (that with
-    the zone of this machine); by default tables for readers have UTC and the others milliseconds.
+    `timestamps` is `ms` (milliseconds since 1970), `iso` (xsd:dateTime, UTC) or `local` (the same
+    in the time zone of this machine); by default `iso` in tables for readers, else `ms`.
     """
 
     form: str
@@ -30,9 +30,9 @@ class Layout:
 
     @property
     def source_times(self) -> tuple[str, ...]:
-        """How tables that may be read again call the times.
+        """The names of the columns of times in tables that may be read as sources.
 
-        Triples are items of a stream from their start on, or at their report's instant.
+        The timestamp of a triple is its start, or the instant of its report.
 
         >>> Layout("construct", ("subject", "predicate", "object"), ("start", "end")).source_times
         ('timestamp', 'end')
@@ -41,13 +41,13 @@ class Layout:
 
 
 class Sink(Protocol):
-    """Writes rows."""
+    """A consumer of rows that writes them in a format."""
 
     def write(self, rows: pa.Table) -> None:
-        """Takes in rows."""
+        """Write rows, possibly with a delay."""
 
     def flush(self) -> None:
-        """Nothing that was taken in is held back any more."""
+        """Write the rows that are delayed."""
 
     def close(self) -> None:
-        """There are no more rows."""
+        """Write the remaining rows, and the end of the file."""

@@ -1,4 +1,4 @@
-"""Where bytes go: a path, packed or not, or an open file of bytes or of text."""
+"""The targets of sinks: a path, compressed or not, or an open file of bytes or of text."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ _LEVEL = 6
 
 
 class Output:
-    """Takes bytes of UTF-8 text, also where the file below takes texts."""
+    """Writes bytes of UTF-8 text, also to a file of text."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self._texts = isinstance(file, io.TextIOBase) or hasattr(file, "encoding")
 
     def write(self, data: bytes) -> None:
-        """Writes all of it."""
+        """Write all of the data."""
         self._file.write(data.decode("utf-8") if self._texts else data)
 
     def flush(self) -> None:
-        """What was written is there to be read, as far as packing lets it be."""
+        """Flush the file."""
         flush = getattr(self._file, "flush", None)
         if flush is not None:
             flush()
 
 
-class _Named(io.RawIOBase):
-    """A file that is written, and says which one it is when it cannot be."""
+class _NamedFile(io.RawIOBase):
+    """A file opened for writing, whose errors name it."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
         self._file: Any = None
-        self._told(lambda: setattr(self, "_file", open(path, "wb")))  # noqa: SIM115
+        self._with_name(lambda: setattr(self, "_file", open(path, "wb")))  # noqa: SIM115
 
-    def _told(self, act: Any) -> Any:
+    def _with_name(self, act: Any) -> Any:
         try:
             return act()
         except OSError as error:
@@ -59,23 +59,23 @@ class _Named(io.RawIOBase):
 
     @override
     def write(self, data: Any) -> int:
-        written: int = self._told(lambda: self._file.write(data))
+        written: int = self._with_name(lambda: self._file.write(data))
         return written
 
     @override
     def flush(self) -> None:
         if self._file is not None and not self._file.closed:
-            self._told(self._file.flush)
+            self._with_name(self._file.flush)
 
     @override
     def close(self) -> None:
         if self._file is not None:
-            self._told(self._file.close)
+            self._with_name(self._file.close)
         super().close()
 
 
-class _Packed(Output):
-    """A packed output: it is whole when it is closed, and no sooner."""
+class _CompressedOutput(Output):
+    """A compressed output: its content is complete only once it is closed."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file)
@@ -83,47 +83,47 @@ class _Packed(Output):
 
     @override
     def flush(self) -> None:
-        """Packing by small pieces packs badly: what is held back is written at the end."""
+        """Do nothing: compressing small pieces is inefficient; the rest is written on close."""
 
 
 @contextmanager
-def opened(target: str | os.PathLike[str] | IO[Any], binary: bool) -> Iterator[Any]:
-    """The output for a target; a file that is given by its path is made, and closed at the end.
+def open_target(target: str | os.PathLike[str] | IO[Any], binary: bool) -> Iterator[Any]:
+    """Open the output for a target; a file that is passed by its path is closed at the end.
 
-    What is `binary` gets the file as it is.
+    For a `binary` format the file itself is the output.
     """
     if not isinstance(target, str | os.PathLike):
         if not hasattr(target, "write"):
             raise EngineError(f"a result is written to a path or an open file, not {target!r:.40}")
         if binary and hasattr(target, "encoding"):
-            raise EngineError("parquet is written to a path or a file of bytes, not of text")
+            raise EngineError("parquet needs a path or a file of bytes, not of text")
         yield target if binary else Output(target)
         return
     path = os.fspath(target)
     extension = os.path.splitext(path.lower())[1]
     with ExitStack() as stack:
-        file: Any = stack.enter_context(_Named(path))
+        file: Any = stack.enter_context(_NamedFile(path))
         if extension == ".gz":
-            made: Any = gzip.GzipFile("", "wb", _LEVEL, file, mtime=0)
-            yield _Packed(stack.enter_context(made))
+            compressed: Any = gzip.GzipFile("", "wb", _LEVEL, file, mtime=0)
+            yield _CompressedOutput(stack.enter_context(compressed))
         elif extension == ".zst":
-            made = pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")
-            yield _Packed(stack.enter_context(made))
+            compressed = pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")
+            yield _CompressedOutput(stack.enter_context(compressed))
         else:
             yield file if binary else Output(file)
 
 
 def check_target(target: Any, sources: Iterable[Any]) -> None:
-    """An error where a file would be written that is read, too."""
+    """Raise an error if a file would be overwritten while it is read."""
     if not isinstance(target, str | os.PathLike) or not os.path.isfile(target):
         return
     for source in sources:
         if any(os.path.exists(file) and os.path.samefile(file, target) for file in _paths(source)):
-            raise EngineError(f"{os.fspath(target)} is read, and cannot be written meanwhile")
+            raise EngineError(f"cannot write {os.fspath(target)}: the run reads it")
 
 
 def _paths(source: Any) -> Iterator[str]:
-    """The files that a source is read from, as far as it has names for them."""
+    """Yield the files that a source is read from, if they have names."""
     if isinstance(source, Mapped):
         yield from _paths(source.source)
     elif (files := files_of(source)) is not None:

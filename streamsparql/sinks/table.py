@@ -1,4 +1,4 @@
-"""A table for readers: when, then what; IRIs shortened with the query's prefixes."""
+"""A table for readers: times first, then terms, shortened with the query's prefixes."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import pyarrow.compute as pc
 
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.physical.dictionary.canonical_text import to_arrow
-from streamsparql.sinks.cells import Cells, apart, is_number, joined
+from streamsparql.sinks.cells import Cells, is_valid_number, joined_bytes, parts_of_term
 from streamsparql.sinks.layout import Layout
-from streamsparql.sinks.times import checked, texts_of
+from streamsparql.sinks.times import check_style, instant_texts
 from streamsparql.text.instants import DisplayClock
 from streamsparql.text.visible import visible
 from streamsparql.text.widths import cells
 from streamsparql.translator.sparql_text import Writer
 
-_HELD = 1000
-"""The widths of columns are those of so many rows; longer cells in later ones push others aside."""
-_WIDEST = 80
-"""No column is wider, so that one long cell does not fill the others' lines with blanks."""
+_MEASURED = 1000
+"""The number of rows that determine the widths of columns; later cells may exceed them."""
+_MAX_WIDTH = 80
+"""The maximal width of a column, so that a long cell does not pad all other lines."""
 _GAP = "  "
 
 
-class Table:
-    """A table, aligned by its first rows."""
+class TextTable:
+    """A text table, aligned by its first rows."""
 
     def __init__(self, file: Any, layout: Layout) -> None:
         self._file = file
         self._layout = layout
-        self._style = "" if layout.timestamps is None else checked(layout.timestamps, "iso")
+        self._style = "" if layout.timestamps is None else check_style(layout.timestamps, "iso")
         self._writer = Writer(layout.prefixes)
         self._cells = Cells(self._cell)
         self._held: list[pa.RecordBatch] = []
@@ -39,51 +39,51 @@ class Table:
         self._right: list[bool] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Takes in rows."""
+        """Add rows; write them once enough are known to determine the widths."""
         self._held += [batch for batch in rows.combine_chunks().to_batches() if len(batch)]
-        if self._widths or sum(map(len, self._held)) > _HELD:
-            self._release()
+        if self._widths or sum(map(len, self._held)) > _MEASURED:
+            self._write_held()
 
     def flush(self) -> None:
-        """Writes what is held to see how wide the columns are."""
+        """Write the rows that are retained to measure the columns."""
         if self._held:
-            self._release()
+            self._write_held()
         self._file.flush()
 
     def close(self) -> None:
-        """Writes what is held; where there was nothing, the heads alone."""
-        self._release()
+        """Write the remaining rows; of an empty table, the header."""
+        self._write_held()
         self._file.flush()
 
     # -- texts
 
     def _cell(self, term: str) -> str:
-        """A term as SPARQL writes it; of numbers and truth, the value."""
-        if self._layout.form == "ask" or is_number(term):
-            return apart(term)[1]
+        """Return a term in SPARQL's syntax; of a number or a boolean, its value."""
+        if self._layout.form == "ask" or is_valid_number(term):
+            return parts_of_term(term)[1]
         parsed = parse_term(term)
         return visible(term if parsed is None else self._writer.term(parsed))
 
-    def _release(self) -> None:
+    def _write_held(self) -> None:
         if not self._style:
             first = min((int(_times(self._layout, b)[0].min()) for b in self._held), default=0)
             self._style = DisplayClock.of(None, first).style
         blocks = [self._texts(batch) for batch in self._held]
         if not self._widths:
-            heads = self._heads()
+            header = self._header()
             names = len(self._layout.times)
-            self._right = [self._style == "ms"] * names + self._numeric()
+            self._right = [self._style == "ms"] * names + self._numeric_columns()
             self._widths = [
-                min(max(cells(head), *(_longest(block[k]) for block in blocks), 0), _WIDEST)
-                for k, head in enumerate(heads)
+                min(max(cells(head), *(_longest(block[k]) for block in blocks), 0), _MAX_WIDTH)
+                for k, head in enumerate(header)
             ]
-            blocks.insert(0, [pa.array([head]) for head in heads])
+            blocks.insert(0, [pa.array([head]) for head in header])
         for block in blocks:
             self._file.write(self._lines(block))
         self._held.clear()
 
-    def _heads(self) -> list[str]:
-        """The heads of the columns; the first time's says which clock it is."""
+    def _header(self) -> list[str]:
+        """Return the names of the columns; that of the first time includes the time zone."""
         first, *others = self._layout.times
         zone = {"iso": " (UTC)", "local": " (local)", "ms": ""}[self._style]
         mark = "?" if self._layout.form == "select" else ""
@@ -91,21 +91,22 @@ class Table:
 
     def _texts(self, batch: pa.RecordBatch) -> list[pa.Array]:
         times = [
-            pc.fill_null(texts_of(stamps, self._style, blank=True), "…")
+            pc.fill_null(instant_texts(stamps, self._style, blank=True), "…")
             for stamps in _times(self._layout, batch)
         ]
         return [*times, *(self._cells.of(column, "") for column in _terms(self._layout, batch))]
 
-    def _numeric(self) -> list[bool]:
-        """Of which columns all terms are numbers."""
-        found = [True] * len(self._layout.names)
+    def _numeric_columns(self) -> list[bool]:
+        """Return which columns contain numbers only."""
+        numeric = [True] * len(self._layout.names)
         for batch in self._held:
             for k, column in enumerate(_terms(self._layout, batch)):
                 encoded = (
                     column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
                 )
-                found[k] = found[k] and all(map(is_number, encoded.dictionary.to_pylist()))
-        return found
+                values = encoded.dictionary.to_pylist()
+                numeric[k] = numeric[k] and all(map(is_valid_number, values))
+        return numeric
 
     def _lines(self, block: Sequence[pa.Array]) -> bytes:
         padded = []
@@ -113,9 +114,9 @@ class Table:
             if pc.all(pc.string_is_ascii(texts)).as_py():
                 pad = pc.utf8_lpad if right else pc.utf8_rpad
                 padded.append(pad(texts, width=width))
-            else:  # letters may be wide, or none by themselves
+            else:  # characters may take two columns, or none
                 padded.append(to_arrow([_padded(text, width, right) for text in texts.to_pylist()]))
-        return joined([pc.utf8_rtrim_whitespace(_side_by_side(padded))], "", "\n")
+        return joined_bytes([pc.utf8_rtrim_whitespace(_side_by_side(padded))], "", "\n")
 
 
 def _side_by_side(columns: Sequence[pa.Array]) -> pa.Array:
@@ -138,7 +139,7 @@ def _longest(texts: pa.Array) -> int:
 
 
 def _padded(text: str, width: int, right: bool) -> str:
-    """A text as wide as its column, on the left of it or on the `right`.
+    """Return a text padded to the width of its column, aligned left or `right`.
 
     >>> _padded("風車", 6, False), _padded("…", 3, True)
     ('風車  ', '  …')

@@ -1,8 +1,8 @@
 """CSV, JSON lines, N-Quads.
 
 CSV of SELECT and ASK is SPARQL's (values only); that of CONSTRUCT and DESCRIBE has terms in
-N-Triples syntax, so that it can be a source again, as N-Quads can. JSON lines have terms as
-SPARQL's JSON format has them, and no key where a variable is unbound.
+N-Triples syntax, so that it can be read as a source, like N-Quads. JSON lines have terms as in
+SPARQL's JSON format, and omit the keys of unbound variables.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ import pyarrow.compute as pc
 
 from streamsparql.algebra.terms import XSD
 from streamsparql.overriding import override
-from streamsparql.sinks.cells import Cells, apart, joined
+from streamsparql.sinks.cells import Cells, joined_bytes, parts_of_term
 from streamsparql.sinks.layout import Layout
-from streamsparql.sinks.times import checked, texts_of
+from streamsparql.sinks.times import check_style, instant_texts
 
-ROWS = 1 << 16
-"""So many rows are joined at once."""
+_BATCH = 1 << 16
+"""The maximal number of rows that are joined at once."""
 
 
 class _Text:
-    """What texts have in common: a file, and times in milliseconds where nobody says else."""
+    """The base of text formats: a file, and times in milliseconds by default."""
 
     def __init__(self, file: Any, layout: Layout) -> None:
         self._file = file
         self.layout = layout
-        self._style = checked(layout.timestamps, "ms")
+        self._style = check_style(layout.timestamps, "ms")
 
     def write(self, rows: pa.Table) -> None:
-        """Takes in rows."""
-        for batch in rows.combine_chunks().to_batches(ROWS):
+        """Write rows at once."""
+        for batch in rows.combine_chunks().to_batches(_BATCH):
             if len(batch):
                 self._file.write(self._lines(batch))
 
@@ -49,14 +49,14 @@ class _Text:
     def _times(self, batch: pa.RecordBatch) -> list[pa.Array]:
         first = len(self.layout.names)
         columns = (batch.column(first + k) for k in range(len(self.layout.times)))
-        return [texts_of(column.to_numpy(), self._style) for column in columns]
+        return [instant_texts(column.to_numpy(), self._style) for column in columns]
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Flush the file; rows are not delayed."""
         self._file.flush()
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Flush the file; rows are not delayed."""
         self._file.flush()
 
 
@@ -74,16 +74,16 @@ class Csv(_Text):
     def _lines(self, batch: pa.RecordBatch) -> bytes:
         cells = [self._cells.of(column, "") for column in self._terms(batch)]
         times = [pc.fill_null(column, "") for column in self._times(batch)]
-        return joined([*cells, *times], ",", "\n")
+        return joined_bytes([*cells, *times], ",", "\n")
 
 
 def _value(term: str) -> str:
-    """A term as SPARQL's CSV results have it.
+    """Return a term as in SPARQL's CSV results.
 
     >>> _value('"a, b"'), _value("_:x"), _value("<urn:a>")
     ('"a, b"', '_:x', 'urn:a')
     """
-    sort, value, _, _ = apart(term)
+    sort, value, _, _ = parts_of_term(term)
     return _quoted(f"_:{value}" if sort == "bnode" else value)
 
 
@@ -95,8 +95,8 @@ def _quoted(text: str) -> str:
 
 
 class JsonLines(_Text):
-    """An object on each line: each bound variable's term, then the times, null for an end that
-    never comes."""
+    """An object per line: the terms of the bound variables, then the times; the end of a row that
+    never ends is null."""
 
     def __init__(self, file: Any, layout: Layout) -> None:
         super().__init__(file, layout)
@@ -112,26 +112,26 @@ class JsonLines(_Text):
             if self._style != "ms":
                 times = pc.binary_join_element_wise('"', times, '"', "")
             columns += [", " + key if k else key, pc.fill_null(times, "null")]
-        return joined(columns, "", "}\n")
+        return joined_bytes(columns, "", "}\n")
 
 
 def _member(name: str, truth: bool) -> Any:
-    """Writes a term as the member of an object that has the name."""
+    """Return a function that writes a term as the member of an object, with this name as key."""
     key = json.dumps(name, ensure_ascii=False)
 
     def member(term: str) -> str:
-        return f"{key}: {apart(term)[1] if truth else as_json(term)}, "
+        return f"{key}: {parts_of_term(term)[1] if truth else json_term(term)}, "
 
     return member
 
 
-def as_json(term: str) -> str:
-    """A term as SPARQL's JSON results have it.
+def json_term(term: str) -> str:
+    """Return a term as in SPARQL's JSON results.
 
-    >>> as_json('"chat"@fr')
+    >>> json_term('"chat"@fr')
     '{"type": "literal", "value": "chat", "xml:lang": "fr"}'
     """
-    sort, value, language, datatype = apart(term)
+    sort, value, language, datatype = parts_of_term(term)
     more = ""
     if language:
         more = f', "xml:lang": {encode_basestring(language)}'
@@ -141,11 +141,11 @@ def as_json(term: str) -> str:
 
 
 class NQuads(_Text):
-    """N-Quads whose fourth term is the triple's start, or its report's instant: a stream again."""
+    """N-Quads whose fourth term is the start of the triple, or the instant of its report."""
 
     @override
     def _lines(self, batch: pa.RecordBatch) -> bytes:
         s, p, o = (column.cast(pa.string()) for column in self._terms(batch))
         kind = "integer" if self._style == "ms" else "dateTime"
         stamps = pc.binary_join_element_wise('"', self._times(batch)[0], f'"^^<{XSD}{kind}> .', "")
-        return joined([s, p, o, stamps], " ", "\n")
+        return joined_bytes([s, p, o, stamps], " ", "\n")

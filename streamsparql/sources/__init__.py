@@ -1,10 +1,10 @@
-"""Sources: where data comes from. Each gives chunks of encoded items, and says what it rejects.
+"""Sources: where data is read from. Each yields chunks of encoded items, with what it rejects.
 
 A *source* is a path or an open file, a folder or a list of paths, a mapped table, an iterable of
 items, a table that Arrow can read, or a graph of rdflib. `read_stream` reads a stream, whose items
 have timestamps, `read_graph` a static graph.
-`disorder` puts a stream's items in order, `clock` tells how far several streams have come.
-docs/sources.md says what users can give; a new kind of source is one more case in here.
+`disorder` sorts the items of a stream, `clock` computes the watermark of several streams.
+docs/sources.md describes the sources for users; a new kind of source is one more case here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Accounting, Chunk, Reject, Wanted
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
-from streamsparql.sources.folders import each_once, files_of, merged, without_repeats
+from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
 from streamsparql.sources.mapping import Mapped, mapped
 from streamsparql.sources.mapping_rows import mapped_chunks
-from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_texts
+from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
 
 __all__ = [
     "Accounting",
@@ -39,7 +39,8 @@ __all__ = [
     "read_stream",
 ]
 
-CHUNK = 65_536
+CHUNK_SIZE = 65_536
+"""The number of items of a chunk, at most."""
 
 
 def read_stream(
@@ -50,96 +51,98 @@ def read_stream(
     scope: str = "",
     wanted: Wanted | None = None,
     strict: bool = False,
-    chunk: int = CHUNK,
+    chunk: int = CHUNK_SIZE,
     first: int = 1,
 ) -> Iterator[Chunk]:
-    """The items of a stream, in the order of the source, up to `chunk` at a time.
+    """Yield the items of a stream, in the order of the source, up to `chunk` at a time.
 
-    `scope` goes before the labels of blank nodes. Items whose predicate is not `wanted` are dropped
-    before their other terms are looked at; they still tell the time. When reading strictly, the
-    first reject is a SourceError. The ids in a chunk are in use until it is dropped. `first` is the
+    `scope` is a prefix of the labels of blank nodes. Of items whose predicate is not `wanted`
+    only the timestamp is used, which advances the watermark. When reading strictly, the first
+    reject is a SourceError. The ids in a chunk are in use until it is released. `first` is the
     position of the first of several items.
 
     >>> terms = TermDictionary()
     >>> items = [("<a>", "<p>", '"1"', 5), ("<a>", '"p"', '"1"', 6)]
-    >>> (found,) = read_stream(items, "s", terms)
-    >>> len(found), found.end.tolist(), found.rejects[0].reason
-    (1, [5], 'the predicate is no IRI')
+    >>> (chunk,) = read_stream(items, "s", terms)
+    >>> len(chunk), chunk.end.tolist(), chunk.rejects[0].reason
+    (1, [5], 'the predicate is not an IRI')
     """
     return _chunks(
         source, Encoder(name, terms, scope, wanted, strict, first=first), chunk, timed=True
     )
 
 
-def _chunks(source: Any, reading: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
-    """What any source holds: of a stream where `timed`, else of a static graph."""
+def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
+    """Yield the items of any source: of a stream if `timed`, else of a static graph."""
     table = source.source if isinstance(source, Mapped) else source
     files = files_of(table)
     if files is not None:
-        files = each_once(files) if timed else without_repeats(files)
-        return _of_files(source, files, reading, size, timed)
+        files = check_distinct(files) if timed else distinct_files(files)
+        return _chunks_of_files(source, files, encoder, size, timed)
     if isinstance(source, Mapped):
-        return mapped_chunks(source, reading, size, timed)
+        return mapped_chunks(source, encoder, size, timed)
     if is_file(source):
-        return file_chunks(source, reading, size, timed)
-    batches = arrow_batches(with_texts(source))
+        return file_chunks(source, encoder, size, timed)
+    batches = arrow_batches(with_term_texts(source))
     if batches is not None:
-        return chunks_of_batches(batches, reading.of("row"), size, timed)
+        return chunks_of_batches(batches, encoder.with_unit("row"), size, timed)
     if not timed:
-        return chunks_of_triples(_iterable(source, reading.name), reading, size)
+        return chunks_of_triples(_iterable(source, encoder.name), encoder, size)
     if _is_rdflib_graph(source):
-        raise SourceError(f"{reading.name}: an rdflib graph has no timestamps: give it as a graph")
-    return chunks_of_items(_iterable(source, reading.name), reading, size)
+        raise SourceError(
+            f"{encoder.name}: an rdflib graph has no timestamps; pass it as a static graph"
+        )
+    return chunks_of_items(_iterable(source, encoder.name), encoder, size)
 
 
-def _of_files(
-    source: Any, paths: Sequence[str], reading: Encoder, size: int, timed: bool
+def _chunks_of_files(
+    source: Any, paths: Sequence[str], encoder: Encoder, size: int, timed: bool
 ) -> Iterator[Chunk]:
-    """Several files: those of a stream merged by time, those of a graph one after the other."""
+    """Yield the items of several files: merged by time for a stream, file by file for a graph."""
 
     def chunks(number: int, path: str, most: int) -> Iterator[Chunk]:
-        return of(reading, number, path, most)
+        return read(encoder, number, path, most)
 
     def probe(number: int, path: str, most: int) -> Iterator[Chunk]:
-        nothing = Encoder(reading.name, TermDictionary(), wanted=Wanted(frozenset()))
-        return of(nothing, number, path, most)
+        nothing = Encoder(encoder.name, TermDictionary(), wanted=Wanted(frozenset()))
+        return read(nothing, number, path, most)
 
-    def of(reading: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:
+    def read(encoder: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:
         if isinstance(source, Mapped):
-            scoped = reading.of("row", scope=f"{number}.")
+            scoped = encoder.with_unit("row", scope=f"{number}.")
             return mapped_chunks(source.over(path), scoped, most, timed)
-        return file_chunks(path, reading, most, timed)
+        return file_chunks(path, encoder, most, timed)
 
     if timed:
-        return merged(paths, chunks, probe, size)
+        return merge_files(paths, chunks, probe, size)
     return chain.from_iterable(chunks(k, path, size) for k, path in enumerate(paths))
 
 
 def read_graph(
     source: Any, name: str, terms: TermDictionary, *, scope: str = "", strict: bool = False
 ) -> tuple[Batch, list[Reject]]:
-    """The triples of a static graph, each once and always, and what is rejected.
+    """Return the distinct triples of a static graph, valid over all time, and its rejects.
 
     >>> batch, rejects = read_graph([("<a>", "<p>", "<b>")] * 2, "g", TermDictionary())
     >>> len(batch), rejects
     (1, [])
     """
-    reading = Encoder(name, terms, scope, None, strict)
-    chunks = _chunks(source, reading, CHUNK, timed=False)
+    encoder = Encoder(name, terms, scope, None, strict)
+    chunks = _chunks(source, encoder, CHUNK_SIZE, timed=False)
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     rejects: list[Reject] = []
     for chunk in chunks:
         columns.append((chunk.s, chunk.p, chunk.o))
         rejects += chunk.rejects
-    s, p, o = map(np.concatenate, zip(*columns, strict=True)) if columns else ([_NONE] * 3)
-    return _always(s, p, o), rejects
+    s, p, o = map(np.concatenate, zip(*columns, strict=True)) if columns else ([_NO_IDS] * 3)
+    return _distinct_triples(s, p, o), rejects
 
 
-_NONE: IntArray = np.empty(0, np.int64)
+_NO_IDS: IntArray = np.empty(0, np.int64)
 
 
-def _always(s: IntArray, p: IntArray, o: IntArray) -> Batch:
-    """The set of these triples, which hold over all time."""
+def _distinct_triples(s: IntArray, p: IntArray, o: IntArray) -> Batch:
+    """Return the set of these triples, each valid over all time."""
     order = np.lexsort((o, p, s))
     s, p, o = s[order], p[order], o[order]
     first = np.ones(len(s), np.bool_)
@@ -157,7 +160,7 @@ def _iterable(source: Any, name: str) -> Iterable[Any]:
     if isinstance(source, bytes | Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
         raise SourceError(
-            f"{name}: a {kind} is no source: give a path or an open file, an iterable of items, or"
-            " a table with the columns subject, predicate, object, timestamp"
+            f"{name}: a {kind} is not a source; pass a path or an open file, an iterable of items,"
+            " or a table with the columns subject, predicate, object, timestamp"
         )
     return source

@@ -1,8 +1,8 @@
-"""Cells: the columns of any table as terms, each distinct value once.
+"""The cells of tables as terms: each distinct value of a column is encoded once.
 
-Texts are plain strings, as there is nothing that says what else they might be; columns of another
-type are literals of that type: numbers, booleans, dates and times. An empty text is no term, as
-is null. JSON may have values of several kinds in a column, each of which is what it would be alone.
+Strings are plain literals, since nothing says what else they might be; columns of another type are
+literals of that type: numbers, booleans, dates and times. An empty string and null are unbound.
+A column of JSON values may mix types; each value is encoded as it would be alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLAIN = r'^[^"\\\x00-\x1f]*$'
 
 
 def ids_of(column: pa.Array, name: str, terms: TermDictionary) -> IntArray:
-    """The terms of a column; 0 where it is empty.
+    """Return the ids of the terms of a column; 0 where it is empty.
 
     >>> terms = TermDictionary()
     >>> ids = ids_of(pa.array(["a", "", 'say "b"', None]), "x", terms)
@@ -39,25 +39,26 @@ def ids_of(column: pa.Array, name: str, terms: TermDictionary) -> IntArray:
     if pa.types.is_dictionary(kind):
         return spread(ids_of(column.dictionary, name, terms), column)
     if pa.types.is_union(kind):
-        return _of_several(column, name, terms)
+        return _ids_of_union(column, name, terms)
     texts = as_texts(column)
     if texts is not None:
         encoded = texts.dictionary_encode()
-        return spread(_strings(encoded.dictionary, terms), encoded)
-    numbers = _numbers(column, terms)
-    if numbers is not None:
-        return numbers
-    written = _written(column)
-    if written is None:
+        return spread(_string_ids(encoded.dictionary, terms), encoded)
+    ids = _number_ids(column, terms)
+    if ids is not None:
+        return ids
+    literals = _literal_texts(column)
+    if literals is None:
         raise SourceError(
-            f"the column {name} holds {kind}: a mapping takes texts, numbers and times"
+            f"the column {name} has the type {kind}; a mapping reads strings, numbers, booleans,"
+            " dates and times"
         )
-    encoded = written.dictionary_encode()
+    encoded = literals.dictionary_encode()
     return spread(terms.encode(encoded.dictionary), encoded)
 
 
-def _strings(texts: pa.Array, terms: TermDictionary) -> IntArray:
-    """The plain strings of texts that are all different."""
+def _string_ids(texts: pa.Array, terms: TermDictionary) -> IntArray:
+    """Return the ids of plain string literals; the texts must be distinct."""
     plain = bools_of(pc.match_substring_regex(texts, _PLAIN).fill_null(True))
     quoted = pc.binary_join_element_wise('"', texts, '"', "")
     ids = terms.encode(quoted.dictionary_encode())
@@ -67,23 +68,23 @@ def _strings(texts: pa.Array, terms: TermDictionary) -> IntArray:
     return ids
 
 
-def _of_several(column: pa.UnionArray, name: str, terms: TermDictionary) -> IntArray:
-    """The terms of a column of several kinds, as `column_of` makes it."""
+def _ids_of_union(column: pa.UnionArray, name: str, terms: TermDictionary) -> IntArray:
+    """Return the ids of the terms of a column of mixed types, as `column_of` builds it."""
     codes, offsets = column.type_codes.to_numpy(), column.offsets.to_numpy()
     ids = np.zeros(len(column), np.int64)
     for k, kind in enumerate(_KINDS):
-        mine = np.flatnonzero(codes == k)
-        values = column.field(k).take(pa.array(offsets[mine]))
+        rows = np.flatnonzero(codes == k)
+        values = column.field(k).take(pa.array(offsets[rows]))
         if kind == _HUGE:
             texts = pc.binary_join_element_wise('"', values, f'"^^<{XSD}integer>', "")
-            ids[mine] = terms.encode(texts.dictionary_encode())
-        elif len(mine):
-            ids[mine] = ids_of(values, name, terms)
+            ids[rows] = terms.encode(texts.dictionary_encode())
+        elif len(rows):
+            ids[rows] = ids_of(values, name, terms)
     return ids
 
 
-def _numbers(column: pa.Array, terms: TermDictionary) -> IntArray | None:
-    """Integers, floating point numbers and booleans; None for anything else."""
+def _number_ids(column: pa.Array, terms: TermDictionary) -> IntArray | None:
+    """Return the ids of integers, floating point numbers or booleans; None for other types."""
     kind = column.type
     if pa.types.is_integer(kind):
         try:
@@ -101,18 +102,19 @@ def _numbers(column: pa.Array, terms: TermDictionary) -> IntArray | None:
     return np.where(bools_of(column.is_null()), 0, ids) if column.null_count else ids
 
 
-def _written(column: pa.Array) -> pa.Array | None:
-    """Terms in N-Triples syntax of what is neither text nor number; None where that is nothing."""
+def _literal_texts(column: pa.Array) -> pa.Array | None:
+    """Return times, dates, decimals and large integers as literals in N-Triples syntax.
+
+    None for a column of any other type.
+    """
     kind = column.type
     if pa.types.is_timestamp(kind):
-        zoned = "Z" if kind.tz else ""
-        plain = column.cast(pa.timestamp(kind.unit, "UTC")) if kind.tz else column
-        texts = plain.cast(pa.timestamp(kind.unit)).cast(pa.string())
+        zone = "Z" if kind.tz else ""
+        utc = column.cast(pa.timestamp(kind.unit, "UTC")) if kind.tz else column
+        texts = utc.cast(pa.timestamp(kind.unit)).cast(pa.string())
         texts = pc.replace_substring_regex(texts, r"\.0+$", "")
-        texts, name = (
-            pc.binary_join_element_wise(pc.replace_substring(texts, " ", "T"), zoned, ""),
-            "dateTime",
-        )
+        texts = pc.binary_join_element_wise(pc.replace_substring(texts, " ", "T"), zone, "")
+        name = "dateTime"
     elif pa.types.is_date(kind):
         texts, name = column.cast(pa.date32()).cast(pa.string()), "date"
     elif pa.types.is_time(kind):
@@ -128,13 +130,13 @@ def _written(column: pa.Array) -> pa.Array | None:
 
 _HUGE = "huge"
 _KINDS = {"text": pa.string(), "integer": pa.int64(), "float": pa.float64(), "boolean": pa.bool_()}
-_KINDS[_HUGE] = pa.string()  # integers beyond 64 bits, by their digits
-_PLACES = {kind: place for place, kind in enumerate(_KINDS)}
-_CALLED = {str: "text", int: "integer", float: "float", bool: "boolean"}
+_KINDS[_HUGE] = pa.string()  # the digits of integers beyond 64 bits
+_TYPE_CODES = {kind: code for code, kind in enumerate(_KINDS)}
+_KIND_OF_TYPE = {str: "text", int: "integer", float: "float", bool: "boolean"}
 
 
 def column_of(values: Sequence[str | int | float | None]) -> pa.Array:
-    """Values of JSON as a column: a union where they are of several kinds.
+    """Return JSON values as a column: a union if their types differ.
 
     >>> column_of([1, None, 2]).type, column_of([1, "x", None, True]).to_pylist()
     (DataType(int64), [1, 'x', None, True])
@@ -147,10 +149,10 @@ def column_of(values: Sequence[str | int | float | None]) -> pa.Array:
     parts: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
     codes, offsets = [], []
     for value in values:
-        kind = "text" if value is None else _CALLED[type(value)]
-        if kind == "integer" and not -_WIDE <= value < _WIDE:  # type: ignore[operator]
+        kind = "text" if value is None else _KIND_OF_TYPE[type(value)]
+        if kind == "integer" and not -_INT64_BOUND <= value < _INT64_BOUND:  # type: ignore[operator]
             kind, value = _HUGE, str(value)
-        codes.append(_PLACES[kind])
+        codes.append(_TYPE_CODES[kind])
         offsets.append(len(parts[kind]))
         parts[kind].append(value)
     return pa.UnionArray.from_dense(
@@ -161,4 +163,4 @@ def column_of(values: Sequence[str | int | float | None]) -> pa.Array:
     )
 
 
-_WIDE = 1 << 63
+_INT64_BOUND = 1 << 63

@@ -1,10 +1,10 @@
-"""Chunks: what a source gives, many items at once, with what it could not take.
+"""Chunks: many items of a source as columns, with the items that were rejected among them.
 
-Every item that has a usable timestamp tells the time, whatever else it is: one whose predicate no
-pattern of the query can match (it is *dropped* before its other terms are looked at), one that is
-no triple. So a chunk has `stamps` of all those, and rows only of some; `kept` says which. Nothing
-is lost in silence: `items` is the number of rows, dropped items and rejects together, and an
-`Accounting` says in the end what became of them.
+Every item with a valid timestamp advances the watermark, even one that is not a triple, or whose
+predicate no pattern of the query can match (it is *prefiltered*: its other terms are not read). So
+a chunk has `stamps` of all those items, and rows of some; `kept` maps rows to stamps. Every item
+is accounted for: `items` counts rows, prefiltered items and rejects, and `Accounting` sums up their
+fate.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from streamsparql.physical.operator import INFINITY
 
 
 class Reject(NamedTuple):
-    """An item that is not part of the answer, and why.
+    """An item that is not part of the result, and why.
 
-    `source` is the path of the file, as it was given, "standard input", or else the name of the
-    stream or graph. `position` counts from 1, in units of `unit`: line, row, statement or item.
-    `item` is what the source gave there.
+    `source` is the path of the file as the caller wrote it, "standard input", or else the name of
+    the stream or graph. `position` counts from 1, in units of `unit`: line, row, statement or item.
+    `item` is what the source contains there.
 
     >>> print(Reject("wind.nq", 17, "the subject is a literal", '"a" <p> <b> .', "line"))
     wind.nq, line 17: the subject is a literal: '"a" <p> <b> .'
@@ -41,31 +41,32 @@ class Reject(NamedTuple):
     """Whether it arrived below the watermark; else it could not be read or stamped."""
 
     def __str__(self) -> str:
-        said = f"{self.source}, {self.unit} {self.position}: {self.reason}"
+        message = f"{self.source}, {self.unit} {self.position}: {self.reason}"
         if self.item is None:
-            return said
-        shown = repr(self.item)
-        return f"{said}: {shown if len(shown) <= _LONGEST else f'{shown[:_LONGEST]}…'}"
+            return message
+        item = repr(self.item)
+        shown = item if len(item) <= _MAX_ITEM_LENGTH else f"{item[:_MAX_ITEM_LENGTH]}…"
+        return f"{message}: {shown}"
 
 
-_LONGEST = 200
+_MAX_ITEM_LENGTH = 200
 
 
-def told(item: object) -> object:
-    """An item as it is told of, bytes as the text that they are meant to be.
+def printable(item: object) -> object:
+    """Return an item as messages show it: bytes are decoded, invalid ones escaped.
 
-    >>> told(b"caf\\xe9"), told((b"<a>", 5))
+    >>> printable(b"caf\\xe9"), printable((b"<a>", 5))
     ('caf\\\\xe9', ('<a>', 5))
     """
     if isinstance(item, bytes):
         return item.decode("utf-8", "backslashreplace")
     if type(item) is tuple and any(isinstance(part, bytes) for part in item):
-        return tuple(map(told, item))
+        return tuple(map(printable, item))
     return item
 
 
 class Rejected(SourceError):
-    """A reject that ends the reading, for it is strict."""
+    """A reject that ends a strict run."""
 
     def __init__(self, reject: Reject) -> None:
         super().__init__(str(reject))
@@ -73,7 +74,7 @@ class Rejected(SourceError):
 
 
 class Origin(NamedTuple):
-    """Where items come from, and what their positions count."""
+    """The file, stream or graph that items are read from, and the unit of their positions."""
 
     source: str
     unit: str = "item"
@@ -83,9 +84,9 @@ class Accounting(NamedTuple):
     """The fate of the items of streams: `read == accepted + late + rejected`, always.
 
     `unmatched` of the accepted ones have a predicate that no pattern of the query matches: their
-    other terms are not read. Such an item is never late and never quarantined, since the answer
+    other terms are not read. Such an item is never late and never quarantined, since the result
     does not depend on when it arrived. `rows_without_triples` are not items: rows of tables for
-    which a mapping made no triple.
+    which a mapping produced no triple.
 
     >>> Accounting(10, 7, 2, 1, 4) + Accounting(5, 5, 0, 0, 0, 2)
     Accounting(read=15, accepted=12, late=2, rejected=1, unmatched=4, rows_without_triples=2)
@@ -99,7 +100,7 @@ class Accounting(NamedTuple):
     rows_without_triples: int = 0
 
     def __add__(self, other: object) -> Accounting:
-        """Both together."""
+        """Return the sum of two accountings."""
         if not isinstance(other, Accounting):
             return NotImplemented
         return Accounting(*map(add, self, other))
@@ -107,9 +108,9 @@ class Accounting(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a query can use of a stream: of the predicates these, by id, None for any.
+    """What a query can use of a stream: items whose predicate is one of these ids; None for any.
 
-    `places` are those of `s`, `p` and `o` that it looks at.
+    `places` are those of `s`, `p` and `o` that the query reads.
 
     >>> Wanted(frozenset({3, 5})).mask(np.array([5, 4, 3])).tolist()
     [True, False, True]
@@ -119,71 +120,74 @@ class Wanted:
     places: frozenset[str] = frozenset("spo")
 
     def mask(self, ids: IntArray) -> BoolArray:
-        """Which of the predicates are wanted."""
+        """Return which of the predicates are wanted."""
         if self.predicates is None:
             return np.ones(len(ids), np.bool_)
-        if len(self.predicates) > _FEW:
+        if len(self.predicates) > _MAX_COMPARISONS:
             return np.isin(ids, np.fromiter(self.predicates, np.int64))
-        found = np.zeros(len(ids), np.bool_)
+        mask = np.zeros(len(ids), np.bool_)
         for predicate in self.predicates:
-            found |= ids == predicate
-        return found
+            mask |= ids == predicate
+        return mask
 
 
-_FEW = 8
+_MAX_COMPARISONS = 8
 
 
 @dataclass(slots=True)
 class Chunk:
-    """Items of a stream, in the order in which they came."""
+    """Items of a stream, in the order of arrival."""
 
     s: IntArray
     p: IntArray
     o: IntArray
     since: IntArray | None
-    """Where the items are events: the start of each row's occurrence; its end is its stamp."""
+    """If the items are events: the start of each row's occurrence; its end is its stamp."""
     stamps: IntArray
-    """The timestamps of all items that have one, those without a row among them."""
+    """The timestamps of all items that have one, including those without a row."""
     kept: IntArray | None
-    """The places in `stamps` of the rows; None: every stamp has its row."""
+    """The places in `stamps` of the rows; None if every stamp has a row."""
     positions: IntArray
-    """Where in the source the stamps are."""
+    """The positions in the source, per stamp."""
     items: int
-    """How many items came: rows, dropped ones and rejects."""
+    """The number of items: rows, prefiltered items and rejects."""
     rejects: list[Reject]
     original: Callable[[int], object]
-    """What the source gave at a place of `stamps`."""
+    """Returns the item at a place of `stamps` as the source contains it."""
     origins: tuple[Origin, ...] = ()
-    """Where the items come from: one file, or several that are read side by side."""
+    """Where the items are read from: one file, or several that are read side by side."""
     which: IntArray | None = None
-    """Of several origins that of each of the `stamps`."""
+    """With several origins, that of each of the `stamps`."""
     held: Callable[[], Iterable[IntArray]] | None = None
-    """The ids that the source holds beside it, for chunks that come after this one."""
+    """Yields further ids that the source retains, for chunks that follow this one."""
     rows_without_triples: int = 0
-    """Of how many rows of a table a mapping made no triple: they are no items."""
+    """The number of rows of a table for which a mapping produced no triple; they are not items."""
     _places: list[tuple[int, bool]] | None = None
 
     def reject(self, k: int, reason: str, name: str) -> Reject:
-        """What is said of the item at a place of `stamps`; `name` is for what has no origin."""
+        """Return a reject for the item at a place of `stamps`.
+
+        `name` is reported as its source if the chunk has no origin.
+        """
         origin = Origin(name)
         if self.origins:
             origin = self.origins[0 if self.which is None else int(self.which[k])]
-        position, item = int(self.positions[k]), told(self.original(k))
+        position, item = int(self.positions[k]), printable(self.original(k))
         return Reject(origin.source, position, reason, item, origin.unit)
 
     def parts(self, size: int) -> Iterator[Chunk]:
-        """The same in chunks of at most so many items that have a stamp."""
+        """Yield the chunk in parts of at most `size` stamps."""
         count = len(self.stamps)
         if count <= size:
             yield self
             return
         for at in range(0, count, size):
-            found = self.part(at, min(at + size, count))
-            found.held = None if at + size >= count else lambda: (self.s, self.p, self.o)
-            yield found
+            part = self.part(at, min(at + size, count))
+            part.held = None if at + size >= count else lambda: (self.s, self.p, self.o)
+            yield part
 
     def part(self, first: int, after: int) -> Chunk:
-        """The items at some places of `stamps`, with the rejects that came among them."""
+        """Return the items at places `first` to `after - 1` of `stamps`, and rejects among them."""
         if self.kept is None:
             low, high, kept = first, after, None
         else:
@@ -193,14 +197,14 @@ class Chunk:
         if self._places is None:
             self._places = self._places_of_rejects()
         places = self._places
-        here = [k for k, (place, _) in enumerate(places) if first <= place < after]
-        untimed = sum(not places[k][1] for k in here)
+        inside = [k for k, (place, _) in enumerate(places) if first <= place < after]
+        untimed = sum(not places[k][1] for k in inside)
         return Chunk(
             *(self.s[rows], self.p[rows], self.o[rows]),
             None if self.since is None else self.since[rows],
             *(self.stamps[cut], kept, self.positions[cut]),
             after - first + untimed,
-            [self.rejects[k] for k in here],
+            [self.rejects[k] for k in inside],
             lambda k: self.original(first + k),
             self.origins,
             None if self.which is None else self.which[cut],
@@ -208,46 +212,47 @@ class Chunk:
         )
 
     def _places_of_rejects(self) -> list[tuple[int, bool]]:
-        """Of each reject the place in `stamps` at or after which it came, and whether it tells the
-        time, so that there is a stamp of it.
-        """  # fmt: skip
-        found = []
+        """Return per reject the place in `stamps` at or after which it was read.
+
+        The second value says whether that stamp is the reject's own.
+        """
+        located = []
         every = np.arange(len(self.stamps))
-        own = {
+        places_of_origin = {
             origin: every if self.which is None else np.flatnonzero(self.which == k)
             for k, origin in enumerate(self.origins)
         }
         for reject in self.rejects:
-            places = own.get(Origin(reject.source, reject.unit), every[:0])
+            places = places_of_origin.get(Origin(reject.source, reject.unit), every[:0])
             before = int(np.searchsorted(self.positions[places], reject.position, "right")) - 1
             place = int(places[max(before, 0)]) if len(places) else 0
-            found.append((place, before >= 0 and self.positions[place] == reject.position))
-        return found
+            located.append((place, before >= 0 and self.positions[place] == reject.position))
+        return located
 
     def __len__(self) -> int:
         return len(self.s)
 
     @property
     def end(self) -> IntArray:
-        """The stamp of each row: when it is known."""
+        """The stamp of each row: for events the end of the occurrence."""
         return self.stamps if self.kept is None else self.stamps[self.kept]
 
     @property
     def start(self) -> IntArray:
-        """When each row began: its stamp, where it is no event."""
+        """The start of each row's occurrence; its stamp if the items are not events."""
         return self.end if self.since is None else self.since
 
     @property
     def seen(self) -> int:
-        """The greatest stamp of all items; -1 where there is none."""
+        """The greatest stamp of all items; -1 without stamps."""
         return int(self.stamps.max()) if len(self.stamps) else -1
 
     @property
     def least(self) -> int:
-        """The least stamp of all items; INFINITY where there is none."""
+        """The least stamp of all items; INFINITY without stamps."""
         return int(self.stamps.min()) if len(self.stamps) else INFINITY
 
     @property
     def prefiltered(self) -> int:
-        """How many items no pattern of the query can match."""
+        """The number of items that no pattern of the query can match."""
         return self.items - len(self) - len(self.rejects)

@@ -1,8 +1,8 @@
-"""The clock of several streams: how far they have come together, and which one to read next.
+"""The clock of several streams: their common watermark, and which stream to read next.
 
-What is known for sure is what lies below the least watermark of all streams. A stream that has
-ended holds nobody back. Nor does one that is silent: one that was not heard of while the time of
-the others went on by `idle`. When it speaks again, what it says below the common watermark is late.
+The common watermark is the least watermark of all streams. A stream that has ended is left out of
+this minimum. So is one that is idle: silent while the time of the other streams advanced by `idle`.
+When an idle stream resumes, its items below the common watermark are late.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import Sorter
 
 
-class Clock:
+class StreamClock:
     """The common watermark of several streams.
 
-    >>> clock = Clock(["a", "b"], idle=100)
+    >>> clock = StreamClock(["a", "b"], idle=100)
     >>> clock.advance("a", 50); clock.advance("b", 20); clock.watermark()
     20
     >>> clock.advance("a", 150); clock.watermark(), clock.silent()
@@ -28,52 +28,52 @@ class Clock:
 
     def __init__(self, names: Iterable[str], idle: int | None = None) -> None:
         self._marks = dict.fromkeys(names, 0)
-        self._heard: dict[str, int] = {}
-        """What the time of the others was when each stream was last heard of; where they had none
-        by then, what it was first."""
+        self._reported: dict[str, int] = {}
+        """The time of the other streams when each stream last reported; if they had none then,
+        their first time."""
         self._idle = idle
         self._watermark = 0
 
     def advance(self, name: str, watermark: int) -> None:
-        """A stream was heard of: it said something, or how far it has come."""
+        """Note that a stream reported: an item, or its watermark."""
         self._marks[name] = max(self._marks[name], watermark)
-        self._heard.pop(name, None)
+        self._reported.pop(name, None)
         if self._idle is not None:
-            for other in self._marks.keys() - self._heard.keys():
-                time = self._others(other)
+            for other in self._marks.keys() - self._reported.keys():
+                time = self._time_of_others(other)
                 if time:
-                    self._heard[other] = time
+                    self._reported[other] = time
 
     def end(self, name: str) -> None:
-        """A stream has ended."""
+        """Note that a stream has ended."""
         self._marks[name] = INFINITY
 
     def watermark(self) -> int:
-        """No stream will bring anything below it that is not late; it never falls."""
+        """Return the common watermark: items below it are late. It never decreases."""
         silent = set(self.silent())
         awake = [mark for name, mark in self._marks.items() if name not in silent]
         self._watermark = max(self._watermark, min(awake, default=INFINITY))
         return self._watermark
 
     def silent(self) -> list[str]:
-        """The streams that hold nobody back because they were not heard of for so long."""
+        """Return the streams that are left out of the watermark because they are idle."""
         if self._idle is None:
             return []
         return [
             name
             for name, mark in self._marks.items()
             if mark < INFINITY
-            and name in self._heard
-            and self._others(name) - self._heard[name] >= self._idle
+            and name in self._reported
+            and self._time_of_others(name) - self._reported[name] >= self._idle
         ]
 
     def behind(self) -> str | None:
-        """The stream that has come least far: the one to read next; None when all have ended."""
+        """Return the stream with the least watermark, to be read next; None when all have ended."""
         name = min(self._marks, key=self._marks.__getitem__, default=None)
         return None if name is None or self._marks[name] == INFINITY else name
 
-    def _others(self, name: str) -> int:
-        """The time of the streams beside this one; those that have ended have none."""
+    def _time_of_others(self, name: str) -> int:
+        """Return the greatest watermark of the other streams, without those that have ended."""
         marks = (mark for other, mark in self._marks.items() if other != name)
         return max((mark for mark in marks if mark < INFINITY), default=0)
 
@@ -88,10 +88,10 @@ class InputStep(NamedTuple):
 def interleave(
     readers: Mapping[str, Iterator[Chunk]], sorters: Mapping[str, Sorter]
 ) -> Iterator[InputStep]:
-    """Reads several streams side by side, each by its sorter, the one that is behind first.
+    """Read several streams side by side, each through its sorter, the one that is behind first.
 
-    So what is held is a chunk or two of each stream, however long they are and however much of one
-    falls into the time of a little of another.
+    So at most a chunk or two per stream are retained, however long the streams are and however
+    unevenly their items are spread over time.
 
     >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     >>> from streamsparql.sources import read_stream
@@ -102,7 +102,7 @@ def interleave(
     >>> [(len(r.batches["one"]), len(r.batches["two"]), r.watermark == INFINITY) for r in steps]
     [(2, 2, False), (0, 0, True)]
     """
-    clock = Clock(list(readers))
+    clock = StreamClock(list(readers))
     before = 0
     while (name := clock.behind()) is not None:
         sorter = sorters[name]

@@ -1,7 +1,7 @@
-"""Packed files: gzip and Zstandard, unpacked as they are read, and as they come.
+"""Compressed files: gzip and Zstandard, decompressed as they are read, and as data arrives.
 
-A packed file may break off: its copy was interrupted, its disk was full. What could be unpacked is
-given, then there is an end, and `broken` says why it is none.
+A compressed file may be truncated or damaged: its copy was interrupted, its disk was full. The
+content before the damage is returned as though the file ended there; `broken` says what is wrong.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import pyarrow as pa
 
 from streamsparql.errors import SourceError
 from streamsparql.overriding import override
-from streamsparql.sources.lines import Prompt
+from streamsparql.sources.lines import AvailableReader
 
-_PART = 1 << 16
-_TOO_SOON = re.compile("too soon|[Tt]runcated")
+_READ_SIZE = 1 << 16
+_TRUNCATED = re.compile("too soon|[Tt]runcated")
 
 
-class Packed(io.RawIOBase):
-    """The content of a packed file, as a raw file that can be buffered."""
+class CompressedFile(io.RawIOBase):
+    """The content of a compressed file, as a raw file that can be buffered."""
 
     kind = ""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
         self._file = file
-        self._any = False
+        self._has_content = False
         self.broken: str | None = None
-        """Why there is no more, where that is not because there is no more."""
+        """Why the content is truncated or damaged; None if it is whole."""
 
     @override
     def readable(self) -> bool:
@@ -42,21 +42,21 @@ class Packed(io.RawIOBase):
         if self.broken is not None:
             return 0
         try:
-            data = self._unpacked(len(buffer))
+            data = self._decompressed(len(buffer))
         except (OSError, zlib.error) as error:
-            if not self._any and not _TOO_SOON.search(str(error)):
+            if not self._has_content and not _TRUNCATED.search(str(error)):
                 raise SourceError(
-                    f"{getattr(self._file, 'name', 'the file')} cannot be unpacked as"
+                    f"{getattr(self._file, 'name', 'the file')} cannot be decompressed as"
                     f" {self.kind}: {error}"
                 ) from error
             self.broken = str(error)
             return 0
-        self._any = self._any or bool(data)
+        self._has_content = self._has_content or bool(data)
         buffer[: len(data)] = data
         return len(data)
 
-    def _unpacked(self, most: int) -> bytes:
-        """Some bytes of the content; none at its end."""
+    def _decompressed(self, most: int) -> bytes:
+        """Return up to `most` bytes of the content; none at its end."""
         raise NotImplementedError
 
     @override
@@ -65,99 +65,102 @@ class Packed(io.RawIOBase):
         super().close()
 
 
-class Gzip(Packed):
-    """What gzip packed, one member after the other."""
+class Gzip(CompressedFile):
+    """A gzip file, which may have several members."""
 
     kind = "gzip"
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
         self._member = zlib.decompressobj(wbits=31)
-        self._read = Prompt(file).read
-        self._packed = b""
-        self._begun = False
+        self._read = AvailableReader(file).read
+        self._input = b""
+        self._member_begun = False
         self._damage: zlib.error | None = None
 
     @override
-    def _unpacked(self, most: int) -> bytes:
+    def _decompressed(self, most: int) -> bytes:
         if self._damage is not None:
             raise self._damage
         while True:
             if self._member.eof:
-                self._packed = self._member.unused_data.lstrip(b"\0")
+                self._input = self._member.unused_data.lstrip(b"\0")
                 self._member = zlib.decompressobj(wbits=31)
-                self._begun = False
-            if not self._packed:
-                self._packed = self._read(_PART)
-            if not self._packed:
-                if self._begun:
+                self._member_begun = False
+            if not self._input:
+                self._input = self._read(_READ_SIZE)
+            if not self._input:
+                if self._member_begun:
                     raise OSError("the compressed data end too soon")
                 return b""
-            self._begun = True
+            self._member_begun = True
             before = self._member.copy()
             try:
-                data = self._member.decompress(self._packed, most)
+                data = self._member.decompress(self._input, most)
             except zlib.error as error:
-                data, self._packed = _up_to_the_damage(before, self._packed), b""
+                data, self._input = _content_before_damage(before, self._input), b""
                 if not data:
                     raise
                 self._damage = error
                 return data
-            self._packed = self._member.unconsumed_tail
+            self._input = self._member.unconsumed_tail
             if data:
                 return data
 
 
-def _up_to_the_damage(member: Any, packed: bytes) -> bytes:
-    """What can be unpacked before zlib finds what is wrong: it is asked byte by byte."""
-    found = []
+def _content_before_damage(member: Any, compressed: bytes) -> bytes:
+    """Return what zlib can decompress before the damage, by decompressing byte by byte."""
+    content = []
     try:
-        for k in range(len(packed)):
-            found.append(member.decompress(packed[k : k + 1]))
+        for k in range(len(compressed)):
+            content.append(member.decompress(compressed[k : k + 1]))
     except zlib.error:
         pass
-    return b"".join(found)
+    return b"".join(content)
 
 
-class Zstandard(Packed):
-    """What zstd packed; small parts are taken at a time, for one that fails is lost."""
+class Zstandard(CompressedFile):
+    """A zstd file; it is read in small parts, because a part that fails is lost."""
 
     kind = "Zstandard"
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
-        self._stream = self._opened()
-        self._given = 0
+        self._stream = self._open()
+        self._returned = 0
+        """The number of bytes of the content that were returned."""
         self._damage: OSError | None = None
 
-    def _opened(self) -> Any:
-        return pa.CompressedInputStream(pa.PythonFile(Prompt(self._file), mode="r"), "zstd")
+    def _open(self) -> Any:
+        return pa.CompressedInputStream(
+            pa.PythonFile(AvailableReader(self._file), mode="r"), "zstd"
+        )
 
     @override
-    def _unpacked(self, most: int) -> bytes:
+    def _decompressed(self, most: int) -> bytes:
         if self._damage is not None:
             raise self._damage
         try:
             data: bytes = self._stream.read(min(most, 1 << 12))
         except OSError as error:
-            data = self._up_to_the_damage()
+            data = self._content_before_damage()
             if not data:
                 raise
             self._damage = error
-        self._given += len(data)
+        self._returned += len(data)
         return data
 
-    def _up_to_the_damage(self) -> bytes:
-        """The rest before what cannot be unpacked, from the beginning on and byte by byte."""
-        found = []
+    def _content_before_damage(self) -> bytes:
+        """Return the rest of the content before the damage, by reading again byte by byte."""
+        content = []
         try:
             self._file.seek(0)
-            stream = self._opened()
-            left = self._given
-            while left and (part := stream.read(min(left, _PART))):
+            stream = self._open()
+            left = self._returned
+            while left and (part := stream.read(min(left, _READ_SIZE))):
                 left -= len(part)
             while byte := stream.read(1):
-                found.append(byte)
-        except OSError:  # the damage, or it is no file that can be read again
+                content.append(byte)
+        except OSError:  # the damage, or a file that cannot be read again
             pass
-        return b"".join(found)
+        return b"".join(content)

@@ -1,8 +1,8 @@
 """From texts and stamps to chunks: what all sources have in common.
 
-A source brings columns of texts in N-Triples syntax. The predicates are encoded first: where no
-pattern of the query can match one, the item is dropped before its subject and object are looked at,
-which is most of the speed of a selective query.
+A source reads columns of texts in N-Triples syntax. The predicates are encoded first: if no pattern
+of the query can match one, the subject and object of the item are not read, which makes selective
+queries fast.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from streamsparql.physical.dictionary.term_dictionary import (
     UNBOUND_SORT,
     TermDictionary,
 )
-from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, Wanted, told
-from streamsparql.sources.stamps import Stamps
-from streamsparql.sources.term_texts import texts_of
+from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, Wanted, printable
+from streamsparql.sources.stamps import ParsedStamps
+from streamsparql.sources.term_texts import ntriples_texts
 
 
 class Field:
-    """One of the fields of many tuples: terms of any library, looked at when they are needed."""
+    """One field of many tuples: terms of any library, converted when they are needed."""
 
     __slots__ = ("place", "tuples")
 
@@ -42,19 +42,19 @@ class Field:
     def __iter__(self) -> Iterator[Any]:
         return map(itemgetter(self.place), self.tuples)
 
-    def __getitem__(self, some: slice) -> list[Any]:
-        return list(map(itemgetter(self.place), self.tuples[some]))
+    def __getitem__(self, rows: slice) -> list[Any]:
+        return list(map(itemgetter(self.place), self.tuples[rows]))
 
 
-Texts: TypeAlias = Sequence[str] | Field | pa.Array
-"""A column of texts in N-Triples syntax, or a `Field` of terms of any library; in an Arrow array
-null is no term. Columns of the same triples are of the same type."""
+TextColumn: TypeAlias = Sequence[str] | Field | pa.Array
+"""A column of texts in N-Triples syntax, or a `Field` of terms of any library. In an Arrow array
+null is a missing term. Columns of the same triples have the same type."""
 
-_NO_TERM = "the {} is no RDF term: write <iri>, _:label or a literal as in N-Triples"
+_NOT_A_TERM = "the {} is not an RDF term; write <iri>, _:label or a literal as in N-Triples"
 
 
 class Encoder:
-    """One source on its way into the engine: its name, where its terms go, what is wanted of it."""
+    """One source and its target: its name, the term dictionary, what the query wants of it."""
 
     def __init__(
         self,
@@ -67,51 +67,51 @@ class Encoder:
         first: int = 1,
     ) -> None:
         self.name = self.stream = name
-        """What a message names; where it is a file, `stream` is what it is read for."""
+        """The name in messages; of a file its path, where `stream` names what it is read for."""
         self.unit = unit
-        """What positions count."""
+        """The unit of positions."""
         self.first = first
-        """The position of the first item, where items come in several calls."""
-        self.loose: list[Reject] = []
-        """Rejects that came with no items: they go with the next chunk."""
+        """The position of the first item, if items arrive in several calls."""
+        self.pending: list[Reject] = []
+        """Rejects without items: they are added to the next chunk."""
         self.terms = terms
         self.scope = scope
-        """What sets its blank nodes apart from those of other sources."""
+        """A prefix that keeps its blank nodes apart from those of other sources."""
         self.wanted = wanted
         self.strict = strict
 
-    def of(self, unit: str, name: str | None = None, scope: str = "") -> Encoder:
-        """The same for a file of this name, whose positions count other units."""
-        made = copy(self)
-        made.name, made.unit = name or self.name, unit
-        made.scope, made.loose = self.scope + scope, []
-        return made
+    def with_unit(self, unit: str, name: str | None = None, scope: str = "") -> Encoder:
+        """Return an encoder of a file of this name, whose positions count this unit."""
+        encoder = copy(self)
+        encoder.name, encoder.unit = name or self.name, unit
+        encoder.scope, encoder.pending = self.scope + scope, []
+        return encoder
 
     def chunk(
         self,
-        triples: tuple[Texts, Texts, Texts],
-        stamps: Stamps,
+        triples: tuple[TextColumn, TextColumn, TextColumn],
+        stamps: ParsedStamps,
         positions: IntArray,
         original: Callable[[int], object],
-        since: Stamps | None = None,
+        since: ParsedStamps | None = None,
         rejects: Sequence[Reject] = (),
         known: Mapping[int, str] | None = None,
     ) -> Chunk:
-        """The chunk of items given as columns; `rejects` came among them and are in no column.
+        """Encode items that are passed as columns; `rejects` are among them, but in no column.
 
-        Where an item is rejected and a better reason is `known`, that is given.
+        `known` has better reasons for items that are rejected, by place.
         """
         when, untimed = stamps
         if since is not None:
-            when, untimed = in_order(since, stamps)
+            when, untimed = event_stamps(since, stamps)
         ids, kept, untrue = self._triples(triples, untimed)
         reasons = {**untrue, **untimed}
         if known:
             reasons = {k: known.get(k, why) for k, why in reasons.items()}
-        found = [self.reject(int(positions[k]), reasons[k], original(k)) for k in reasons]
-        rejects = [*rejects, *self.taken()]
-        rejected = self.checked([*rejects, *found])
-        begun = None if since is None else since[0] if kept is None else since[0][kept]
+        unusable = [self.reject(int(positions[k]), reasons[k], original(k)) for k in reasons]
+        rejects = [*rejects, *self.take_pending()]
+        rejected = self.sort_rejects([*rejects, *unusable])
+        starts = None if since is None else since[0] if kept is None else since[0][kept]
         items = len(when) + len(rejects)
         if untimed:
             timed = when >= 0
@@ -119,104 +119,108 @@ class Encoder:
             kept = (np.cumsum(timed) - 1)[kept]
             places = np.flatnonzero(timed)
             when, positions = when[places], positions[places]
-            at = original
-            original = lambda k: at(int(places[k]))  # noqa: E731 -- the same, of other places
+            by_row = original
+            original = lambda k: by_row(int(places[k]))  # noqa: E731 -- by the remaining places
         origins = (Origin(self.name, self.unit),)
-        return Chunk(*ids, begun, when, kept, positions, items, rejected, original, origins)
+        return Chunk(*ids, starts, when, kept, positions, items, rejected, original, origins)
 
     def _triples(
-        self, triples: tuple[Texts, Texts, Texts], untimed: dict[int, str]
+        self, triples: tuple[TextColumn, TextColumn, TextColumn], untimed: dict[int, str]
     ) -> tuple[tuple[IntArray, IntArray, IntArray], IntArray | None, dict[int, str]]:
-        """The ids of the triples that are wanted and true, their places, and what is wrong else."""
+        """Encode the wanted, valid triples; return also their places, and reasons for the rest."""
         s, p, o = triples
         ids = self.encode(p)
         iris = self.terms.sorts(ids) == IRI_SORT
-        why = {} if iris.all() else {int(k): _of_predicate(ids[k]) for k in np.flatnonzero(~iris)}
+        why: dict[int, str] = {}
+        if not iris.all():
+            why = {int(k): _predicate_reason(ids[k]) for k in np.flatnonzero(~iris)}
         take = iris if self.wanted is None else iris & self.wanted.mask(ids)
         if untimed:
             take[list(untimed)] = False
         kept = None if take.all() else np.flatnonzero(take)
         if kept is not None:
-            (s, o), ids = _taken(s, o, kept), ids[kept]
+            (s, o), ids = _at_places(s, o, kept), ids[kept]
         subjects, objects = self.encode(s), self.encode(o)
         sorts = self.terms.sorts(subjects)
         good = (sorts != UNBOUND_SORT) & (sorts != LITERAL_SORT) & (objects != UNBOUND_SORT)
         if not good.all():
             places = np.arange(len(good)) if kept is None else kept
             for k in np.flatnonzero(~good):
-                why[int(places[k])] = _of_others(int(sorts[k]))
+                why[int(places[k])] = _term_reason(int(sorts[k]))
             kept = places[good]
             subjects, ids, objects = subjects[good], ids[good], objects[good]
         return (subjects, ids, objects), kept, why
 
     def uses(self, place: str) -> bool:
-        """Whether the query has a use for a place of the triples: `s`, `p` or `o`."""
+        """Return whether the query reads a place of the triples: `s`, `p` or `o`."""
         return self.wanted is None or place in self.wanted.places
 
-    def encode(self, texts: Texts) -> IntArray:
-        """The ids of terms; 0 for what is none."""
+    def encode(self, texts: TextColumn) -> IntArray:
+        """Return the ids of terms; 0 for a text that is not a term."""
         if isinstance(texts, pa.Array):
             if not isinstance(texts, pa.DictionaryArray):
                 texts = texts.cast(pa.string())
             return self.terms.encode(texts, self.scope)
         try:
-            return self.terms.encode(texts, self.scope, texts_of)
-        except TypeError:  # some are not hashable, so no terms of anyone
-            return self.terms.encode(texts_of(list(texts)), self.scope)
+            return self.terms.encode(texts, self.scope, ntriples_texts)
+        except TypeError:  # some values are not hashable, so they are not terms
+            return self.terms.encode(ntriples_texts(list(texts)), self.scope)
 
     def reject(self, position: int, reason: str, item: object) -> Reject:
-        """What is said of an item that cannot be taken."""
-        return Reject(self.name, position, reason, told(item), self.unit)
+        """Return a reject for an item of this source."""
+        return Reject(self.name, position, reason, printable(item), self.unit)
 
-    def taken(self) -> list[Reject]:
-        """The rejects that came with no items, which are handed out once."""
-        loose, self.loose = self.loose, []
-        return loose
+    def take_pending(self) -> list[Reject]:
+        """Return the pending rejects, and clear them."""
+        pending, self.pending = self.pending, []
+        return pending
 
     def empty(self, rejects: Sequence[Reject] = ()) -> Chunk:
-        """A chunk without items."""
+        """Return a chunk without items."""
         none: IntArray = np.empty(0, np.int64)
         return self.chunk(([], [], []), (none, {}), none, lambda k: None, None, rejects)
 
-    def last(self) -> Iterator[Chunk]:
-        """The rejects with which the source ended."""
-        if self.loose:
+    def remaining(self) -> Iterator[Chunk]:
+        """Yield the rejects that are pending when the source ends."""
+        if self.pending:
             yield self.empty()
 
-    def checked(self, rejects: list[Reject]) -> list[Reject]:
-        """The rejects in the order of the source. When reading strictly the first is an error."""
+    def sort_rejects(self, rejects: list[Reject]) -> list[Reject]:
+        """Sort rejects by position; in a strict run, raise the first."""
         rejects.sort(key=lambda reject: reject.position)
         if self.strict and rejects:
             raise Rejected(rejects[0])
         return rejects
 
 
-def in_order(since: Stamps, stamps: Stamps) -> Stamps:
-    """The stamps of events, which have a start, and end no sooner than they start."""
-    begun, ended = since[0], stamps[0]
+def event_stamps(since: ParsedStamps, stamps: ParsedStamps) -> ParsedStamps:
+    """Return the stamps of events: -1, with a reason, if the start is missing or after the end."""
+    starts, ends = since[0], stamps[0]
     why = {**stamps[1], **since[1]}
-    for k in np.flatnonzero((begun > ended) & (ended >= 0)):
+    for k in np.flatnonzero((starts > ends) & (ends >= 0)):
         why[int(k)] = "the event ends before it starts"
     if why:
-        ended = ended.copy()
-        ended[list(why)] = -1
-    return ended, why
+        ends = ends.copy()
+        ends[list(why)] = -1
+    return ends, why
 
 
-def _of_predicate(identifier: int) -> str:
+def _predicate_reason(identifier: int) -> str:
     if identifier == UNBOUND_SORT:
-        return _NO_TERM.format("predicate")
-    return "the predicate is no IRI"
+        return _NOT_A_TERM.format("predicate")
+    return "the predicate is not an IRI"
 
 
-def _of_others(sort: int) -> str:
+def _term_reason(sort: int) -> str:
     if sort == LITERAL_SORT:
         return "the subject is a literal"
-    return _NO_TERM.format("subject" if sort == UNBOUND_SORT else "object")
+    return _NOT_A_TERM.format("subject" if sort == UNBOUND_SORT else "object")
 
 
-def _taken(one: Texts, other: Texts, places: IntArray) -> tuple[Texts, Texts]:
-    """What is at these places of two columns."""
+def _at_places(
+    one: TextColumn, other: TextColumn, places: IntArray
+) -> tuple[TextColumn, TextColumn]:
+    """Return the entries of two columns at some places."""
     if isinstance(one, pa.Array) and isinstance(other, pa.Array):
         array = pa.array(places)
         return one.take(array), other.take(array)

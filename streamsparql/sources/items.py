@@ -2,8 +2,8 @@
 
     (s, p, o, t)      ((s, p, o), t)      ((s, p, o), start, end)
 
-The fields of tuples that are all of one form are read as columns, and of items that nobody wants
-just the predicate and the stamp. Tuples that differ are brought into one form first.
+The fields of tuples of one form are read as columns; of items that the query does not want, only
+the predicate and the stamp. Tuples of mixed forms are converted to one form first.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder, Field
-from streamsparql.sources.stamps import Stamps, of_values
+from streamsparql.sources.stamps import ParsedStamps, stamps_of_values
 
-_FORMS = "give (s, p, o, t), ((s, p, o), t) or ((s, p, o), start, end)"
+_FORMS = "expected (s, p, o, t), ((s, p, o), t) or ((s, p, o), start, end)"
 
 Tuples = Sequence[Sequence[Any]]
 
 
-def chunks_of_items(items: Iterable[Any], reading: Encoder, size: int) -> Iterator[Chunk]:
-    """The items in chunks of that size."""
-    first = reading.first
-    for some in _parts(items, size):
-        yield chunk_of_items(some, reading, first)
-        first += len(some)
+def chunks_of_items(items: Iterable[Any], encoder: Encoder, size: int) -> Iterator[Chunk]:
+    """Yield the items in chunks of this size."""
+    first = encoder.first
+    for part in _parts(items, size):
+        yield chunk_of_items(part, encoder, first)
+        first += len(part)
 
 
 def _parts(items: Iterable[Any], size: int) -> Iterator[Sequence[Any]]:
@@ -39,23 +39,23 @@ def _parts(items: Iterable[Any], size: int) -> Iterator[Sequence[Any]]:
             yield items[first : first + size]
         return
     iterator = iter(items)
-    while some := list(islice(iterator, size)):
-        yield some
+    while part := list(islice(iterator, size)):
+        yield part
 
 
-def chunk_of_items(items: Sequence[Any], reading: Encoder, first: int = 1) -> Chunk:
-    """One chunk of items, the first of which is at that position."""
+def chunk_of_items(items: Sequence[Any], encoder: Encoder, first: int = 1) -> Chunk:
+    """Return one chunk of items, the first of which has this position."""
     width = _width(items)
     positions = np.arange(first, first + len(items))
     if width == 4:
-        times = [of_values(_field(items, 3))]
-        return _chunk(items, times, positions, items, reading)
+        times = [stamps_of_values(_field(items, 3))]
+        return _chunk(items, times, positions, items, encoder)
     if width in (2, 3):
         triples = _field(items, 0)
         if _width(triples) == 3:
-            times = [of_values(_field(items, k)) for k in range(1, width)]
-            return _chunk(triples, times, positions, items, reading)
-    return _one_by_one(items, reading, first)
+            times = [stamps_of_values(_field(items, k)) for k in range(1, width)]
+            return _chunk(triples, times, positions, items, encoder)
+    return _one_by_one(items, encoder, first)
 
 
 def _field(tuples: Tuples, place: int) -> list[Any]:
@@ -63,7 +63,7 @@ def _field(tuples: Tuples, place: int) -> list[Any]:
 
 
 def _width(entries: Sequence[Any]) -> int | None:
-    """How long all entries are; None where they differ, or are no tuples."""
+    """Return the length of all entries; None if they differ, or are not tuples."""
     if countOf(map(type, entries), tuple) != len(entries):
         if not all(issubclass(kind, tuple | list) for kind in set(map(type, entries))):
             return None
@@ -73,38 +73,38 @@ def _width(entries: Sequence[Any]) -> int | None:
 
 def _chunk(
     triples: Tuples,
-    times: Sequence[Stamps],
+    times: Sequence[ParsedStamps],
     positions: IntArray,
     items: Sequence[Any],
-    reading: Encoder,
+    encoder: Encoder,
     rejects: Sequence[Reject] = (),
 ) -> Chunk:
-    """The chunk of tuples that begin with a triple."""
+    """Return the chunk of tuples that begin with a triple."""
     fields = Field(triples, 0), Field(triples, 1), Field(triples, 2)
     since = times[0] if len(times) == 2 else None
-    return reading.chunk(fields, times[-1], positions, items.__getitem__, since, rejects)
+    return encoder.chunk(fields, times[-1], positions, items.__getitem__, since, rejects)
 
 
-def _one_by_one(items: Sequence[Any], reading: Encoder, first: int) -> Chunk:
-    """Brings what is an item into one form; what is none is rejected."""
+def _one_by_one(items: Sequence[Any], encoder: Encoder, first: int) -> Chunk:
+    """Return the chunk of items of mixed forms; what has no form of an item is rejected."""
     rows: list[Sequence[Any]] = []
     places: list[int] = []
     rejects: list[Reject] = []
     for k, item in enumerate(items):
         row = _row(item)
         if row is None:
-            rejects.append(reading.reject(first + k, f"this is no item: {_FORMS}", item))
+            rejects.append(encoder.reject(first + k, f"not an item; {_FORMS}", item))
         else:
             rows.append(row)
             places.append(k)
     events = any(len(row) == 5 for row in rows)
-    times = [of_values(_field(rows, k)) for k in ((3, -1) if events else (3,))]
+    times = [stamps_of_values(_field(rows, k)) for k in ((3, -1) if events else (3,))]
     positions = np.array(places, np.int64) + first
-    return _chunk(rows, times, positions, [items[k] for k in places], reading, rejects)
+    return _chunk(rows, times, positions, [items[k] for k in places], encoder, rejects)
 
 
 def _row(item: Any) -> Sequence[Any] | None:
-    """The four or five parts of an item; None where it has no form that we know."""
+    """Return the four or five parts of an item; None if it has none of the known forms."""
     if not isinstance(item, tuple | list):
         return None
     if len(item) == 4:
@@ -114,15 +114,15 @@ def _row(item: Any) -> Sequence[Any] | None:
     return None
 
 
-def chunks_of_triples(triples: Iterable[Any], reading: Encoder, size: int) -> Iterator[Chunk]:
-    """Triples without time, of an rdflib graph or of any iterable: as of instant 0."""
+def chunks_of_triples(triples: Iterable[Any], encoder: Encoder, size: int) -> Iterator[Chunk]:
+    """Yield triples without time, of an rdflib graph or any iterable, with the stamp 0."""
     first = 1
-    for some in _parts(triples, size):
-        good = [k for k, entry in enumerate(some) if _width([entry]) == 3]
-        wrong = sorted(set(range(len(some))) - set(good))
-        rejects = [reading.reject(first + k, "this is no triple", some[k]) for k in wrong]
+    for part in _parts(triples, size):
+        good = [k for k, entry in enumerate(part) if _width([entry]) == 3]
+        wrong = sorted(set(range(len(part))) - set(good))
+        rejects = [encoder.reject(first + k, "not a triple", part[k]) for k in wrong]
         positions = np.array(good, np.int64) + first
-        first += len(some)
-        some = [some[k] for k in good]
-        always: Stamps = np.zeros(len(some), np.int64), {}
-        yield _chunk(some, [always], positions, some, reading, rejects)
+        first += len(part)
+        part = [part[k] for k in good]
+        always: ParsedStamps = np.zeros(len(part), np.int64), {}
+        yield _chunk(part, [always], positions, part, encoder, rejects)

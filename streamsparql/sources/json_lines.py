@@ -1,7 +1,7 @@
-"""JSON lines: an object on each line, with the keys that are the columns of `tables`.
+"""JSON lines: an object per line, whose keys are the columns of `tables`.
 
-Arrow reads whole blocks, with the types of the first object; a block that has others, or a line
-that is no object, is read line by line.
+Arrow parses whole blocks with the types of the first object; a block with other types, or with a
+line that is not an object, is parsed line by line.
 """
 
 from __future__ import annotations
@@ -17,90 +17,89 @@ import pyarrow.json as arrow_json
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.lines import NOT_UTF8, blocks, decoded
-from streamsparql.sources.stamps import of_values
+from streamsparql.sources.lines import NOT_UTF8, decoded, line_blocks
+from streamsparql.sources.stamps import stamps_of_values
 from streamsparql.sources.tables import chunk_of_batch, roles
 
 _BYTES_OF_A_LINE = 150
 _KINDS = {str: pa.string(), int: pa.int64()}
 
 
-def json_chunks(file: IO[bytes], reading: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
-    """The objects in chunks of at most that size."""
-    part: dict[str, str] | None = None  # the columns, once there is an object that tells them
+def json_chunks(file: IO[bytes], encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
+    """Yield the objects in chunks of at most this size."""
+    columns: dict[str, str] | None = None  # known from the first object
     schema = None
-    for line, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_LINE):
+    for line, block in line_blocks(file, encoder, max(1, size) * _BYTES_OF_A_LINE):
         lines = block.split(b"\n")
-        if part is None:
-            part, schema = _schema(lines, reading, timed)
+        if columns is None:
+            columns, schema = _schema(lines, encoder, timed)
         places = np.array([k for k, text in enumerate(lines) if text.strip()], np.int64)
         table = _parsed(block, schema, len(places)) if schema is not None else None
         for at in range(0, len(places), size):
-            some = places[at : at + size]
+            part = places[at : at + size]
             if table is not None:
                 batch = table.slice(at, size).combine_chunks().to_batches()[0]
-                yield chunk_of_batch(batch, reading, some + line, timed)
+                yield chunk_of_batch(batch, encoder, part + line, timed)
             else:
-                yield _by_line([lines[k] for k in some], some + line, part or {}, reading)
+                yield _by_line([lines[k] for k in part], part + line, columns or {}, encoder)
 
 
 def objects(
-    file: IO[bytes], reading: Encoder, size: int
+    file: IO[bytes], encoder: Encoder, size: int
 ) -> Iterator[tuple[list[dict[str, Any]], IntArray, list[Reject]]]:
-    """The objects, at most so many at a time, their lines, and the rejects among them."""
-    for line, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_LINE):
+    """Yield up to `size` objects at a time, their lines, and the rejects among them."""
+    for line, block in line_blocks(file, encoder, max(1, size) * _BYTES_OF_A_LINE):
         lines = block.split(b"\n")
         places = [k for k, text in enumerate(lines) if text.strip()]
         for at in range(0, len(places), size):
-            some = places[at : at + size]
-            found, good, rejects = _read([lines[k] for k in some], np.array(some) + line, reading)
-            yield found, good, rejects
+            part = places[at : at + size]
+            yield _parse([lines[k] for k in part], np.array(part) + line, encoder)
 
 
-def _read(
-    lines: Sequence[bytes], positions: IntArray, reading: Encoder
+def _parse(
+    lines: Sequence[bytes], positions: IntArray, encoder: Encoder
 ) -> tuple[list[dict[str, Any]], IntArray, list[Reject]]:
-    found: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     places, rejects = [], list[Reject]()
     for k, line in enumerate(lines):
-        read = _object(line)
-        if isinstance(read, dict):
-            found.append(read)
+        parsed = _object(line)
+        if isinstance(parsed, dict):
+            items.append(parsed)
             places.append(k)
         else:
-            rejects.append(reading.reject(int(positions[k]), read, line))
-    return found, positions[places] if places else positions[:0], rejects
+            rejects.append(encoder.reject(int(positions[k]), parsed, line))
+    return items, positions[places] if places else positions[:0], rejects
 
 
 def _object(line: bytes) -> dict[str, Any] | str:
-    """The object on a line, or why there is none."""
+    """Return the object on a line, or the reason why it is rejected."""
     text = decoded(line)
     if text is None:
         return NOT_UTF8
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        return "this is no JSON"
-    return found if isinstance(found, dict) else "this is no JSON object"
+        return "not valid JSON"
+    return value if isinstance(value, dict) else "not a JSON object"
 
 
 def _schema(
-    lines: list[bytes], reading: Encoder, timed: bool
+    lines: list[bytes], encoder: Encoder, timed: bool
 ) -> tuple[dict[str, str] | None, pa.Schema | None]:
-    """The columns of the first object, and their types; no types where Arrow's would not do."""
+    """Return the columns of the first object, and their types; None if Arrow cannot parse them."""
     for line in lines:
         first = _object(line) if line.strip() else ""
         if isinstance(first, dict):
-            part = roles(list(first), reading, timed)
-            kinds = [_KINDS.get(type(first[name])) for name in part.values()]
+            columns = roles(list(first), encoder, timed)
+            kinds = [_KINDS.get(type(first[name])) for name in columns.values()]
             if None in kinds:
-                return part, None
-            return part, pa.schema(list(zip(part.values(), kinds, strict=True)))
+                return columns, None
+            return columns, pa.schema(list(zip(columns.values(), kinds, strict=True)))
     return None, None
 
 
 def _parsed(block: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:
-    """The rows as Arrow reads them; None where they are not all as expected, one on each line."""
+    """Return the rows as Arrow parses them; None if they are not one per line, as in the schema."""
     try:
         table = arrow_json.read_json(
             pa.BufferReader(block),
@@ -114,12 +113,12 @@ def _parsed(block: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:
 
 
 def _by_line(
-    lines: list[bytes], positions: IntArray, part: dict[str, str], reading: Encoder
+    lines: list[bytes], positions: IntArray, column_of_role: dict[str, str], encoder: Encoder
 ) -> Chunk:
-    found, positions, rejects = _read(lines, positions, reading)
-    columns = {role: [item.get(name) for item in found] for role, name in part.items()}
+    items, positions, rejects = _parse(lines, positions, encoder)
+    columns = {role: [item.get(name) for item in items] for role, name in column_of_role.items()}
     s, p, o = ([text if type(text) is str else "" for text in columns.get(r, ())] for r in "spo")
-    times = [of_values(columns[role]) for role in ("start", "t", "end") if role in columns]
+    times = [stamps_of_values(columns[role]) for role in ("start", "t", "end") if role in columns]
     stamps = times[-1] if times else (np.zeros(len(s), np.int64), {})
     since = times[0] if len(times) == 2 else None
-    return reading.chunk((s, p, o), stamps, positions, found.__getitem__, since, rejects)
+    return encoder.chunk((s, p, o), stamps, positions, items.__getitem__, since, rejects)

@@ -1,11 +1,12 @@
 """Lines: text files in blocks of whole lines.
 
-A block is what could be read at once, up to its last line end; the rest waits for the next. So a
-pipe is read as it comes, and no line is in two blocks. A line ends in LF, CRLF or CR. A byte order
-mark at the beginning is skipped; one of UTF-16 or UTF-32 is an error, for then every line would be.
+A block is what one read returned, up to its last line end; the rest is kept for the next block. So
+a pipe is read as data arrives, and no line is split between blocks. A line ends in LF, CRLF or CR.
+A byte order mark at the beginning is skipped; one of UTF-16 or UTF-32 is an error, since no line
+could be decoded.
 
-A line that has no end and is longer than `LONGEST` is rejected, and so is what is left of the last
-line where a packed file breaks off.
+A line longer than `LONGEST` is rejected, and so is the incomplete last line of a compressed file
+that is truncated.
 """
 
 from __future__ import annotations
@@ -24,37 +25,37 @@ if TYPE_CHECKING:
 
 _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 LONGEST = 1 << 26
-"""How many bytes a line may have, or a quoted value of CSV: what is longer was never closed."""
+"""The maximal length of a line, or of a quoted value of CSV, in bytes: a longer one is unclosed."""
 _SHOWN = 100
 
 
-class BreaksOff(Exception):
-    """A packed file ends before what is packed in it does, or goes on as something else."""
+class Truncated(Exception):
+    """A compressed file ends before its content does, or is damaged."""
 
 
-def broken(file: IO[bytes]) -> str | None:
-    """Why a packed file that has been read to its end breaks off there; None where it does not."""
-    found: str | None = getattr(getattr(file, "raw", file), "broken", None)
-    return found
+def truncation(file: IO[bytes]) -> str | None:
+    """Return why a compressed file, read to its end, is truncated; None if it is whole."""
+    reason: str | None = getattr(getattr(file, "raw", file), "broken", None)
+    return reason
 
 
-def blocks(
-    file: IO[bytes], reading: Encoder, size: int, quoted: bool = False
+def line_blocks(
+    file: IO[bytes], encoder: Encoder, size: int, quoted: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines, each with the number of its first line; the last may have no end.
+    """Yield blocks of whole lines, each with the number of its first line.
 
-    All ends are LF, but where lines may be `quoted` they stay as they are, for they may be a part
-    of values.
+    The last block may lack a line end. All line ends become LF, except if values may be `quoted`:
+    then they may be part of a value and are kept.
 
     >>> import io
     >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     >>> from streamsparql.sources.encoder import Encoder
-    >>> list(blocks(io.BytesIO(b"one\\ntwo\\r\\nthr"), Encoder("file", TermDictionary()), 6))
+    >>> list(line_blocks(io.BytesIO(b"one\\ntwo\\r\\nthr"), Encoder("file", TermDictionary()), 6))
     [(1, b'one\\n'), (2, b'two\\n'), (3, b'thr')]
     """
-    line, begun, length, skipping = 1, list[bytes](), 0, False
+    line, unfinished, length, skipping = 1, list[bytes](), 0, False
     try:
-        for data in _data(file, reading, size, quoted):
+        for data in _data(file, encoder, size, quoted):
             if skipping:
                 _, end, data = data.partition(b"\n")
                 skipping = not end
@@ -62,41 +63,42 @@ def blocks(
                     continue
             cut = max(data.rfind(b"\n"), data.rfind(b"\r") if quoted else -1) + 1
             if cut:
-                whole = b"".join([*begun, data[:cut]])
+                whole = b"".join([*unfinished, data[:cut]])
                 yield line, whole
-                line += _ends(whole, quoted)
-                begun, length = [], 0
+                line += _count_line_ends(whole, quoted)
+                unfinished, length = [], 0
             if cut < len(data):
-                begun.append(data[cut:])
+                unfinished.append(data[cut:])
                 length += len(data) - cut
             if length > LONGEST:
-                reading.loose.append(_reject(reading, line, "the line has no end", begun))
-                begun, length, skipping, line = [], 0, True, line + 1
-    except BreaksOff as error:
-        reading.loose.append(_reject(reading, line, f"the file breaks off: {error}", begun))
+                encoder.pending.append(_reject(encoder, line, "the line is too long", unfinished))
+                unfinished, length, skipping, line = [], 0, True, line + 1
+    except Truncated as error:
+        reason = f"the file is truncated or damaged: {error}"
+        encoder.pending.append(_reject(encoder, line, reason, unfinished))
     else:
-        if begun:
-            yield line, b"".join(begun)
+        if unfinished:
+            yield line, b"".join(unfinished)
 
 
-def _data(file: IO[bytes], reading: Encoder, size: int, quoted: bool) -> Iterator[bytes]:
-    """The bytes as they come, without a byte order mark; no CRLF is cut in two."""
-    read = Prompt(file).read
+def _data(file: IO[bytes], encoder: Encoder, size: int, quoted: bool) -> Iterator[bytes]:
+    """Yield the bytes as they arrive, without a byte order mark; no CRLF is split."""
+    read = AvailableReader(file).read
     first, held = True, b""
     while True:
         try:
             data = read(size)
         except (OSError, EOFError) as error:
-            raise SourceError(f"{reading.name} cannot be read: {error}") from error
+            raise SourceError(f"{encoder.name} cannot be read: {error}") from error
         if not data:
             if held:
                 yield held if quoted else b"\n"
-            if (why := broken(file)) is not None:
-                raise BreaksOff(why)
+            if (why := truncation(file)) is not None:
+                raise Truncated(why)
             return
         if first:
             if data.startswith(_OTHER_MARKS):
-                raise SourceError(f"{reading.name} is UTF-16 or UTF-32: it must be UTF-8")
+                raise SourceError(f"{encoder.name} is UTF-16 or UTF-32; expected UTF-8")
             data, first = data.removeprefix(codecs.BOM_UTF8), False
         if held or b"\r" in data:
             data = held + data
@@ -108,16 +110,16 @@ def _data(file: IO[bytes], reading: Encoder, size: int, quoted: bool) -> Iterato
             yield data
 
 
-def comes(file: IO[bytes]) -> bool:
-    """Whether a file is a pipe or a terminal, whose content is still to come."""
+def is_pipe(file: IO[bytes]) -> bool:
+    """Return whether a file is a pipe or a terminal, whose content arrives over time."""
     try:
         return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    except (AttributeError, OSError, ValueError):  # it is in memory, or packed
+    except (AttributeError, OSError, ValueError):  # a file in memory, or a compressed one
         return False
 
 
-class Prompt:
-    """A file that gives what is there, and not so much as it is asked for, so that nobody waits."""
+class AvailableReader:
+    """A file whose reads return the available bytes instead of waiting for the requested number."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -125,28 +127,28 @@ class Prompt:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody can read it any more."""
+        """Whether the file is closed."""
         return self._file.closed
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
 
-def _ends(data: bytes, quoted: bool) -> int:
-    """How many lines end in it."""
+def _count_line_ends(data: bytes, quoted: bool) -> int:
+    """Return the number of line ends in a block."""
     ends = data.count(b"\n")
     return ends + data.count(b"\r") - data.count(b"\r\n") if quoted else ends
 
 
-def _reject(reading: Encoder, line: int, reason: str, begun: list[bytes]) -> Reject:
-    """What is said of a line that has not come to its end."""
-    shown = b"".join(begun)[:_SHOWN] or None
-    return reading.of("line").reject(line, reason, shown)
+def _reject(encoder: Encoder, line: int, reason: str, unfinished: list[bytes]) -> Reject:
+    """Return a reject for a line that is incomplete."""
+    shown = b"".join(unfinished)[:_SHOWN] or None
+    return encoder.with_unit("line").reject(line, reason, shown)
 
 
 def decoded(line: bytes) -> str | None:
-    """The text of a line; None where it is not UTF-8.
+    """Return the text of a line; None if it is not UTF-8.
 
     >>> decoded(b"caf\\xc3\\xa9"), decoded(b"caf\\xe9")
     ('café', None)

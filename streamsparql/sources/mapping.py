@@ -1,4 +1,4 @@
-"""Mappings: any table as a source, its triples made by a SPARQL CONSTRUCT over the columns.
+"""Mappings: any table as a source; a SPARQL CONSTRUCT over its columns produces the triples.
 
     PREFIX ssn: <http://purl.oclc.org/NET/ssnx/ssn#>
     CONSTRUCT { ?o a ssn:Observation ; ssn:observedBy ?STREAM ; :value ?speed }
@@ -6,11 +6,11 @@
             BIND(xsd:integer(?avgSpeed) AS ?speed)
             BIND(?TIMESTAMP AS ?timestamp) }
 
-Each row of the table is one solution at the beginning of the WHERE clause, as the tool Tarql has
-it. So the clause means what SPARQL says of `{ VALUES (?column ..) { (cell ..) } .. }`, and is
-computed like any other: rows become columns of term ids, many at once, our own translator makes the
-plan, and our own operators compute it. The template is filled in by arrays. docs/sources.md tells
-users what there is to know.
+Each row of the table is one solution at the beginning of the WHERE clause, as in the tool Tarql.
+So the clause means what SPARQL says of `{ VALUES (?column ..) { (cell ..) } .. }`, and is evaluated
+like any other: rows become columns of term ids, many at once, the translator makes the plan, and
+the engine's operators evaluate it. The template is filled in by arrays. docs/sources.md documents
+mappings for users.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from streamsparql.translator.syntax import SubSelect
 from streamsparql.translator.translate import translate
 
 ROWNUM, STREAM, FILE = "ROWNUM", "STREAM", "FILE"
-"""What is bound beside the columns."""
-ROW = "streamsparql_row"
-"""The variable that tells rows apart, so that it is known which row a solution came of."""
-TABLE = "streamsparql_table"
-"""The variable that tells tables apart, so that UUID() of a row is that of no row elsewhere."""
+"""The variables that are bound in addition to the columns."""
+ROW_VARIABLE = "streamsparql_row"
+"""The variable that tells rows apart: it maps each solution to its row."""
+TABLE_VARIABLE = "streamsparql_table"
+"""The variable that tells tables apart: UUID() of a row differs from that of any row elsewhere."""
 
 _STAMPS = (("timestamp",), ("t",), ("start", "end"))
 _NAMED = frozenset(name for names in _STAMPS for name in names)
@@ -49,22 +49,22 @@ _ROW_BY_ROW = (
     *(shape.Table, shape.Extend, shape.Number, shape.Projection, shape.Reduced),
     *(conditions.Filter, join.Join, join.LeftJoin, join.Minus, join.Union),
 )
-"""What needs no more than a row at a time."""
+"""The plan nodes that read one row at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """A table and the mapping that makes triples of its rows: a source. Made by `mapped`."""
+    """A source: a table and the mapping that makes triples of its rows. `mapped` returns it."""
 
     source: Any
     mapping: str = field(repr=False)
     header: bool = True
     delimiter: str | None = None
     now: int = field(default_factory=lambda: time.time_ns() // 1_000_000, repr=False)
-    """What NOW() is, in milliseconds: when the source was made, wherever it is read."""
+    """The value of NOW(), in milliseconds: when the source was made, wherever it is read."""
 
     def over(self, source: Any) -> Mapped:
-        """The same mapping of another table."""
+        """Return the same mapping of another table."""
         return replace(self, source=source)
 
 
@@ -75,13 +75,13 @@ def mapped(
     header: bool = True,
     delimiter: str | None = None,
 ) -> Mapped:
-    """A table of any kind as a source of triples, which a SPARQL CONSTRUCT makes of its columns.
+    """Return a source of triples, which a SPARQL CONSTRUCT makes of the columns of a table.
 
-    `source` is a path, an open file or "-" of CSV, TSV, JSON lines or Parquet, packed or not, a
-    folder or a list of such files, or a table that speaks Arrow's protocol. `mapping` is the text
-    of the CONSTRUCT, or the path of a file with it that ends in `.rq`. Without a `header` the
-    columns of CSV are ?a, ?b, ?c and so on. `delimiter` separates the values of CSV; without one
-    the first line tells it.
+    `source` is a path, an open file or "-" of CSV, TSV, JSON lines or Parquet, compressed or not, a
+    folder or a list of such files, or a table that implements Arrow's protocol. `mapping` is the
+    text of the CONSTRUCT, or the path of a file that contains it and ends in `.rq`. Without a
+    `header` the columns of CSV are ?a, ?b, ?c and so on. `delimiter` separates the values of CSV;
+    by default it is detected from the first line.
 
     The value of ?timestamp or ?t, a column or bound by the mapping, is the timestamp of a row's
     triples; with ?start and ?end they are events. ?ROWNUM, ?STREAM and ?FILE are bound, too.
@@ -97,7 +97,7 @@ def mapped(
     [('sensor/north', 7, 10), ('sensor/north', 9, 30)]
     """
     if isinstance(source, Mapped):
-        raise SourceError("the source of a mapping is a table, not a mapping")
+        raise SourceError("the source of a mapping must be a table, not a mapping")
     text = os.fspath(mapping)
     if text.endswith(".rq") and "{" not in text:
         try:
@@ -106,38 +106,40 @@ def mapped(
         except (OSError, UnicodeDecodeError) as error:
             raise SourceError(f"the mapping {text} cannot be read: {error}") from error
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii()):
-        raise SourceError(f"a delimiter is one character, such as ; or a tab, not {delimiter!r}")
-    _checked(text)
+        raise SourceError(
+            f"a delimiter must be one ASCII character, such as ; or a tab, not {delimiter!r}"
+        )
+    _check_mapping(text)
     return Mapped(source, text, header, delimiter)
 
 
-def _checked(text: str) -> None:
-    """An error where a text is no mapping of any table."""
+def _check_mapping(text: str) -> None:
+    """Raise an error for a text that is not a mapping of any table."""
     translation = translate(text, "streaming")
     if translation.form != "construct":
-        raise SourceError(f"a mapping is a CONSTRUCT, not a {translation.form.upper()}")
+        raise SourceError(f"a mapping must be a CONSTRUCT, not a {translation.form.upper()}")
     if translation.syntax.sources:
-        raise SourceError("a mapping has no FROM: its table is given beside it")
+        raise SourceError("a mapping cannot have FROM: its table is a separate argument")
     where = translation.syntax.where
     assert where is not None
     if not text.startswith("{", where.span.start):
-        raise SourceError("a mapping has a template and a WHERE: CONSTRUCT { .. } WHERE { .. }")
-    _row_by_row(translation.plan)
+        raise SourceError("a mapping needs a template and a WHERE: CONSTRUCT { .. } WHERE { .. }")
+    _check_row_by_row(translation.plan)
     if any(isinstance(element, SubSelect) for element in where.elements):
-        raise SourceError("a mapping's WHERE is no SELECT, which would not see the columns")
+        raise SourceError("a mapping's WHERE cannot be a SELECT, which would not see the columns")
 
 
-def _row_by_row(plan: Plan) -> None:
+def _check_row_by_row(plan: Plan) -> None:
     for node in plan.walk():
         if isinstance(node, Plan) and not isinstance(node, (*_ROW_BY_ROW, graph.Construct)):
-            what = _WORDS.get(type(node).__name__, type(node).__name__)
+            construct = _CONSTRUCTS.get(type(node).__name__, type(node).__name__)
             raise SourceError(
-                f"a mapping takes each row by itself, and has no {what}: it is made of BIND,"
+                f"a mapping reads one row at a time and cannot use {construct}; it can use BIND,"
                 " FILTER, OPTIONAL, UNION, MINUS and VALUES"
             )
 
 
-_WORDS = {
+_CONSTRUCTS = {
     "TriplePatternMatching": "triple patterns in its WHERE",
     "Slice": "LIMIT or OFFSET",
     "OrderBy": "ORDER BY",
@@ -146,57 +148,60 @@ _WORDS = {
 }
 
 
-def columns_of(names: Sequence[str], table: str) -> dict[str, str]:
-    """The columns of a table by their variables.
+def columns_by_variable(names: Sequence[str], table: str) -> dict[str, str]:
+    """Return the columns of a table by their variables.
 
-    What cannot be in a variable's name becomes `_`; a column without a name has a letter.
+    Characters that a variable cannot contain become `_`; an unnamed column is named by a letter.
 
-    >>> columns_of(["wind speed (m/s)", "_id", ""], "table")
+    >>> columns_by_variable(["wind speed (m/s)", "_id", ""], "table")
     {'wind_speed__m_s_': 'wind speed (m/s)', '_id': '_id', 'c': ''}
     """
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for k, name in enumerate(names):
-        variable = variable_of(name) or letters(k)
-        if variable in found:
-            raise SourceError(f"{table}: two columns are ?{variable}: {found[variable]}, {name}")
-        found[variable] = name
-    return found
+        variable = variable_of_column(name) or letters(k)
+        if variable in columns:
+            raise SourceError(
+                f"{table}: the columns {columns[variable]} and {name} are both ?{variable}"
+            )
+        columns[variable] = name
+    return columns
 
 
-def variable_of(name: str) -> str:
-    """The variable that a column is: what cannot be in its name becomes `_`.
+def variable_of_column(name: str) -> str:
+    """Return the variable of a column: characters that it cannot contain become `_`.
 
-    >>> variable_of("wind speed (m/s)"), variable_of("?x")
+    >>> variable_of_column("wind speed (m/s)"), variable_of_column("?x")
     ('wind_speed__m_s_', 'x')
     """
     return re.sub(r"\W", "_", name.strip().lstrip("?$"))
 
 
 class UnknownColumn(SourceError):
-    """A mapping that reads a column which the table has not."""
+    """Raised for a mapping that reads a column which the table lacks."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
-    """A mapping over the columns of one table, ready to be computed."""
+class CompiledMapping:
+    """A mapping over the columns of one table, ready to be evaluated."""
 
     plan: Plan
-    """What solutions there are."""
+    """The plan of the WHERE clause."""
     table: shape.Table
-    """The node that the rows take the place of."""
+    """The node that the rows replace."""
     template: tuple[TriplePattern, ...]
     used: tuple[str, ...]
     """The variables of the columns that it reads."""
-    beside: tuple[str, ...]
+    extra: tuple[str, ...]
+    """Those of ROWNUM, STREAM and FILE that it reads."""
     """Those of ROWNUM, STREAM and FILE."""
     stamps: tuple[str, ...]
-    """The variables that tell the time: one, or start and end; none of a graph."""
+    """The variables of the timestamps: one, or start and end; empty for a graph."""
     repeats: bool
-    """Whether two triples of the template may be the same one."""
+    """Whether two triples of the template may be equal."""
 
 
 def _repeats(template: Sequence[TriplePattern]) -> bool:
-    """Whether two of the patterns differ in nothing but variables."""
+    """Return whether two of the patterns differ in nothing but variables."""
     return any(
         all(x == y or isinstance(x, Variable) or isinstance(y, Variable) for x, y in both)
         for one, other in combinations(template, 2)
@@ -204,74 +209,77 @@ def _repeats(template: Sequence[TriplePattern]) -> bool:
     )
 
 
-def rules_of(
+def compile_mapping(
     text: str, columns: Sequence[str], table: str, timed: bool, more: bool = False
-) -> Rules:
-    """A mapping over these columns, by their variables.
+) -> CompiledMapping:
+    """Compile a mapping over these columns, which are passed by their variables.
 
-    Where there may be `more` columns, what the mapping does not bind itself is one.
+    If there may be `more` columns, each variable that the mapping does not bind is one.
 
     >>> text = "CONSTRUCT { ?x <p> ?t } { BIND(IRI(?x1) AS ?x) }"
-    >>> rules_of(text, ["x1", "t", "u"], "a.csv", True).used
+    >>> compile_mapping(text, ["x1", "t", "u"], "a.csv", True).used
     ('x1', 't')
-    >>> rules_of("CONSTRUCT { ?x <p> ?y } {}", ["x", "t"], "a", True)
+    >>> compile_mapping("CONSTRUCT { ?x <p> ?y } {}", ["x", "t"], "a", True)
     Traceback (most recent call last):
-    streamsparql.sources.mapping.UnknownColumn: a has no column for ?y of the mapping: it has ?x ?t
+    streamsparql.sources.mapping.UnknownColumn: a: unknown column ?y in the mapping; it has ?x ?t
     """
     mentioned = set(_VARIABLE.findall(text))
     used = [v for v in columns if v in mentioned or (timed and v.lower() in _NAMED)]
-    beside = [v for v in (ROWNUM, STREAM, FILE) if v in mentioned and v not in columns]
-    given = [*used, *beside, ROW, TABLE]
+    extra = [v for v in (ROWNUM, STREAM, FILE) if v in mentioned and v not in columns]
+    variables = [*used, *extra, ROW_VARIABLE, TABLE_VARIABLE]
     start = parse(text).where
     assert start is not None
     at = start.span.start + 1
-    names, cells = " ".join(f"?{v}" for v in given), " ".join("UNDEF" for _ in given)
+    names = " ".join(f"?{v}" for v in variables)
+    cells = " ".join("UNDEF" for _ in variables)
     try:
         plan = translate(
             f"{text[:at]} VALUES ({names}) {{ ({cells}) }} {text[at:]}", "streaming"
         ).plan
     except QueryError as error:
-        raise SourceError(f"{table}, its mapping: {error.message}") from error
+        raise SourceError(f"{table}: error in its mapping: {error.message}") from error
     assert isinstance(plan, graph.Construct)
     marker = next(
         node
         for node in plan.walk()
-        if isinstance(node, shape.Table) and Variable(ROW) in node.variables
+        if isinstance(node, shape.Table) and Variable(ROW_VARIABLE) in node.variables
     )
     unknown = [v for v in dict.fromkeys(_unbound(plan)) if v not in columns]
     if unknown and more:
-        return rules_of(text, [*columns, *unknown], table, timed, more)
+        return compile_mapping(text, [*columns, *unknown], table, timed, more)
     if unknown:
-        listed = " ".join(f"?{v}" for v in columns) or "none"
+        listed = " ".join(f"?{v}" for v in columns) or "no columns"
         raise UnknownColumn(
-            f"{table} has no column for ?{unknown[0]} of the mapping: it has {listed}"
+            f"{table}: unknown column ?{unknown[0]} in the mapping; it has {listed}"
         )
     possible = [v.name for v in scope(plan.input).possible]
-    stamps = _stamps(possible, columns) if timed else ()
+    stamps = _stamp_variables(possible, columns) if timed else ()
     if timed and not stamps and more and "timestamp" not in columns:
-        return rules_of(text, [*columns, "timestamp"], table, timed, more)
+        return compile_mapping(text, [*columns, "timestamp"], table, timed, more)
     if timed and not stamps:
         raise SourceError(
-            f"{table}: the mapping gives no timestamp: BIND one as ?timestamp (or ?start and ?end)"
+            f"{table}: missing timestamp in the mapping; BIND ?timestamp, or ?start and ?end"
         )
     repeats = _repeats(plan.template)
-    return Rules(plan.input, marker, plan.template, tuple(used), tuple(beside), stamps, repeats)
+    return CompiledMapping(
+        plan.input, marker, plan.template, tuple(used), tuple(extra), stamps, repeats
+    )
 
 
 def _unbound(plan: Plan) -> Iterator[str]:
-    """The variables that nothing binds."""
+    """Yield the variables that are read and never bound."""
     bound = {v for node in plan.walk() if isinstance(node, Plan) for v in scope(node).possible}
     for node in plan.walk():
         if isinstance(node, Variable) and node not in bound and not node.hidden:
             yield node.name
 
 
-def _stamps(possible: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """What tells the time: what the mapping binds before what the table has."""
-    made = [v for v in possible if v not in columns]
+def _stamp_variables(possible: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the variables of the timestamps; those that the mapping binds take precedence."""
+    bound = [v for v in possible if v not in columns]
     lower = {v.lower(): v for v in reversed(possible) if v in columns}
-    for offered in ({v: v for v in made}, {v: v for v in possible}, lower):
+    for candidates in ({v: v for v in bound}, {v: v for v in possible}, lower):
         for names in _STAMPS:
-            if all(name in offered for name in names):
-                return tuple(offered[name] for name in names)
+            if all(name in candidates for name in names):
+                return tuple(candidates[name] for name in names)
     return ()

@@ -1,4 +1,4 @@
-"""What a path tells before anything is opened: where the file is, its format, whether it ends."""
+"""Properties of a path that are known before it is opened: location, format, whether it ends."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import os
 import stat
 from urllib.parse import unquote
 
-PACKED = (".gz", ".zst")
-"""The extensions of packed files, which stand after that of the format."""
+COMPRESSED_EXTENSIONS = (".gz", ".zst")
+"""The extensions of compressed files, which follow that of the format."""
 
 
-def path_of(given: str | os.PathLike[str]) -> str:
-    """The path that is given, or that a `file:` IRI names.
+def path_of(source: str | os.PathLike[str]) -> str:
+    """Return a path, or the path that a `file:` IRI names.
 
     >>> path_of("a/b.nq"), path_of("file:///a/my%20graph.ttl"), path_of("file://localhost/b.ttl")
     ('a/b.nq', '/a/my graph.ttl', '/b.ttl')
     >>> path_of("file:/b.ttl"), path_of("file://a/b.ttl")
     ('/b.ttl', 'a/b.ttl')
     """
-    text = os.fspath(given)
+    text = os.fspath(source)
     for start, kept in (("file://localhost/", 1), ("file:///", 1), ("file://", 0), ("file:/", 1)):
         if text.startswith(start):
             return unquote(text[len(start) - kept :])
@@ -26,26 +26,26 @@ def path_of(given: str | os.PathLike[str]) -> str:
 
 
 def extension_of(path: str) -> str:
-    """The extension that tells the format, in small letters, without its dot.
+    """Return the extension that determines the format, in lower case, without its dot.
 
     >>> extension_of("day=1/Part-0.NQ.gz"), extension_of("rows.csv"), extension_of("README")
     ('nq', 'csv', '')
     """
     stem, extension = os.path.splitext(path.lower())
-    return (os.path.splitext(stem)[1] if extension in PACKED else extension)[1:]
+    return (os.path.splitext(stem)[1] if extension in COMPRESSED_EXTENSIONS else extension)[1:]
 
 
-def is_packed(path: str) -> bool:
-    """Whether the name of a file says that it is packed.
+def is_compressed(path: str) -> bool:
+    """Return whether the name of a file says that it is compressed.
 
-    >>> is_packed("a.nq.gz"), is_packed("a.nq")
+    >>> is_compressed("a.nq.gz"), is_compressed("a.nq")
     (True, False)
     """
-    return path.lower().endswith(PACKED)
+    return path.lower().endswith(COMPRESSED_EXTENSIONS)
 
 
 def is_endless(path: str) -> bool:
-    """Whether a path is of what is read as it comes, and once: standard input, pipes, devices.
+    """Return whether a path can be read once, as data arrives: standard input, a pipe, a device.
 
     >>> is_endless("-"), is_endless("nowhere.nq")
     (True, False)

@@ -1,11 +1,11 @@
 """CSV and TSV: tables as text, with the columns of `tables` in a header.
 
-In `.csv` a value may be quoted, with its own quotes doubled, as any writer of CSV does it with
-literals; a quote within a value that does not begin with one is a letter like others. In `.tsv`
-there is no quoting, as in SPARQL's results: N-Triples escapes tabs.
+In `.csv` a value may be quoted, with its own quotes doubled, as writers of CSV do with literals; a
+quote within a value that does not begin with one is an ordinary character. `.tsv` has no
+quoting, as in SPARQL's results: N-Triples escapes tabs.
 
-A row of another width than the header is rejected. Positions are those of rows: the header is the
-first, and empty lines are none.
+A row with more or fewer values than the header is rejected. Positions are those of rows: the header
+is the first, and empty lines are not counted.
 """
 
 from __future__ import annotations
@@ -23,50 +23,50 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.lines import LONGEST, NOT_UTF8, blocks, broken, decoded
+from streamsparql.sources.lines import LONGEST, NOT_UTF8, decoded, line_blocks, truncation
 
 _BYTES_OF_A_ROW = 100
 
 
-Part = tuple[pa.RecordBatch, IntArray, list[Reject]]
-"""Some rows, their places, and the rejects that stood among them."""
+RowsPart = tuple[pa.RecordBatch, IntArray, list[Reject]]
+"""Some rows, their positions, and the rejects among them."""
 
 
 class Separated:
-    """One file of separated values; `choose` tells of the names of the columns which are read."""
+    """A file of separated values; `choose` maps the names of its columns to those to be read."""
 
     def __init__(
-        self, reading: Encoder, choose: Callable[[list[str]], list[str]], header: bool = True
+        self, encoder: Encoder, choose: Callable[[list[str]], list[str]], header: bool = True
     ) -> None:
-        self._reading = reading
+        self._encoder = encoder
         self._choose = choose
-        self._header_given = header
+        self._has_header = header
         self._tabs, self._delimiter = False, ","
         self._names: list[str] = []
         self._used: list[str] = []
         self._row = int(header)
         """The number of the last row that was read."""
 
-    def batches(self, file: IO[bytes], size: int, delimiter: str | None) -> Iterator[Part]:
-        """The rows, at most so many at a time. With no delimiter, the first line tells it."""
+    def batches(self, file: IO[bytes], size: int, delimiter: str | None) -> Iterator[RowsPart]:
+        """Yield up to `size` rows at a time. By default the delimiter is detected."""
         self._tabs, self._delimiter = delimiter == "\t", delimiter or ""
-        for block in self._whole(file, size):
+        for block in self._whole_rows(file, size):
             if not self._names:
-                block = self._begin(block)
+                block = self._read_header(block)
             yield from self._parts(block, size)
-        if not self._names and self._header_given:
-            raise SourceError(f"{self._reading.name} is empty: the first row names the columns")
+        if not self._names and self._has_header:
+            raise SourceError(f"{self._encoder.name} is empty; expected a header with the columns")
 
-    def _whole(self, file: IO[bytes], size: int) -> Iterator[bytes]:
-        """Blocks that end where no quote is open, the last perhaps excepted."""
+    def _whole_rows(self, file: IO[bytes], size: int) -> Iterator[bytes]:
+        """Yield blocks that end outside quotes, except perhaps the last."""
         held = b""
-        reading = self._reading
-        for _, block in blocks(file, reading, max(1, size) * _BYTES_OF_A_ROW, quoted=True):
+        encoder = self._encoder
+        for _, block in line_blocks(file, encoder, max(1, size) * _BYTES_OF_A_ROW, quoted=True):
             held = held + block if held else block
-            if not self._names and self._header_given:
+            if not self._names and self._has_header:
                 held = held.lstrip(b"\r\n")
             if not self._delimiter and held:
-                self._tell_delimiter(held)
+                self._detect_delimiter(held)
             opened = None if self._tabs else _unclosed(held, self._delimiter)
             if opened is None and held:
                 yield held
@@ -75,54 +75,56 @@ class Separated:
                 continue
             elif len(held) - opened > LONGEST:
                 row = self._row + len(_LINE_END.split(held[:opened].rstrip()))
-                raise SourceError(f"{reading.name}, row {row}: a quote is never closed")
+                raise SourceError(f"{encoder.name}, row {row}: unclosed quote")
         if held:
-            yield held[: _whole(held, self._delimiter)] if broken(file) is not None else held
+            yield (
+                held[: _end_of_rows(held, self._delimiter)]
+                if truncation(file) is not None
+                else held
+            )
 
-    def _tell_delimiter(self, block: bytes) -> None:
-        """The first line tells what separates values, if nobody has said it."""
+    def _detect_delimiter(self, block: bytes) -> None:
+        """Detect the delimiter from the first line."""
         line = _LINE_END.split(block, 1)[0]
         self._delimiter = delimiter_of(line.decode("utf-8", "replace"))
         self._tabs = self._delimiter == "\t"
 
-    def _begin(self, block: bytes) -> bytes:
-        """Learns the columns from the first line; what follows a header is handed back."""
+    def _read_header(self, block: bytes) -> bytes:
+        """Read the columns from the first line; return the block without a header."""
         line = _LINE_END.split(block, 1)[0]
         text = decoded(line)
         if text is None:
-            raise SourceError(f"{self._reading.name}, line 1: {NOT_UTF8}")
+            raise SourceError(f"{self._encoder.name}, line 1: {NOT_UTF8}")
         try:
-            read = csv.reader([text], delimiter=self._delimiter)
-            found = text.split("\t") if self._tabs else next(read, [])
+            parsed = csv.reader([text], delimiter=self._delimiter)
+            values = text.split("\t") if self._tabs else next(parsed, [])
         except csv.Error as error:
             raise SourceError(
-                f"{self._reading.name}, line 1: these are no columns: {error}"
+                f"{self._encoder.name}, line 1: cannot read the columns: {error}"
             ) from None
-        self._names = found if self._header_given else [letters(k) for k in range(len(found))]
+        self._names = values if self._has_header else [letters(k) for k in range(len(values))]
         self._used = self._choose(self._names)
-        return (
-            block[len(line) :].removeprefix(b"\r").removeprefix(b"\n")
-            if self._header_given
-            else block
-        )
+        if not self._has_header:
+            return block
+        return block[len(line) :].removeprefix(b"\r").removeprefix(b"\n")
 
-    def _parts(self, block: bytes, size: int) -> Iterator[Part]:
+    def _parts(self, block: bytes, size: int) -> Iterator[RowsPart]:
         if not block.strip():
             return
         wrong: list[tuple[int, object]] = []
         try:
-            table = self._parsed(block, wrong)
+            table = self._parse(block, wrong)
         except pa.ArrowInvalid as error:
-            raise SourceError(f"{self._reading.name}, row {self._row}: {error}") from error
-        places = _between(table.num_rows, [number for number, _ in wrong]) + self._row
+            raise SourceError(f"{self._encoder.name}, row {self._row}: {error}") from error
+        places = _free_numbers(table.num_rows, [number for number, _ in wrong]) + self._row
         start = self._row
         self._row += table.num_rows + len(wrong)
-        whose = "the header" if self._header_given else "the first row"
-        expected = f"{whose} has {len(self._names)} columns, this row has not"
-        rejects = [self._reading.reject(start + n, expected, text) for n, text in wrong]
-        found = table.combine_chunks().to_batches()
-        if found:
-            rows = found[0]
+        model = "the header" if self._has_header else "the first row"
+        reason = f"expected {len(self._names)} columns, as in {model}"
+        rejects = [self._encoder.reject(start + n, reason, text) for n, text in wrong]
+        batches = table.combine_chunks().to_batches()
+        if batches:
+            rows = batches[0]
         else:
             none = pa.array([], pa.string())
             rows = pa.RecordBatch.from_arrays([none] * len(self._used), self._used)
@@ -130,14 +132,14 @@ class Separated:
             after = at + size
             least = int(places[at - 1]) if at else 0
             most = int(places[after - 1]) if after < len(places) else self._row
-            here = [reject for reject in rejects if least < reject.position <= most]
-            yield rows.slice(at, size), places[at:after], here
+            inside = [reject for reject in rejects if least < reject.position <= most]
+            yield rows.slice(at, size), places[at:after], inside
 
-    def _parsed(self, block: bytes, wrong: list[tuple[int, object]]) -> pa.Table:
-        """The rows as Arrow reads them, with texts as bytes: each is decoded by itself.
+    def _parse(self, block: bytes, wrong: list[tuple[int, object]]) -> pa.Table:
+        """Return the rows as Arrow parses them, with values as bytes, to be decoded one by one.
 
-        Rows of another width Arrow decodes as well, so what is no UTF-8 goes through it as Latin-1,
-        in which all bytes are letters.
+        Arrow decodes the rows that it skips as well, so a block that is not UTF-8 is passed as
+        Latin-1, in which all bytes are characters.
         """
         plain = decoded(block) is not None
         if not plain:
@@ -179,7 +181,7 @@ _DELIMITERS = (",", "\t", ";", "|")
 
 
 def delimiter_of(line: str) -> str:
-    """What separates the values of a line: the first of `,`, a tab, `;` and `|` that is in it.
+    """Return the delimiter of a line: the first of `,`, a tab, `;` and `|` that it contains.
 
     >>> delimiter_of("a;b"), delimiter_of("a")
     (';', ',')
@@ -188,7 +190,7 @@ def delimiter_of(line: str) -> str:
 
 
 def letters(place: int) -> str:
-    """The name of a column that has none.
+    """Return the name of an unnamed column.
 
     >>> letters(0), letters(25), letters(26)
     ('a', 'z', 'aa')
@@ -202,7 +204,7 @@ def letters(place: int) -> str:
 
 
 def _unclosed(data: bytes, delimiter: str) -> int | None:
-    """Where the value begins whose quote is still open at the end; None where none is.
+    """Return where the value with an unclosed quote begins; None if all quotes are closed.
 
     >>> _unclosed(b'a,"b', ","), _unclosed(b'a,"b""c"', ","), _unclosed(b'a,5" pipe', ",")
     (2, None, None)
@@ -211,40 +213,40 @@ def _unclosed(data: bytes, delimiter: str) -> int | None:
     quotes = np.flatnonzero(array == _QUOTE)
     if not len(quotes):
         return None
-    opening = quotes[::2]  # as long as no quote stands within a value that is not quoted
+    opening = quotes[::2]  # if no quote is within a value that is not quoted
     before = array[np.maximum(opening - 1, 0)]
     borders = np.isin(before, np.frombuffer(f"{delimiter}\r\n".encode(), np.uint8))
     doubled = np.zeros(len(opening), np.bool_)
     doubled[1:] = quotes[1:-1:2][: len(opening) - 1] == opening[1:] - 1
     if (borders | doubled | (opening == 0)).all():
         return int(opening[~doubled][-1]) if len(quotes) % 2 else None
-    found = list(_quoted(delimiter).finditer(data))
-    return found[-1].start(1) if found and not found[-1][2] else None
+    values = list(_quoted(delimiter).finditer(data))
+    return values[-1].start(1) if values and not values[-1][2] else None
 
 
 _QUOTE = ord('"')
 
 
 def _quoted(delimiter: str) -> re.Pattern[bytes]:
-    """Values in quotes, each with its end, which may be missing."""
+    """Return a pattern of quoted values, each with its closing quote, which may be missing."""
     borders = re.escape(delimiter.encode()) + rb"\r\n"
     return re.compile(rb'(?:\A|(?<=[%s]))("[^"]*(?:""[^"]*)*)("|\Z)' % borders)
 
 
-def _whole(data: bytes, delimiter: str) -> int:
-    """Where the last row ends that is whole.
+def _end_of_rows(data: bytes, delimiter: str) -> int:
+    """Return the end of the last complete row.
 
-    >>> _whole(b'a,"b"\\nc,"d\\n', ",")
+    >>> _end_of_rows(b'a,"b"\\nc,"d\\n', ",")
     6
     """
-    rows = _quoted(delimiter).sub(lambda found: b"-" * len(found[0]), data)
+    rows = _quoted(delimiter).sub(lambda match: b"-" * len(match[0]), data)
     return max(rows.rfind(b"\n"), rows.rfind(b"\r")) + 1
 
 
-def _between(rows: int, taken: list[int]) -> IntArray:
-    """The numbers of so many rows, counted from 1, where some numbers are taken.
+def _free_numbers(rows: int, taken: list[int]) -> IntArray:
+    """Return the numbers of rows, counted from 1, where some numbers are taken by rejects.
 
-    >>> _between(3, [2]).tolist()
+    >>> _free_numbers(3, [2]).tolist()
     [1, 3, 4]
     """
     if not taken:

@@ -1,12 +1,12 @@
-"""Timestamps: from what sources have to milliseconds since the epoch.
+"""Timestamps: from the values of sources to milliseconds since the epoch.
 
-A timestamp is a whole number of milliseconds, a datetime (with no time zone: UTC), or a text: those
-two as an RDF literal, as plain digits, as an ISO date and time. A graph name whose last segment is
-a number, `<http://example.org/t/1600000000000>`, is one too: N-Quads allows no literal as a graph
-name, so a file that other tools can read has to write its stamps like that.
+A timestamp is an integer of milliseconds, a datetime (without time zone: UTC), or a text: either of
+them as an RDF literal, plain digits, an ISO date and time. A graph name whose last segment is a
+number, `<http://example.org/t/1600000000000>`, is a timestamp too: N-Quads allows no literal as a
+graph name, so a file that other tools can read has to write its stamps this way.
 
-`stamp_of` is the definition. Columns are read by arrays where their entries are of one form, and by
-`stamp_of` where they are not, so that what an item means never hangs on its neighbours.
+`stamp_of` is the definition. Columns are converted by arrays if their entries have one form,
+else by `stamp_of`, so the meaning of a value never depends on its neighbours.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.terms import IRI, XSD, Literal
 from streamsparql.algebra.xsd.values import milliseconds_of, value_of
 from streamsparql.physical.batch import BoolArray, IntArray
-from streamsparql.sources.term_texts import text_of
+from streamsparql.sources.term_texts import ntriples_text
 
 LATEST = 2**62
-"""Stamps stay below this, so that a window's length can be added to one."""
+"""Stamps are below this, so that the length of a window can be added to one."""
 
-Stamps = tuple[IntArray, dict[int, str]]
-"""Stamps, -1 where there is none, and why there is none at those places."""
+ParsedStamps = tuple[IntArray, dict[int, str]]
+"""Stamps, -1 if missing or invalid, and the reasons at those places."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -46,7 +46,7 @@ _NUMBERED = re.compile(r"<[^<>\s]*/([0-9]{1,19})>")
 
 
 def stamp_of(value: Any) -> int:
-    """The milliseconds that a timestamp stands for; ValueError says why there are none.
+    """Return the milliseconds that a timestamp denotes; raise ValueError with the reason if none.
 
     >>> stamp_of("1970-01-01T00:00:01Z"), stamp_of(datetime(1970, 1, 1, 0, 0, 2))
     (1000, 2000)
@@ -55,15 +55,15 @@ def stamp_of(value: Any) -> int:
     """
     stamp = _milliseconds(value)
     if stamp < 0:
-        raise ValueError(f"the timestamp {value} is before 1970, where time starts")
+        raise ValueError(f"the timestamp {value} is before 1970")
     if stamp >= LATEST:
-        raise ValueError(f"the timestamp {value} is beyond the end of time")
+        raise ValueError(f"the timestamp {value} is out of range")
     return stamp
 
 
 def _milliseconds(value: Any) -> int:
-    if _is_none(value):
-        raise ValueError("there is no timestamp")
+    if _is_missing(value):
+        raise ValueError("missing timestamp")
     if isinstance(value, datetime):
         zoned = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (zoned - _EPOCH) // _MILLISECOND
@@ -73,25 +73,25 @@ def _milliseconds(value: Any) -> int:
         return index(value)
     if isinstance(value, float | np.floating | Decimal) and float(value).is_integer():
         return int(value)
-    if text := text_of(value):
-        return _of_text(text)
-    raise ValueError(f"{value!r} is no timestamp")
+    if text := ntriples_text(value):
+        return _stamp_of_text(text)
+    raise ValueError(f"not a valid timestamp: {value!r}")
 
 
-def _is_none(value: Any) -> bool:
-    """Whether a value says that there is none: None, an empty text, NaN, NaT, NA."""
+def _is_missing(value: Any) -> bool:
+    """Return whether a value is missing: None, an empty text, NaN, NaT, NA."""
     try:
         return value is None or value == "" or bool(value != value)
-    except (TypeError, ValueError):  # whose truth is not known, or an array
+    except (TypeError, ValueError):  # a value without a truth value, or an array
         return type(value).__name__ == "NAType"
 
 
-def _of_text(text: str) -> int:
+def _stamp_of_text(text: str) -> int:
     text = text.strip()
     if _DIGITS.fullmatch(text):
         return int(text)
-    if found := _NUMBERED.fullmatch(text):
-        return int(found[1])
+    if match := _NUMBERED.fullmatch(text):
+        return int(match[1])
     literal = parse_term(text) if text.startswith('"') else Literal(_iso(text), _DATE_TIME)
     if isinstance(literal, Literal):
         value = value_of(literal)
@@ -101,47 +101,47 @@ def _of_text(text: str) -> int:
             return milliseconds_of(literal)
         except ExpressionError:
             pass
-    raise ValueError(f"{text} is no timestamp")
+    raise ValueError(f"not a valid timestamp: {text!r}")
 
 
 def _iso(text: str) -> str:
-    """What people write for a dateTime: a day alone, a blank between day and time."""
+    """Return a date and time in the form of xsd:dateTime: a day alone, a blank for the T."""
     if _DAY.fullmatch(text):
         return f"{text}T00:00:00"
     return text.replace(" ", "T", 1) if _DAY.match(text) else text
 
 
-# -- Of many ------------------------------------------------------------------------------------
+# -- columns --------------------------------------------------------------------------------------
 
 
-def of_values(values: Sequence[Any]) -> Stamps:
-    """The stamps of Python values.
+def stamps_of_values(values: Sequence[Any]) -> ParsedStamps:
+    """Return the stamps of Python values.
 
-    >>> stamps, why = of_values([5, -1, "x"])
+    >>> stamps, why = stamps_of_values([5, -1, "x"])
     >>> stamps.tolist(), why[2]
-    ([5, -1, -1], 'x is no timestamp')
+    ([5, -1, -1], "not a valid timestamp: 'x'")
     """
     try:
         stamps = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     except (struct.error, OverflowError):
-        return _of_any(values)
-    # What stands for 0 or 1 may be False or True.
+        return _stamps_of_mixed(values)
+    # The values 0 and 1 are checked one by one: they may be False or True.
     odd = (stamps - 2).view(np.uint64) >= LATEST - 2
     return _one_by_one(stamps, values, np.flatnonzero(odd)) if odd.any() else (stamps, {})
 
 
-def _of_any(values: Sequence[Any]) -> Stamps:
-    """The stamps of values that are not whole numbers only."""
+def _stamps_of_mixed(values: Sequence[Any]) -> ParsedStamps:
+    """Return the stamps of values that are not all integers."""
     if set(map(type, values)) == {str}:
         try:
-            return of_column(pa.array(values, pa.string()))
+            return stamps_of_column(pa.array(values, pa.string()))
         except UnicodeError:
             pass
     return _one_by_one(np.full(len(values), -1, np.int64), values, range(len(values)))
 
 
-def of_column(column: pa.Array) -> Stamps:
-    """The stamps of an Arrow column of numbers, times or texts."""
+def stamps_of_column(column: pa.Array) -> ParsedStamps:
+    """Return the stamps of an Arrow column of numbers, times or texts."""
     if pa.types.is_dictionary(column.type):
         values = column.dictionary
         if pa.types.is_string_view(values.type):
@@ -149,18 +149,18 @@ def of_column(column: pa.Array) -> Stamps:
         column = values.take(column.indices)
     kind = column.type
     if pa.types.is_union(kind):
-        return of_values(column.to_pylist())
+        return stamps_of_values(column.to_pylist())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return _of_texts(column.cast(pa.string()))
+        return _stamps_of_texts(column.cast(pa.string()))
     if pa.types.is_floating(kind):
-        return _of_floats(column)
+        return _stamps_of_floats(column)
     if pa.types.is_date(kind):
         kind = pa.timestamp("ms")
         column = column.cast(kind)
     if pa.types.is_timestamp(kind):
-        return _of_times(column, kind.unit)
+        return _stamps_of_times(column, kind.unit)
     if pa.types.is_integer(kind) and kind != pa.uint64():
-        return _checked(_numpy(column.cast(pa.int64()), -1), column)
+        return _stamps_of_integers(_numpy(column.cast(pa.int64()), -1), column)
     values = column.to_pylist()
     return _one_by_one(np.full(len(values), -1, np.int64), values, range(len(values)))
 
@@ -170,16 +170,16 @@ def _numpy(column: pa.Array, missing: int) -> IntArray:
     return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
 
 
-def _checked(stamps: IntArray, values: Sequence[Any] | pa.Array) -> Stamps:
-    """Whole numbers are stamps as they are; those out of range are told why not."""
+def _stamps_of_integers(stamps: IntArray, values: Sequence[Any] | pa.Array) -> ParsedStamps:
+    """Return integers as stamps, -1 with a reason for those out of range."""
     bad = (stamps < 0) | (stamps >= LATEST)
     return _one_by_one(stamps, values, np.flatnonzero(bad)) if bad.any() else (stamps, {})
 
 
 def _one_by_one(
     stamps: IntArray, values: Sequence[Any] | pa.Array, places: Iterable[int] | IntArray
-) -> Stamps:
-    """The stamps at some places, by their definition."""
+) -> ParsedStamps:
+    """Return the stamps, with those at some places computed by the definition."""
     why = {}
     if not stamps.flags.writeable:
         stamps = stamps.copy()
@@ -193,15 +193,15 @@ def _one_by_one(
     return stamps, why
 
 
-def _of_floats(column: pa.Array) -> Stamps:
+def _stamps_of_floats(column: pa.Array) -> ParsedStamps:
     values: npt.NDArray[np.float64] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     whole = (values >= 0) & (values < 2.0**53) & (np.floor(values) == values)
     stamps = np.where(whole, values, -1).astype(np.int64)
     return _one_by_one(stamps, column, np.flatnonzero(~whole))
 
 
-def _of_times(column: pa.Array, unit: str) -> Stamps:
-    """Times of any unit, rounded down to milliseconds; what has no time has no text either."""
+def _stamps_of_times(column: pa.Array, unit: str) -> ParsedStamps:
+    """Return times of any unit, rounded down to milliseconds."""
     raw = _numpy(column.cast(pa.timestamp(unit)).cast(pa.int64()), -1)
     if unit == "s":
         stamps = np.clip(raw, -1, LATEST // 1000 + 1) * 1000
@@ -209,16 +209,16 @@ def _of_times(column: pa.Array, unit: str) -> Stamps:
         stamps = raw // {"ms": 1, "us": 1000, "ns": 1_000_000}[unit]
     bad = (raw < 0) | (stamps >= LATEST)
     stamps[bad] = -1
-    none = column.is_null().to_numpy(zero_copy_only=False)
-    reasons = ("the timestamp is out of range", "there is no timestamp")
-    return stamps, {int(k): reasons[int(none[k])] for k in np.flatnonzero(bad)}
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    reasons = ("the timestamp is out of range", "missing timestamp")
+    return stamps, {int(k): reasons[int(missing[k])] for k in np.flatnonzero(bad)}
 
 
-# -- Texts of one form ----------------------------------------------------------------------------
+# -- texts of one form ----------------------------------------------------------------------------
 
 
 class _Form(NamedTuple):
-    """What texts look like that are read by arrays: what stands before and after, what between."""
+    """The form of texts that are parsed by arrays: a common prefix and suffix, and the core."""
 
     before: str
     after: str
@@ -258,19 +258,19 @@ _KINDS = (
         )
     ),
 )
-"""Which cores after which ends are read as what; of what matches, Arrow thinks as `stamp_of`."""
+"""The forms: of the core, the suffixes, and how Arrow parses it, in agreement with `stamp_of`."""
 
 
 def _form_of(text: str) -> _Form | None:
-    """The form of a text; None where it has none that is read by arrays.
+    """Return the form of a text; None if texts of its form are not parsed by arrays.
 
     >>> _form_of("12").pattern, _form_of("<http://ex.org/t/12>").before, _form_of("soon")
     ('^[0-9]{1,18}$', '<http://ex.org/t/', None)
     """
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
         return None
-    before, core, after = found.groups()
+    before, core, after = match.groups()
     if (before[:1], after[:1]) not in (("", ""), ("<", ">"), ('"', '"')):
         return None
     for shape, ends, pattern, kind, divisor in _KINDS:
@@ -279,8 +279,8 @@ def _form_of(text: str) -> _Form | None:
     return None
 
 
-def _of_texts(texts: pa.Array) -> Stamps:
-    """Takes the form of the first text to be that of all, and reads the others one by one."""
+def _stamps_of_texts(texts: pa.Array) -> ParsedStamps:
+    """Return the stamps of texts: those in the form of the first by arrays, the others singly."""
     stamps = np.full(len(texts), -1, np.int64)
     form = _form_of(texts[0].as_py() or "") if len(texts) else None
     if form is None:
@@ -295,7 +295,7 @@ def _of_texts(texts: pa.Array) -> Stamps:
     try:
         every = bool(good.all())
         read = (cores if every else cores.filter(pa.array(good))).cast(form.kind)
-    except pa.ArrowInvalid:  # a 30th of February
+    except pa.ArrowInvalid:  # such as 30 February
         return _one_by_one(stamps, texts, range(len(texts)))
     values = _numpy(read.cast(pa.int64()), -1)
     stamps[good] = values if form.divisor == 1 else values // form.divisor

@@ -1,7 +1,7 @@
-"""Tables: Arrow and what speaks its protocol (pandas, Polars, DuckDB), and Parquet.
+"""Tables: Arrow and libraries that implement its protocol (pandas, Polars, DuckDB), and Parquet.
 
 The columns are `subject, predicate, object` or `s, p, o`, with `timestamp` or `t`, for events
-`start` and `end`; others are not read. Terms are written as in N-Triples.
+`start` and `end`; others are ignored. Terms are written as in N-Triples.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import decoded
-from streamsparql.sources.stamps import Stamps, of_column
-from streamsparql.sources.term_texts import is_term, text_of
+from streamsparql.sources.stamps import ParsedStamps, stamps_of_column
+from streamsparql.sources.term_texts import is_term, ntriples_text
 
 _ROLES = {
     "s": ("subject", "s"),
@@ -31,35 +31,38 @@ _ROLES = {
     "end": ("end",),
 }
 _NAMES = {name: role for role, names in _ROLES.items() for name in names}
-_GIVE = (
-    "give subject, predicate, object and timestamp (or s, p, o, t; for events start and end), or a"
-    " mapping of other columns: streamsparql.mapped, --map"
+_EXPECTED = (
+    "expected subject, predicate, object and timestamp (or s, p, o, t; for events start and end),"
+    " or a mapping of other columns: streamsparql.mapped, --map"
 )
 
 
-def roles(names: Sequence[str], reading: Encoder, timed: bool) -> dict[str, str]:
-    """Which column plays which part; an error where one is missing."""
-    found: dict[str, str] = {}
+def roles(names: Sequence[str], encoder: Encoder, timed: bool) -> dict[str, str]:
+    """Return the column of each role: s, p, o, and t or start and end; raise if one is missing."""
+    columns: dict[str, str] = {}
     for name in names:
         role = _NAMES.get(name.strip().lstrip("?").lower())
-        if role is not None and role in found:
-            raise SourceError(f"{reading.name}: two columns for one: {found[role]}, {name}")
+        if role is not None and role in columns:
+            raise SourceError(
+                f"{encoder.name}: ambiguous columns {columns[role]} and {name}: each names the"
+                f" {_ROLES[role][0]}"
+            )
         if role is not None:
-            found[role] = name
-    stamped = "t" in found or {"start", "end"} <= found.keys()
-    if not {"s", "p", "o"} <= found.keys() or (timed and not stamped):
-        raise SourceError(f"{reading.name} has the columns {', '.join(names)}: {_GIVE}")
-    used = ("s", "p", "o") + (() if not timed else ("t",) if "t" in found else ("start", "end"))
-    return {role: found[role] for role in used}
+            columns[role] = name
+    stamped = "t" in columns or {"start", "end"} <= columns.keys()
+    if not {"s", "p", "o"} <= columns.keys() or (timed and not stamped):
+        raise SourceError(f"{encoder.name} has the columns {', '.join(names)}; {_EXPECTED}")
+    used = ("s", "p", "o") + (() if not timed else ("t",) if "t" in columns else ("start", "end"))
+    return {role: columns[role] for role in used}
 
 
 def arrow_batches(source: Any) -> Iterator[Any] | None:
-    """The record batches of what speaks Arrow's protocol; None where the source does not."""
+    """Return the record batches of a table with Arrow's protocol; None for any other source."""
     if isinstance(source, pa.RecordBatch):
         return iter([source])
     if isinstance(source, pa.RecordBatchReader):
-        found: Iterator[Any] = iter(source)  # what goes wrong in it keeps its own words
-        return found
+        batches_read: Iterator[Any] = iter(source)  # its errors are raised as they are
+        return batches_read
     try:
         if hasattr(source, "__arrow_c_stream__"):
             batches: Iterable[pa.RecordBatch] = pa.RecordBatchReader.from_stream(source)
@@ -72,75 +75,75 @@ def arrow_batches(source: Any) -> Iterator[Any] | None:
     return iter(batches)
 
 
-def with_texts(source: Any) -> Any:
-    """A pandas frame whose cells are terms of some library, with N-Triples in their place.
+def with_term_texts(source: Any) -> Any:
+    """Return a pandas frame with N-Triples texts in place of the terms of a library.
 
-    Arrow would take a term of rdflib for a string.
+    Arrow would convert a term of rdflib to a plain string.
     """
     if type(source).__module__.partition(".")[0] != "pandas" or not hasattr(source, "columns"):
         return source
-    made = source.copy(deep=False)
+    frame = source.copy(deep=False)
     for k, kind in enumerate(source.dtypes):
         values = source.iloc[:, k].tolist() if kind.kind == "O" else ()
         if any(map(is_term, set(map(type, values)))):
-            made.isetitem(k, [text_of(v) if is_term(type(v)) else v for v in values])
-    return made
+            frame.isetitem(k, [ntriples_text(v) if is_term(type(v)) else v for v in values])
+    return frame
 
 
 def chunks_of_batches(
-    batches: Iterable[pa.RecordBatch], reading: Encoder, size: int, timed: bool
+    batches: Iterable[pa.RecordBatch], encoder: Encoder, size: int, timed: bool
 ) -> Iterator[Chunk]:
-    """The rows of record batches in chunks of at most that size."""
+    """Yield the rows of record batches in chunks of at most this size."""
     first = 1
     for batch in batches:
         for at in range(0, batch.num_rows, size):
             part = batch.slice(at, size)
             positions = np.arange(first, first + part.num_rows)
-            yield chunk_of_batch(part, reading, positions, timed)
+            yield chunk_of_batch(part, encoder, positions, timed)
             first += part.num_rows
 
 
 def chunk_of_batch(
     batch: pa.RecordBatch,
-    reading: Encoder,
+    encoder: Encoder,
     positions: IntArray,
     timed: bool,
     rejects: Sequence[Reject] = (),
 ) -> Chunk:
-    """The rows of one record batch."""
-    part = roles(batch.schema.names, reading, timed)
-    s, p, o = (_texts(batch, part[role], reading) for role in "spo")
-    since: Stamps | None = None
+    """Return the rows of one record batch as a chunk."""
+    part = roles(batch.schema.names, encoder, timed)
+    s, p, o = (_texts(batch, part[role], encoder) for role in "spo")
+    since: ParsedStamps | None = None
     if not timed:
-        stamps: Stamps = np.zeros(len(positions), np.int64), {}
+        stamps: ParsedStamps = np.zeros(len(positions), np.int64), {}
     elif "t" in part:
-        stamps = _stamps(batch, part["t"], reading)
+        stamps = _stamps(batch, part["t"], encoder)
     else:
-        since, stamps = (_stamps(batch, part[role], reading) for role in ("start", "end"))
+        since, stamps = (_stamps(batch, part[role], encoder) for role in ("start", "end"))
     columns = [batch.column(name) for name in part.values()]
-    known = undecoded(columns)
+    known = not_utf8(columns)
 
     def original(k: int) -> object:
-        return tuple(value_of(column, k) for column in columns)
+        return tuple(cell_value(column, k) for column in columns)
 
-    return reading.chunk((s, p, o), stamps, positions, original, since, rejects, known)
+    return encoder.chunk((s, p, o), stamps, positions, original, since, rejects, known)
 
 
-def value_of(column: pa.Array, k: int) -> object:
-    """A cell as Python has it; what it has not, as a time beyond its calendar, as a number.
+def cell_value(column: pa.Array, k: int) -> object:
+    """Return a cell as a Python value; as a number if Python cannot represent it, as a far time.
 
-    >>> value_of(pa.array([7]), 0), value_of(pa.array([10**17], pa.timestamp("ms")), 0)
+    >>> cell_value(pa.array([7]), 0), cell_value(pa.array([10**17], pa.timestamp("ms")), 0)
     (7, 100000000000000000)
     """
     cell = column[k]
     try:
         return cell.as_py()
-    except (ImportError, KeyError, OverflowError, ValueError):  # nanoseconds, odd zones, far times
+    except (ImportError, KeyError, OverflowError, ValueError):  # nanoseconds, zones, far times
         return getattr(cell, "value", None)
 
 
 def beyond_calendar(column: pa.Array) -> BoolArray:
-    """Which times or days of a column have no date that could be written.
+    """Return which times or days of a column are outside the years 1 to 9999.
 
     >>> beyond_calendar(pa.array([0, 10**17], pa.timestamp("ms"))).tolist()
     [False, True]
@@ -156,15 +159,15 @@ def beyond_calendar(column: pa.Array) -> BoolArray:
     else:
         return np.zeros(len(column), np.bool_)
     times = values.fill_null(0).to_numpy(zero_copy_only=False) // units
-    found: BoolArray = (times < _FIRST) | (times > _LAST)
-    return found
+    beyond: BoolArray = (times < _FIRST) | (times > _LAST)
+    return beyond
 
 
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, in seconds since 1970
 
 
-def undecoded(columns: Sequence[pa.Array]) -> dict[int, str]:
-    """The rows that hold bytes which are no text."""
+def not_utf8(columns: Sequence[pa.Array]) -> dict[int, str]:
+    """Return the rows with bytes that are not UTF-8, each with the reason."""
     wrong: dict[int, str] = {}
     for column in columns:
         if not pa.types.is_binary(column.type):
@@ -178,14 +181,14 @@ def undecoded(columns: Sequence[pa.Array]) -> dict[int, str]:
     return wrong
 
 
-def _texts(batch: pa.RecordBatch, name: str, reading: Encoder) -> pa.Array:
-    """A column of terms, as texts; where it is dictionary-encoded it stays so."""
+def _texts(batch: pa.RecordBatch, name: str, encoder: Encoder) -> pa.Array:
+    """Return a column of terms as texts; if it is dictionary-encoded, the result is as well."""
     column = batch.column(name)
     values = column.dictionary if pa.types.is_dictionary(column.type) else column
     texts = as_texts(values)
     if texts is None:
         raise SourceError(
-            f"{reading.name}: the column {name} holds {column.type}, not terms as text"
+            f"{encoder.name}: the column {name} has the type {column.type}; expected terms as text"
         )
     if values is column:
         return texts
@@ -193,7 +196,7 @@ def _texts(batch: pa.RecordBatch, name: str, reading: Encoder) -> pa.Array:
 
 
 def as_texts(column: pa.Array) -> pa.Array | None:
-    """A column as texts, null where it holds bytes that are none; None where it holds no text."""
+    """Return a column as texts, null if not UTF-8; None if the column has another type."""
     kind = column.type
     if pa.types.is_null(kind) or pa.types.is_string(kind):
         return column.cast(pa.string())
@@ -207,16 +210,16 @@ def as_texts(column: pa.Array) -> pa.Array | None:
         return pa.array([decoded(value or b"\xff") for value in column.to_pylist()], pa.string())
 
 
-def _stamps(batch: pa.RecordBatch, name: str, reading: Encoder) -> Stamps:
+def _stamps(batch: pa.RecordBatch, name: str, encoder: Encoder) -> ParsedStamps:
     column = batch.column(name)
     binary = pa.types.is_binary(column.type)
-    return of_column(_texts(batch, name, reading) if binary else column)
+    return stamps_of_column(_texts(batch, name, encoder) if binary else column)
 
 
 def parquet_rows(
-    file: Any, reading: Encoder, choose: Callable[[Sequence[str]], list[str]], size: int
+    file: Any, encoder: Encoder, choose: Callable[[Sequence[str]], list[str]], size: int
 ) -> Iterator[pa.RecordBatch]:
-    """The record batches of a Parquet file, of the columns that are chosen."""
+    """Yield the record batches of a Parquet file, of the columns that `choose` returns."""
     import pyarrow.parquet as parquet
 
     try:
@@ -224,66 +227,66 @@ def parquet_rows(
         columns = choose(opened.schema_arrow.names)
         yield from opened.iter_batches(size, columns=columns)
     except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(f"{reading.name} is no Parquet file that can be read: {error}") from error
+        raise SourceError(f"{encoder.name} cannot be read as Parquet: {error}") from error
 
 
-def parquet_batches(file: Any, reading: Encoder, size: int, timed: bool) -> Iterator[Any]:
-    """The record batches of a Parquet file, of the columns that are needed and no others."""
+def parquet_batches(file: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Any]:
+    """Yield the record batches of a Parquet file, of the columns that a source needs."""
     import pyarrow.parquet as parquet
 
     try:
         groups = range(parquet.ParquetFile(file).metadata.num_row_groups)
-        yield from row_groups(file, groups, reading, size, timed)
+        yield from row_groups(file, groups, encoder, size, timed)
     except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(f"{reading.name} is no Parquet file that can be read: {error}") from error
+        raise SourceError(f"{encoder.name} cannot be read as Parquet: {error}") from error
 
 
 def row_groups(
-    file: Any, groups: Sequence[int], reading: Encoder, size: int, timed: bool
+    file: Any, groups: Sequence[int], encoder: Encoder, size: int, timed: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The record batches of some row groups.
+    """Yield the record batches of some row groups.
 
-    Columns that are known to hold nothing but terms are not read where the query has no use for
-    them: `UNREAD` stands in these.
+    Columns that are known to contain only terms are not read if the query does not use them; their
+    place is filled with `UNREAD`.
     """
     import pyarrow.parquet as parquet
 
     schema = parquet.ParquetFile(file).schema_arrow
-    part = roles(schema.names, reading, timed)
-    known = vouched(schema)
-    unread = [part[role] for role in "so" if part[role] in known and not reading.uses(role)]
-    again = [part[role] for role in "sp" if schema.field(part[role]).type == pa.string()]
-    opened = parquet.ParquetFile(file, read_dictionary=again)
+    part = roles(schema.names, encoder, timed)
+    known = known_term_columns(schema)
+    unread = [part[role] for role in "so" if part[role] in known and not encoder.uses(role)]
+    repetitive = [part[role] for role in "sp" if schema.field(part[role]).type == pa.string()]
+    opened = parquet.ParquetFile(file, read_dictionary=repetitive)
     columns = [name for name in part.values() if name not in unread]
     for batch in opened.iter_batches(size, row_groups=list(groups), columns=columns):
         for name in unread:
-            batch = batch.append_column(name, constant(UNREAD, batch.num_rows))
+            batch = batch.append_column(name, constant_column(UNREAD, batch.num_rows))
         yield batch
 
 
 UNREAD = "<urn:streamsparql:unread>"
-"""What stands where nobody looks."""
+"""The placeholder of terms that the query does not use."""
 
-VOUCHED = "streamsparql"
-"""The metadata of a column that holds nothing but terms in normal form, with the value `terms`."""
+TERMS_KEY = "streamsparql"
+"""The metadata key of a column that contains only terms in normal form; its value is `terms`."""
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 
 
-def constant(text: str, rows: int) -> pa.DictionaryArray:
-    """A column that has the same text in all rows."""
+def constant_column(text: str, rows: int) -> pa.DictionaryArray:
+    """Return a column with the same text in all rows."""
     return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([text]))
 
 
-def vouched(schema: pa.Schema) -> set[str]:
-    """The columns of a file that are known to hold nothing but terms in normal form.
+def known_term_columns(schema: pa.Schema) -> set[str]:
+    """Return the columns of a file that are known to contain only terms in normal form.
 
-    >>> field = pa.field("object", pa.string(), metadata={VOUCHED: "terms"})
-    >>> vouched(pa.schema([field, ("subject", pa.string())]))
+    >>> field = pa.field("object", pa.string(), metadata={TERMS_KEY: "terms"})
+    >>> known_term_columns(pa.schema([field, ("subject", pa.string())]))
     {'object'}
     """
-    name, terms = VOUCHED.encode(), b"terms"
-    found = {field.name for field in schema if (field.metadata or {}).get(name) == terms}
+    key, terms = TERMS_KEY.encode(), b"terms"
+    arrow = {field.name for field in schema if (field.metadata or {}).get(key) == terms}
     written = (schema.metadata or {}).get(_SPARK)
     fields = json.loads(written)["fields"] if written else ()
-    spark = {each["name"] for each in fields if each["metadata"].get(VOUCHED) == "terms"}
-    return found | spark
+    spark = {each["name"] for each in fields if each["metadata"].get(TERMS_KEY) == "terms"}
+    return arrow | spark

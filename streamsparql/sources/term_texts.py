@@ -1,4 +1,4 @@
-"""Terms of any library as texts in N-Triples syntax: what the term dictionary reads."""
+"""Terms of any library as texts in N-Triples syntax, which the term dictionary encodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OURS = (IRI, BlankNode, Literal)
 
 
 def is_term(kind: type) -> bool:
-    """Whether values of a type are terms of some library, and not just strings.
+    """Return whether values of a type are terms of some library, and not just strings.
 
     >>> is_term(IRI), is_term(str)
     (True, False)
@@ -21,10 +21,10 @@ def is_term(kind: type) -> bool:
     return issubclass(kind, _OURS) or kind.__module__.partition(".")[0] in ("rdflib", "pyoxigraph")
 
 
-def text_of(value: Any) -> str:
-    """A term in N-Triples syntax; "" for what is no term.
+def ntriples_text(value: Any) -> str:
+    """Return a term in N-Triples syntax; "" for a value that is not a term.
 
-    >>> text_of(IRI("http://example.org/a")), text_of("<b>"), text_of(None)
+    >>> ntriples_text(IRI("http://example.org/a")), ntriples_text("<b>"), ntriples_text(None)
     ('<http://example.org/a>', '<b>', '')
     """
     if isinstance(value, _OURS):
@@ -40,19 +40,19 @@ def text_of(value: Any) -> str:
     return str(value) if library == "pyoxigraph" else ""
 
 
-def texts_of(values: list[Any]) -> list[str]:
-    """Terms in N-Triples syntax; each distinct one is written once."""
+def ntriples_texts(values: list[Any]) -> list[str]:
+    """Return terms in N-Triples syntax; each distinct one is converted once."""
     if countOf(map(type, values), str) == len(values):
         return values
     memo: dict[tuple[type, Any], str] = {}
-    found = []
+    texts = []
     for value in values:
         try:
             key = type(value), value
             text = memo.get(key)
             if text is None:
-                text = memo[key] = text_of(value)
-        except TypeError:  # not hashable, so no term of anyone
+                text = memo[key] = ntriples_text(value)
+        except TypeError:  # not hashable, so not a term
             text = ""
-        found.append(text)
-    return found
+        texts.append(text)
+    return texts

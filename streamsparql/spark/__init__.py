@@ -1,11 +1,11 @@
 """The Spark engine: the same plan and the same answers, where one machine is not enough.
 
-`Query.on_spark` gives a query's result as a DataFrame, `Query.run(engine="spark")` as a `Result`.
-Here is what belongs to it: `session` makes or finds a session, `prepare` puts a history in order of
-time once for many queries, `archive` and `ship` bring this package to a cluster's workers, and
-`SparkRun` tells how a run is cut and why. docs/spark.md is the guide.
+`Query.on_spark` returns a query's result as a DataFrame, `Query.run(engine="spark")` as a `Result`.
+This package also has `session`, which finds or creates a Spark session; `prepare`, which sorts a
+history by time once for many queries; `archive` and `ship`, which send this package to a cluster's
+workers; and `SparkRun`, which says how a run is cut and why. docs/spark.md is the guide.
 
-Nothing here imports pyspark before it is used.
+Importing this package does not import pyspark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, each loaded when it is first asked for."""
+    """Load a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     from importlib import import_module

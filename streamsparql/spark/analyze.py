@@ -1,12 +1,12 @@
-"""What a run on Spark measures: the tasks give numbers in place of rows, a small row per slab.
+"""Measurements of a run on Spark: tasks emit a small row of numbers per slab instead of rows.
 
-It is the whole run: items are exchanged, slabs computed, rows at borders merged; only what would
-leave it at the end is counted and dropped. Numbers travel the way that rows do, so it works over
-Spark Connect, too. In a row on its way to the merge (`slab.MERGING`) that has numbers, `border` is
-null and `block` is JSON.
+The run is complete: items are exchanged, slabs computed, rows at borders merged. Only the rows of
+the result are counted and discarded instead of returned. The numbers travel in the same DataFrames
+as rows, so this works over Spark Connect, too. In a row of `slab.MERGE_SCHEMA` that holds numbers,
+`border` is null and `block` is JSON.
 
-When a stage begins and ends is told by the clocks of the workers: slabs begin when all that is
-exchanged has come, the merge when all slabs have ended.
+The clocks of the workers say when stages begin and end: slabs begin when the exchange has ended,
+the merge begins when all slabs have ended.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from streamsparql.run.measured import (
 )
 from streamsparql.run.reports import Reporting
 from streamsparql.spark import slab
-from streamsparql.spark.cut import Part
-from streamsparql.spark.failures import told
+from streamsparql.spark.cut import TaskPart
+from streamsparql.spark.failures import raising_task_errors
 from streamsparql.spark.slab import Task
 
 if TYPE_CHECKING:
@@ -42,28 +42,31 @@ if TYPE_CHECKING:
 
     from streamsparql.spark.engine import SparkRun
 
-Numbers = dict[str, Any]
+TaskNumbers = dict[str, Any]
+"""What a task measured, as JSON has it."""
 
 
 # -- in the workers --------------------------------------------------------------------------------
 
 
-def watched_part(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    """Computes a part; gives the rows that go to the merge, if there is one, and the numbers."""
+def measure_part(
+    task: Task, part: TaskPart, streams: Mapping[str, Any]
+) -> Iterator[pa.RecordBatch]:
+    """Compute a part; yield the rows for the merge, if there is one, and then the numbers."""
     begun, before = time(), perf_counter()
     runs: list[MeasuredExecution] = []
     rows = 0
 
-    def execution(query: CompiledQuery, given: RunInput, **options: Any) -> MeasuredExecution:
-        runs.append(MeasuredExecution(query, given, **options))
+    def execution(query: CompiledQuery, run_input: RunInput, **options: Any) -> MeasuredExecution:
+        runs.append(MeasuredExecution(query, run_input, **options))
         return runs[-1]
 
-    for table in slab.together(slab.compute(task, part, streams, execution)):
+    for table in slab.combine_output(slab.compute_part(task, part, streams, execution)):
         rows += table.num_rows
         if task.merges:
-            yield from slab.for_merging(task, part, table)
+            yield from slab.merge_input(task, part, table)
         else:
-            for _ in slab.finished(task, table):
+            for _ in slab.result_batches(task, table):
                 pass
     (run,) = runs
     seconds = perf_counter() - before
@@ -83,25 +86,25 @@ def watched_part(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator
     )
 
 
-def watched_merge(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Merges what came to a target and counts it; numbers of slabs pass."""
+def measure_merge(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge the rows of a target and count them; pass the numbers of slabs through."""
     begun, before = time(), perf_counter()
     rows = target = 0
-    held: list[pa.RecordBatch] = []
+    numbers: list[pa.RecordBatch] = []
 
     def blocks() -> Iterator[pa.RecordBatch]:
         nonlocal target
         for batch in batches:
             for k, border in enumerate(batch.column("border").to_pylist()):
                 if border is None:
-                    held.append(batch.slice(k, 1))
+                    numbers.append(batch.slice(k, 1))
                 else:
                     target = batch.column("target")[k].as_py()
                     yield batch.slice(k, 1)
 
-    for batch in slab.merged(task, blocks()):
+    for batch in slab.merge_blocks(task, blocks()):
         rows += batch.num_rows
-    yield from held
+    yield from numbers
     yield _numbers(target, merge=target, begun=begun, seconds=perf_counter() - before, rows=rows)
 
 
@@ -114,12 +117,12 @@ def _numbers(target: int, **numbers: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _sent(each: OperatorMeasures) -> Numbers:
-    """Return an operator and its numbers as JSON."""
+def _sent(each: OperatorMeasures) -> TaskNumbers:
+    """Return an operator's measures as JSON."""
     return {**each._asdict(), "description": each.description._asdict()}
 
 
-def _received(sent: Numbers) -> OperatorMeasures:
+def _received(sent: TaskNumbers) -> OperatorMeasures:
     described = sent["description"]
     facts = tuple((name, value) for name, value in described["facts"])
     description = Description(**{**described, "facts": facts})
@@ -132,68 +135,71 @@ def _received(sent: Numbers) -> OperatorMeasures:
 
 def measure_on_spark(
     query: CompiledQuery,
-    given: RunInput,
+    run_input: RunInput,
     spark: SparkSession | None,
     slabs: int | None,
     report: Reporting | None,
 ) -> Measurements:
-    """Run a query over data on Spark, and return what was measured."""
+    """Run a query over data on Spark, and return what was measured.
+
+    Without a session, `session` finds or creates one.
+    """
     from streamsparql.spark.engine import SparkRun
     from streamsparql.spark.sessions import session
 
     spark = session() if spark is None else spark
-    with told():
+    with raising_task_errors():
         before = perf_counter()
-        run = SparkRun(spark, query, given, report=report, slabs=slabs)
-        looked = perf_counter()
+        run = SparkRun(spark, query, run_input, report=report, slabs=slabs)
+        surveyed = perf_counter()
         begun = time()
-        batches = run.watched()
+        batches = run.measure()
         ended = time()
-    found = [json.loads(block.as_py()) for batch in batches for block in batch.column("block")]
-    parts = sorted((each for each in found if "slab" in each), key=lambda each: each["slab"])
-    merges = [each for each in found if "merge" in each]
-    stages = _stages(run, looked - before, (begun, ended), parts, merges)
-    return _together(query, run, stages, parts, looked - before + ended - begun)
+    numbers = [json.loads(block.as_py()) for batch in batches for block in batch.column("block")]
+    parts = sorted((each for each in numbers if "slab" in each), key=lambda each: each["slab"])
+    merges = [each for each in numbers if "merge" in each]
+    stages = _stages(run, surveyed - before, (begun, ended), parts, merges)
+    return _measurements(query, run, stages, parts, surveyed - before + ended - begun)
 
 
 def _stages(
     run: SparkRun,
-    looked: float,
+    look_seconds: float,
     job: tuple[float, float],
-    parts: Sequence[Numbers],
-    merges: Sequence[Numbers],
+    parts: Sequence[TaskNumbers],
+    merges: Sequence[TaskNumbers],
 ) -> tuple[Stage, ...]:
-    """The stages in the order of time; those that there are not are left out."""
+    """Return the stages that ran, in order of time; `job` is when the job began and ended."""
     items = sum(part["items"] for part in parts)
     rows = sum(part["rows"] for part in parts)
     begun = min((part["begun"] for part in parts), default=job[1])
     ended = max((part["begun"] + part["seconds"] for part in parts), default=job[1])
-    found = [Stage("look", looked)]
+    stages = [Stage("look", look_seconds)]
     if run.exchanges:
-        found.append(Stage("exchange", max(begun - job[0], 0.0), items, items))
-        found.append(Stage("slabs", max(ended - begun, 0.0), items, rows))
+        stages.append(Stage("exchange", max(begun - job[0], 0.0), items, items))
+        stages.append(Stage("slabs", max(ended - begun, 0.0), items, rows))
     else:
-        found.append(Stage("slabs", max(ended - job[0], 0.0), items, rows))
+        stages.append(Stage("slabs", max(ended - job[0], 0.0), items, rows))
     if merges:
-        given = sum(merge["rows"] for merge in merges)
-        found.append(Stage("merge", max(job[1] - ended, 0.0), rows, given))
-    return tuple(found)
+        rows_out = sum(merge["rows"] for merge in merges)
+        stages.append(Stage("merge", max(job[1] - ended, 0.0), rows, rows_out))
+    return tuple(stages)
 
 
-def _together(
+def _measurements(
     query: CompiledQuery,
     run: SparkRun,
     stages: tuple[Stage, ...],
-    parts: Sequence[Numbers],
+    parts: Sequence[TaskNumbers],
     total: float,
 ) -> Measurements:
-    def of(name: str) -> float:
+    def total_of(name: str) -> float:
         return float(sum(part[name] for part in parts))
 
-    reading, computing = of("reading"), of("computing")
-    writing = max(of("seconds") - reading - computing, 0.0)
+    reading, computing = total_of("reading"), total_of("computing")
+    writing = max(total_of("seconds") - reading - computing, 0.0)
     times = Times(total, stages[0].seconds, reading, computing, writing)
-    items = int(of("items"))
+    items = int(total_of("items"))
     span = (run.task.begin, run.task.seen) if run.task.seen >= 0 else None
     return Measurements(
         query,
@@ -211,17 +217,17 @@ def _together(
             for part in parts
         ),
         run.described(),
-        graph_rejects=len(run.statics.read),
+        graph_rejects=len(run.statics.driver_rejects),
     )
 
 
 def _operators(parts: Sequence[Sequence[OperatorMeasures]]) -> tuple[OperatorMeasures, ...]:
-    """The operators of all slabs together; all slabs run the same plan."""
+    """Return the operators with the measures of all slabs, which run the same plan."""
     total = sum(each.seconds for part in parts for each in part)
-    found = []
+    operators = []
     for same in zip(*parts, strict=True):
         seconds = sum(each.seconds for each in same)
-        found.append(
+        operators.append(
             same[0]._replace(
                 rows_in=tuple(map(sum, zip(*(each.rows_in for each in same), strict=True))),
                 rows_out=sum(each.rows_out for each in same),
@@ -231,4 +237,4 @@ def _operators(parts: Sequence[Sequence[OperatorMeasures]]) -> tuple[OperatorMea
                 share=seconds / total if total else 0.0,
             )
         )
-    return tuple(found)
+    return tuple(operators)

@@ -1,11 +1,11 @@
-"""Where time is cut into slabs, and why there.
+"""The cut of a run: where time is cut into slabs, and why.
 
 A slab is a part of time, `[begin, end)`; its task computes the whole plan over the elements that
-hold in it. An element that holds in several slabs is computed in each, so slabs are long against
-what windows reach: `TimeHistogram.replication` says how much is read twice. Where windows reach so
-far that cutting time does not pay, the streams are divided by the value of a variable that all
-joins share, if there is one (`algebra/partition.py`), and else there are fewer slabs. What was
-decided and why is in `Cut.reasons`, for `explain` to show.
+hold in it. An element that holds in several slabs is computed in each, so slabs are made long
+relative to the reach of windows: `TimeHistogram.replication` estimates how often an item is read.
+Where windows reach so far that cutting time does not pay, the streams are divided by the value of a
+variable that all joins share, if there is one (`algebra/partition.py`); otherwise there are fewer
+slabs. `Cut.reasons` records the decisions and their reasons, for `explain`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from streamsparql.errors import EngineError
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.operator import INFINITY
 
-ROWS = 3_000_000
-"""How many items a slab has, about; one that has half as many again is cut further."""
-FEWEST = 50_000
-"""A slab of less is not worth a task."""
-FINE, BOUND = 1.25, 1.4
-"""How often an item may be computed: with many slabs, and at most."""
+SLAB_ITEMS = 3_000_000
+"""The approximate number of items per slab; a slab with half as many again is cut further."""
+MIN_SLAB_ITEMS = 50_000
+"""The number of items below which a slab does not pay for its task."""
+PREFERRED_REPLICATION, MAX_REPLICATION = 1.25, 1.4
+"""How often an item may be computed on average: with many slabs, and at most."""
 
 
-class Part(NamedTuple):
-    """What a task is for: a part of time, or of the values of the key."""
+class TaskPart(NamedTuple):
+    """What one task computes: a slab of time, or one bucket of the key's values."""
 
     number: int
     begin: int
@@ -44,22 +44,24 @@ class Part(NamedTuple):
 class Cut:
     """The parts of a run, in order of time; `key` names the variable that divides the streams."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TaskPart, ...]
     reasons: tuple[str, ...]
     key: str | None = None
 
     @property
     def borders(self) -> IntArray:
-        """Where a slab ends and the next begins."""
+        """The instants at which a slab ends and the next begins."""
         return np.array([] if self.key else [p.begin for p in self.parts[1:]], np.int64)
 
 
 class TimeHistogram:
-    """How the items of streams spread over time: how many come before an instant.
+    """The distribution of the items of streams over time.
 
-    >>> spread = TimeHistogram.of_samples([np.array([0, 10, 20, 30])], [8])
-    >>> spread.rows, spread.first, spread.last, spread.before(15), spread.instants([4]).tolist()
-    (8.0, 0, 30, 4.0, [20])
+    >>> histogram = TimeHistogram.of_samples([np.array([0, 10, 20, 30])], [8])
+    >>> histogram.rows, histogram.first, histogram.last
+    (8.0, 0, 30)
+    >>> histogram.before(15), histogram.instants([4]).tolist()
+    (4.0, [20])
     """
 
     def __init__(self, at: IntArray, before: npt.NDArray[np.float64]) -> None:
@@ -70,27 +72,27 @@ class TimeHistogram:
 
     @classmethod
     def of_ranges(cls, ranges: Iterable[tuple[int, int, int]]) -> TimeHistogram:
-        """Of so many items each between a least and a greatest stamp, evenly spread.
+        """Return the histogram of ranges `(least, greatest timestamp, items)`, evenly filled.
 
         >>> TimeHistogram.of_ranges([(0, 9, 100), (10, 19, 300)]).before(15)
         250.0
         """
-        some = sorted(r for r in ranges if r[2])
-        at = np.array([t for least, most, _ in some for t in (least, most + 1)], np.int64)
+        filled = sorted(r for r in ranges if r[2])
+        at = np.array([t for least, most, _ in filled for t in (least, most + 1)], np.int64)
         total = np.zeros(len(at))
         at.sort()
-        for least, most, rows in some:
+        for least, most, rows in filled:
             total += rows * np.clip((at - least) / (most + 1 - least), 0, 1)
-        return cls._of(at, total)
+        return cls._of_counts(at, total)
 
     @classmethod
     def of_samples(cls, samples: Sequence[IntArray], rows: Sequence[int]) -> TimeHistogram:
-        """Of samples of stamps, and how many items each stands for."""
-        kept = [(s, n / len(s)) for s, n in zip(samples, rows, strict=True) if len(s)]
-        if not kept:
+        """Return the histogram of samples of timestamps; `rows` are the items each represents."""
+        weighted = [(s, n / len(s)) for s, n in zip(samples, rows, strict=True) if len(s)]
+        if not weighted:
             return cls(np.empty(0, np.int64), np.empty(0))
-        stamps = np.concatenate([s for s, _ in kept])
-        weights = np.concatenate([np.full(len(s), each) for s, each in kept])
+        stamps = np.concatenate([s for s, _ in weighted])
+        weights = np.concatenate([np.full(len(s), each) for s, each in weighted])
         order = np.argsort(stamps, kind="stable")
         stamps, total = stamps[order], np.cumsum(weights[order])
         after = np.flatnonzero(np.append(stamps[1:] != stamps[:-1], True))
@@ -99,155 +101,164 @@ class TimeHistogram:
         at[1::2] += 1
         counts = np.repeat(up_to, 2)
         counts[0], counts[2::2] = 0.0, up_to[:-1]
-        return cls._of(at, counts)
+        return cls._of_counts(at, counts)
 
     @classmethod
-    def _of(cls, at: IntArray, before: npt.NDArray[np.float64]) -> TimeHistogram:
+    def _of_counts(cls, at: IntArray, before: npt.NDArray[np.float64]) -> TimeHistogram:
         last = np.append(at[1:] != at[:-1], True) if len(at) else np.empty(0, np.bool_)
         return cls(at[last], np.maximum.accumulate(before)[last] if len(at) else before)
 
     @classmethod
-    def together(cls, spreads: Sequence[TimeHistogram]) -> TimeHistogram:
-        """Of several streams."""
-        some = [s for s in spreads if len(s._at)]
-        if len(some) < 2:
-            return some[0] if some else cls.of_samples([], [])
-        at = np.unique(np.concatenate([s._at for s in some]))
+    def merge(cls, histograms: Sequence[TimeHistogram]) -> TimeHistogram:
+        """Return the histogram of several streams together."""
+        filled = [s for s in histograms if len(s._at)]
+        if len(filled) < 2:
+            return filled[0] if filled else cls.of_samples([], [])
+        at = np.unique(np.concatenate([s._at for s in filled]))
         total: npt.NDArray[np.float64] = sum(
-            (np.interp(at, s._at, s._before, 0.0, s.rows) for s in some), np.zeros(len(at))
+            (np.interp(at, s._at, s._before, 0.0, s.rows) for s in filled), np.zeros(len(at))
         )
         return cls(at, total)
 
     def before(self, t: int) -> float:
-        """How many items are stamped before an instant, about."""
+        """Estimate the number of items stamped before an instant."""
         return float(np.interp(t, self._at, self._before)) if len(self._at) else 0.0
 
     def instants(self, rows: Sequence[float]) -> IntArray:
-        """The first instants before which there are so many items."""
-        found: IntArray = np.ceil(np.interp(rows, self._before, self._at)).astype(np.int64)
-        return found
+        """Return, for each number of items, the first instant before which there are that many."""
+        at: IntArray = np.ceil(np.interp(rows, self._before, self._at)).astype(np.int64)
+        return at
 
     def between(self, begin: int, end: int) -> float:
-        """How many items are stamped from one instant to before another."""
+        """Estimate the number of items stamped in `[begin, end)`."""
         return self.before(end) - self.before(begin)
 
     def replication(self, borders: Sequence[int], reach: int) -> float:
-        """How often an item is computed on average, where it is in each slab that it reaches."""
+        """Estimate how often an item is computed on average, once in each slab that it reaches.
+
+        `reach` is the look-back of a slab, in milliseconds.
+        """
         if not self.rows:
             return 1.0
-        again = sum(self.between(max(border - reach, 0), border) for border in borders)
-        return 1.0 + again / self.rows
+        repeated = sum(self.between(max(border - reach, 0), border) for border in borders)
+        return 1.0 + repeated / self.rows
 
 
 @dataclass(frozen=True)
 class CutOptions:
-    """What a plan and a caller ask of a cut."""
+    """The requirements of a plan and of a caller on a cut."""
 
     reach: int
-    """How far back a slab has to look."""
+    """The look-back of a slab, in milliseconds."""
     grid: tuple[int, int] | None = None
+    """Period and origin of the instants at which windows jump, if they share such a grid."""
     keys: tuple[str, ...] = ()
+    """The variables by whose values the streams can be divided."""
     begin: int = 0
     end: int = INFINITY
     slabs: int | None = None
+    """The requested number of slabs."""
     cores: int = 1
 
 
-def cut(spread: TimeHistogram, options: CutOptions) -> Cut:
-    """The parts of a run over streams that are spread so.
+def cut(histogram: TimeHistogram, options: CutOptions) -> Cut:
+    """Return the parts of a run over streams with this distribution over time.
 
     >>> day = TimeHistogram.of_ranges([(0, 86_399_999, 12_000_000)])
-    >>> made = cut(day, CutOptions(reach=60_000, grid=(6_000, 0), cores=2))
-    >>> [(part.begin, part.end % 6_000) for part in made.parts[:2]]
+    >>> result = cut(day, CutOptions(reach=60_000, grid=(6_000, 0), cores=2))
+    >>> [(part.begin, part.end % 6_000) for part in result.parts[:2]]
     [(0, 0), (21600000, 0)]
     """
     if options.slabs is not None and options.slabs < 1:
-        raise EngineError(f"time is cut into a number of slabs, not into {options.slabs}")
+        raise EngineError(f"slabs must be a positive number, not {options.slabs}")
     if options.slabs is not None:
-        borders = _borders(spread, options, options.slabs)
-        return _in_time(borders, options, [f"{len(borders) + 1} slabs, as asked for"])
-    rows = spread.between(options.begin, options.end)
-    count = max(min(options.cores, int(rows // FEWEST)), 1)
-    if rows > count * ROWS:
-        count = -(-round(rows / ROWS) // options.cores) * options.cores  # so that all end together
+        borders = _borders(histogram, options, options.slabs)
+        return _cut_by_time(borders, options, [f"{len(borders) + 1} slabs, as requested"])
+    rows = histogram.between(options.begin, options.end)
+    count = max(min(options.cores, int(rows // MIN_SLAB_ITEMS)), 1)
+    if rows > count * SLAB_ITEMS:
+        # A multiple of the cores, so that all tasks end together.
+        count = -(-round(rows / SLAB_ITEMS) // options.cores) * options.cores
     why = [f"about {int(rows):,} items"]
-    while count > options.cores and _replication(spread, options, count) > FINE:
+    while count > options.cores and _replication(histogram, options, count) > PREFERRED_REPLICATION:
         count = max(options.cores, count // 2)
-    share = _replication(spread, options, count)
-    if share > BOUND and options.keys:
-        return _by_key(options, max(count, round(rows / ROWS)), share, why)
-    if share > BOUND:
+    replication = _replication(histogram, options, count)
+    if replication > MAX_REPLICATION and options.keys:
+        return _cut_by_key(options, max(count, round(rows / SLAB_ITEMS)), replication, why)
+    if replication > MAX_REPLICATION:
         why.append(
-            f"items hold {_long(options.reach)}: in {count} slabs each is read {share:.1f} times"
+            f"items hold {_duration(options.reach)}: with {count} slabs each would be read"
+            f" {replication:.1f} times"
         )
-    while count > 1 and share > BOUND:
+    while count > 1 and replication > MAX_REPLICATION:
         count -= 1
-        share = _replication(spread, options, count)
-    borders = _borders(spread, options, count)
+        replication = _replication(histogram, options, count)
+    borders = _borders(histogram, options, count)
     if not borders:
-        return _in_time([], options, [*why, "one task does it all"])
-    again = spread.replication(borders, options.reach) - 1
+        return _cut_by_time([], options, [*why, "one task computes everything"])
+    repeated = histogram.replication(borders, options.reach) - 1
     slabs = f"{len(borders) + 1} slabs of about {int(rows / count):,} items"
-    why.append(f"{slabs}; items hold {_long(options.reach)}, so {again:.1%} are read twice")
-    return _in_time(borders, options, why)
+    why.append(f"{slabs}; items hold {_duration(options.reach)}, so {repeated:.1%} are read twice")
+    return _cut_by_time(borders, options, why)
 
 
-def _long(reach: int) -> str:
-    return "for ever" if reach >= INFINITY else f"for {reach:,} ms"
+def _duration(reach: int) -> str:
+    return "forever" if reach >= INFINITY else f"for {reach:,} ms"
 
 
-def _replication(spread: TimeHistogram, options: CutOptions, count: int) -> float:
-    return spread.replication(_borders(spread, options, count), options.reach)
+def _replication(histogram: TimeHistogram, options: CutOptions, count: int) -> float:
+    return histogram.replication(_borders(histogram, options, count), options.reach)
 
 
-def _borders(spread: TimeHistogram, options: CutOptions, count: int) -> list[int]:
-    """Where time is cut into so many slabs of about as many items, on the grid of the windows."""
-    first, last = max(options.begin, spread.first), min(options.end - 1, spread.last)
-    low, rows = spread.before(first), spread.between(first, last + 1)
+def _borders(histogram: TimeHistogram, options: CutOptions, count: int) -> list[int]:
+    """Return the borders of `count` slabs of about equal size, on the grid of the windows."""
+    first, last = max(options.begin, histogram.first), min(options.end - 1, histogram.last)
+    low, rows = histogram.before(first), histogram.between(first, last + 1)
     if count < 2 or rows <= 0:
         return []
-    exact = spread.instants([low + rows * k / count for k in range(1, count)]).tolist()
-    found = sorted(set(map(_aligned(options, last - first, count), exact)))
-    inside = [t for t in found if first < t <= last]
-    return _further(spread, inside, (first, last + 1), rows / count)
+    exact = histogram.instants([low + rows * k / count for k in range(1, count)]).tolist()
+    aligned = sorted(set(map(_alignment(options, last - first, count), exact)))
+    inside = [t for t in aligned if first < t <= last]
+    return _split_large_slabs(histogram, inside, (first, last + 1), rows / count)
 
 
-def _aligned(options: CutOptions, span: int, count: int) -> Callable[[int], int]:
-    """What moves an instant to the grid, where slabs are long against that."""
+def _alignment(options: CutOptions, span: int, count: int) -> Callable[[int], int]:
+    """Return the function that moves an instant to the grid, or the identity for short slabs."""
     if options.grid is None or options.grid[0] * 2 > span / count:
         return int
     period, origin = options.grid
     return lambda t: (t - origin + period // 2) // period * period + origin
 
 
-def _further(
-    spread: TimeHistogram, borders: list[int], ends: tuple[int, int], most: float
+def _split_large_slabs(
+    histogram: TimeHistogram, borders: list[int], ends: tuple[int, int], most: float
 ) -> list[int]:
-    """With further cuts where a slab has half as many items again, on the grid or off it."""
-    found: list[int] = []
+    """Cut slabs of more than 1.5 times `most` items further, on the grid or off it."""
+    all_borders: list[int] = []
     for begin, end in pairwise([ends[0], *borders, ends[1]]):
-        rows = spread.between(begin, end)
+        rows = histogram.between(begin, end)
         if rows > 1.5 * most and end - begin > 1:
             pieces = round(rows / most)
-            low = spread.before(begin)
-            inner = spread.instants([low + rows * k / pieces for k in range(1, pieces)])
-            found += sorted({t for t in inner.tolist() if begin < t < end})
-        found.append(end)
-    return found[:-1]
+            low = histogram.before(begin)
+            inner = histogram.instants([low + rows * k / pieces for k in range(1, pieces)])
+            all_borders += sorted({t for t in inner.tolist() if begin < t < end})
+        all_borders.append(end)
+    return all_borders[:-1]
 
 
-def _in_time(borders: Sequence[int], options: CutOptions, why: Sequence[str]) -> Cut:
+def _cut_by_time(borders: Sequence[int], options: CutOptions, why: Sequence[str]) -> Cut:
     edges = [options.begin, *borders, options.end]
     pairs = pairwise(edges)
-    return Cut(tuple(Part(k, b, e) for k, (b, e) in enumerate(pairs)), tuple(why))
+    return Cut(tuple(TaskPart(k, b, e) for k, (b, e) in enumerate(pairs)), tuple(why))
 
 
-def _by_key(options: CutOptions, count: int, share: float, why: Sequence[str]) -> Cut:
+def _cut_by_key(options: CutOptions, count: int, replication: float, why: Sequence[str]) -> Cut:
     key = options.keys[0]
     reasons = (
         *why,
-        f"items hold {_long(options.reach)}: in slabs of time each is read {share:.1f} times",
-        f"all that meets has the same ?{key}: the streams are divided by its value",
+        f"items hold {_duration(options.reach)}: with slabs of time each would be read"
+        f" {replication:.1f} times",
+        f"all joins and groups share ?{key}: the streams are divided by its value",
     )
-    parts = (Part(k, options.begin, options.end, k, count) for k in range(count))
+    parts = (TaskPart(k, options.begin, options.end, k, count) for k in range(count))
     return Cut(tuple(parts), reasons, key)

@@ -1,9 +1,9 @@
-"""The exchange: how the items of streams come to the tasks that need them.
+"""The exchange: how the items of streams reach the tasks that need them.
 
-What is not in order of time already goes through one shuffle. Each task of the first stage reads a
-share of the input and packs it: the items that a part of the run needs, sorted by time, as blocks.
-Spark brings a part's blocks together, sorted by when they begin, and the task of the second stage
-reads its streams from them, block by block.
+Streams that are not files in order of time go through one shuffle. Each task of the first stage
+reads one split of the input, sorts its items by time, and packs those that a part of the run needs
+into blocks. Spark's shuffle collects the blocks of a part, sorted by their first timestamp; the
+task of the second stage reads its streams from them, block by block.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import Sorter
-from streamsparql.spark.blocks import divided, hashes, packed, unpacked
-from streamsparql.spark.cut import Part
+from streamsparql.spark.blocks import hashes, pack, split_by_target, unpack
+from streamsparql.spark.cut import TaskPart
 
 PACK = 1 << 18
-"""So many items are sorted and divided at a time."""
+"""The number of items that are sorted and divided at a time."""
 
-ITEMS = pa.schema(
+ITEM_SCHEMA = pa.schema(
     [
         ("subject", pa.dictionary(pa.int32(), pa.string())),
         ("predicate", pa.dictionary(pa.int32(), pa.string())),
@@ -37,15 +37,15 @@ ITEMS = pa.schema(
         ("sequence", pa.int64()),
     ]
 )
-"""Items on their way: terms in N-Triples syntax, and what orders those of one timestamp."""
+"""Items in the exchange: terms in N-Triples syntax; `sequence` orders items of one timestamp."""
 
-EXCHANGED = "target int, stream int, first long, block binary"
-"""The schema of blocks on their way, as Spark writes it."""
+BLOCK_SCHEMA = "target int, stream int, first long, block binary"
+"""The schema of blocks in the exchange, in Spark's DDL."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What the parts of a run need of a stream: from when on, up to the parts' ends."""
+    """The items of a stream that the parts of a run need: stamped in `[since, until)` of each."""
 
     since: IntArray
     until: IntArray
@@ -53,17 +53,17 @@ class Need:
     """Where the streams are divided by a key: the columns of an item that can hold its value."""
     buckets: int = 1
     scope: str = ""
-    """What the labels of its blank nodes are scoped by."""
+    """The prefix of the labels of the stream's blank nodes."""
 
     @classmethod
-    def of(cls, parts: Sequence[Part], since: Sequence[int]) -> Need:
-        """Of parts of time, each from an instant on."""
+    def of(cls, parts: Sequence[TaskPart], since: Sequence[int]) -> Need:
+        """Return the need of slabs of time, each from an instant of `since` to its end."""
         ends = [part.end for part in parts]
         return cls(np.array(since, np.int64), np.array(ends, np.int64))
 
-    def divided(self, items: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """The items of each part, sorted by time."""
-        items = in_order_of_time(items)
+    def divide(self, items: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the items of each part that needs some, sorted by time."""
+        items = sort_by_time(items)
         stamps = items.column("timestamp").to_numpy()
         if self.key is not None:
             yield from self._by_key(items, stamps)
@@ -86,18 +86,18 @@ class Need:
             targets.append(bucket[new].astype(np.int64))
         order = np.concatenate(rows)
         whole = items.take(pa.array(order))
-        for target, some in divided(whole, np.concatenate(targets)):
-            yield target, in_order_of_time(some)
+        for target, table in split_by_target(whole, np.concatenate(targets)):
+            yield target, sort_by_time(table)
 
 
-def in_order_of_time(items: pa.Table) -> pa.Table:
-    """Items by timestamp, those of one by sequence."""
+def sort_by_time(items: pa.Table) -> pa.Table:
+    """Return items sorted by timestamp, then by sequence."""
     stamps = items.column("timestamp").to_numpy()
     sequence = items.column("sequence").to_numpy()
-    later = (stamps[1:] > stamps[:-1]) | (
+    in_order = (stamps[1:] > stamps[:-1]) | (
         (stamps[1:] == stamps[:-1]) & (sequence[1:] >= sequence[:-1])
     )
-    if later.all():
+    if in_order.all():
         return items
     return items.combine_chunks().take(pa.array(np.lexsort((sequence, stamps))))
 
@@ -105,19 +105,19 @@ def in_order_of_time(items: pa.Table) -> pa.Table:
 # -- The first stage ----------------------------------------------------------------------------
 
 
-def blocks_of(need: Need, stream: int, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-    """Items packed for the parts that need them, as rows of `EXCHANGED`."""
-    for table in gathered(tables, PACK):
+def pack_blocks(need: Need, stream: int, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Pack items into blocks for the parts that need them: rows of `BLOCK_SCHEMA`."""
+    for table in rebatch(tables, PACK):
         rows = [
-            (target, stream, some.column("timestamp")[0].as_py(), packed(some))
-            for target, some in need.divided(table)
+            (target, stream, items.column("timestamp")[0].as_py(), pack(items))
+            for target, items in need.divide(table)
         ]
         if rows:
-            yield exchanged(*zip(*rows, strict=True))
+            yield block_batch(*zip(*rows, strict=True))
 
 
-def exchanged(target: Any, stream: Any, first: Any, block: Any) -> pa.RecordBatch:
-    """Rows of `EXCHANGED`."""
+def block_batch(target: Any, stream: Any, first: Any, block: Any) -> pa.RecordBatch:
+    """Return a batch of `BLOCK_SCHEMA` from its columns."""
     columns = [
         pa.array(target, pa.int32()),
         pa.array(stream, pa.int32()),
@@ -127,19 +127,19 @@ def exchanged(target: Any, stream: Any, first: Any, block: Any) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays(columns, ["target", "stream", "first", "block"])
 
 
-def gathered(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of about that size."""
-    some: list[pa.Table] = []
+def rebatch(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """Yield the same rows in tables of at least `rows` rows, except the last."""
+    pending: list[pa.Table] = []
     count = 0
     for table in tables:
         if table.num_rows:
-            some.append(table)
+            pending.append(table)
             count += table.num_rows
         if count >= rows:
-            yield pa.concat_tables(some).combine_chunks()
-            some, count = [], 0
-    if some:
-        yield pa.concat_tables(some).combine_chunks()
+            yield pa.concat_tables(pending).combine_chunks()
+            pending, count = [], 0
+    if pending:
+        yield pa.concat_tables(pending).combine_chunks()
 
 
 def items_of_chunks(
@@ -149,9 +149,9 @@ def items_of_chunks(
     first: int = 0,
     ended: Callable[[], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """The items that a sorter lets in, numbered from `first` on in the order of their source.
+    """Yield the items that a sorter accepts, numbered from `first` on in the order of the source.
 
-    `ended` is called when all chunks are in; by default what the sorter holds aside is let in then.
+    `ended` is called after the last chunk; then the items in quarantine are accepted, too.
     """
     for chunk in chunks:
         sorter.push(chunk)
@@ -172,14 +172,14 @@ def items_of_chunks(
 def _table(rows: Batch, terms: TermDictionary, first: int) -> pa.Table:
     columns = [terms.dictionary(rows.columns[name]) for name in (".s", ".p", ".o")]
     numbers = np.arange(first, first + len(rows))
-    return pa.table([*columns, rows.start, numbers], schema=ITEMS)
+    return pa.table([*columns, rows.start, numbers], schema=ITEM_SCHEMA)
 
 
 # -- The second stage ---------------------------------------------------------------------------
 
 
-class Arriving:
-    """The streams of a part, read from blocks as they come, in order of their first items."""
+class BlockReader:
+    """The streams of a part, read from its blocks, which arrive in order of their first items."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], streams: Sequence[str]) -> None:
         self._rows = self._read(batches)
@@ -193,69 +193,71 @@ class Arriving:
                     yield stream.as_py(), first.as_py(), block.as_buffer()
 
     def _next(self, stream: int) -> tuple[int, Any] | None:
-        """The next block of a stream; those of others wait."""
+        """Return the next block of a stream; blocks of other streams wait."""
         while not self._waiting[stream]:
-            found = next(self._rows, None)
-            if found is None:
+            row = next(self._rows, None)
+            if row is None:
                 return None
-            self._waiting[found[0]].append(found[1:])
+            self._waiting[row[0]].append(row[1:])
         return self._waiting[stream].popleft()
 
     def items(self, stream: int, sort: Sort | None = None) -> pa.RecordBatchReader:
-        """The items of a stream in order of time, as a source."""
-        return pa.RecordBatchReader.from_batches(ITEMS, self._batches(stream, sort or _by_sequence))
+        """Return the items of a stream in order of time, as a source."""
+        return pa.RecordBatchReader.from_batches(
+            ITEM_SCHEMA, self._batches(stream, sort or _by_sequence)
+        )
 
     def _batches(self, stream: int, sort: Sort) -> Iterator[pa.RecordBatch]:
-        held: list[pa.Table] = []
+        retained: list[pa.Table] = []
         rows = enough = 0
-        while (found := self._next(stream)) is not None:
-            first, block = found
-            if held and rows >= enough:
-                done, rest = _before(sort(pa.concat_tables(held)), first)
-                yield from _encoded(done)
-                held, rows = [rest] if rest.num_rows else [], rest.num_rows
+        while (row := self._next(stream)) is not None:
+            first, block = row
+            if retained and rows >= enough:
+                done, rest = _split_at(sort(pa.concat_tables(retained)), first)
+                yield from _item_batches(done)
+                retained, rows = [rest] if rest.num_rows else [], rest.num_rows
                 enough = 2 * rows
-            table = unpacked(block)
-            held.append(table)
+            table = unpack(block)
+            retained.append(table)
             rows += table.num_rows
-        if held:
-            yield from _encoded(sort(pa.concat_tables(held)))
+        if retained:
+            yield from _item_batches(sort(pa.concat_tables(retained)))
 
 
 Sort = Callable[[pa.Table], pa.Table]
-"""What puts items in order."""
+"""A function that sorts items by timestamp."""
 
 
 def _by_sequence(items: pa.Table) -> pa.Table:
-    return in_order_of_time(items.combine_chunks())
+    return sort_by_time(items.combine_chunks())
 
 
-def by_terms(items: pa.Table) -> pa.Table:
-    """Items by timestamp, those of one by their terms: where nothing else orders them."""
+def sort_by_terms(items: pa.Table) -> pa.Table:
+    """Return items sorted by timestamp, then by terms, for sources without any other order."""
     names = ("timestamp", "subject", "predicate", "object")
-    texts = pa.table({n: items.column(n).cast(_kind(n)) for n in names})
+    texts = pa.table({n: items.column(n).cast(_type(n)) for n in names})
     return items.combine_chunks().take(
         pc.sort_indices(texts, sort_keys=[(name, "ascending") for name in names])
     )
 
 
-def _kind(name: str) -> pa.DataType:
+def _type(name: str) -> pa.DataType:
     return pa.int64() if name == "timestamp" else pa.string()
 
 
-def _before(items: pa.Table, t: int) -> tuple[pa.Table, pa.Table]:
-    """Sorted items stamped before an instant, and the others."""
+def _split_at(items: pa.Table, t: int) -> tuple[pa.Table, pa.Table]:
+    """Return the sorted items stamped before an instant, and the others."""
     at = int(np.searchsorted(items.column("timestamp").to_numpy(), t, "left"))
     return items.slice(0, at), items.slice(at)
 
 
-def _encoded(items: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from items.cast(ITEMS).to_batches()
+def _item_batches(items: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from items.cast(ITEM_SCHEMA).to_batches()
 
 
-def sources_of(
+def sources_from_blocks(
     batches: Iterable[pa.RecordBatch], streams: Sequence[str], sorts: Mapping[str, Sort]
 ) -> dict[str, pa.RecordBatchReader]:
-    """What `compute` reads, of the streams that came by blocks."""
-    arriving = Arriving(batches, streams)
-    return {name: arriving.items(k, sorts.get(name)) for k, name in enumerate(streams)}
+    """Return the exchanged streams of a part as sources, for `slab.compute_part`."""
+    reader = BlockReader(batches, streams)
+    return {name: reader.items(k, sorts.get(name)) for k, name in enumerate(streams)}

@@ -1,4 +1,4 @@
-"""What a failure on Spark means to a user: our own words out of Spark's."""
+"""Failures on Spark as errors of this package, with readable messages."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ _OURS = re.compile(r"^streamsparql\.(?:errors|sources\.chunk)\.(\w+): (.*)$", re
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Raises what went wrong in a task as the error that it was there."""
+def raising_task_errors() -> Iterator[None]:
+    """Re-raise the error that this package raised in a task, in place of Spark's."""
     try:
         yield
     except StreamSparqlError:
         raise
     except Exception as error:
-        found = of_text(str(error))
-        if found is None:
+        ours = error_in(str(error))
+        if ours is None:
             raise
-        raise found from error
+        raise ours from error
 
 
-def of_text(text: str) -> StreamSparqlError | None:
-    """The last of our errors in what Spark says, which is the one that ended the task.
+def error_in(text: str) -> StreamSparqlError | None:
+    """Return the last of our errors in Spark's message, which is the one that ended the task.
 
-    >>> of_text("Traceback ..\\nstreamsparql.errors.SourceError: <s>, 3: no term\\n\\n\\tat org")
+    >>> error_in("Traceback ..\\nstreamsparql.errors.SourceError: <s>, 3: no term\\n\\n\\tat org")
     SourceError('<s>, 3: no term')
-    >>> of_text("java.lang.OutOfMemoryError")
+    >>> error_in("java.lang.OutOfMemoryError")
     """
-    found = _OURS.findall(text)
-    if not found:
+    matches = _OURS.findall(text)
+    if not matches:
         return None
-    name, message = found[-1]
+    name, message = matches[-1]
     kind = errors.SourceError if name == "Rejected" else getattr(errors, name, EngineError)
-    made: StreamSparqlError = kind(message)
-    return made
+    error: StreamSparqlError = kind(message)
+    return error
 
 
 @contextmanager
-def in_a_line() -> Iterator[None]:
-    """Raises what Spark or its Java process says of itself as an error that one can read."""
+def raising_spark_errors() -> Iterator[None]:
+    """Re-raise errors of Spark, or of its Java process, as an `EngineError` of a line or two."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -56,20 +56,20 @@ def in_a_line() -> Iterator[None]:
     except Py4JError as error:
         if _interrupted(error):
             raise KeyboardInterrupt from error
-        what = shortened(str(error))
-        raise EngineError(f"Spark's Java process does not answer: {what}") from error
+        reason = shortened(str(error))
+        raise EngineError(f"Spark's Java process does not respond: {reason}") from error
 
 
 def _interrupted(error: BaseException) -> bool:
-    """Whether an error came of an interrupt: what cleans up after it may fail, too."""
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, KeyboardInterrupt):
-        found = found.__context__
-    return found is not None
+    """Return whether an interrupt caused an error, perhaps by way of a failing clean-up."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None
 
 
 def shortened(message: str) -> str:
-    """What an error of Spark says, without the stack of the worker that raised it.
+    """Return the message of Spark's error without the stack of the worker that raised it.
 
     >>> shortened('It failed.\\nTraceback (most recent):\\n  File "a", line 1\\nKeyError: 1')
     'KeyError: 1'
@@ -81,4 +81,4 @@ def shortened(message: str) -> str:
     if frames:
         below = dropwhile(lambda line: line.startswith("  "), lines[frames[-1] :])
         return "\n".join(below).removeprefix("streamsparql.errors.")
-    return lines[0] if lines else "an error that says nothing"
+    return lines[0] if lines else "an error without a message"

@@ -1,8 +1,8 @@
-"""Files on Spark: which there are, and how tasks read their shares of them.
+"""Files on Spark: how sources name them, and how tasks read their splits of them.
 
-What can be read from the middle is split: lines by bytes, Parquet by row groups. The rest (CSV,
-whose quotes may hold line ends, and what is packed) is read whole, each file by one task. The
-parsers are those of `streamsparql.sources`.
+Files that can be read from the middle are split: lines by bytes, Parquet by row groups. All others
+(CSV, whose quoted values may contain line ends, and compressed files) are read whole, each by one
+task. The parsers are those of `streamsparql.sources`.
 """
 
 from __future__ import annotations
@@ -23,34 +23,36 @@ from streamsparql.overriding import override
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks
-from streamsparql.sources.folders import files_of, tells_format
+from streamsparql.sources.folders import files_of, has_known_extension
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.mapping_rows import mapped_chunks
 from streamsparql.sources.paths import path_of
-from streamsparql.sources.stamps import of_column
+from streamsparql.sources.stamps import stamps_of_column
 from streamsparql.sources.tables import chunks_of_batches, roles, row_groups
 
 SPLIT = 1 << 27
-"""How many bytes of a text file a task reads, about."""
+"""The approximate number of bytes of a text file that a task reads."""
 SPLIT_ROWS = 2_000_000
-"""How many rows of a Parquet file."""
+"""The number of rows of a Parquet file that a task reads, unless one row group has more."""
+CHUNK_ITEMS = 65_536
+"""The number of items that a task reads at a time."""
 _LINES = (".nq", ".nt", ".jsonl", ".ndjson")
 _PARQUET = (".parquet", ".pq")
 
 
 class Split(NamedTuple):
-    """A share of a file: all of it, some bytes, or some row groups."""
+    """A piece of a file: all of it, a range of bytes, or some row groups."""
 
     path: str
     begin: int = 0
     end: int | None = None
     groups: tuple[int, ...] | None = None
     mapped: Mapped | None = None
-    """The mapping of a table, if there is one; what it is a mapping of does not count."""
+    """The mapping of a table, if there is one; its own source is ignored."""
 
 
-class Group(NamedTuple):
-    """A row group of a Parquet file in order of time."""
+class RowGroup(NamedTuple):
+    """A row group of a Parquet file, with its least and greatest timestamps."""
 
     path: str
     number: int
@@ -60,22 +62,23 @@ class Group(NamedTuple):
 
 
 def paths_of(source: Any) -> list[str]:
-    """The files of a path, a folder or a pattern, or of a list of them, as the embedded engine has
-    them: those of a folder in order of their names.
+    """Return the files of a path, a folder or a pattern, or of a list of these.
+
+    They are the files that the embedded engine reads; those of a folder are sorted by name.
 
     >>> paths_of("nowhere/at/all.nq")
     Traceback (most recent call last):
-    streamsparql.errors.SourceError: nowhere/at/all.nq: there is no such file or folder
+    streamsparql.errors.SourceError: nowhere/at/all.nq: no such file or folder
     """
     if not isinstance(source, str | os.PathLike):
-        return [path for one in source for path in paths_of(one)]
+        return [path for each in source for path in paths_of(each)]
     text = path_of(source)
     if _is_remote(text):
         return _remote_paths(text)
-    found = files_of(text) or ([text] if os.path.exists(text) else [])
-    if not found:
-        raise SourceError(f"{text}: there is no such file or folder")
-    return list(map(os.path.abspath, found))
+    files = files_of(text) or ([text] if os.path.exists(text) else [])
+    if not files:
+        raise SourceError(f"{text}: no such file or folder")
+    return list(map(os.path.abspath, files))
 
 
 def _is_remote(path: str) -> bool:
@@ -93,20 +96,20 @@ def _remote_paths(path: str) -> list[str]:
     if info.type == fs.FileType.File:
         return [path]
     if info.type != fs.FileType.Directory:
-        raise SourceError(f"{path}: there is no such file or folder")
-    found = system.get_file_info(fs.FileSelector(inner, recursive=True))
-    files = [each.path for each in found if each.type == fs.FileType.File]
+        raise SourceError(f"{path}: no such file or folder")
+    entries = system.get_file_info(fs.FileSelector(inner, recursive=True))
+    files = [each.path for each in entries if each.type == fs.FileType.File]
     inside = [each for each in files if not _hidden(os.path.relpath(each, inner))]
-    known = [each for each in inside if tells_format(each)]
-    return sorted(prefix + each for each in known or inside)
+    known_formats = [each for each in inside if has_known_extension(each)]
+    return sorted(prefix + each for each in known_formats or inside)
 
 
 def _hidden(path: str) -> bool:
     return any(part[:1] in "._" for part in path.split("/"))
 
 
-def opened(path: str) -> IO[bytes]:
-    """A file, on this machine or another."""
+def open_source_file(path: str) -> IO[bytes]:
+    """Open a local or remote file for reading."""
     if not _is_remote(path):
         return open(path, "rb")
     from pyarrow import fs
@@ -116,7 +119,7 @@ def opened(path: str) -> IO[bytes]:
 
 
 def size_of(path: str) -> int:
-    """How many bytes a file has."""
+    """Return the size of a local or remote file, in bytes."""
     if not _is_remote(path):
         return os.path.getsize(path)
     from pyarrow import fs
@@ -126,7 +129,7 @@ def size_of(path: str) -> int:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file is Parquet, by its name."""
+    """Return whether a file is Parquet, by its extension."""
     return path.lower().endswith(_PARQUET)
 
 
@@ -134,60 +137,65 @@ def is_parquet(path: str) -> bool:
 
 
 def splits_of(paths: Sequence[str], mapped: Mapped | None = None) -> list[Split]:
-    """The shares of files that tasks read, in order. The rows of mapped ones are numbered on."""
-    found: list[Split] = []
+    """Return the splits of files that tasks read, in the order of the files.
+
+    With a mapping each file is one split, as rules may number its rows.
+    """
+    splits: list[Split] = []
     for path in paths:
         if mapped is not None:
-            found.append(Split(path, mapped=mapped.over(None)))
+            splits.append(Split(path, mapped=mapped.over(None)))
         elif is_parquet(path):
-            found += _groups_together(path)
+            splits += _parquet_splits(path)
         elif path.lower().endswith(_LINES):
             size = size_of(path)
             edges = [*range(0, max(size, 1), SPLIT), size]
             if len(edges) > 2 and edges[-1] - edges[-2] < SPLIT // 4:
                 del edges[-2]
-            found += [Split(path, b, e) for b, e in pairwise(edges)]
+            splits += [Split(path, b, e) for b, e in pairwise(edges)]
         else:
-            found.append(Split(path))
-    return found
+            splits.append(Split(path))
+    return splits
 
 
-def _groups_together(path: str) -> Iterator[Split]:
-    with opened(path) as file:
+def _parquet_splits(path: str) -> Iterator[Split]:
+    with open_source_file(path) as file:
         metadata = _parquet(file, path).metadata
         rows = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
-    some: list[int] = []
+    groups: list[int] = []
     for k, count in enumerate(rows):
-        if some and sum(rows[j] for j in some) + count > SPLIT_ROWS:
-            yield Split(path, groups=tuple(some))
-            some = []
-        some.append(k)
-    yield Split(path, groups=tuple(some))
+        if groups and sum(rows[j] for j in groups) + count > SPLIT_ROWS:
+            yield Split(path, groups=tuple(groups))
+            groups = []
+        groups.append(k)
+    yield Split(path, groups=tuple(groups))
 
 
-def split_chunks(split: Split, reading: Encoder, size: int, timed: bool = True) -> Iterator[Chunk]:
-    """The items of a split. In its rejects, positions are counted from where it begins: `located`
-    counts them from where the file does."""
-    with opened(split.path) as file:
+def split_chunks(split: Split, encoder: Encoder, size: int, timed: bool = True) -> Iterator[Chunk]:
+    """Yield the items of a split in chunks of `size`; those of a graph are not `timed`.
+
+    Positions of rejects count from the begin of the split; `located` makes them those of the file.
+    """
+    with open_source_file(split.path) as file:
         if split.groups is not None:
-            batches = group_batches(file, split.path, split.groups, reading, size, timed)
-            yield from chunks_of_batches(batches, reading.of("row", split.path), size, timed)
+            batches = group_batches(file, split.path, split.groups, encoder, size, timed)
+            yield from chunks_of_batches(batches, encoder.with_unit("row", split.path), size, timed)
             return
         part: Any = file
         if split.end is not None:
             part = _Lines(file, split.begin, split.end)
         source = _Named(part, split.path)
         if split.mapped is None:
-            yield from file_chunks(source, reading, size, timed)
+            yield from file_chunks(source, encoder, size, timed)
         else:
-            yield from mapped_chunks(split.mapped.over(source), reading, size, timed)
+            yield from mapped_chunks(split.mapped.over(source), encoder, size, timed)
 
 
 def located(reject: Reject, split: Split) -> Reject:
-    """A reject of a split, with its position counted from where the file begins."""
+    """Return a reject of a split with its position in the file."""
     before = 0
     if split.groups:
-        with opened(split.path) as file:
+        with open_source_file(split.path) as file:
             metadata = _parquet(file, split.path).metadata
             before = sum(metadata.row_group(k).num_rows for k in range(split.groups[0]))
     elif split.begin:
@@ -197,10 +205,10 @@ def located(reject: Reject, split: Split) -> Reject:
 
 @lru_cache(maxsize=64)
 def _lines_before(path: str, place: int) -> int:
-    """How many lines of a file begin before a place in it."""
+    """Count the lines of a file that begin before a byte offset."""
     count, last = 0, b""
-    with opened(path) as file:
-        left = _line_from(file, place)
+    with open_source_file(path) as file:
+        left = _next_line(file, place)
         file.seek(0)
         while left and (data := file.read(min(left, 1 << 24))):
             left -= len(data)
@@ -211,7 +219,7 @@ def _lines_before(path: str, place: int) -> int:
 
 
 class _Named(io.BufferedReader):
-    """A file under the name that tells its format."""
+    """A file with the name that states its format."""
 
     def __init__(self, file: Any, path: str) -> None:
         super().__init__(file if isinstance(file, io.RawIOBase) else _Raw(file), 1 << 20)
@@ -224,7 +232,7 @@ class _Named(io.BufferedReader):
 
 
 class _Raw(io.RawIOBase):
-    """Any open file as a raw one."""
+    """An open file as a raw one."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
@@ -242,12 +250,12 @@ class _Raw(io.RawIOBase):
 
 
 class _Lines(_Raw):
-    """The lines of a file that begin within some bytes of it."""
+    """The lines of a file that begin in a range of its bytes."""
 
     def __init__(self, file: IO[bytes], begin: int, end: int) -> None:
         super().__init__(file)
-        after = _line_from(file, end)
-        first = _line_from(file, begin)
+        after = _next_line(file, end)
+        first = _next_line(file, begin)
         file.seek(first)
         self._left = after - first
 
@@ -259,8 +267,8 @@ class _Lines(_Raw):
         return len(data)
 
 
-def _line_from(file: IO[bytes], place: int) -> int:
-    """Where the first line begins that begins at a place or after it."""
+def _next_line(file: IO[bytes], place: int) -> int:
+    """Return the offset of the first line that begins at `place` or after it."""
     if place == 0:
         return 0
     file.seek(place - 1)
@@ -275,104 +283,105 @@ def _parquet(file: Any, path: str, **options: Any) -> Any:
     try:
         return parquet.ParquetFile(file, **options)
     except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(f"{path} is no Parquet file that can be read: {error}") from error
+        raise SourceError(f"{path}: not a readable Parquet file: {error}") from error
 
 
 def group_batches(
-    file: Any, path: str, groups: Sequence[int], reading: Encoder, size: int, timed: bool = True
+    file: Any, path: str, groups: Sequence[int], encoder: Encoder, size: int, timed: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """The record batches of some row groups, of the columns that are needed."""
+    """Yield the record batches of some row groups, with the columns that the encoder reads."""
     for group in groups:
         try:
-            yield from row_groups(file, [group], reading, size, timed)
+            yield from row_groups(file, [group], encoder, size, timed)
         except (pa.ArrowInvalid, OSError) as error:
-            raise SourceError(f"{path}, row group {group}, cannot be read: {error}") from error
+            raise SourceError(f"{path}: cannot read row group {group}: {error}") from error
 
 
-def groups_of(paths: Sequence[str], reading: Encoder) -> list[Group] | None:
-    """The row groups of Parquet files, in order of time; None where they overlap or do not tell.
+def row_groups_in_order(paths: Sequence[str], encoder: Encoder) -> list[RowGroup] | None:
+    """Return the row groups of Parquet files, in order of time.
 
-    Within a file they must be in order as they are: that is the order in which its items came.
+    None where their time ranges overlap, or where statistics are missing. Within a file they must
+    be in order as written, since that is the order in which its items arrived.
     """
-    found: list[Group] = []
+    all_groups: list[RowGroup] = []
     for path in paths:
         if not is_parquet(path):
             return None
-        with opened(path) as file:
+        with open_source_file(path) as file:
             opened_file = _parquet(file, path)
-            part = roles(opened_file.schema_arrow.names, reading, True)
-            its = _stamped_groups(path, opened_file, part.get("t", part.get("end", "")))
-        if its is None or not _apart(its):
+            columns = roles(opened_file.schema_arrow.names, encoder, True)
+            groups = _timed_groups(path, opened_file, columns.get("t", columns.get("end", "")))
+        if groups is None or not _in_time_order(groups):
             return None
-        found += its
-    found.sort(key=lambda group: group.least)
-    return found if _apart(found) else None
+        all_groups += groups
+    all_groups.sort(key=lambda group: group.least)
+    return all_groups if _in_time_order(all_groups) else None
 
 
-def _apart(groups: Sequence[Group]) -> bool:
-    return all(one.most <= other.least for one, other in pairwise(groups))
+def _in_time_order(groups: Sequence[RowGroup]) -> bool:
+    return all(group.most <= after.least for group, after in pairwise(groups))
 
 
-def _stamped_groups(path: str, file: Any, column: str) -> list[Group] | None:
-    """The row groups of a file, by the statistics of the column of timestamps."""
+def _timed_groups(path: str, file: Any, column: str) -> list[RowGroup] | None:
+    """Return the row groups of a file with the statistics of the timestamp column, if complete."""
     metadata = file.metadata
     kind = file.schema_arrow.field(column).type
     if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
         return None
     place = file.schema_arrow.names.index(column)
-    found = []
+    groups = []
     for k in range(metadata.num_row_groups):
         group = metadata.row_group(k)
         if not group.num_rows:
             continue
-        known = group.column(place).statistics
-        if known is None or not known.has_min_max or known.null_count:
+        statistics = group.column(place).statistics
+        if statistics is None or not statistics.has_min_max or statistics.null_count:
             return None
-        least, most = _stamp(known.min, kind), _stamp(known.max, kind)
+        least, most = _milliseconds(statistics.min, kind), _milliseconds(statistics.max, kind)
         if least is None or most is None or least < 0:
             return None
-        found.append(Group(path, k, least, most, group.num_rows))
-    return found
+        groups.append(RowGroup(path, k, least, most, group.num_rows))
+    return groups
 
 
-def _stamp(value: Any, kind: pa.DataType) -> int | None:
+def _milliseconds(value: Any, kind: pa.DataType) -> int | None:
     if isinstance(value, int):
         return value
-    stamps, wrong = of_column(pa.array([value], kind))
+    stamps, wrong = stamps_of_column(pa.array([value], kind))
     return None if wrong else int(stamps[0])
 
 
-def in_order(
-    groups: Sequence[Group],
+def read_in_order(
+    groups: Sequence[RowGroup],
     begin: int,
     end: int,
-    reading: Encoder,
+    encoder: Encoder,
     size: int,
     max_delay: int = 0,
     seen: int = -1,
 ) -> Iterator[pa.RecordBatch]:
-    """The items stamped from `begin` to before `end`, of row groups that are in order of time.
+    """Yield the items stamped in `[begin, end)` of row groups that are in order of time.
 
-    Row groups are in order, rows within one may not be: what is late by more than `max_delay`
-    behind those before it is left out. `seen` is the greatest timestamp before the first group.
+    Rows within a group may be out of order; items late by more than `max_delay` are left out.
+    `seen` is the greatest timestamp before the first group.
     """
     for group in groups:
         if group.most < begin:
             seen = max(seen, group.most)
         elif group.least < end:
-            with opened(group.path) as file:
-                for batch in group_batches(file, group.path, [group.number], reading, size):
-                    found, seen = _within(batch, begin, end, reading, seen, max_delay)
-                    if found.num_rows:
-                        yield found
+            with open_source_file(group.path) as file:
+                for batch in group_batches(file, group.path, [group.number], encoder, size):
+                    items, seen = _items_within(batch, begin, end, encoder, seen, max_delay)
+                    if items.num_rows:
+                        yield items
 
 
-def _within(
-    batch: pa.RecordBatch, begin: int, end: int, reading: Encoder, seen: int, max_delay: int
+def _items_within(
+    batch: pa.RecordBatch, begin: int, end: int, encoder: Encoder, seen: int, max_delay: int
 ) -> tuple[pa.RecordBatch, int]:
-    part = roles(batch.schema.names, reading, True)
-    column = batch.column(part.get("t", part.get("end", "")))
-    stamps = of_column(column)[0]
+    columns = roles(batch.schema.names, encoder, True)
+    column = batch.column(columns.get("t", columns.get("end", "")))
+    stamps = stamps_of_column(column)[0]
     if not len(stamps):
         return batch, seen
     if (stamps[1:] >= stamps[:-1]).all() and stamps[0] >= seen - max_delay:
@@ -380,10 +389,10 @@ def _within(
         return batch.slice(low, high - low), max(seen, int(stamps[-1]))
     time = np.maximum.accumulate(np.maximum(stamps, seen))
     late = stamps < np.append(seen, time[:-1]) - max_delay
-    if reading.strict and late.any():
+    if encoder.strict and late.any():
         at = int(stamps[late][0])
         raise SourceError(
-            f"{reading.name}: an item stamped {at} is late by more than {max_delay} ms"
+            f"{encoder.name}: an item stamped {at} is late by more than {max_delay} ms"
         )
-    fine = ~late & (stamps >= begin) & (stamps < end)
-    return batch.take(pa.array(np.flatnonzero(fine))), int(time[-1])
+    accepted = ~late & (stamps >= begin) & (stamps < end)
+    return batch.take(pa.array(np.flatnonzero(accepted))), int(time[-1])

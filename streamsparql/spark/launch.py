@@ -1,9 +1,9 @@
-"""Starting the Java process that Spark runs in, quietly.
+"""The quiet start of the Java process in which Spark runs.
 
-A JVM that starts says much on standard error that no user can act upon: which logging profile is
-used, which modules are incubating, what the host is called. When it is to be quiet, its standard
-error is a pipe: what comes before it is up is held back (and is part of the error if it does not
-come up), what comes afterwards, errors and the progress bar, goes to standard error as it is.
+A starting JVM prints messages on standard error that no user can act upon: the logging profile,
+incubating modules, the name of the host. For a quiet start its standard error is a pipe. Output
+before the JVM is up is buffered, and becomes part of the error if it does not start; output
+afterwards, such as errors and the progress bar, is forwarded to standard error.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
 
 LOGGING = """\
-# Spark's log, for a session that is to be quiet: errors only. What fails a task is raised as an
-# error where the result is asked for, so it is not logged as well.
+# Spark's log in a quiet session: errors only. An error that fails a task is raised where the result
+# is evaluated, so it is not logged as well.
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -41,16 +41,16 @@ logger.write.level = off
 logger.python.name = org.apache.spark.api.python
 logger.python.level = off
 """
-"""A configuration of log4j."""
+"""The configuration of log4j in a quiet session."""
 
 _STDERR = 2
 
 
 @contextmanager
-def environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """The environment with some variables changed, or taken away (None), for a while.
+def changed_environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Change environment variables, or remove them (None), for the length of a `with` block.
 
-    >>> with environment({"STREAMSPARQL_EXAMPLE": "1"}):
+    >>> with changed_environment({"STREAMSPARQL_EXAMPLE": "1"}):
     ...     os.environ["STREAMSPARQL_EXAMPLE"]
     '1'
     >>> "STREAMSPARQL_EXAMPLE" in os.environ
@@ -73,33 +73,33 @@ def _change(changes: Mapping[str, str | None]) -> None:
 
 
 def logging_file(folder: Path) -> Path:
-    """The file that tells log4j to be quiet, in this folder."""
+    """Write the quiet configuration of log4j into a folder, if it is missing; return the file."""
     file = folder / "quiet-log4j2.properties"
     if not file.is_file() or file.read_text("utf-8") != LOGGING:
         folder.mkdir(parents=True, exist_ok=True)
-        made = file.with_suffix(f".{os.getpid()}")
-        made.write_text(LOGGING, "utf-8")
-        os.replace(made, file)
+        temporary = file.with_suffix(f".{os.getpid()}")
+        temporary.write_text(LOGGING, "utf-8")
+        os.replace(temporary, file)
     return file
 
 
 _THROWN = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?(.+)$', re.M)
 
 
-def _reason(said: str) -> str:
-    """What of all that a Java process said before it ended is the reason.
+def _reason(output: str) -> str:
+    """Return the reason why a Java process ended, from its output.
 
     >>> _reason('WARNING: x\\nException in thread "main" o.a.SparkException: No.\\n\\tat a.B\\n')
     'No.'
     """
-    thrown = _THROWN.search(said)
-    return said.strip() if thrown is None else thrown[1]
+    thrown = _THROWN.search(output)
+    return output.strip() if thrown is None else thrown[1]
 
 
-def launch(conf: SparkConf, quiet: bool) -> Any:
-    """Starts a JVM and gives the gateway to it; EngineError with what it said if it does not come.
+def launch_jvm(conf: SparkConf, quiet: bool) -> Any:
+    """Start a JVM and return the gateway to it; raise an EngineError if it does not start.
 
-    The environment is that of this process: JAVA_HOME says which Java.
+    The environment of this process, in particular JAVA_HOME, selects the Java.
     """
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -109,9 +109,9 @@ def launch(conf: SparkConf, quiet: bool) -> Any:
         with _ended_if_interrupted():
             gateway = launch_gateway(conf, relay and {"stderr": relay.end})  # type: ignore[no-untyped-call]
     except (PySparkException, OSError) as error:
-        said = "" if relay is None else relay.held()
+        output = "" if relay is None else relay.buffered()
         raise EngineError(
-            f"Spark's Java process did not start: {_reason(said) or error}"
+            f"Spark's Java process did not start: {_reason(output) or error}"
         ) from error
     if relay is not None:
         relay.open()
@@ -120,9 +120,9 @@ def launch(conf: SparkConf, quiet: bool) -> Any:
 
 @contextmanager
 def _ended_if_interrupted() -> Iterator[None]:
-    """Ends the process that is about to start where an interrupt comes between.
+    """Kill the process that `launch_gateway` starts, if an interrupt arrives before it returns.
 
-    It would go on for ever: nobody but `launch_gateway` knows it, which has gone by then.
+    The process would run forever: no other code has a reference to it.
     """
     from pyspark import java_gateway
 
@@ -145,7 +145,7 @@ def _ended_if_interrupted() -> Iterator[None]:
 
 
 class _Relay:
-    """A pipe to standard error that holds everything back until it is opened."""
+    """A pipe to standard error that buffers everything until it is opened."""
 
     def __init__(self) -> None:
         self._from, self.end = os.pipe()
@@ -160,28 +160,28 @@ class _Relay:
                 if self._kept is not None:
                     self._kept.append(data)
                     continue
-            _say(data)
+            _write_stderr(data)
         os.close(self._from)
 
-    def held(self) -> str:
-        """What was held back so far, once the process at the other end has ended."""
+    def buffered(self) -> str:
+        """Return the buffered output, once the process at the other end has ended."""
         self._close()
         self._thread.join(timeout=5)
         return b"".join(self._kept or ()).decode("utf-8", "replace").strip()
 
     def open(self) -> None:
-        """Forgets what was held back, and lets through what comes."""
+        """Discard the buffered output, and forward what follows."""
         self._close()
         with self._lock:
             self._kept = None
 
     def _close(self) -> None:
-        """Closes the end that the other process has, too."""
+        """Close this process's copy of the end that the other process writes to."""
         if self.end >= 0:
             os.close(self.end)
             self.end = -1
 
 
-def _say(data: bytes) -> None:
+def _write_stderr(data: bytes) -> None:
     with suppress(OSError):  # standard error may be closed
         os.write(_STDERR, data)

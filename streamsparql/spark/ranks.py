@@ -1,10 +1,10 @@
-"""Windows that count elements: how many came to each before a part begins.
+"""Windows that count elements: the number of elements of each before a part begins.
 
-An element's rank is its place among all that came to its window. A part needs the elements that its
-window may still hold, and the rank of the first of them. So time is divided finely, at quantiles of
-the data; one job counts, for each window, the elements in each of these pieces; sums give the ranks
-at their edges, and where a part has to begin to see enough of them. No task ever sees more than its
-share of the stream.
+An element's rank is its position among all elements of its window. A part needs the elements that
+its window may still contain, and the rank of the first of them. So time is divided finely, at
+quantiles of the data; one job counts, for each window, the elements in each of these pieces. Prefix
+sums are the ranks at the edges, and say from which edge on a part must read. No task reads more
+than one split or slab of the stream.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ from streamsparql.physical.pipeline import Pipeline
 from streamsparql.spark.cut import TimeHistogram
 
 PIECES = 1_024
-COUNTED = "window int, piece int, elements long"
+"""The number of pieces of time in which elements are counted."""
+COUNT_SCHEMA = "window int, piece int, elements long"
+"""The schema of counts, in Spark's DDL."""
 
 
-def edges_of(spread: TimeHistogram) -> IntArray:
-    """Where time is divided for counting; the first piece is what comes before the first edge."""
-    rows = [spread.rows * k / PIECES for k in range(PIECES)]
-    return np.unique(spread.instants(rows)) if spread.rows else np.empty(0, np.int64)
+def counting_edges(histogram: TimeHistogram) -> IntArray:
+    """Return the edges of the pieces of time; the first piece is before the first edge."""
+    rows = [histogram.rows * k / PIECES for k in range(PIECES)]
+    return np.unique(histogram.instants(rows)) if histogram.rows else np.empty(0, np.int64)
 
 
-class Counting:
-    """Counts the elements that come to windows, by pieces of time."""
+class ElementCounter:
+    """A counter of the elements of a stream's windows, by pieces of time."""
 
     def __init__(self, plan: Plan, stream: str, edges: IntArray) -> None:
         self._stream, self._edges = stream, edges
         self.terms = TermDictionary()
-        self._windows = windows_over(plan, stream)
+        self._windows = element_windows_over(plan, stream)
         below = (lower(x.input, self.terms, Run(), Catalog()).plain for _, x in self._windows)
         self._pipelines = [Pipeline(operator, self.terms) for operator in below]
         self._counts = np.zeros((len(self._windows), len(edges) + 1), np.int64)
 
     def add(self, items: pa.Table) -> None:
-        """Counts these items, which are in order of time."""
+        """Count the elements of some items."""
         columns = {
             place: self.terms.encode(items.column(k).combine_chunks())
             for k, place in enumerate(TRIPLE)
@@ -62,7 +64,7 @@ class Counting:
             self.terms.recycle([])
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """What was counted, as rows of `COUNTED`."""
+        """Yield the counts, as rows of `COUNT_SCHEMA`."""
         windows, pieces = np.nonzero(self._counts)
         numbers = np.array([number for number, _ in self._windows], np.int32)
         columns = [
@@ -73,24 +75,24 @@ class Counting:
         yield pa.RecordBatch.from_arrays(columns, ["window", "piece", "elements"])
 
 
-def windows_over(plan: Plan, stream: str) -> list[tuple[int, ElementWindow]]:
-    """The windows that count elements of a stream, by their number in the plan."""
-    found = enumerate(element_windows(plan))
-    return [(number, window) for number, window in found if reads_stream(window, stream)]
+def element_windows_over(plan: Plan, stream: str) -> list[tuple[int, ElementWindow]]:
+    """Return the windows that count elements of a stream, with their numbers in the plan."""
+    numbered = enumerate(element_windows(plan))
+    return [(number, window) for number, window in numbered if reads_stream(window, stream)]
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """How many elements came to each window, up to each edge."""
+    """The number of elements of each window before each edge."""
 
     edges: IntArray
     before: IntArray
-    """By window and edge."""
+    """The numbers, by window and edge."""
     windows: tuple[ElementWindow, ...]
 
     @classmethod
     def of(cls, plan: Plan, edges: IntArray, rows: Iterable[Mapping[str, int]]) -> Ranks:
-        """Of what tasks have counted."""
+        """Return the ranks from the counts of all tasks, rows of `COUNT_SCHEMA`."""
         windows = element_windows(plan)
         counts = np.zeros((len(windows), len(edges) + 1), np.int64)
         for row in rows:
@@ -98,7 +100,7 @@ class Ranks:
         return cls(edges, np.cumsum(counts, axis=1)[:, :-1], windows)
 
     def since(self, t: int, windows: Sequence[int]) -> int:
-        """The edge from which on elements are needed to know what windows hold at `t`."""
+        """Return the edge from which on elements determine the content of windows at `t`."""
         at = int(np.searchsorted(self.edges, t, "right")) - 1
         if at < 0:
             return 0
@@ -111,15 +113,15 @@ class Ranks:
         return int(self.edges[at])
 
     def edge(self, t: int) -> int:
-        """The last edge that is not after an instant."""
+        """Return the last edge at or before an instant; 0 before the first edge."""
         at = int(np.searchsorted(self.edges, t, "right")) - 1
         return int(self.edges[at]) if at >= 0 else 0
 
     def ranks(self, since: Mapping[int, int]) -> dict[ElementWindow, int]:
-        """The rank of the first element at or after an edge, by window."""
-        found = {}
+        """Return the rank of each window's first element at or after its edge in `since`."""
+        ranks = {}
         for k, edge in since.items():
             at = int(np.searchsorted(self.edges, edge, "left"))
             known = at < len(self.edges) and self.edges[at] == edge
-            found[self.windows[k]] = int(self.before[k, at]) if known else 0
-        return found
+            ranks[self.windows[k]] = int(self.before[k, at]) if known else 0
+        return ranks

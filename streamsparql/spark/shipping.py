@@ -1,8 +1,8 @@
 """This package as a zip, for workers on which it is not installed.
 
 `spark-submit --py-files` and `SparkSession.addArtifacts(..., pyfile=True)` send a zip to each
-worker, which imports from it. What this package imports (pyarrow, numpy, ...) has compiled
-parts that no zip can hold: it is to be installed on the workers, or sent as an environment.
+worker, which imports from it. The dependencies of this package (pyarrow, numpy, ...) have compiled
+parts, which Python cannot import from a zip: install them on the workers, or send an environment.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARTS = ("algebra", "physical", "translator")
-"""The packages that stand beside this one in a checkout, and are links in it."""
+"""The packages that are top-level folders of a checkout, and symbolic links in this package."""
 
 _SUFFIXES = (".py", ".typed")
-_DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that the same content is the same zip
+_DATE = (1980, 1, 1, 0, 0, 0)  # of all members: equal content makes equal zips
 
 
 def archive(path: str | os.PathLike[str]) -> Path:
-    """Writes a zip of this package to `path`, whose name ends in .zip, and gives its path.
+    """Write a zip of this package to `path`, a name that ends in .zip, and return its path.
 
-    A folder gets a zip that is named like the package and its version.
+    In a folder, the zip is named after the package and its version.
 
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = archive(folder)
-    ...     names = zipfile.ZipFile(made).namelist()
+    ...     names = zipfile.ZipFile(archive(folder)).namelist()
     >>> "streamsparql/__init__.py" in names, "streamsparql/translator/parse_table.py" in names
     (True, True)
     """
@@ -49,59 +48,59 @@ def archive(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         target /= f"streamsparql-{__version__}.zip"
     if target.suffix != ".zip":
-        raise EngineError(f"Spark takes a package as a .zip, and {target.name} has another name")
+        raise EngineError(f"the name of a package for Spark must end in .zip, not {target.name}")
     try:
-        descriptor, made = tempfile.mkstemp(dir=target.parent, suffix=".zip")
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, suffix=".zip")
         with (
             os.fdopen(descriptor, "wb") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as to,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package,
         ):
             for name, content in sorted(_members()):
                 entry = zipfile.ZipInfo(name, _DATE)
                 entry.external_attr = 0o644 << 16
-                to.writestr(entry, content, zipfile.ZIP_DEFLATED)
-        os.chmod(made, 0o644)
-        os.replace(made, target)
+                package.writestr(entry, content, zipfile.ZIP_DEFLATED)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
     except OSError as error:
         raise EngineError(f"cannot write {target}: {error.strerror}") from error
     return target
 
 
 def ship(spark: SparkSession) -> None:
-    """Sends this package to the workers of a session, in which they find it before any other.
+    """Send this package to the workers of a session, which import it in preference to any other.
 
-    `session` does it for the sessions that it makes on a cluster.
+    `session` ships the package to the clusters on which it creates a session.
     """
-    made = str(archive(_served_folder()))
+    package = str(archive(_served_folder()))
     if "connect" in type(spark).__module__:
-        spark.addArtifacts(made, pyfile=True)
+        spark.addArtifacts(package, pyfile=True)
     else:
-        spark.sparkContext.addPyFile(made)
+        spark.sparkContext.addPyFile(package)
 
 
 @cache
 def _served_folder() -> Path:
-    """A folder that lasts as long as this process: workers fetch files from it when they come."""
+    """Return a folder that lasts as long as this process: workers that start later read from it."""
     folder = tempfile.mkdtemp(prefix="streamsparql-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
 def _members() -> Iterator[tuple[str, bytes]]:
-    """The files of this package: names in the zip, and contents."""
+    """Yield the files of this package: names in the zip, and contents."""
     for entry in files("streamsparql").iterdir():
         if entry.name not in PARTS:
-            yield from _below(entry, "streamsparql")
+            yield from _files_below(entry, "streamsparql")
     for part in PARTS:
         for entry in files(f"streamsparql.{part}").iterdir():
-            yield from _below(entry, f"streamsparql/{part}")
+            yield from _files_below(entry, f"streamsparql/{part}")
 
 
-def _below(entry: Traversable, folder: str) -> Iterator[tuple[str, bytes]]:
+def _files_below(entry: Traversable, folder: str) -> Iterator[tuple[str, bytes]]:
     name = f"{folder}/{entry.name}"
     if entry.is_file():
         if name.endswith(_SUFFIXES):
             yield name, entry.read_bytes()
     elif entry.is_dir() and entry.joinpath("__init__.py").is_file():
         for inner in entry.iterdir():
-            yield from _below(inner, name)
+            yield from _files_below(inner, name)

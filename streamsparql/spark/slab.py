@@ -1,16 +1,15 @@
-"""What a task computes: the whole plan over one part of the streams, and nothing of Spark.
+"""The work of a task, without Spark: the whole plan over one part of the streams.
 
-By the law of SEMANTICS.md (section 2) a plan restricted to a slab of time is the plan over what
-holds in the slab, restricted to it. So a task runs the embedded engine over the elements that can
-hold in its slab, with windows and results clipped to it. Rows that end where a slab ends may go on
-in the next: `merged` puts such rows together again.
+By the law of SEMANTICS.md (section 2), a plan restricted to a slab of time is the plan over the
+elements that hold in the slab, restricted to it. So a task runs the embedded engine over the
+elements that can hold in its slab, with windows and results clipped to it. Rows that end where a
+slab ends may continue in the next: `merge_blocks` joins the pieces of such rows.
 
-That the pieces fit is not obvious for rows that are there several times. Slabs give the canonical
-form, in which the k-th of equal rows holds where there are k or more; so the stretches of level
-k + 1 lie within those of level k. If one touches a border, then those of the lower levels around it
-touch it, too: the pieces that touch borders are, at each instant, all levels from 1 up to some
-level. Put into canonical form by themselves they give these levels over all time, and the pieces
-that touch no border are complete beside them.
+Duplicate rows need an argument why the pieces fit. Slabs emit the canonical form, in which the k-th
+of equal rows holds where there are k or more, so the intervals of level k + 1 lie within those of
+level k. If one of them touches a border, then the intervals of lower levels around it touch it,
+too: at each instant, the pieces that touch borders are all levels from 1 up to some level. Their
+canonical form is these levels over all time, and pieces that touch no border are complete already.
 """
 
 from __future__ import annotations
@@ -39,181 +38,187 @@ from streamsparql.run.input import RunInput
 from streamsparql.run.reports import Reporting
 from streamsparql.spark.blocks import (
     compact,
-    divided,
     hashes,
-    hashes_of_rows,
-    packed,
-    plain,
-    unpacked,
+    pack,
+    row_hashes,
+    split_by_target,
+    unpack,
+    without_dictionaries,
 )
-from streamsparql.spark.cut import Part
+from streamsparql.spark.cut import TaskPart
 from streamsparql.text.instants import instant
 
-TOGETHER = 65_536
-"""So many rows, about, leave a task at a time."""
-PATIENCE = 30.0
-"""After so many seconds a task gives what there is, even if it is nothing: it is alive."""
+OUTPUT_ROWS = 65_536
+"""The approximate number of rows that a task emits at a time."""
+HEARTBEAT = 30.0
+"""The seconds after which a task emits even an empty table, to show that it is alive."""
 START, END = ".start", ".end"
-"""The columns of when a row holds, or of the report that it is in, while no user sees them."""
+"""The internal columns of a row's validity; `START` alone is the instant of its report."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is the same for all parts of a run; it is sent to the workers."""
+    """What all parts of a run have in common; it is sent to the workers."""
 
     name: str
-    """No two runs have the same."""
+    """A name that no other run has."""
     query: CompiledQuery
-    given: RunInput
-    """What is given beside the streams' items and the horizon."""
+    run_input: RunInput
+    """The input and options of the run, without streams and horizon."""
     begin: int
-    """Where the horizon begins."""
+    """The begin of the horizon."""
     report: Reporting | None = None
     ordered: bool = False
-    """Whether rows carry what ORDER BY sorts them by."""
+    """Whether rows carry the columns that ORDER BY sorts by."""
     key: str | None = None
+    """The variable by whose value the streams are divided."""
     parts: int = 1
     statics: tuple[pa.Table, ...] = ()
-    """What the static plans give that were worked out beforehand."""
+    """The rows of static plans that were computed beforehand."""
     seen: int = -1
-    """The greatest timestamp of all streams: reports go on until then."""
+    """The greatest timestamp of all streams; reports continue until then."""
     ranks: Mapping[int, Mapping[ElementWindow, int]] = field(default_factory=dict)
-    """Per part, how many elements came before the first that it is given."""
-    watched: bool = False
-    """Whether tasks give what was measured in them in place of rows (`measured`)."""
+    """By part, the number of elements of each window before the first that the part reads."""
+    measured: bool = False
+    """Whether tasks emit measurements instead of rows (`analyze`)."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of terms, as users see them."""
-        shown = {"select": self.query.variables, "ask": ("answer",)}
-        return shown.get(self.query.form, ("subject", "predicate", "object"))
+        """The columns of terms in the result."""
+        columns = {"select": self.query.variables, "ask": ("answer",)}
+        return columns.get(self.query.form, ("subject", "predicate", "object"))
 
     @property
     def times(self) -> tuple[str, ...]:
-        """The columns of times, as users see them."""
-        wanted = ("start", "end") if self.report is None else ("instant",)
-        return time_columns(self.columns, *wanted)
+        """The columns of times in the result."""
+        names = ("start", "end") if self.report is None else ("instant",)
+        return time_columns(self.columns, *names)
 
     @property
     def merges(self) -> bool:
-        """Whether rows of different parts may belong together."""
+        """Whether rows of different parts may be pieces of one row."""
         return self.parts > 1 and self.report is None and self.key is None
 
     @property
     def margin(self) -> int:
-        """How long before its part a task begins: a difference of reports asks for the one before.
-        """  # fmt: skip
+        """The milliseconds by which a task begins before its part.
+
+        ISTREAM and DSTREAM compare a report with the one before.
+        """
         if self.report is None or (self.report.kind == "rstream" and self.report.every):
             return 0
         return self.report.every or 1
 
     @property
     def lag(self) -> int:
-        """How long after the instant that it shows a report is."""
+        """The milliseconds between the instant that a report shows and its own instant."""
         return 0 if self.report is None else int(self.report.closing)
 
     @property
     def slack(self) -> int:
-        """How much earlier windows are clipped: a report's grid looks back to its last point."""
+        """The milliseconds by which windows are clipped earlier.
+
+        Windows that are aligned to the grid of reports look back to its last point.
+        """
         return 0 if self.report is None else (self.report.every or 0) + 1
 
-    def back(self, part: Part) -> int:
-        """The first instant that a part's windows have to show."""
+    def back(self, part: TaskPart) -> int:
+        """Return the first instant at which the content of a part's windows is needed."""
         first = part.begin == self.begin
         return max(part.begin - (0 if first else self.margin) - self.slack, 0)
 
 
-def compute(
+def compute_part(
     task: Task,
-    part: Part,
+    part: TaskPart,
     streams: Mapping[str, Any],
     execution: Callable[..., Execution] = Execution,
 ) -> Iterator[pa.Table]:
-    """The rows of a part: terms dictionary-encoded, with `start` and `end`, or `instant`.
+    """Yield the rows of a part: dictionary-encoded terms, `START` and, without reports, `END`.
 
-    `streams` are sources as `Query.run` takes them, or what gives one when it is called, of the
-    elements that can hold in the part. `execution` makes the run, if not just any will do.
+    `streams` are sources as in `Query.run`, or functions that return one, of the elements that can
+    hold in the part. `execution` creates the execution; measuring passes its own.
     """
     try:
         sources = {n: source() if callable(source) else source for n, source in streams.items()}
         run = _execution(task, part, sources, execution)
         for _ in run.replay():
             rows = sum(map(len, run.retained))
-            if rows >= TOGETHER or not rows:
-                yield _shown(task, part, run)
-        yield _shown(task, part, run)
+            if rows >= OUTPUT_ROWS or not rows:
+                yield _take_rows(task, part, run)
+        yield _take_rows(task, part, run)
     except Exception as error:
-        raise failure(task, part, error) from error
+        raise part_error(task, part, error) from error
 
 
 def _execution(
-    task: Task, part: Part, streams: Mapping[str, Any], execution: Callable[..., Execution]
+    task: Task, part: TaskPart, streams: Mapping[str, Any], execution: Callable[..., Execution]
 ) -> Execution:
     start = max(part.begin - task.margin, task.begin)
     end = None if part.end == INFINITY else part.end
-    given = replace(task.given, streams=streams, start=start, end=end)
-    share = TimeSlab(task.back(part), part.end, task.ranks.get(part.number, {}))
+    run_input = replace(task.run_input, streams=streams, start=start, end=end)
+    slab = TimeSlab(task.back(part), part.end, task.ranks.get(part.number, {}))
     run = execution(
         task.query,
-        given,
+        run_input,
         report=task.report,
         ordered=task.ordered,
-        shares_terms_with=ground(task),
-        share=share,
+        shares_terms_with=shared_execution(task),
+        slab=slab,
     )
     if run.reports is not None:
         run.reports.last = task.seen + task.lag
     return run
 
 
-_GROUNDS: dict[str, Execution] = {}
-"""What the tasks of a run share in a worker: the dictionary and the static graphs. Workers serve
-one run after another, so only the last is kept."""
+_SHARED_EXECUTIONS: dict[str, Execution] = {}
+"""The dictionary and static graphs that the tasks of a run share in a worker, by the run's name.
+
+Workers serve one run after another, so only the last is retained."""
 
 
-def ground(task: Task) -> Execution:
-    """The run of a task that has no part: what all parts in this process share."""
-    if task.name not in _GROUNDS:
-        _GROUNDS.clear()
-        _GROUNDS[task.name] = _ground(task)
-    return _GROUNDS[task.name]
+def shared_execution(task: Task) -> Execution:
+    """Return the execution whose dictionary and static graphs all parts in this process share."""
+    if task.name not in _SHARED_EXECUTIONS:
+        _SHARED_EXECUTIONS.clear()
+        _SHARED_EXECUTIONS[task.name] = _new_shared_execution(task)
+    return _SHARED_EXECUTIONS[task.name]
 
 
-def _ground(task: Task) -> Execution:
-    from streamsparql.spark.statics import with_results
+def _new_shared_execution(task: Task) -> Execution:
+    from streamsparql.spark.statics import with_static_results
 
-    made = Execution(task.query, task.given, ordered=task.ordered)
-    return with_results(made, task.statics)
+    execution = Execution(task.query, task.run_input, ordered=task.ordered)
+    return with_static_results(execution, task.statics)
 
 
-def stands(task: Task) -> bool:
-    """Whether there are rows although no item comes: those that static data alone gives."""
-    silent: dict[str, Any] = dict.fromkeys(task.given.streams, ())
-    run = Execution(
-        task.query, replace(task.given, streams=silent), shares_terms_with=_ground(task)
-    )
+def has_static_rows(task: Task) -> bool:
+    """Return whether the query has rows without any items: those of static data alone."""
+    silent: dict[str, Any] = dict.fromkeys(task.run_input.streams, ())
+    run_input = replace(task.run_input, streams=silent)
+    run = Execution(task.query, run_input, shares_terms_with=_new_shared_execution(task))
     return any(map(len, run.replay()))
 
 
-def _shown(task: Task, part: Part, run: Execution) -> pa.Table:
-    """The rows that are this part's own, as a table; they are kept no longer."""
+def _take_rows(task: Task, part: TaskPart, run: Execution) -> pa.Table:
+    """Return the part's own rows as a table, and evict them from the execution."""
     rows = Batch.concat(run.retained, run.sink.names)
     run.retained.clear()
     if run.reports is not None:
-        run.reports.done()  # which reports there were is of no use here: the rows tell
+        run.reports.done()  # rows carry the instants of their reports; the list is not needed
     if task.report is not None and task.margin:
         rows = rows.where(rows.start >= part.begin + task.lag)
     names = [*task.columns, *hidden_columns(len(rows.columns) - len(task.columns))]
-    made = {
+    columns = {
         name: run.terms.dictionary(ids)
         for name, ids in zip(names, rows.columns.values(), strict=True)
     }
     times = {START: rows.start} if task.report is not None else {START: rows.start, END: rows.end}
-    return _own(task, part, pa.table({**made, **times}))
+    return _in_bucket(task, part, pa.table({**columns, **times}))
 
 
 def hidden_columns(count: int) -> list[str]:
-    """The names of the columns that only order rows.
+    """Return the names of the columns that only sort rows.
 
     >>> hidden_columns(2)
     ['_order0', '_order1']
@@ -221,48 +226,48 @@ def hidden_columns(count: int) -> list[str]:
     return [f"_order{k}" for k in range(count)]
 
 
-def _own(task: Task, part: Part, table: pa.Table) -> pa.Table:
-    """Where the streams are divided by a key: the rows with the values of this part."""
+def _in_bucket(task: Task, part: TaskPart, table: pa.Table) -> pa.Table:
+    """Return the rows whose value of the key is in the part's bucket; all rows without a key."""
     if task.key is None:
         return table
     mine = hashes(table.column(task.key)) % part.buckets == part.bucket
     return table.filter(pa.array(mine))
 
 
-def failure(task: Task, part: Part, error: Exception) -> StreamSparqlError:
-    """What to say of a part that cannot be computed: which it is, and where in the plan."""
+def part_error(task: Task, part: TaskPart, error: Exception) -> StreamSparqlError:
+    """Return the error of a part that failed: it names the part, its time and the operator."""
     where = f"part {part.number + 1} of {task.parts}, {instant(part.begin)} to {instant(part.end)}"
     if part.buckets > 1:
         where += f", bucket {part.bucket + 1} of {part.buckets} of ?{task.key}"
     notes = "".join(f", {note}" for note in getattr(error, "__notes__", ()))
-    what = (
+    message = (
         str(error) if isinstance(error, StreamSparqlError) else f"{type(error).__name__}: {error}"
     )
     kind = SourceError if isinstance(error, SourceError) else EngineError
-    return kind(f"{where}{notes}: {what}")
+    return kind(f"{where}{notes}: {message}")
 
 
-# -- What leaves a task -------------------------------------------------------------------------
+# -- The output of a task -----------------------------------------------------------------------
 
 
-def together(tables: Iterable[pa.Table], rows: int = TOGETHER) -> Iterator[pa.Table]:
-    """The same rows in fewer tables; an empty one where nothing comes for long."""
-    some: list[pa.Table] = []
+def combine_output(tables: Iterable[pa.Table], rows: int = OUTPUT_ROWS) -> Iterator[pa.Table]:
+    """Yield the same rows in fewer tables; after `HEARTBEAT` seconds, even an empty table."""
+    pending: list[pa.Table] = []
     count, last = 0, monotonic()
     for table in tables:
-        if table.num_rows or not some:
-            some.append(table)
+        if table.num_rows or not pending:
+            pending.append(table)
         count += table.num_rows
-        if count >= rows or monotonic() - last > PATIENCE:
-            yield pa.concat_tables(some)
-            some, count, last = [], 0, monotonic()
-    if some:
-        yield pa.concat_tables(some)
+        if count >= rows or monotonic() - last > HEARTBEAT:
+            yield pa.concat_tables(pending)
+            pending, count, last = [], 0, monotonic()
+    if pending:
+        yield pa.concat_tables(pending)
 
 
-def finished(task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Rows as a DataFrame has them: plain texts, and booleans for ASK."""
-    table = plain(table)
+def result_batches(task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield rows as the result's DataFrame has them: strings, and booleans for ASK."""
+    table = without_dictionaries(table)
     if task.query.form == "ask":
         true = pc.starts_with(table.column("answer"), '"true"')
         table = table.set_column(table.column_names.index("answer"), "answer", true)
@@ -270,11 +275,14 @@ def finished(task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
     table = table.rename_columns([*terms, *task.times])
     if not table.num_rows:
         yield pa.RecordBatch.from_pylist([], table.schema)
-    yield from table.combine_chunks().to_batches(max_chunksize=TOGETHER)
+    yield from table.combine_chunks().to_batches(max_chunksize=OUTPUT_ROWS)
 
 
-def for_merging(task: Task, part: Part, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Rows packed, those that touch a border apart, each where its equals of other slabs go."""
+def merge_input(task: Task, part: TaskPart, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield rows packed into blocks, as rows of `MERGE_SCHEMA`.
+
+    Rows that touch a border go to targets by their hashes, so that equal rows of all slabs meet.
+    """
     start, end = table.column(START).to_numpy(), table.column(END).to_numpy()
     touching = np.zeros(len(start), np.bool_)
     if part.number > 0:
@@ -283,54 +291,54 @@ def for_merging(task: Task, part: Part, table: pa.Table) -> Iterator[pa.RecordBa
         touching |= end == part.end
     inside = table.filter(pa.array(~touching))
     if inside.num_rows or not table.num_rows:
-        yield block_row(part.number, False, inside)
+        yield merge_batch(part.number, False, inside)
     border = compact(table.filter(pa.array(touching)))
     names = [name for name in border.column_names if name not in (START, END)]
-    targets = hashes_of_rows(border, names) % np.uint32(task.parts)
-    for target, rows in divided(border, targets.astype(np.int64)):
-        yield block_row(target, True, rows)
+    targets = row_hashes(border, names) % np.uint32(task.parts)
+    for target, rows in split_by_target(border, targets.astype(np.int64)):
+        yield merge_batch(target, True, rows)
 
 
-def block_row(target: int, border: bool, table: pa.Table) -> pa.RecordBatch:
-    """A block on its way to the merge."""
+def merge_batch(target: int, border: bool, table: pa.Table) -> pa.RecordBatch:
+    """Return a batch of `MERGE_SCHEMA` with one block."""
     columns = {
         "target": pa.array([target], pa.int32()),
         "border": pa.array([border]),
-        "block": pa.array([packed(table)], pa.binary()),
+        "block": pa.array([pack(table)], pa.binary()),
     }
     return pa.RecordBatch.from_pydict(columns)
 
 
-MERGING = "target int, border boolean, block binary"
-"""The schema of rows on their way to the merge, as Spark writes it."""
+MERGE_SCHEMA = "target int, border boolean, block binary"
+"""The schema of blocks for the merge, in Spark's DDL."""
 
 
-def merged(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of all slabs that came to this target, those that belong together as one."""
+def merge_blocks(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all slabs at a target, with the pieces of a row at borders as one."""
     border: list[pa.Table] = []
     for batch in batches:
         flags, blocks = batch.column("border"), batch.column("block")
         for flag, block in zip(flags, blocks, strict=True):
             if flag.as_py():
-                border.append(unpacked(block.as_buffer()))
+                border.append(unpack(block.as_buffer()))
             else:
-                yield from finished(task, unpacked(block.as_buffer()))
+                yield from result_batches(task, unpack(block.as_buffer()))
     if border:
-        yield from finished(task, coalesced(border))
+        yield from result_batches(task, coalesce_rows(border))
 
 
-def coalesced(tables: Sequence[pa.Table]) -> pa.Table:
-    """The canonical form of rows.
+def coalesce_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the canonical form of rows.
 
-    >>> one, next_one = ({"x": ["<a>"], START: [s], END: [s + 5]} for s in (0, 5))
-    >>> coalesced([pa.table(one), pa.table(next_one)]).to_pylist()
+    >>> first, second = ({"x": ["<a>"], START: [s], END: [s + 5]} for s in (0, 5))
+    >>> coalesce_rows([pa.table(first), pa.table(second)]).to_pylist()
     [{'x': '<a>', '.start': 0, '.end': 10}]
     """
     terms = TermDictionary()
-    table = pa.concat_tables(map(plain, tables))
+    table = pa.concat_tables(map(without_dictionaries, tables))
     names = [name for name in table.column_names if name not in (START, END)]
     columns = {name: terms.encode(table.column(name)) for name in names}
     rows = Batch(columns, table.column(START).to_numpy(), table.column(END).to_numpy())
-    found, _ = TemporalCoalesce(Always(rows)).step([rows.ordered()], [INFINITY], False)
-    made = {name: terms.dictionary(found.columns[name]) for name in names}
-    return pa.table({**made, START: found.start, END: found.end})
+    canonical, _ = TemporalCoalesce(Always(rows)).step([rows.ordered()], [INFINITY], False)
+    terms_of = {name: terms.dictionary(canonical.columns[name]) for name in names}
+    return pa.table({**terms_of, START: canonical.start, END: canonical.end})

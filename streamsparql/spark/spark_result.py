@@ -1,4 +1,4 @@
-"""The result of `run(engine="spark")`: computed on Spark, decoded here."""
+"""The result of `run(engine="spark")`: computed on Spark, decoded in this process."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from streamsparql.compiled import CompiledQuery
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.run.decoder import Decoder
+from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import result_columns
 from streamsparql.run.input import RunInput
 from streamsparql.run.result import Computation, Result
 from streamsparql.sources.chunk import Reject
 from streamsparql.spark.engine import SparkRun
-from streamsparql.spark.failures import told
+from streamsparql.spark.failures import raising_task_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 class SparkComputation(Computation):
-    """The rows that Spark computes, all of them when the first is asked for.
+    """The rows that Spark computes, all of them when the first is requested.
 
-    They are collected in this process, so they have to fit; `Query.on_spark` returns a DataFrame,
-    for which they need not.
+    They are collected in this process and must fit into its memory; `Query.on_spark` returns a
+    DataFrame, which has no such limit.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class SparkComputation(Computation):
         spark: SparkSession | None,
         slabs: int | None,
     ) -> None:
-        decoder = Decoder(query.form, query.variables, TermDictionary(), query.ranking)
+        decoder = RowDecoder(query.form, query.variables, TermDictionary(), query.ranking)
         super().__init__(query, run_input, decoder)
         self._spark, self._slabs = spark, slabs
 
@@ -52,7 +52,7 @@ class SparkComputation(Computation):
     @override
     def rows(self) -> Batch:
         if not self.started:
-            with told():
+            with raising_task_errors():
                 table = self.run.frame().toArrow()
             self._rows = self._encoded(table)
             self.started = True
@@ -65,7 +65,7 @@ class SparkComputation(Computation):
 
     @cached_property
     def _rejects(self) -> list[Reject]:
-        with told():
+        with raising_task_errors():
             return self.run.rejects()
 
     @override
@@ -86,7 +86,7 @@ class SparkComputation(Computation):
 
 
 class SparkResult(Result):
-    """A result whose rows Spark computes; `run` is how."""
+    """A result whose rows Spark computes."""
 
     computation: SparkComputation
 

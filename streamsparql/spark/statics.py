@@ -1,9 +1,8 @@
-"""Static data on Spark: the graphs that a query reads beside its streams.
+"""Static data on Spark: the graphs that a query reads in addition to its streams.
 
-A small graph is read here and sent to the tasks. A large one is not: Spark works out what the
-query's patterns find in it (`joins`), once, and the rows go to the tasks. Where something needs
-the triples themselves, those that it can look at go there too. `Statics.reasons` says what was
-done.
+A small graph is read by the driver and sent to the tasks. Over a large one, Spark computes the
+query's static joins once (`joins`), and only their rows are sent. Where a task needs triples
+themselves, those that it can use are sent, too. `Statics.reasons` says what was done, and why.
 """
 
 from __future__ import annotations
@@ -31,13 +30,33 @@ from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput, graph_file
 from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
-from streamsparql.sources.folders import without_repeats
-from streamsparql.sources.paths import is_packed
-from streamsparql.spark.failures import told
-from streamsparql.spark.file_slices import Split, is_parquet, opened, paths_of, size_of, splits_of
-from streamsparql.spark.joins import Choice, Joins, Name, chosen, matching, uses
+from streamsparql.sources.folders import distinct_files
+from streamsparql.sources.paths import is_compressed
+from streamsparql.spark.failures import raising_task_errors
+from streamsparql.spark.file_slices import (
+    Split,
+    is_parquet,
+    open_source_file,
+    paths_of,
+    size_of,
+    splits_of,
+)
+from streamsparql.spark.joins import (
+    GraphName,
+    StaticChoice,
+    StaticJoins,
+    choose_static_plans,
+    count_reads,
+    match_condition,
+)
 from streamsparql.spark.stream_inputs import is_frame
-from streamsparql.spark.triples import Source, coded, columns_of, counted, unscoped
+from streamsparql.spark.triples import (
+    GraphSource,
+    dictionary_encoded,
+    quantity,
+    triple_columns,
+    without_scope,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,116 +64,127 @@ if TYPE_CHECKING:
     from streamsparql.compiled import CompiledQuery
 
 BROADCAST = 200_000
-"""A graph of up to so many triples is small: it is sent to the tasks."""
+"""The greatest number of triples of a small graph, which is sent to the tasks."""
 BROADCAST_BYTES = 1 << 25
-"""Text files of more bytes are large: they are not read here to count their triples."""
-SHARE = 1 << 24
-"""How many bytes of a large text file a task reads, about."""
-_PACKING = 10
-"""A packed file is taken to be so many times larger."""
+"""The size of text files above which a graph is large, without counting its triples."""
+GRAPH_SPLIT = 1 << 24
+"""The approximate number of bytes of a large text file that a task reads."""
+_COMPRESSION = 10
+"""The estimated ratio of uncompressed to compressed size."""
 _TRIPLE = ["subject", "predicate", "object"]
 _PLAN = b"plan"
+"""The key of a result's plan in the metadata of its table."""
 _ROWS = ".rows"
-"""The column of results that have no variable."""
+"""The column of results without variables."""
 
 
 @dataclass(frozen=True)
 class Statics:
-    """What tasks get of the static graphs, and how it was found."""
+    """The static data that tasks receive."""
 
     graph: pa.Table | None = None
     graphs: Mapping[str, pa.Table] = field(default_factory=dict)
     results: tuple[pa.Table, ...] = ()
-    """What static plans give; which plan it is, is in the table's metadata."""
+    """The rows of static plans; the metadata of each table has its plan."""
     reasons: tuple[str, ...] = ()
-    read: tuple[Reject, ...] = ()
-    """What was no triple in the graphs that were read on the driver."""
-    large: tuple[Source, ...] = ()
-    """The graphs that were not."""
+    driver_rejects: tuple[Reject, ...] = ()
+    """The rejects of the graphs that the driver read."""
+    large: tuple[GraphSource, ...] = ()
+    """The graphs that the driver did not read."""
 
     def rejects(self, spark: SparkSession) -> list[Reject]:
-        """What was no triple in any graph; finding it reads the large ones once more."""
-        return [*self.read, *(reject for source in self.large for reject in source.rejects(spark))]
+        """Return the rejects of all graphs, for which the large ones are read once more."""
+        rejects = [*self.driver_rejects]
+        for source in self.large:
+            rejects += source.rejects(spark)
+        return rejects
 
 
-def gathered_statics(spark: SparkSession, query: CompiledQuery, given: RunInput) -> Statics:
-    """The static graphs of a run, and what the query finds in those that are large."""
-    named: dict[str, Any] = {**given.graphs}
+def gather_statics(spark: SparkSession, query: CompiledQuery, run_input: RunInput) -> Statics:
+    """Read the small graphs of a run, and compute the query's static joins over the large ones."""
+    named: dict[str, Any] = {**run_input.graphs}
     named.update((name, None) for name in query.graphs if name not in named)
     rejects: list[Reject] = []
-    with told():
-        sources: dict[Name, Source] = {}
+    with raising_task_errors():
+        sources: dict[GraphName, GraphSource] = {}
         for number, (name, source) in enumerate(named.items()):
             source = graph_file(name) if source is None else source
-            known = Source(f"<{name}>", f"g{number}.", strict=given.strict)
-            sources[name] = looked_at(known, source, given, rejects)
-        if given.graph is not None:
-            known = Source("the default graph", "d.", strict=given.strict)
-            sources[None] = looked_at(known, given.graph, given, rejects)
+            unread = GraphSource(f"<{name}>", f"g{number}.", strict=run_input.strict)
+            sources[name] = survey_graph(unread, source, run_input, rejects)
+        if run_input.graph is not None:
+            unread = GraphSource("the default graph", "d.", strict=run_input.strict)
+            sources[None] = survey_graph(unread, run_input.graph, run_input, rejects)
         large = [name for name, source in sources.items() if _is_large(source)]
         tables = {name: source.table for name, source in sources.items() if name not in large}
-        reasons = [f"{sources[n].what}: it is sent to the tasks" for n in tables]
+        reasons = [f"{sources[n].summary}: it is sent to the tasks" for n in tables]
         results: tuple[pa.Table, ...] = ()
         if large:
-            choice = chosen(query.optimized, large, named)
-            sent, results = _worked_out(spark, given, sources, choice)
-            tables.update({name: sent.get(name, _nothing()) for name in large})
-            reasons += _why(choice, sources, large, sent, results)
+            choice = choose_static_plans(query.optimized, large, named)
+            sent, results = _compute(spark, run_input, sources, choice)
+            tables.update({name: sent.get(name, _no_triples()) for name in large})
+            reasons += _reasons(choice, sources, large, sent, results)
     graphs = {name: tables[name] for name in named}
     others = tuple(source for source in sources.values() if source.table is None)
     return Statics(tables.get(None), graphs, results, tuple(reasons), tuple(rejects), others)
 
 
-def _is_large(source: Source) -> bool:
+def _is_large(source: GraphSource) -> bool:
     return source.table is None or source.table.num_rows > BROADCAST
 
 
-def _nothing() -> pa.Table:
+def _no_triples() -> pa.Table:
     return pa.table([pa.array([], pa.string())] * 3, names=_TRIPLE)
 
 
-# -- Looking at a graph -------------------------------------------------------------------------
+# -- Surveying a graph --------------------------------------------------------------------------
 
 
-def _read(sources: Iterable[Any], name: str, given: RunInput, rejects: list[Reject]) -> pa.Table:
+def _read(
+    sources: Iterable[Any], name: str, run_input: RunInput, rejects: list[Reject]
+) -> pa.Table:
     terms = TermDictionary()
-    found: list[Batch] = []
+    graphs: list[Batch] = []
     for source in sources:
-        batch, wrong = read_graph(source, name, terms, strict=given.strict)
-        rejects += wrong
-        found.append(batch)
-    columns = Batch.concat(found).columns.values()
+        batch, graph_rejects = read_graph(source, name, terms, strict=run_input.strict)
+        rejects += graph_rejects
+        graphs.append(batch)
+    columns = Batch.concat(graphs).columns.values()
     return pa.table([terms.dictionary(ids) for ids in columns], names=_TRIPLE)
 
 
-def looked_at(known: Source, source: Any, given: RunInput, rejects: list[Reject]) -> Source:
-    """A graph that was read, as a table, where it is small or in memory; else where to read it."""
+def survey_graph(
+    unread: GraphSource, source: Any, run_input: RunInput, rejects: list[Reject]
+) -> GraphSource:
+    """Return a graph as a table if it is small or in memory, or else with its files or DataFrame.
+
+    The rejects of a table are added to `rejects`.
+    """
     if is_frame(source):
-        some = columns_of(source, known.name).limit(BROADCAST + 1).toArrow()
-        if some.num_rows > BROADCAST:
-            return replace(known, frame=source, size=f"more than {counted(BROADCAST, 'triple')}")
-        return _with_table(known, _read([some], known.name, given, rejects))
+        first = triple_columns(source, unread.name).limit(BROADCAST + 1).toArrow()
+        if first.num_rows > BROADCAST:
+            return replace(unread, frame=source, size=f"more than {quantity(BROADCAST, 'triple')}")
+        return _with_table(unread, _read([first], unread.name, run_input, rejects))
     if not isinstance(source, str | os.PathLike) or source == "-":
-        return _with_table(known, _read([source], known.name, given, rejects))
-    paths = without_repeats(paths_of(source))
+        return _with_table(unread, _read([source], unread.name, run_input, rejects))
+    paths = distinct_files(paths_of(source))
     size = _size(paths)
     if size is None:
-        wrong: list[Reject] = []
-        files = [opened(path) if "://" in path else path for path in paths]
-        table = _read(files, known.name, given, wrong)
+        file_rejects: list[Reject] = []
+        files = [open_source_file(path) if "://" in path else path for path in paths]
+        table = _read(files, unread.name, run_input, file_rejects)
         if table.num_rows <= BROADCAST:
-            rejects += wrong
-            return _with_table(known, table)
-        size = counted(table.num_rows, "triple")
-    size += f" in {counted(len(paths), 'file')}"
-    return replace(known, splits=tuple(_finer(splits_of(paths))), size=size)
+            rejects += file_rejects
+            return _with_table(unread, table)
+        size = quantity(table.num_rows, "triple")
+    size += f" in {quantity(len(paths), 'file')}"
+    return replace(unread, splits=tuple(_smaller_splits(splits_of(paths))), size=size)
 
 
-def _finer(splits: Iterable[Split]) -> Iterator[Split]:
-    """Smaller shares: a graph is smaller than a history, and all cores shall read it."""
+def _smaller_splits(splits: Iterable[Split]) -> Iterator[Split]:
+    """Split further: a graph is smaller than a history, and all cores should read it."""
     for split in splits:
         if split.end is not None:
-            edges = [*range(split.begin, max(split.end, split.begin + 1), SHARE), split.end]
+            edges = [*range(split.begin, max(split.end, split.begin + 1), GRAPH_SPLIT), split.end]
             yield from (split._replace(begin=b, end=e) for b, e in pairwise(edges))
         elif split.groups is not None:
             yield from (split._replace(groups=(group,)) for group in split.groups)
@@ -162,112 +192,124 @@ def _finer(splits: Iterable[Split]) -> Iterator[Split]:
             yield split
 
 
-def _with_table(known: Source, table: pa.Table) -> Source:
-    return replace(known, table=table, size=counted(table.num_rows, "triple"))
+def _with_table(unread: GraphSource, table: pa.Table) -> GraphSource:
+    return replace(unread, table=table, size=quantity(table.num_rows, "triple"))
 
 
 def _size(paths: Sequence[str]) -> str | None:
-    """How large files are; None where they may be small enough to be read here."""
-    rows = sum(_rows(path) for path in paths if is_parquet(path))
+    """Return the size of large files, as text; None where the driver may read them."""
+    rows = sum(_parquet_rows(path) for path in paths if is_parquet(path))
     others = [path for path in paths if not is_parquet(path)]
-    size = sum(size_of(p) * (_PACKING if is_packed(p) else 1) for p in others)
+    size = sum(size_of(p) * (_COMPRESSION if is_compressed(p) else 1) for p in others)
     if rows <= BROADCAST and size <= BROADCAST_BYTES:
         return None
-    return f"{sum(map(size_of, paths)) / 1e6:,.1f} MB" if others else counted(rows, "row")
+    return f"{sum(map(size_of, paths)) / 1e6:,.1f} MB" if others else quantity(rows, "row")
 
 
-def _rows(path: str) -> int:
-    with opened(path) as file:
+def _parquet_rows(path: str) -> int:
+    with open_source_file(path) as file:
         try:
             return int(parquet.ParquetFile(file).metadata.num_rows)
         except (pa.ArrowInvalid, OSError) as error:
-            raise SourceError(f"{path} is no Parquet file that can be read: {error}") from error
+            raise SourceError(f"{path}: not a readable Parquet file: {error}") from error
 
 
 # -- Large graphs -------------------------------------------------------------------------------
 
 
-def _worked_out(
-    spark: SparkSession, given: RunInput, sources: Mapping[Name, Source], choice: Choice
-) -> tuple[dict[Name, pa.Table], tuple[pa.Table, ...]]:
-    """What is sent of large graphs, and what the chosen plans give."""
-    partners = [one for some in choice.partners.values() for one in some]
-    reads = uses([*choice.plans, *partners]) + Counter(list(choice.needs))
-    frames: dict[Name, DataFrame] = {}
-    kept: list[DataFrame] = []
+def _compute(
+    spark: SparkSession,
+    run_input: RunInput,
+    sources: Mapping[GraphName, GraphSource],
+    choice: StaticChoice,
+) -> tuple[dict[GraphName, pa.Table], tuple[pa.Table, ...]]:
+    """Return the triples of large graphs that are sent, and the rows of the chosen plans."""
+    partners = [partner for plans in choice.partners.values() for partner in plans]
+    reads = count_reads([*choice.plans, *partners]) + Counter(list(choice.needs))
+    frames: dict[GraphName, DataFrame] = {}
+    persisted: list[DataFrame] = []
     for name in (name for name in reads if name in sources):
         frames[name] = sources[name].triples(spark, choice.patterns(name))
         if reads[name] > 1 and sources[name].table is None:
-            kept.append(frames[name].persist())
+            persisted.append(frames[name].persist())
     try:
-        joins = Joins(spark, frames, given.started)
+        joins = StaticJoins(spark, frames, run_input.started)
         sent = {
             name: _triples(frames[name], sources[name].scope, patterns)
             for name, patterns in choice.needs.items()
         }
         return sent, tuple(_result(joins, plan, choice) for plan in choice.plans)
     finally:
-        for frame in kept:
+        for frame in persisted:
             frame.unpersist()
 
 
 def _triples(frame: DataFrame, label: str, patterns: Iterable[Any] | None) -> pa.Table:
-    """The triples that something reads in the tasks, as they are before they get their scope."""
+    """Return the triples that the tasks read, without the scope of their blank nodes."""
     if patterns is not None:
-        frame = frame.where(reduce(lambda one, other: one | other, map(matching, patterns)))
-    return unscoped(frame.distinct().toArrow(), label)
+        frame = frame.where(
+            reduce(lambda left, right: left | right, map(match_condition, patterns))
+        )
+    return without_scope(frame.distinct().toArrow(), label)
 
 
-def _result(joins: Joins, plan: Plan, choice: Choice) -> pa.Table:
+def _result(joins: StaticJoins, plan: Plan, choice: StaticChoice) -> pa.Table:
     rows, columns = joins.solutions(plan, choice.partners.get(plan, ()))
-    found = rows.select(*columns.values()).toArrow() if columns else rows.toArrow()
+    table = rows.select(*columns.values()).toArrow() if columns else rows.toArrow()
     names = [variable.name for variable in columns] or [_ROWS]
-    return coded(found.rename_columns(names)).replace_schema_metadata({_PLAN: pickle.dumps(plan)})
+    return dictionary_encoded(table.rename_columns(names)).replace_schema_metadata(
+        {_PLAN: pickle.dumps(plan)}
+    )
 
 
-def _why(
-    choice: Choice,
-    sources: Mapping[Name, Source],
-    large: Sequence[Name],
-    sent: Mapping[Name, pa.Table],
+def _reasons(
+    choice: StaticChoice,
+    sources: Mapping[GraphName, GraphSource],
+    large: Sequence[GraphName],
+    sent: Mapping[GraphName, pa.Table],
     results: Sequence[pa.Table],
 ) -> list[str]:
-    """What was done about large graphs, for `explain`."""
+    """Return what was done with large graphs, and why, for `explain`."""
     reasons = []
     for name in large:
-        reads = uses(choice.plans)[name]
+        reads = count_reads(choice.plans)[name]
         if name in sent:
-            what = "all of it" if choice.needs[name] is None else "what can match"
-            triples = counted(sent[name].num_rows, "triple")
+            part = "all of it" if choice.needs[name] is None else "what can match"
+            triples = quantity(sent[name].num_rows, "triple")
             readers = " and ".join(choice.reasons[name])
-            reasons.append(f"{sources[name].what}: {what}, {triples}, is sent, for {readers}")
+            reasons.append(f"{sources[name].summary}: {part}, {triples}, is sent, for {readers}")
         if reads or name not in sent:
-            found = f"{counted(reads, 'pattern')} over it joined by Spark"
-            reasons.append(f"{sources[name].what}: {found}")
+            joined = f"{quantity(reads, 'pattern')} over it joined by Spark"
+            reasons.append(f"{sources[name].summary}: {joined}")
     if results:
         rows = sum(table.num_rows for table in results)
-        reasons.append(f"of what Spark joined, {counted(rows, 'row')} are sent to the tasks")
+        reasons.append(f"{quantity(rows, 'row')} of Spark's static joins sent to the tasks")
     return reasons
 
 
 # -- In tasks -----------------------------------------------------------------------------------
 
 
-def with_results(ground: Execution, statics: tuple[pa.Table, ...]) -> Execution:
-    """The run whose catalog knows what static plans give."""
+def with_static_results(shared_execution: Execution, statics: tuple[pa.Table, ...]) -> Execution:
+    """Return an execution whose catalog has the rows of static plans."""
     if not statics:
-        return ground
+        return shared_execution
     results = {}
     for table in statics:
         plan: Plan = pickle.loads((table.schema.metadata or {})[_PLAN])
-        results[plan] = _rows_of(plan, table, ground.terms)
-    ground.catalog = replace(ground.catalog, results=results)
-    ordered = ground.decoder.ranking is not None
-    return Execution(ground.query, ground.input, ordered=ordered, shares_terms_with=ground)
+        results[plan] = _rows_of(plan, table, shared_execution.terms)
+    shared_execution.catalog = replace(shared_execution.catalog, results=results)
+    ordered = shared_execution.decoder.ranking is not None
+    return Execution(
+        shared_execution.query,
+        shared_execution.input,
+        ordered=ordered,
+        shares_terms_with=shared_execution,
+    )
 
 
 def _rows_of(plan: Plan, table: pa.Table, terms: TermDictionary) -> Batch:
-    """The rows of a plan that always hold."""
+    """Return the rows of a static plan, which always hold."""
     rows = table.num_rows
     columns = {}
     for name in (variable.name for variable in scope(plan).possible):

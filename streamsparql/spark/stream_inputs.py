@@ -1,12 +1,12 @@
-"""The streams of a run on Spark: what kind of source each is, and how its items spread over time.
+"""The streams of a run on Spark: the kind of each source, and how its items spread over time.
 
-- `Ordered`: Parquet files in order of time. Tasks read their own time range of them.
-- `Splits`: other files. Tasks read shares of them, and the items go through the exchange.
-- `Frame`: a caller's DataFrame. Catalyst filters and projects it before the exchange.
-- `Local`: what the caller holds in memory. It was read where it is.
+- `OrderedFiles`: Parquet files in order of time. Tasks read their own time range of them.
+- `SplitFiles`: other files. Tasks read splits of them, and the items go through the exchange.
+- `FrameInput`: a caller's DataFrame. Catalyst filters and projects it before the exchange.
+- `MemoryInput`: items in the caller's memory, read by the driver.
 
-`look` finds out which it is. Looking costs a job for files and frames: when the first item came
-(where the horizon begins), when the last one did, and a sample of when the others did.
+`survey_stream` decides which it is. For unordered files and for DataFrames this takes a job, which
+finds the first timestamp (where the horizon begins), the last one, and a sample of the others.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Rejected, Wanted
 from streamsparql.sources.disorder import Sorter
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.folders import each_once, files_of
+from streamsparql.sources.folders import check_distinct, files_of
 from streamsparql.sources.mapping import Mapped
 from streamsparql.spark.cut import TimeHistogram
-from streamsparql.spark.exchange import ITEMS, items_of_chunks
+from streamsparql.spark.exchange import ITEM_SCHEMA, items_of_chunks
 from streamsparql.spark.file_slices import (
-    Group,
+    CHUNK_ITEMS,
+    RowGroup,
     Split,
-    groups_of,
     located,
     paths_of,
+    row_groups_in_order,
     split_chunks,
     splits_of,
 )
@@ -49,37 +50,37 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SAMPLE = 1_000
-"""How many stamps of a share of the input are a sample of it."""
-CHUNK = 65_536
-SURVEYED = "split int, least long, seen long, rows long, sample binary"
+"""The number of timestamps of a split in the sample."""
+SURVEY_SCHEMA = "split int, least long, seen long, rows long, sample binary"
+"""The schema of a survey of splits, in Spark's DDL."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stream(ABC):
-    """What all kinds have in common."""
+class StreamInput(ABC):
+    """A stream as input of a run on Spark, and the distribution of its items over time."""
 
     name: str
-    spread: TimeHistogram
+    histogram: TimeHistogram
     least: int
-    """The least timestamp; INFINITY where there is no item."""
+    """The least timestamp; INFINITY without items."""
     seen: int
-    """The greatest; -1 where there is none."""
+    """The greatest timestamp; -1 without items."""
 
     @property
     @abstractmethod
-    def what(self) -> str:
-        """The kind of source and how it is read, for people."""
+    def summary(self) -> str:
+        """The kind of source, and how it is read, for `explain`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered(Stream):
+class OrderedFiles(StreamInput):
     """Parquet files in order of time."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
 
     @property
     @override
-    def what(self) -> str:
+    def summary(self) -> str:
         files = len({group.path for group in self.groups})
         return (
             f"{_count(files, 'Parquet file')} in order of time,"
@@ -88,8 +89,8 @@ class Ordered(Stream):
 
 
 @dataclass(frozen=True, eq=False)
-class Splits(Stream):
-    """Files that are read whole and exchanged."""
+class SplitFiles(StreamInput):
+    """Files whose items are all read and exchanged."""
 
     splits: tuple[Split, ...]
     earlier: tuple[int, ...]
@@ -97,30 +98,31 @@ class Splits(Stream):
 
     @property
     @override
-    def what(self) -> str:
+    def summary(self) -> str:
         files = len({split.path for split in self.splits})
         return f"{_count(files, 'file')} read by {_count(len(self.splits), 'task')}, then exchanged"
 
 
 @dataclass(frozen=True, eq=False)
-class Frame(Stream):
-    """A DataFrame with the columns of `ITEMS`; `sequenced` where a column orders equal stamps."""
+class FrameInput(StreamInput):
+    """A DataFrame with the columns of `ITEM_SCHEMA`."""
 
     frame: DataFrame
     whole: DataFrame
-    """As it came, before anything was filtered, with the columns that a table has."""
+    """All rows, before any filter, with the columns of an input table."""
     sequenced: bool
+    """Whether a column orders items of one timestamp."""
     predicates: tuple[str, ...] = ()
-    """What the numbers in the column of predicates stand for; if there are none, it has texts."""
+    """The predicates that the column of predicates numbers; if empty, it has strings."""
 
     @property
     @override
-    def what(self) -> str:
+    def summary(self) -> str:
         return "a DataFrame: filtered and projected by Spark, then exchanged"
 
 
 @dataclass(frozen=True, eq=False)
-class Local(Stream):
+class MemoryInput(StreamInput):
     """Items in memory."""
 
     items: pa.Table
@@ -128,66 +130,68 @@ class Local(Stream):
 
     @property
     @override
-    def what(self) -> str:
+    def summary(self) -> str:
         return f"{_count(self.items.num_rows, 'item')} in memory, sent to the tasks"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def look(spark: SparkSession, name: str, source: Any, given: RunInput, plan: Plan) -> Stream:
-    """What a source is, and when its items come; `plan` is what reads it."""
+def survey_stream(
+    spark: SparkSession, name: str, source: Any, run_input: RunInput, plan: Plan
+) -> StreamInput:
+    """Return a source as a stream, with the distribution of its items; `plan` reads the stream."""
     if is_frame(source):
-        from streamsparql.spark.frames import look_at_frame
+        from streamsparql.spark.frames import survey_frame
 
-        return look_at_frame(name, source, plan, given.strict)
+        return survey_frame(name, source, plan, run_input.strict)
     mapped = source if isinstance(source, Mapped) else None
     table = source if mapped is None else mapped.source
     if files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-"):
-        return look_at_files(spark, name, each_once(paths_of(table)), given, mapped)
-    return _local(name, source, given)
+        return survey_files(spark, name, check_distinct(paths_of(table)), run_input, mapped)
+    return _local(name, source, run_input)
 
 
 def is_frame(source: Any) -> bool:
-    """Whether a source is a DataFrame of Spark, in process or by Connect."""
+    """Return whether a source is a DataFrame of Spark or of Spark Connect."""
     return type(source).__module__.startswith("pyspark.sql")
 
 
-def _local(name: str, source: Any, given: RunInput) -> Local:
-    terms, sorter = TermDictionary(), _sorter(name, given)
-    chunks = read_stream(source, f"<{name}>", terms, strict=given.strict)
+def _local(name: str, source: Any, run_input: RunInput) -> MemoryInput:
+    terms, sorter = TermDictionary(), _sorter(name, run_input)
+    chunks = read_stream(source, f"<{name}>", terms, strict=run_input.strict)
     tables = list(items_of_chunks(chunks, sorter, terms))
-    items = pa.concat_tables(tables) if tables else ITEMS.empty_table()
-    spread = TimeHistogram.of_samples([items.column("timestamp").to_numpy()], [items.num_rows])
-    return Local(name, spread, sorter.least, sorter.seen, items, tuple(sorter.rejects))
+    items = pa.concat_tables(tables) if tables else ITEM_SCHEMA.empty_table()
+    histogram = TimeHistogram.of_samples([items.column("timestamp").to_numpy()], [items.num_rows])
+    return MemoryInput(name, histogram, sorter.least, sorter.seen, items, tuple(sorter.rejects))
 
 
-def look_at_files(
+def survey_files(
     spark: SparkSession,
     name: str,
     paths: Sequence[str],
-    given: RunInput,
+    run_input: RunInput,
     mapped: Mapped | None = None,
-) -> Ordered | Splits:
-    """Files as a stream; where they do not tell their order, a job finds it out."""
+) -> OrderedFiles | SplitFiles:
+    """Return files as a stream; a job surveys those without statistics of their time ranges."""
     groups = None
     if mapped is None:
-        groups = groups_of(paths, Encoder(f"<{name}>", TermDictionary()))
+        groups = row_groups_in_order(paths, Encoder(f"<{name}>", TermDictionary()))
     if groups is not None:
-        spread = TimeHistogram.of_ranges([(g.least, g.most, g.rows) for g in groups])
+        histogram = TimeHistogram.of_ranges([(g.least, g.most, g.rows) for g in groups])
         least = min((g.least for g in groups), default=INFINITY)
         seen = max((g.most for g in groups), default=-1)
-        return Ordered(name, spread, least, seen, tuple(groups))
+        return OrderedFiles(name, histogram, least, seen, tuple(groups))
     splits = splits_of(paths, mapped)
-    surveying = partial(survey, name, tuple(splits), without_data(given))
-    found = _surveyed(spark, surveying, len(splits))
-    marks = [row["seen"] for row in found]
-    samples = [np.frombuffer(row["sample"], np.int64) for row in found]
-    return Splits(
+    surveying = partial(survey_splits, name, tuple(splits), without_data(run_input))
+    surveys = _run_survey(spark, surveying, len(splits))
+    marks = [row["seen"] for row in surveys]
+    samples = [np.frombuffer(row["sample"], np.int64) for row in surveys]
+    return SplitFiles(
         name,
-        TimeHistogram.of_samples(samples, [row["rows"] for row in found]),
-        min((row["least"] for row in found), default=INFINITY),
+        TimeHistogram.of_samples(samples, [row["rows"] for row in surveys]),
+        min((row["least"] for row in surveys), default=INFINITY),
         max(marks, default=-1),
         tuple(splits),
         tuple(_earlier(splits, marks)),
@@ -195,7 +199,7 @@ def look_at_files(
 
 
 def _earlier(splits: Sequence[Split], seen: Sequence[int]) -> Iterator[int]:
-    """The greatest timestamp before each split in its file: an item is late in its own file."""
+    """Yield the greatest timestamp before each split in its file, as lateness is by file."""
     mark = -1
     for k, split in enumerate(splits):
         if not k or splits[k - 1].path != split.path:
@@ -204,31 +208,31 @@ def _earlier(splits: Sequence[Split], seen: Sequence[int]) -> Iterator[int]:
         mark = max(mark, seen[k])
 
 
-def following(splits: Sequence[Split], k: int) -> list[Split]:
-    """The split after one in the same file, if there is one."""
+def next_split(splits: Sequence[Split], k: int) -> list[Split]:
+    """Return the split after the k-th in the same file: a list of one split, or of none."""
     return [split for split in splits[k + 1 : k + 2] if split.path == splits[k].path]
 
 
-def _surveyed(spark: SparkSession, surveying: Any, count: int) -> list[Mapping[str, Any]]:
-    frame = spark.range(0, count, 1, max(count, 1)).mapInArrow(surveying, SURVEYED)
+def _run_survey(spark: SparkSession, surveying: Any, count: int) -> list[Mapping[str, Any]]:
+    frame = spark.range(0, count, 1, max(count, 1)).mapInArrow(surveying, SURVEY_SCHEMA)
     rows: list[Mapping[str, Any]] = frame.toArrow().sort_by("split").to_pylist()
     return rows
 
 
-def without_data(given: RunInput) -> RunInput:
-    """What is given beside the data, to be sent to tasks."""
+def without_data(run_input: RunInput) -> RunInput:
+    """Return the options of a run without its data, which are sent to the tasks."""
     return RunInput(
-        start=given.start,
-        end=given.end,
-        strict=given.strict,
-        max_delay=given.max_delay,
-        max_jump=given.max_jump,
-        started=given.started,
+        start=run_input.start,
+        end=run_input.end,
+        strict=run_input.strict,
+        max_delay=run_input.max_delay,
+        max_jump=run_input.max_jump,
+        started=run_input.started,
     )
 
 
-def _sorter(name: str, given: RunInput, seen: int = -1) -> Sorter:
-    sorter = Sorter(f"<{name}>", given.max_delay, given.strict, given.max_jump)
+def _sorter(name: str, run_input: RunInput, seen: int = -1) -> Sorter:
+    sorter = Sorter(f"<{name}>", run_input.max_delay, run_input.strict, run_input.max_jump)
     sorter.seen = seen
     return sorter
 
@@ -236,20 +240,20 @@ def _sorter(name: str, given: RunInput, seen: int = -1) -> Sorter:
 # -- In tasks -----------------------------------------------------------------------------------
 
 
-def survey(
-    name: str, splits: Sequence[Split], given: RunInput, batches: Iterable[pa.RecordBatch]
+def survey_splits(
+    name: str, splits: Sequence[Split], run_input: RunInput, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """When the items of splits come: rows of `SURVEYED`. Nothing but timestamps is looked at."""
+    """Survey the timestamps of splits, without reading terms: yield rows of `SURVEY_SCHEMA`."""
     for batch in batches:
         for k in batch.column(0).to_pylist():
-            reading = Encoder(f"<{name}>", TermDictionary(), wanted=Wanted(frozenset()))
-            sorter = Sorter(f"<{name}>", given.max_delay, False, given.max_jump)
+            encoder = Encoder(f"<{name}>", TermDictionary(), wanted=Wanted(frozenset()))
+            sorter = Sorter(f"<{name}>", run_input.max_delay, False, run_input.max_jump)
             stamps: list[IntArray] = [np.empty(0, np.int64)]
-            for chunk in split_chunks(splits[k], reading, CHUNK):
+            for chunk in split_chunks(splits[k], encoder, CHUNK_ITEMS):
                 chunk.rejects.clear()
                 sorter.push(chunk)
                 stamps.append(chunk.stamps)
-            decide(sorter, following(splits, k))
+            settle_quarantine(sorter, next_split(splits, k))
             rows = np.sort(np.concatenate(stamps))
             sample = rows[:: max(1, len(rows) // SAMPLE)]
             row = {
@@ -262,11 +266,11 @@ def survey(
             yield pa.RecordBatch.from_pydict(row)
 
 
-def decide(sorter: Sorter, following: Sequence[Split]) -> None:
-    """Lets the first item of the next split decide on one that leapt at the end of a split."""
-    nothing = Encoder(sorter.name, TermDictionary(), wanted=Wanted(frozenset()))
+def settle_quarantine(sorter: Sorter, following: Sequence[Split]) -> None:
+    """Decide, by the first item of the next split, on items in quarantine at the end of a split."""
+    stamps_only = Encoder(sorter.name, TermDictionary(), wanted=Wanted(frozenset()))
     for split in following if sorter.undecided else ():
-        for chunk in split_chunks(split, nothing, 1):
+        for chunk in split_chunks(split, stamps_only, 1):
             chunk.rejects.clear()
             if len(chunk.stamps):
                 sorter.push(chunk)
@@ -280,21 +284,22 @@ def items_of_split(
     following: Sequence[Split],
     earlier: int,
     number: int,
-    given: RunInput,
+    run_input: RunInput,
     terms: TermDictionary,
     wanted: Wanted | None,
     rejects: list[Reject] | None = None,
 ) -> Iterator[pa.Table]:
-    """The items of a split that are wanted and not late; what is rejected goes to `rejects`.
+    """Yield the accepted items of a split that `wanted` selects.
 
-    `following` is the next split, if there is one.
+    `following` is the next split of the file, `earlier` the greatest timestamp before the split.
+    Late and rejected items are added to `rejects`, with their positions in the file.
     """
-    reading = Encoder(f"<{name}>", terms, "", wanted, given.strict)
-    sorter = _sorter(f"{name}", given, earlier)
-    chunks = split_chunks(split, reading, CHUNK)
+    encoder = Encoder(f"<{name}>", terms, "", wanted, run_input.strict)
+    sorter = _sorter(f"{name}", run_input, earlier)
+    chunks = split_chunks(split, encoder, CHUNK_ITEMS)
     try:
         yield from items_of_chunks(
-            chunks, sorter, terms, number << 40, lambda: decide(sorter, following)
+            chunks, sorter, terms, number << 40, lambda: settle_quarantine(sorter, following)
         )
     except Rejected as error:
         raise Rejected(located(error.reject, split)) from None

@@ -1,7 +1,7 @@
-"""What Spark calls in its workers: functions from record batches to record batches.
+"""The functions that Spark calls in its workers, from record batches to record batches.
 
-They are sent by name, so the package has to be there (docs/spark.md); what is sent along is the
-`Task` and what each stage needs to know of the others.
+They are pickled by name, so the workers need this package (docs/spark.md). The `Task`, and what a
+stage needs from other stages, is pickled with them.
 """
 
 from __future__ import annotations
@@ -14,44 +14,49 @@ from typing import Any
 import pyarrow as pa
 
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.run.execution import LARGE
+from streamsparql.run.execution import SLAB_CHUNK
 from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Wanted
 from streamsparql.sources.encoder import Encoder
 from streamsparql.spark import slab
-from streamsparql.spark.analyze import watched_merge, watched_part
-from streamsparql.spark.blocks import plain
-from streamsparql.spark.cut import Part
-from streamsparql.spark.exchange import Need, blocks_of, exchanged, sources_of
-from streamsparql.spark.file_slices import SPLIT_ROWS, Group, Split, in_order
-from streamsparql.spark.ranks import Counting
+from streamsparql.spark.analyze import measure_merge, measure_part
+from streamsparql.spark.blocks import without_dictionaries
+from streamsparql.spark.cut import TaskPart
+from streamsparql.spark.exchange import Need, block_batch, pack_blocks, sources_from_blocks
+from streamsparql.spark.file_slices import SPLIT_ROWS, RowGroup, Split, read_in_order
+from streamsparql.spark.ranks import ElementCounter
 from streamsparql.spark.slab import Task
-from streamsparql.spark.stream_inputs import Ordered, Splits, following, items_of_split
+from streamsparql.spark.stream_inputs import OrderedFiles, SplitFiles, items_of_split, next_split
 
 Batches = Iterable[pa.RecordBatch]
 
 
-def run_parts(
+def compute_parts(
     task: Task,
-    parts: Sequence[Part],
-    direct: Mapping[str, tuple[Sequence[Group], Sequence[int]]],
+    parts: Sequence[TaskPart],
+    direct: Mapping[str, tuple[Sequence[RowGroup], Sequence[int]]],
     *rest: Any,
 ) -> Iterator[pa.RecordBatch]:
-    """Computes the parts whose numbers come, or the one whose blocks come."""
+    """Compute the parts whose numbers arrive, or the one part whose blocks arrive.
+
+    `direct` are the streams that tasks read from files: row groups, and from when on each part
+    needs them. `rest` is the batches of numbers; or the names and sorts of exchanged streams, and
+    then the batches of blocks.
+    """
     batches: Batches = rest[-1]
     if len(rest) == 1:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from _given_out(task, parts[number], _ranges(task, direct, parts[number]))
+                yield from _emit_part(task, parts[number], _ranges(task, direct, parts[number]))
         return
     names, sorts = rest[0]
     iterator = iter(batches)
     for batch in iterator:
         if batch.num_rows:
             part = parts[batch.column(0)[0].as_py()]
-            streams = sources_of(_chained(batch, iterator), names, sorts)
-            yield from _given_out(task, part, {**_ranges(task, direct, part), **streams})
+            streams = sources_from_blocks(_chained(batch, iterator), names, sorts)
+            yield from _emit_part(task, part, {**_ranges(task, direct, part), **streams})
             return
 
 
@@ -61,141 +66,148 @@ def _chained(first: pa.RecordBatch, rest: Batches) -> Batches:
 
 
 def _ranges(
-    task: Task, direct: Mapping[str, tuple[Sequence[Group], Sequence[int]]], part: Part
+    task: Task, direct: Mapping[str, tuple[Sequence[RowGroup], Sequence[int]]], part: TaskPart
 ) -> dict[str, Any]:
-    """The streams that a task reads itself, as sources."""
-    found = {}
+    """Return the streams of which a task reads its own time range, as sources."""
+    sources = {}
     for name, (groups, since) in direct.items():
-        run = slab.ground(task)
-        reading = Encoder(f"<{name}>", run.terms, wanted=run.wanted(name), strict=task.given.strict)
-        batches = in_order(
-            groups, since[part.number], part.end, reading, LARGE, task.given.max_delay
+        run = slab.shared_execution(task)
+        encoder = Encoder(
+            f"<{name}>", run.terms, wanted=run.wanted(name), strict=task.run_input.strict
         )
-        found[name] = partial(_reader, batches)
-    return found
+        batches = read_in_order(
+            groups, since[part.number], part.end, encoder, SLAB_CHUNK, task.run_input.max_delay
+        )
+        sources[name] = partial(_reader, batches)
+    return sources
 
 
 def _reader(batches: Iterator[pa.RecordBatch]) -> Any:
-    """Record batches as a source, however many there are."""
+    """Return record batches as a source; an empty list without any."""
     first = next(batches, None)
     if first is None:
         return []
     return pa.RecordBatchReader.from_batches(first.schema, _chained(first, batches))
 
 
-def _given_out(task: Task, part: Part, streams: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    ordered = {name: streams[name] for name in task.given.streams}
-    if task.watched:
-        yield from watched_part(task, part, ordered)
+def _emit_part(task: Task, part: TaskPart, streams: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    ordered = {name: streams[name] for name in task.run_input.streams}
+    if task.measured:
+        yield from measure_part(task, part, ordered)
         return
-    for table in slab.together(slab.compute(task, part, ordered)):
+    for table in slab.combine_output(slab.compute_part(task, part, ordered)):
         if task.merges:
-            yield from slab.for_merging(task, part, table)
+            yield from slab.merge_input(task, part, table)
         else:
-            yield from slab.finished(task, table)
+            yield from slab.result_batches(task, table)
 
 
 def merge_parts(task: Task, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The rows that came to one target of the merge."""
-    if task.watched:
-        yield from watched_merge(task, batches)
+    """Merge the rows of one target."""
+    if task.measured:
+        yield from measure_merge(task, batches)
         return
-    yield from slab.merged(task, batches)
+    yield from slab.merge_blocks(task, batches)
 
 
-def markers(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """A row per part, so that each part has one even where no item comes to it."""
+def part_markers(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield a row per part, so that each part is computed even without items."""
     for batch in batches:
         count = batch.num_rows
         none = pa.nulls(count, pa.binary())
-        yield exchanged(batch.column(0).cast(pa.int32()), [-1] * count, [-1] * count, none)
+        yield block_batch(batch.column(0).cast(pa.int32()), [-1] * count, [-1] * count, none)
 
 
-Share = tuple[Split, int]
-"""A share of a stream's files, and the greatest timestamp before it."""
+MarkedSplit = tuple[Split, int]
+"""A split of a stream's files, and the greatest timestamp before it."""
 
 
-def shares_of(stream: Splits | Ordered) -> list[Share]:
-    """The shares of a stream's files that one task each reads."""
-    if isinstance(stream, Splits):
+def marked_splits(stream: SplitFiles | OrderedFiles) -> list[MarkedSplit]:
+    """Return the splits of a stream's files, one per task."""
+    if isinstance(stream, SplitFiles):
         return list(zip(stream.splits, stream.earlier, strict=True))
-    found: list[Share] = []
-    some: list[Group] = []
+    splits: list[MarkedSplit] = []
+    pending: list[RowGroup] = []
     seen = before = -1
     for group in stream.groups:
-        if some and (
-            some[0].path != group.path or sum(g.rows for g in some) + group.rows > SPLIT_ROWS
+        if pending and (
+            pending[0].path != group.path or sum(g.rows for g in pending) + group.rows > SPLIT_ROWS
         ):
-            found.append((_together(some), before))
-            some, before = [], seen
-        some.append(group)
+            splits.append((_split_of(pending), before))
+            pending, before = [], seen
+        pending.append(group)
         seen = max(seen, group.most)
-    return [*found, (_together(some), before)] if some else found
+    return [*splits, (_split_of(pending), before)] if pending else splits
 
 
-def _together(groups: Sequence[Group]) -> Split:
+def _split_of(groups: Sequence[RowGroup]) -> Split:
     return Split(groups[0].path, groups=tuple(group.number for group in groups))
 
 
-def items_of_shares(
+def items_of_splits(
     name: str,
-    shares: Sequence[Share],
-    given: RunInput,
+    splits: Sequence[MarkedSplit],
+    run_input: RunInput,
     batches: Batches,
     wanted: Wanted | None = None,
     terms: TermDictionary | None = None,
     rejects: list[Reject] | None = None,
 ) -> Iterator[pa.Table]:
-    """The items of the shares whose numbers come; what is rejected goes to `rejects`."""
+    """Yield the items of the splits whose numbers arrive; add late and rejected ones to `rejects`.
+
+    Rejects are collected only if the list is passed.
+    """
     terms = TermDictionary() if terms is None else terms
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            share, seen = shares[number]
-            after = following([split for split, _ in shares], number)
+            split, seen = splits[number]
+            after = next_split([each for each, _ in splits], number)
             yield from items_of_split(
-                name, share, after, seen, number, given, terms, wanted, rejects
+                name, split, after, seen, number, run_input, terms, wanted, rejects
             )
 
 
-def packed_shares(
-    task: Task, name: str, shares: Sequence[Share], need: Need, stream: int, batches: Batches
+def pack_splits(
+    task: Task, name: str, splits: Sequence[MarkedSplit], need: Need, stream: int, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    """The items of shares that the query can match, packed for the parts that need them."""
-    ground = slab.ground(task)
-    items = items_of_shares(name, shares, task.given, batches, ground.wanted(name), ground.terms)
-    yield from blocks_of(need, stream, items)
+    """Pack the items of splits that the query can match into blocks for the parts."""
+    run = slab.shared_execution(task)
+    items = items_of_splits(name, splits, task.run_input, batches, run.wanted(name), run.terms)
+    yield from pack_blocks(need, stream, items)
 
 
-def rejects_of_shares(
-    task: Task, name: str, shares: Sequence[Share], batches: Batches
+def rejects_of_splits(
+    task: Task, name: str, splits: Sequence[MarkedSplit], batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    """The rejects of the shares whose numbers come, as rows of `REJECTED`."""
-    run, given = slab.ground(task), replace(task.given, strict=False)
-    found: list[Reject] = []
+    """Yield the rejects of the splits whose numbers arrive, as rows of `REJECT_SCHEMA`."""
+    run, lenient = slab.shared_execution(task), replace(task.run_input, strict=False)
+    rejects: list[Reject] = []
     wanted = run.wanted(name)
-    for _ in items_of_shares(name, shares, given, batches, wanted, run.terms, found):
+    for _ in items_of_splits(name, splits, lenient, batches, wanted, run.terms, rejects):
         pass
-    yield as_rows(found)
+    yield reject_batch(rejects)
 
 
-def rejects_of_rows(name: str, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The rejects among the rows of a DataFrame; their positions are those in a batch of rows."""
+def rejects_of_frame(name: str, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield the rejects among the rows of a DataFrame, with their positions in a batch of rows."""
     terms = TermDictionary()
     for batch in batches:
-        found: list[Reject] = []
+        rejects: list[Reject] = []
         for chunk in read_stream(batch, f"<{name}>", terms):
-            found += chunk.rejects
-        yield as_rows(found)
+            rejects += chunk.rejects
+        yield reject_batch(rejects)
         if terms.due():
             terms.recycle([])
 
 
-REJECTED = "source string, position long, reason string, item string, unit string, late boolean"
-"""The schema of rejects, as Spark writes it."""
+REJECT_SCHEMA = (
+    "source string, position long, reason string, item string, unit string, late boolean"
+)
+"""The schema of rejects, in Spark's DDL."""
 
 
-def as_rows(rejects: Sequence[Reject]) -> pa.RecordBatch:
-    """Rejects as rows of `REJECTED`."""
+def reject_batch(rejects: Sequence[Reject]) -> pa.RecordBatch:
+    """Return rejects as rows of `REJECT_SCHEMA`."""
     items = [r.item if isinstance(r.item, str | None) else repr(r.item) for r in rejects]
     columns = [
         pa.array([r.source for r in rejects], pa.string()),
@@ -211,8 +223,8 @@ def as_rows(rejects: Sequence[Reject]) -> pa.RecordBatch:
 def count_elements(
     task: Task, stream: str, edges: Any, items: Any, batches: Any
 ) -> Iterator[pa.RecordBatch]:
-    """How many elements of a stream come to the windows that count, by pieces of time."""
-    counting = Counting(task.query.optimized, stream, edges)
+    """Count the elements of a stream's windows, by pieces of time: rows of `COUNT_SCHEMA`."""
+    counting = ElementCounter(task.query.optimized, stream, edges)
     for table in items(batches):
-        counting.add(plain(table))
+        counting.add(without_dictionaries(table))
     yield from counting.rows()

@@ -1,7 +1,7 @@
-"""The triples of static graphs as DataFrames: files that tasks read, DataFrames, tables.
+"""The triples of static graphs as DataFrames, from files that tasks read, DataFrames or tables.
 
-The columns are `s`, `p` and `o`: terms in normal form, so that equal texts are equal terms, with
-the labels of blank nodes scoped to their graph. A triple may come more than once.
+The columns are `s`, `p` and `o`: terms in normal form, so that equal strings are equal terms, with
+the labels of blank nodes scoped to their graph. There may be duplicate triples.
 """
 
 from __future__ import annotations
@@ -27,95 +27,94 @@ from streamsparql.sources.chunk import Chunk, Reject, Rejected, Wanted
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.paths import extension_of
 from streamsparql.sources.tables import chunks_of_batches, roles
-from streamsparql.spark.file_slices import Split, located, split_chunks
+from streamsparql.spark.file_slices import CHUNK_ITEMS, Split, located, split_chunks
 from streamsparql.spark.joins import PLACES, Patterns
-from streamsparql.spark.tasks import REJECTED, as_rows
+from streamsparql.spark.tasks import REJECT_SCHEMA, reject_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-CHUNK = 65_536
-TRIPLES = "s string, p string, o string"
-"""The schema of triples, as Spark writes it."""
+TRIPLE_SCHEMA = "s string, p string, o string"
+"""The schema of triples, in Spark's DDL."""
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """A static graph, and where its triples are: just one of the last three is there."""
+class GraphSource:
+    """A static graph, and its triples: in `splits` of files, in a `frame`, or in a `table`."""
 
     name: str
-    """As people know it."""
+    """The graph's name in messages."""
     scope: str
-    """What goes before the labels of its blank nodes."""
+    """The prefix of the labels of its blank nodes."""
     size: str = ""
-    """How large it is, for people."""
+    """Its size, as text."""
     strict: bool = False
     splits: tuple[Split, ...] = ()
     frame: DataFrame | None = None
     table: pa.Table | None = None
 
     @property
-    def what(self) -> str:
-        """The graph and how large it is, for people."""
+    def summary(self) -> str:
+        """The graph and its size, for `explain`."""
         return f"{self.name} has {self.size}"
 
     def triples(self, spark: SparkSession, patterns: Patterns) -> DataFrame:
-        """The triples that match one of the patterns, and perhaps others."""
+        """Return the triples that match one of the patterns, and possibly others."""
         if self.table is not None:
-            return spark.createDataFrame(scoped(self.table, self.scope), TRIPLES)
-        reading = replace(self, frame=None)
+            return spark.createDataFrame(with_scope(self.table, self.scope), TRIPLE_SCHEMA)
+        bare = replace(self, frame=None)
         if self.frame is not None:
-            rows = columns_of(self.frame, self.name)
+            rows = triple_columns(self.frame, self.name)
             if patterns is not None and not self.strict:
                 rows = rows.where(_possible(patterns))
-            return rows.mapInArrow(partial(triples_of_rows, reading, patterns), TRIPLES)
+            return rows.mapInArrow(partial(triples_of_rows, bare, patterns), TRIPLE_SCHEMA)
         count = len(self.splits)
-        read = partial(triples_of_files, reading, patterns)
-        return spark.range(0, count, 1, count).mapInArrow(read, TRIPLES)
+        read = partial(triples_of_files, bare, patterns)
+        return spark.range(0, count, 1, count).mapInArrow(read, TRIPLE_SCHEMA)
 
     def rejects(self, spark: SparkSession) -> list[Reject]:
-        """What in it is no triple; a table in memory has none, as it was read already."""
-        reading = replace(self, frame=None, strict=False)
+        """Return the rejects of a DataFrame or of files; a table was read, and has none."""
+        bare = replace(self, frame=None, strict=False)
         if self.frame is not None:
-            rows = columns_of(self.frame, self.name)
-            found = rows.mapInArrow(partial(rejects_of_rows, reading), REJECTED)
+            rows = triple_columns(self.frame, self.name)
+            rejects = rows.mapInArrow(partial(graph_rejects_of_rows, bare), REJECT_SCHEMA)
         elif self.splits:
             count = len(self.splits)
-            read = partial(rejects_of_files, reading)
-            found = spark.range(0, count, 1, count).mapInArrow(read, REJECTED)
+            read = partial(graph_rejects_of_files, bare)
+            rejects = spark.range(0, count, 1, count).mapInArrow(read, REJECT_SCHEMA)
         else:
             return []
-        return [Reject(**row) for row in found.toArrow().to_pylist()]
+        return [Reject(**row) for row in rejects.toArrow().to_pylist()]
 
 
-def scoped(table: pa.Table, scope: str) -> pa.Table:
-    """Triples with the labels of their blank nodes scoped, as columns of texts.
+def with_scope(table: pa.Table, scope: str) -> pa.Table:
+    """Return triples as columns of strings, with a scope before the labels of blank nodes.
 
     >>> table = pa.table({"subject": ["_:b"], "predicate": ["<p>"], "object": ['"_:b"']})
-    >>> scoped(table, "d.").to_pylist()
+    >>> with_scope(table, "d.").to_pylist()
     [{'s': '_:d.b', 'p': '<p>', 'o': '"_:b"'}]
     """
     texts = [column.cast(pa.string()) for column in table.columns]
-    made = [pc.replace_substring_regex(column, "^_:", f"_:{scope}") for column in texts]
-    return pa.table(made, names=list(PLACES))
+    columns = [pc.replace_substring_regex(column, "^_:", f"_:{scope}") for column in texts]
+    return pa.table(columns, names=list(PLACES))
 
 
-def unscoped(table: pa.Table, scope: str) -> pa.Table:
-    """Triples as a source of a graph, which will be scoped once more.
+def without_scope(table: pa.Table, scope: str) -> pa.Table:
+    """Return triples as the source of a graph: without scopes, which reading it adds again.
 
     >>> table = pa.table({"s": ["_:d.b"], "p": ["<p>"], "o": ['"x"']})
-    >>> unscoped(table, "d.").to_pylist()
+    >>> without_scope(table, "d.").to_pylist()
     [{'subject': '_:b', 'predicate': '<p>', 'object': '"x"'}]
     """
     label = f"^_:{re.escape(scope)}"
-    made = [pc.replace_substring_regex(column, label, "_:") for column in table.columns]
-    return coded(pa.table(made, names=["subject", "predicate", "object"]))
+    columns = [pc.replace_substring_regex(column, label, "_:") for column in table.columns]
+    return dictionary_encoded(pa.table(columns, names=["subject", "predicate", "object"]))
 
 
-def coded(table: pa.Table) -> pa.Table:
-    """A table with each text written once in a column.
+def dictionary_encoded(table: pa.Table) -> pa.Table:
+    """Return a table with all columns dictionary-encoded.
 
-    >>> coded(pa.table({"x": ["<a>", "<a>"]})).schema.field("x").type
+    >>> dictionary_encoded(pa.table({"x": ["<a>", "<a>"]})).schema.field("x").type
     DictionaryType(dictionary<values=string, indices=int32, ordered=0>)
     """
     columns = [column.combine_chunks().dictionary_encode() for column in table.columns]
@@ -125,66 +124,67 @@ def coded(table: pa.Table) -> pa.Table:
 # -- A DataFrame of the caller ------------------------------------------------------------------
 
 
-def columns_of(frame: DataFrame, name: str) -> DataFrame:
-    """The three columns of a DataFrame, as `s`, `p` and `o`."""
+def triple_columns(frame: DataFrame, name: str) -> DataFrame:
+    """Return the columns of a DataFrame that have triples, as `s`, `p` and `o`."""
     from pyspark.sql import functions
 
-    part = roles(frame.columns, Encoder(name, TermDictionary()), False)
+    columns = roles(frame.columns, Encoder(name, TermDictionary()), False)
     kinds = dict(frame.dtypes)
-    for column in part.values():
+    for column in columns.values():
         if kinds[column] != "string":
-            raise SourceError(f"{name}: the column {column} holds {kinds[column]}, not terms")
-    quoted = {role: "`" + column.replace("`", "``") + "`" for role, column in part.items()}
+            raise SourceError(
+                f"{name}: column {column} has type {kinds[column]}; terms must be strings"
+            )
+    quoted = {role: "`" + column.replace("`", "``") + "`" for role, column in columns.items()}
     return frame.select(*(functions.col(quoted[place]).alias(place) for place in PLACES))
 
 
 def _possible(patterns: Iterable[TriplePattern]) -> Column:
-    """Whether a triple may have the IRIs of a pattern: with escapes in it, one cannot tell."""
+    """Return the condition that a triple may have the IRIs of a pattern; with escapes it may."""
     from pyspark.sql import functions
 
-    found: Column = functions.lit(False)
+    possible: Column = functions.lit(False)
     for pattern in patterns:
-        its: Column = functions.lit(True)
+        matches: Column = functions.lit(True)
         for column, place in zip(PLACES, pattern, strict=True):
             if isinstance(place, IRI) and "\\" not in str(place):
                 text = functions.col(column)
-                its = its & (
+                matches = matches & (
                     (text == functions.lit(str(place)))
                     | functions.contains(text, functions.lit("\\"))
                 )
-        found = found | its
-    return found
+        possible = possible | matches
+    return possible
 
 
 # -- In tasks -----------------------------------------------------------------------------------
 
 
 def triples_of_files(
-    source: Source, patterns: Patterns, batches: Iterable[pa.RecordBatch]
+    source: GraphSource, patterns: Patterns, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The triples of the splits whose numbers come."""
+    """Yield the triples of the splits whose numbers arrive."""
     terms = TermDictionary()
     for batch in batches:
         for number in batch.column(0).to_pylist():
             split = source.splits[number]
-            names = Generated(split.path) if generates(split.path) else None
-            chunks = _named(
-                split_chunks(split, _reading(source, terms, patterns), CHUNK, False), split
-            )
-            yield from _relevant(chunks, patterns, terms, names)
+            labels = StableLabels(split.path) if has_generated_labels(split.path) else None
+            encoder = _encoder(source, terms, patterns)
+            chunks = _with_positions(split_chunks(split, encoder, CHUNK_ITEMS, False), split)
+            yield from _matching_triples(chunks, patterns, terms, labels)
 
 
 def triples_of_rows(
-    source: Source, patterns: Patterns, batches: Iterable[pa.RecordBatch]
+    source: GraphSource, patterns: Patterns, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that are triples."""
+    """Yield the rows of a DataFrame that are valid triples."""
     terms = TermDictionary()
-    reading = _reading(source, terms, patterns)
-    yield from _relevant(chunks_of_batches(batches, reading, CHUNK, False), patterns, terms)
+    chunks = chunks_of_batches(batches, _encoder(source, terms, patterns), CHUNK_ITEMS, False)
+    yield from _matching_triples(chunks, patterns, terms)
 
 
-def _reading(source: Source, terms: TermDictionary, patterns: Patterns) -> Encoder:
-    """What reads triples. What is no triple is an error if reading strictly, wanted or not."""
+def _encoder(source: GraphSource, terms: TermDictionary, patterns: Patterns) -> Encoder:
+    """Return an encoder that skips other predicates than those of patterns, unless `strict`."""
     wanted = None
     if patterns is not None and not source.strict:
         predicates = [pattern.predicate for pattern in patterns]
@@ -194,74 +194,75 @@ def _reading(source: Source, terms: TermDictionary, patterns: Patterns) -> Encod
     return Encoder(source.name, terms, source.scope, wanted, source.strict)
 
 
-def _relevant(
+def _matching_triples(
     chunks: Iterable[Chunk],
     patterns: Patterns,
     terms: TermDictionary,
-    names: Generated | None = None,
+    labels: StableLabels | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The triples that match a pattern, as texts."""
+    """Yield the triples that match a pattern, as strings."""
     for chunk in chunks:
         columns = (chunk.s, chunk.p, chunk.o)
         if patterns is not None:
-            mask = matches(columns, patterns, terms)
+            mask = match_mask(columns, patterns, terms)
             columns = chunk.s[mask], chunk.p[mask], chunk.o[mask]
         texts = [terms.texts(ids) for ids in columns]
-        if names is not None:
-            texts = [names.in_order(texts[0]), texts[1], names.in_order(texts[2])]
+        if labels is not None:
+            texts = [labels.replace(texts[0]), texts[1], labels.replace(texts[2])]
         yield pa.RecordBatch.from_arrays(texts, list(PLACES))
         if terms.due():
             terms.recycle([])
 
 
-def matches(
+def match_mask(
     columns: tuple[IntArray, IntArray, IntArray],
     patterns: Iterable[TriplePattern],
     terms: TermDictionary,
 ) -> BoolArray:
-    """Which triples match one of the patterns.
+    """Return a mask of the triples that match one of the patterns.
 
     >>> x, terms = Variable("x"), TermDictionary()
     >>> pattern = TriplePattern(x, IRI("p"), x)
     >>> s, p, o = map(terms.encode, (["<a>", "<a>"], ["<p>", "<p>"], ["<a>", "<b>"]))
-    >>> matches((s, p, o), [pattern], terms).tolist()
+    >>> match_mask((s, p, o), [pattern], terms).tolist()
     [True, False]
     """
-    found = np.zeros(len(columns[0]), np.bool_)
+    mask = np.zeros(len(columns[0]), np.bool_)
     for pattern in patterns:
-        its = np.ones(len(found), np.bool_)
+        matched = np.ones(len(mask), np.bool_)
         first: dict[Variable, IntArray] = {}
         for ids, place in zip(columns, pattern, strict=True):
             if isinstance(place, Variable):
-                its &= first.setdefault(place, ids) == ids
+                matched &= first.setdefault(place, ids) == ids
             else:
-                its &= ids == terms.id_of(place, keep=True)
-        found |= its
-    return found
+                matched &= ids == terms.id_of(place, keep=True)
+        mask |= matched
+    return mask
 
 
-_NODES = frozenset({"ttl", "n3", "rdf", "owl", "xml", "jsonld", "trig"})
-_MADE_UP = r"^_:(?:d\.|g[0-9]+\.)?[a-f][0-9a-f]{19,31}$"
-"""A label that pyoxigraph made up, scoped: a number of 128 bits, which begins with a letter."""
+_UNLABELLED = frozenset({"ttl", "n3", "rdf", "owl", "xml", "jsonld", "trig"})
+"""The extensions of formats that allow blank nodes without labels."""
+_GENERATED = r"^_:(?:d\.|g[0-9]+\.)?[a-f][0-9a-f]{19,31}$"
+"""A label that pyoxigraph generated, scoped: a number of 128 bits, which begins with a letter."""
 
 
-def generates(path: str) -> bool:
-    """Whether a file may hold blank nodes without labels, which its parser makes up.
+def has_generated_labels(path: str) -> bool:
+    """Return whether a file may have blank nodes without labels, which its parser generates.
 
-    >>> generates("a/b.ttl.gz"), generates("a/b.nt")
+    >>> has_generated_labels("a/b.ttl.gz"), has_generated_labels("a/b.nt")
     (True, False)
     """
-    return extension_of(path) in _NODES
+    return extension_of(path) in _UNLABELLED
 
 
-class Generated:
-    """The labels that a parser makes up at random, replaced by the same ones at each reading.
+class StableLabels:
+    """The replacement of random labels from a parser by labels that are the same at each reading.
 
-    A task that is tried again, or a second job, has to find the same blank nodes in the file.
+    A retried task, or a second job, must read the same blank nodes in the file.
 
     >>> labels = ["_:" + "a" * 32, "_:mine", "_:" + "b" * 32]
-    >>> one, other = (Generated("f.ttl").in_order(pa.array(labels[::step])) for step in (1, -1))
-    >>> one[0] == other[0], one[0] == one[2], str(one[1])
+    >>> first, again = (StableLabels("f.ttl").replace(pa.array(labels[::k])) for k in (1, -1))
+    >>> first[0] == again[0], first[0] == first[2], str(first[1])
     (True, False, '_:mine')
     """
 
@@ -269,13 +270,13 @@ class Generated:
         self._path = path
         self._known: dict[str, str] = {}
 
-    def in_order(self, texts: pa.Array) -> pa.Array:
-        """The texts, made-up labels replaced in the order in which they come."""
-        made_up = pc.match_substring_regex(texts, _MADE_UP)
-        if not pc.any(made_up).as_py():
+    def replace(self, texts: pa.Array) -> pa.Array:
+        """Return terms with generated labels replaced, numbered in order of appearance."""
+        generated = pc.match_substring_regex(texts, _GENERATED)
+        if not pc.any(generated).as_py():
             return texts
-        labels = pa.array([self._label(text) for text in texts.filter(made_up).to_pylist()])
-        return pc.replace_with_mask(texts, made_up, labels)
+        labels = pa.array([self._label(text) for text in texts.filter(generated).to_pylist()])
+        return pc.replace_with_mask(texts, generated, labels)
 
     def _label(self, text: str) -> str:
         if text not in self._known:
@@ -286,8 +287,8 @@ class Generated:
         return self._known[text]
 
 
-def _named(chunks: Iterator[Chunk], split: Split) -> Iterator[Chunk]:
-    """The chunks, in whose rejects positions are counted from where the file begins."""
+def _with_positions(chunks: Iterator[Chunk], split: Split) -> Iterator[Chunk]:
+    """Yield the chunks of a split; the positions of their rejects become those in the file."""
     try:
         for chunk in chunks:
             chunk.rejects[:] = [located(reject, split) for reject in chunk.rejects]
@@ -296,33 +297,37 @@ def _named(chunks: Iterator[Chunk], split: Split) -> Iterator[Chunk]:
         raise Rejected(located(error.reject, split)) from None
 
 
-def rejects_of_files(source: Source, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What in the splits whose numbers come is no triple, as rows of `REJECTED`."""
+def graph_rejects_of_files(
+    source: GraphSource, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rejects of the splits whose numbers arrive, as rows of `REJECT_SCHEMA`."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             split, terms = source.splits[number], TermDictionary()
-            chunks = split_chunks(split, Encoder(source.name, terms), CHUNK, False)
-            yield from _rejected(_named(chunks, split), terms)
+            chunks = split_chunks(split, Encoder(source.name, terms), CHUNK_ITEMS, False)
+            yield from _reject_batches(_with_positions(chunks, split), terms)
 
 
-def rejects_of_rows(source: Source, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that are no triples, as rows of `REJECTED`."""
+def graph_rejects_of_rows(
+    source: GraphSource, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rejects among the rows of a DataFrame, as rows of `REJECT_SCHEMA`."""
     terms = TermDictionary()
-    chunks = chunks_of_batches(batches, Encoder(source.name, terms), CHUNK, False)
-    yield from _rejected(chunks, terms)
+    chunks = chunks_of_batches(batches, Encoder(source.name, terms), CHUNK_ITEMS, False)
+    yield from _reject_batches(chunks, terms)
 
 
-def _rejected(chunks: Iterable[Chunk], terms: TermDictionary) -> Iterator[pa.RecordBatch]:
+def _reject_batches(chunks: Iterable[Chunk], terms: TermDictionary) -> Iterator[pa.RecordBatch]:
     for chunk in chunks:
-        yield as_rows(chunk.rejects)
+        yield reject_batch(chunk.rejects)
         if terms.due():
             terms.recycle([])
 
 
-def counted(number: int, what: str) -> str:
-    """So many of something, for people.
+def quantity(number: int, noun: str) -> str:
+    """Return a number and its noun, as text.
 
-    >>> counted(3_000_000, "triple"), counted(1, "row")
+    >>> quantity(3_000_000, "triple"), quantity(1, "row")
     ('3,000,000 triples', '1 row')
     """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,9 +1,8 @@
-"""A wind park, made on the spot: a stream that is worth querying, of any size, the same each time.
+"""A simulated wind park: a realistic stream of any size, reproducible by its seed.
 
-Turbines tell the wind, their power, and how often they started and stopped, in the words of
-IEC 61400-25 as the paper of Streaming SPARQL has them. What is known of the turbines (fields and
-models) is a static graph beside the stream. The park serves the demonstration, the tutorial, the
-notebooks and the measurements.
+Turbines report wind, power, starts and stops, in the vocabulary of IEC 61400-25 as the paper on
+Streaming SPARQL uses it. The fields and models of the turbines are in a static graph. The
+demonstration, the tutorial, the notebooks and the benchmarks use the park.
 """
 
 from __future__ import annotations
@@ -19,14 +18,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streamsparql.windpark.weather import DAY, MODELS, REASONS, Stretch, Whole, life, model_of
+from streamsparql.windpark.weather import (
+    DAY,
+    MODELS,
+    REASONS,
+    Integers,
+    Readings,
+    model_index,
+    turbine_readings,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Triple = tuple[str, str, str]
-Item = tuple[str, str, str, int]
-"""Three terms in N-Triples syntax, and milliseconds since 1970."""
+ParkTriple = tuple[str, str, str]
+ParkItem = tuple[str, str, str, int]
+"""A triple of terms in N-Triples syntax, and milliseconds since 1970."""
 
 LN = "http://iec.org/61400-25/root/ln-classes/"
 PREFIXES = {
@@ -39,22 +46,22 @@ PREFIXES = {
 }
 STREAM = "http://iec.org/61400-25/root/td.rdf"
 MAST = "http://example.org/windpark/mast"
-"""The stream of `mast.csv`."""
+"""The IRI of the stream in `mast.csv`."""
 START = 1_772_352_000_000
-"""The 1st of March 2026, 8 o'clock UTC."""
+"""2026-03-01T08:00:00Z."""
 MINUTE = 60_000
 
 _PREDICATES = ("wnac:WdSpd", "wtur:W", "wtur:StrCnt", "wtur:StopCnt", ":stopReason")
 _FIELDS = ("north", "south", "east", "west")
-_SAID = ("wind too strong", "wind too weak", "a fault", "service")
+_REASON_LABELS = ("wind too strong", "wind too weak", "a fault", "service")
 _TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
-_BLOCK, _MOST = 1 << 16, 1 << 10  # readings, and minutes, that are made at once
+_BLOCK_READINGS, _BLOCK_MINUTES = 1 << 16, 1 << 10  # the limits of a block
 
 
-def iri(name: str) -> str:
-    """The IRI of a prefixed name of the park, in N-Triples syntax.
+def park_iri(name: str) -> str:
+    """Return the IRI of a prefixed name of the park, in N-Triples syntax.
 
-    >>> iri(":T1"), iri("wtur:W")
+    >>> park_iri(":T1"), park_iri("wtur:W")
     ('<http://example.org/windpark#T1>', '<http://iec.org/61400-25/root/ln-classes/WTUR#W>')
     """
     prefix, _, local = name.partition(":")
@@ -64,15 +71,14 @@ def iri(name: str) -> str:
 def wind_park(
     turbines: int = 8, minutes: int = 120, seed: int = 7, start: int | datetime = START
 ) -> WindPark:
-    """A wind park of so many turbines, over so many minutes from `start` on.
+    """Simulate a wind park of `turbines`, for `minutes` from `start` on.
 
-    The same seed gives the same park, on every machine. `start` is in milliseconds since 1970, or a
-    datetime (UTC where it has no time zone); it decides what time of the day it is: there is most
-    wind in the afternoon.
+    The same seed yields the same park on every machine. `start` is in milliseconds since 1970, or a
+    datetime (UTC if it is naive). It sets the time of day: the wind is strongest in the afternoon.
 
     >>> park = wind_park(turbines=2, minutes=1)
     >>> subject, predicate, object, t = park.items[0]
-    >>> predicate == iri("wnac:WdSpd"), object, (t - park.start) / 1000
+    >>> predicate == park_iri("wnac:WdSpd"), object, (t - park.start) / 1000
     (True, '"11.4"^^<http://www.w3.org/2001/XMLSchema#decimal>', 28.0)
     """
     if isinstance(start, datetime):
@@ -85,7 +91,7 @@ def wind_park(
         ("start", start, 0),
     ):
         if type(value) is not int or value < least:
-            raise ValueError(f"{name} is a whole number from {least} on, not {value!r}")
+            raise ValueError(f"{name} must be an integer, at least {least}, not {value!r}")
     return WindPark(turbines, minutes, seed, start)
 
 
@@ -93,9 +99,9 @@ def wind_park(
 class WindPark:
     """A wind park: a stream of readings, a static graph of turbines, and queries over them.
 
-    Each turbine tells its wind (`wnac:WdSpd`, m/s) and power (`wtur:W`, kW) once a minute. When it
-    stops it tells how often it did (`wtur:StopCnt`) and why (`:stopReason`), when it starts again
-    how often it did (`wtur:StrCnt`).
+    Each turbine reports its wind (`wnac:WdSpd`, m/s) and power (`wtur:W`, kW) once a minute. When
+    it stops, it reports the number of its stops (`wtur:StopCnt`) and the reason (`:stopReason`);
+    when it starts, the number of its starts (`wtur:StrCnt`).
     """
 
     turbines: int
@@ -108,16 +114,16 @@ class WindPark:
 
     @property
     def end(self) -> int:
-        """The instant that the last minute ends at."""
+        """The end of the last minute, in milliseconds since 1970."""
         return self.start + self.minutes * MINUTE
 
     @cached_property
-    def items(self) -> list[Item]:
-        """The items of the stream in the order of time."""
+    def items(self) -> list[ParkItem]:
+        """The items of the stream, ordered by time."""
         return [item for block in self._blocks(self.minutes) for item in self._items(block)]
 
-    def live(self) -> Iterator[Item]:
-        """The items one by one, without an end: after those of `items`, what comes then.
+    def live(self) -> Iterator[ParkItem]:
+        """Yield the items without end: those of `items`, then the following ones.
 
         >>> from itertools import islice
         >>> park = wind_park(turbines=3, minutes=5)
@@ -129,7 +135,7 @@ class WindPark:
             yield from self._items(block)
 
     def to_arrow(self) -> pa.Table:
-        """The items as an Arrow table: subject, predicate, object, timestamp.
+        """Return the items as an Arrow table: subject, predicate, object, timestamp.
 
         >>> wind_park(minutes=10).to_arrow().num_rows >= 2 * 8 * 10
         True
@@ -138,53 +144,61 @@ class WindPark:
 
         parts = zip(*self._blocks(self.minutes), strict=True)
         turbines, kinds, values, stamps = map(np.concatenate, parts)
-        columns = ((turbines, self._names), (kinds, _TOLD), (values, _values(values)))
+        columns = (
+            (turbines, self._names),
+            (kinds, _PREDICATE_IRIS),
+            (values, _value_terms(values)),
+        )
         terms = [
             pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts))
             for codes, texts in columns
         ]
-        made = dict(zip(("subject", "predicate", "object"), terms, strict=True))
-        return pa.table({**made, "timestamp": stamps})
+        triples = dict(zip(("subject", "predicate", "object"), terms, strict=True))
+        return pa.table({**triples, "timestamp": stamps})
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The fields that the turbines stand in, about four or more in each."""
+        """The fields of the park, each with about four turbines or more."""
         return _FIELDS[: max(1, min(len(_FIELDS), self.turbines // 4))]
 
     @cached_property
-    def graph(self) -> list[Triple]:
-        """What is known of turbines, fields, models, and reasons to stop.
+    def graph(self) -> list[ParkTriple]:
+        """The static graph: the turbines, their fields and models, and the reasons of stops.
 
         >>> graph = wind_park().graph
-        >>> ("<http://example.org/windpark#T1>", iri(":field"), iri(":north")) in graph
+        >>> ("<http://example.org/windpark#T1>", park_iri(":field"), park_iri(":north")) in graph
         True
         """
-        return [triple for subject in self.known for triple in subject]
+        return [triple for triples in self.graph_by_subject for triple in triples]
 
     @property
-    def known(self) -> Iterator[list[Triple]]:
-        """The triples of the static graph, those of one subject together."""
-        label, share = iri("rdfs:label"), -(-self.turbines // len(self.fields))
+    def graph_by_subject(self) -> Iterator[list[ParkTriple]]:
+        """The triples of the static graph, a list per subject."""
+        label, field_size = park_iri("rdfs:label"), -(-self.turbines // len(self.fields))
         for field in self.fields:
-            yield [(iri(f":{field}"), label, f'"the {field}ern field"')]
-        for name, rated, enough in MODELS:
-            power, wind = _number(rated, "integer"), _number(enough // 1000, "integer")
-            told = ((":ratedPower", power), (":ratedWind", wind))
-            yield [(iri(f":{name}"), iri(predicate), value) for predicate, value in told]
-        for reason, said in zip(REASONS, _SAID, strict=True):
-            yield [(iri(f":{reason}"), label, f'"{said}"')]
+            yield [(park_iri(f":{field}"), label, f'"the {field}ern field"')]
+        for name, rated_power, rated_wind in MODELS:
+            power, wind = _number(rated_power, "integer"), _number(rated_wind // 1000, "integer")
+            ratings = ((":ratedPower", power), (":ratedWind", wind))
+            model = park_iri(f":{name}")
+            yield [(model, park_iri(predicate), value) for predicate, value in ratings]
+        for reason, text in zip(REASONS, _REASON_LABELS, strict=True):
+            yield [(park_iri(f":{reason}"), label, f'"{text}"')]
         for k, name in enumerate(self._names):
-            field, model = self.fields[k // share], MODELS[model_of(k)].name
-            told = ((":field", iri(f":{field}")), (":model", iri(f":{model}")))
-            about = [(name, iri(predicate), value) for predicate, value in told]
-            yield [(name, _TYPE, iri(":Turbine")), *about]
+            field = park_iri(f":{self.fields[k // field_size]}")
+            model = park_iri(f":{MODELS[model_index(k)].name}")
+            yield [
+                (name, _TYPE, park_iri(":Turbine")),
+                (name, park_iri(":field"), field),
+                (name, park_iri(":model"), model),
+            ]
 
     @property
     def queries(self) -> Mapping[str, str]:
-        """Queries over the park, by name; each begins with a comment that says what it asks.
+        """Queries over the park, by name; each begins with a comment that describes it.
 
         >>> print(wind_park().queries["storm"].partition("\\n")[0])
-        # A new stream: the turbines that are near their limit, with 20 m/s of wind and more.
+        # A new stream: the turbines that are near their limit, with 20 m/s of wind or more.
         """
         return {
             file.name.removesuffix(".rq"): file.read_text("utf-8")
@@ -192,33 +206,35 @@ class WindPark:
         }
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Writes the stream, the graph, the queries and what to try with them into a folder.
+        """Write the stream, the graph, the queries and a README to a folder; return the paths.
 
-        SourceError where that would replace a file that is something else.
+        Raises SourceError if one of these files exists with other content.
         """
-        from streamsparql.windpark.folder import write
+        from streamsparql.windpark.folder import write_park
 
-        return write(self, Path(folder))
+        return write_park(self, Path(folder))
 
     @cached_property
     def _names(self) -> list[str]:
-        return [iri(f":T{k + 1}") for k in range(self.turbines)]
+        return [park_iri(f":T{k + 1}") for k in range(self.turbines)]
 
     def _blocks(self, count: int | None) -> Iterator[_Block]:
-        """The items of so many minutes, of all minutes to come where no number is given."""
-        first, size = self.start // MINUTE % DAY, max(1, min(_MOST, _BLOCK // self.turbines))
+        """Yield the items of the first `count` minutes in blocks, without end if it is None."""
+        first = self.start // MINUTE % DAY
+        size = max(1, min(_BLOCK_MINUTES, _BLOCK_READINGS // self.turbines))
         size = size if count is None else min(size, count)
         steps = endless(0, size) if count is None else range(0, count, size)
-        for at, stretch in zip(steps, life(self.turbines, self.seed, first, size), strict=False):
-            left = size if count is None else count - at
-            told = Stretch._make(array[:left] for array in stretch)
-            yield _block(told, self.start + at * MINUTE)
+        blocks = turbine_readings(self.turbines, self.seed, first, size)
+        for minute, readings in zip(steps, blocks, strict=False):
+            left = size if count is None else count - minute
+            needed = Readings._make(array[:left] for array in readings)
+            yield _block(needed, self.start + minute * MINUTE)
 
-    def _items(self, block: _Block) -> Iterator[Item]:
-        names, values = self._names, _values(block.values)
+    def _items(self, block: _Block) -> Iterator[ParkItem]:
+        names, values = self._names, _value_terms(block.values)
         return zip(
             map(names.__getitem__, block.turbines.tolist()),
-            map(_TOLD.__getitem__, block.kinds.tolist()),
+            map(_PREDICATE_IRIS.__getitem__, block.kinds.tolist()),
             map(values.__getitem__, block.values.tolist()),
             block.stamps.tolist(),
             strict=True,
@@ -226,23 +242,23 @@ class WindPark:
 
 
 class _Block(NamedTuple):
-    """Items as columns: which turbine, which predicate, the value's code, and when."""
+    """Items as columns: indexes of turbines and predicates, codes of values, timestamps."""
 
-    turbines: Whole
-    kinds: Whole
-    values: Whole
-    stamps: Whole
-
-
-_TOLD = [iri(name) for name in _PREDICATES]
+    turbines: Integers
+    kinds: Integers
+    values: Integers
+    stamps: Integers
 
 
-def _block(told: Stretch, start: int) -> _Block:
-    """The items of some minutes in order, by time, turbine and predicate."""
-    wind, power, started, stopped, reason, starts, stops, chance = told
+_PREDICATE_IRIS = [park_iri(name) for name in _PREDICATES]
+
+
+def _block(readings: Readings, start: int) -> _Block:
+    """Return the items of a few minutes, ordered by time, turbine and predicate."""
+    wind, power, started, stopped, reason, starts, stops, chance = readings
     stamps = start + np.arange(len(wind))[:, None] * MINUTE + _seconds(chance)
     always = np.ones(wind.shape, np.bool_)
-    # a value's code: that of a reason, or an odd number for whole numbers, an even one for tenths
+    # the code of a value: the index of a reason; after those, tenths and integers take turns
     codes = (
         (always, 2 * wind + len(REASONS)),
         (always, 2 * power + len(REASONS) + 1),
@@ -250,18 +266,18 @@ def _block(told: Stretch, start: int) -> _Block:
         (stopped, 2 * stops + len(REASONS) + 1),
         (stopped, reason),
     )
-    places = [np.flatnonzero(when) for when, _ in codes]
-    values = [code.ravel()[place] for (_, code), place in zip(codes, places, strict=True)]
-    kinds = np.repeat(np.arange(len(codes)), [len(place) for place in places])
-    place = np.concatenate(places)
-    order = np.argsort(place * len(codes) + kinds)
-    place = place[order]
+    positions = [np.flatnonzero(reported) for reported, _ in codes]
+    values = [code.ravel()[some] for (_, code), some in zip(codes, positions, strict=True)]
+    kinds = np.repeat(np.arange(len(codes)), [len(some) for some in positions])
+    position = np.concatenate(positions)
+    order = np.argsort(position * len(codes) + kinds)
+    position = position[order]
     value = np.concatenate(values)[order]
-    return _Block(place % wind.shape[1], kinds[order], value, stamps.ravel()[place])
+    return _Block(position % wind.shape[1], kinds[order], value, stamps.ravel()[position])
 
 
-def _seconds(chance: Whole) -> Whole:
-    """When in its minute each turbine tells: in turn, in whole seconds where there is room.
+def _seconds(chance: Integers) -> Integers:
+    """Return when in its minute each turbine reports, in ms: in turn, on whole seconds if possible.
 
     >>> _seconds(np.array([0, 9, 2, 3])).tolist()
     [0, 24000, 32000, 48000]
@@ -269,23 +285,23 @@ def _seconds(chance: Whole) -> Whole:
     count = chance.shape[-1]
     unit = 1000 if count * 1000 <= MINUTE else 1
     room = MINUTE // unit
-    seconds: Whole = np.arange(count) * room // count + chance % max(1, room // count)
+    seconds: Integers = np.arange(count) * room // count + chance % max(1, room // count)
     return seconds * unit
 
 
-def _values(codes: Whole) -> list[str]:
-    """The terms of all codes up to the greatest of these, and of some more."""
-    return _terms(1 << int(codes.max()).bit_length())
+def _value_terms(codes: Integers) -> list[str]:
+    """Return the terms of the first codes, as many as these codes need, and of some more."""
+    return _first_terms(1 << int(codes.max()).bit_length())
 
 
 @lru_cache(maxsize=4)
-def _terms(count: int) -> list[str]:
-    whole, tenths = f"^^{iri('xsd:integer')}", f"^^{iri('xsd:decimal')}"
-    made = [iri(f":{reason}") for reason in REASONS]
+def _first_terms(count: int) -> list[str]:
+    integer, decimal = f"^^{park_iri('xsd:integer')}", f"^^{park_iri('xsd:decimal')}"
+    terms = [park_iri(f":{reason}") for reason in REASONS]
     for n in range(count // 2):
-        made += [f'"{n // 10}.{n % 10}"{tenths}', f'"{n}"{whole}']
-    return made
+        terms += [f'"{n // 10}.{n % 10}"{decimal}', f'"{n}"{integer}']
+    return terms
 
 
 def _number(value: int, kind: str) -> str:
-    return f'"{value}"^^{iri(f"xsd:{kind}")}'
+    return f'"{value}"^^{park_iri(f"xsd:{kind}")}'

@@ -1,11 +1,11 @@
-"""What happens in a wind park, minute by minute: the wind, the turbines' power, starts and stops.
+"""The simulation of a wind park, by minute: wind, power, starts and stops.
 
-All of it is whole numbers (millimetres per second, kilowatts) and the raw bits of PCG64, whose
-sequence numpy keeps: no function of a mathematical library, whose last digit may differ from one
-machine to the next. So a seed gives the same park everywhere.
+It computes with integers (millimetres per second, kilowatts) and the raw bits of PCG64, whose
+sequence numpy guarantees. Functions of mathematical libraries may differ in their last digit from
+one machine to another; without them, a seed yields the same park everywhere.
 
-The wind at a turbine is the sum of the day's swing, the weather that drifts over an hour, gust
-fronts that pass the whole park, and the turbine's own turbulence.
+The wind at a turbine is the sum of a daily swing, the weather that drifts over an hour, gust
+fronts that pass the whole park, and the turbulence at the turbine.
 """
 
 from __future__ import annotations
@@ -16,105 +16,109 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Whole = NDArray[np.int64]
-Truth = NDArray[np.bool_]
-Raw = NDArray[np.uint64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+RandomBits = NDArray[np.uint64]
 
 DAY = 1440
-"""The minutes of a day."""
+"""The number of minutes in a day."""
 
-CUT_IN, AGAIN_FROM, AGAIN_BELOW, CUT_OUT = 3_000, 3_500, 18_500, 22_000
-"""Wind at which turbines stop (below the first, above the last), and between which they start."""
+CUT_IN, START_ABOVE, START_BELOW, CUT_OUT = 3_000, 3_500, 18_500, 22_000
+"""Wind in mm/s: turbines stop below the first and above the last, start between the others."""
 
 REASONS = ("Storm", "Calm", "Fault", "Service")
-"""Why a turbine stops."""
+"""The reasons of stops."""
 
-_PARK, _MAST = 380, 381  # so that each has a sequence of its own
+_TURBINE_STREAM, _MAST_STREAM = 380, 381  # independent random sequences
 _MEAN, _SWING = 11_000, 2_500
-_PIECES = (0, 16, 32, 48)
-_SPREAD = 37_837  # the standard deviation of the sum of four 16-bit numbers
+_SHIFTS = (0, 16, 32, 48)
+_DEVIATION = 37_837  # the standard deviation of the sum of four 16-bit numbers
 
 
 class Model(NamedTuple):
-    """A kind of turbine: its name, its greatest power in kW, and the wind that gives it."""
+    """A model of turbine: its name, its rated power in kW, and the wind in mm/s that yields it."""
 
     name: str
-    rated: int
-    enough: int
+    rated_power: int
+    rated_wind: int
 
 
 MODELS = (Model("Breeze", 2_000, 12_000), Model("Gale", 3_200, 14_000))
 
 
-class Stretch(NamedTuple):
-    """What the turbines of a park tell in some minutes: arrays by minute and turbine."""
+class Readings(NamedTuple):
+    """The readings of a few minutes: arrays by minute and turbine."""
 
-    wind: Whole
+    wind: Integers
     """Tenths of metres per second."""
-    power: Whole
+    power: Integers
     """Kilowatts."""
-    started: Truth
-    stopped: Truth
-    reason: Whole
-    """Of those that stopped: the place in REASONS."""
-    starts: Whole
-    stops: Whole
-    """How often each started and stopped since it was built."""
-    chance: Whole
-    """Numbers below 2**16 that nothing depends on."""
+    started: Flags
+    stopped: Flags
+    reason: Integers
+    """The index in REASONS, if the turbine stopped."""
+    starts: Integers
+    stops: Integers
+    """The numbers of starts and stops since the turbine was built."""
+    chance: Integers
+    """Independent random numbers below 2**16."""
 
 
-def life(turbines: int, seed: int, first: int, size: int) -> Iterator[Stretch]:
-    """A park's life, endless, so many minutes at a time; `first` is the minute of the day at first.
+def turbine_readings(turbines: int, seed: int, first: int, size: int) -> Iterator[Readings]:
+    """Yield readings without end, `size` minutes at a time; `first` is the first minute of the day.
 
-    >>> stretch = next(life(3, 7, 480, 1))
-    >>> stretch.wind.tolist(), stretch.power.tolist()
+    >>> readings = next(turbine_readings(3, 7, 480, 1))
+    >>> readings.wind.tolist(), readings.power.tolist()
     ([[100, 79, 88]], [[0, 547, 770]])
     """
-    bits = np.random.PCG64([seed, _PARK])
+    bits = np.random.PCG64([seed, _TURBINE_STREAM])
     starts = 20 + _number(bits.random_raw(turbines), 0, 40)
-    runs = _number(bits.random_raw(turbines), 0, 4) != 0
-    stops, rest = starts - runs, np.where(runs, 0, 1 + starts % 9)
-    air = _Air(first, np.zeros(turbines, np.int64))
+    running = _number(bits.random_raw(turbines), 0, 4) != 0
+    stops, pause = starts - running, np.where(running, 0, 1 + starts % 9)
+    model = _WindModel(first, np.zeros(turbines, np.int64))
     while True:
         raw = bits.random_raw((size, 2 + 3 * turbines))
         own = raw[:, 2:].reshape(size, 3, turbines)
-        wind = air.wind(raw[:, :2], own[:, 0], _number(own[:, 1], 0, 64))
-        reason, pause = _trouble(wind, own[:, 2])
-        weak, fair = reason >= 0, (wind > AGAIN_FROM) & (wind < AGAIN_BELOW)
+        wind = model.wind(raw[:, :2], own[:, 0], _number(own[:, 1], 0, 64))
+        reason, next_pause = _stop_reasons(wind, own[:, 2])
+        must_stop, can_start = reason >= 0, (wind > START_ABOVE) & (wind < START_BELOW)
         on, started, stopped = (np.empty(wind.shape, np.bool_) for _ in range(3))
         for k in range(size):
-            rest = rest - 1
-            stopped[k] = runs & weak[k]
-            started[k] = ~runs & (rest <= 0) & fair[k]
-            on[k] = runs = (runs & ~stopped[k]) | started[k]
-            rest = np.where(stopped[k], pause[k], rest)
-        starts_then = starts + np.cumsum(started, axis=0)
-        stops_then = stops + np.cumsum(stopped, axis=0)
-        starts, stops = starts_then[-1], stops_then[-1]
-        yield Stretch(
+            pause = pause - 1
+            stopped[k] = running & must_stop[k]
+            started[k] = ~running & (pause <= 0) & can_start[k]
+            on[k] = running = (running & ~stopped[k]) | started[k]
+            pause = np.where(stopped[k], next_pause[k], pause)
+        all_starts = starts + np.cumsum(started, axis=0)
+        all_stops = stops + np.cumsum(stopped, axis=0)
+        starts, stops = all_starts[-1], all_stops[-1]
+        yield Readings(
             wind // 100,
             np.where(on, _power(wind), 0),
             started,
             stopped,
             reason,
-            starts_then,
-            stops_then,
+            all_starts,
+            all_stops,
             _number(own[:, 1], 48, 1 << 16),
         )
 
 
-class _Air:
-    """The wind over a park: what of it goes on from one minute to the next."""
+class _WindModel:
+    """The wind over a park, with its state from one minute to the next."""
 
-    def __init__(self, minute: int, turbulence: Whole) -> None:
+    def __init__(self, minute: int, turbulence: Integers) -> None:
         self._minute, self._turbulence = minute, turbulence
         self._weather = self._front = 0
 
-    def wind(self, park: Raw, own: Raw, share: Whole) -> Whole:
-        """The wind at the turbines in the next minutes, driven by chance: the park's, their own."""
-        drift = (_noise(park[:, 0]) * 350 // _SPREAD).tolist()
-        swirl = _noise(own) * 900 // _SPREAD
+    def wind(self, park: RandomBits, own: RandomBits, share: Integers) -> Integers:
+        """Return the wind at the turbines in the next minutes, from random bits.
+
+        `park` has bits for the weather and the gusts, `own` for the turbulence at each turbine;
+        `share` is how strongly a gust hits each turbine.
+        """
+        drift = (_noise(park[:, 0]) * 350 // _DEVIATION).tolist()
+        swirl = _noise(own) * 900 // _DEVIATION
         common, fronts = [], []
         for k, gust in enumerate(park[:, 1].tolist()):
             self._weather += drift[k] - self._weather // 64
@@ -125,29 +129,29 @@ class _Air:
             fronts.append(self._front)
             self._minute += 1
         gusts = np.array(fronts)[:, None] * (64 + share) // 128
-        wind: Whole = np.maximum(np.array(common)[:, None] + swirl + gusts, 0)
+        wind: Integers = np.maximum(np.array(common)[:, None] + swirl + gusts, 0)
         return wind
 
 
-def model_of(turbine: int) -> int:
-    """The place in MODELS of a turbine's model: every third is of the second kind."""
+def model_index(turbine: int) -> int:
+    """Return the index in MODELS of a turbine's model: every third turbine is a Gale."""
     return int(turbine % 3 == 2)
 
 
-def _number(raw: Raw, shift: int, below: int) -> Whole:
+def _number(raw: RandomBits, shift: int, below: int) -> Integers:
     return ((raw >> np.uint64(shift)) % np.uint64(below)).astype(np.int64)
 
 
-def _noise(raw: Raw) -> Whole:
-    """Nearly normal, around 0 with the deviation _SPREAD: the sum of four even ones."""
+def _noise(raw: RandomBits) -> Integers:
+    """Return nearly normal numbers around 0: each is the sum of four uniform ones."""
     total = np.full(raw.shape, -131_070, np.int64)
-    for shift in _PIECES:
+    for shift in _SHIFTS:
         total += _number(raw, shift, 1 << 16)
     return total
 
 
 def _swing(minute: int) -> int:
-    """The day's swing: two parabolas, least at 3 in the morning, greatest at 3 in the afternoon.
+    """Return the daily swing, two parabolas: least at 3 in the morning, greatest at 15 o'clock.
 
     >>> _swing(3 * 60), _swing(9 * 60), _swing(15 * 60)
     (-2500, 0, 2500)
@@ -159,12 +163,12 @@ def _swing(minute: int) -> int:
     return height if up < half else -height
 
 
-def _trouble(wind: Whole, raw: Raw) -> tuple[Whole, Whole]:
-    """Why a turbine that runs has to stop, -1 where it need not, and for how many minutes."""
+def _stop_reasons(wind: Integers, raw: RandomBits) -> tuple[Integers, Integers]:
+    """Return why a running turbine must stop, else -1, and for how many minutes."""
     chance, length = _number(raw, 0, 1 << 16), _number(raw, 16, 1 << 16)
     reason = np.full(wind.shape, -1)
     pause = np.zeros(wind.shape, np.int64)
-    for k, (when, least, most) in enumerate(
+    for k, (applies, shortest, longest) in enumerate(
         (
             (wind > CUT_OUT, 4, 10),
             (wind < CUT_IN, 3, 6),
@@ -172,46 +176,46 @@ def _trouble(wind: Whole, raw: Raw) -> tuple[Whole, Whole]:
             ((chance >= 240) & (chance < 290), 20, 40),
         )
     ):
-        when = when & (reason < 0)
-        reason = np.where(when, k, reason)
-        pause = np.where(when, least + length % (most - least), pause)
+        applies = applies & (reason < 0)
+        reason = np.where(applies, k, reason)
+        pause = np.where(applies, shortest + length % (longest - shortest), pause)
     return reason, pause
 
 
-def _power(wind: Whole) -> Whole:
-    """The power curve: as the cube of the wind, from where turbines start to where it is enough."""
-    models = [MODELS[model_of(k)] for k in range(wind.shape[1])]
-    rated, enough = (np.array([model[k] for model in models]) for k in (1, 2))
-    wind = np.minimum(wind, enough) // 100
-    least, most = (CUT_IN // 100) ** 3, (enough // 100) ** 3
-    power: Whole = rated * np.maximum(wind**3 - least, 0) // (most - least)
+def _power(wind: Integers) -> Integers:
+    """Return the power: it grows with the cube of the wind, from the cut-in to the rated wind."""
+    models = [MODELS[model_index(k)] for k in range(wind.shape[1])]
+    rated_power, rated_wind = (np.array([model[k] for model in models]) for k in (1, 2))
+    wind = np.minimum(wind, rated_wind) // 100
+    least, most = (CUT_IN // 100) ** 3, (rated_wind // 100) ** 3
+    power: Integers = rated_power * np.maximum(wind**3 - least, 0) // (most - least)
     return power
 
 
-class Mast(NamedTuple):
-    """What the mast of each field measures at one time."""
+class MastReadings(NamedTuple):
+    """The readings of the masts at an instant: arrays by field."""
 
-    temperature: Whole
+    temperature: Integers
     """Tenths of a degree Celsius."""
-    humidity: Whole
-    """Per cent."""
+    humidity: Integers
+    """Per cent, relative."""
 
 
-def air(masts: int, seed: int, first: int, step: int) -> Iterator[Mast]:
-    """What the masts measure each `step` minutes, from the minute `first` of the day on.
+def mast_readings(masts: int, seed: int, first: int, step: int) -> Iterator[MastReadings]:
+    """Yield readings without end, every `step` minutes from the minute `first` of the day on.
 
-    >>> measured = next(air(2, 7, 480, 5))
-    >>> measured.temperature.tolist(), measured.humidity.tolist()
+    >>> readings = next(mast_readings(2, 7, 480, 5))
+    >>> readings.temperature.tolist(), readings.humidity.tolist()
     ([-3, -7], [85, 88])
     """
-    bits = np.random.PCG64([seed, _MAST])
+    bits = np.random.PCG64([seed, _MAST_STREAM])
     warm, damp, at = np.zeros(masts, np.int64), np.zeros(masts, np.int64), first
     while True:
         raw = bits.random_raw((2, masts))
-        warm += _noise(raw[0]) * 400 // _SPREAD - warm // 16
-        damp += _noise(raw[1]) * 1_500 // _SPREAD - damp // 16
+        warm += _noise(raw[0]) * 400 // _DEVIATION - warm // 16
+        damp += _noise(raw[1]) * 1_500 // _DEVIATION - damp // 16
         day = _swing(at)
         temperature = (300 + day + 500 * np.arange(masts) + warm) // 100
         humidity = np.clip(85_000 - 4 * day + damp, 30_000, 100_000) // 1_000
-        yield Mast(temperature, humidity)
+        yield MastReadings(temperature, humidity)
         at += step

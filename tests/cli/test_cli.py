@@ -1,4 +1,4 @@
-"""The command line, as a user meets it: in a process of its own."""
+"""The command line: `explain`, `check`, help and errors, each run in its own process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRONG = "SELECT ?x {\n  ?x <p> 1 .\n  FILTRE(?x)\n}\n"
 
 
 def run(*arguments: str, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs `python -m streamsparql`."""
+    """Run `python -m streamsparql`."""
     return subprocess.run(
         [sys.executable, "-m", "streamsparql", *arguments],
         input=text,
@@ -51,7 +51,7 @@ def test_explain_reads_standard_input():
 
 def test_explain_writes_a_file(query, tmp_path):
     done = run("explain", query, "-o", str(tmp_path / "plan.pdf"))
-    assert (done.returncode, "its extension is no format" in done.stderr) == (2, True)
+    assert (done.returncode, "unknown extension" in done.stderr) == (2, True)
     done = run("explain", query, "--format", "svg", "-o", str(tmp_path / "plan.svg"))
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "plan.svg").read_text().startswith("<svg")
@@ -68,7 +68,7 @@ def test_explain_writes_a_file(query, tmp_path):
     assert "cannot write" in done.stderr
 
 
-def test_a_wrong_query_is_shown_with_its_place():
+def test_errors_in_a_query_show_their_place():
     done = run("explain", "-", text=WRONG)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[:3] == [
@@ -80,14 +80,14 @@ def test_a_wrong_query_is_shown_with_its_place():
     assert "Traceback" not in done.stderr
 
 
-def test_check_goes_through_all_files(query, tmp_path):
+def test_check_reports_on_all_files(query, tmp_path):
     (tmp_path / "wrong.rq").write_text(WRONG)
     (tmp_path / "doubtful.rq").write_text("SELECT ?y { ?x <p> 1 }")
     (tmp_path / "latin.rq").write_bytes(b"SELECT ?x { ?x <p> '\xe9' }")
     names = [query, *(str(tmp_path / name) for name in ("wrong.rq", "doubtful.rq", "latin.rq"))]
     done = run("check", *names, str(tmp_path / "absent.rq"))
     assert done.returncode == 1
-    assert f"{query}: fine" in done.stdout
+    assert f"{query}: ok" in done.stdout
     assert (
         "doubtful.rq: line 1, column 8: warning: nothing binds ?y here [never-bound]" in done.stdout
     )
@@ -96,7 +96,7 @@ def test_check_goes_through_all_files(query, tmp_path):
     assert "absent.rq: cannot be read" in done.stderr
 
 
-def test_warnings_alone_are_no_failure():
+def test_warnings_do_not_change_the_exit_status():
     assert run("check", "-", text="SELECT ?y { ?x <p> 1 }").returncode == 0
 
 
@@ -109,23 +109,21 @@ def test_options_reach_the_compiler():
     assert "origin 7" in shown
 
 
-def test_the_command_line_itself_may_be_wrong():
+def test_usage_errors_exit_with_status_2():
     for arguments in ([], ["explain"], ["explain", "-", "--format", "png"], ["fly", "-"]):
         done = run(*arguments)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
 
 
-def test_help_fits_a_screen_and_has_an_example():
+def test_help_and_version_exit_with_status_0():
     for arguments in (["--help"], ["explain", "--help"], ["check", "--help"]):
-        lines = run(*arguments, COLUMNS="80").stdout.splitlines()
-        assert 5 < len(lines) <= 40
-    for command in ("explain", "check", "run", "prepare"):
-        assert "example" in run(command, "--help").stdout
+        done = run(*arguments)
+        assert (done.returncode, done.stdout[:7], done.stderr) == (0, "usage: ", "")
     assert run("--version").stdout.startswith("streamsparql 0.")
 
 
-def test_a_reader_that_has_gone_is_no_error(query):
+def test_a_closed_pipe_is_not_an_error(query):
     done = subprocess.run(
         f"{sys.executable} -m streamsparql explain {query} --format html | head -c 10",
         shell=True,
@@ -137,26 +135,26 @@ def test_a_reader_that_has_gone_is_no_error(query):
     assert done.stderr == ""
 
 
-def test_any_terminal_and_any_locale_will_do(query):
-    """The tree has characters that not every encoding has; a query is UTF-8 whatever the locale."""
+def test_output_and_input_work_in_any_encoding_and_locale(query):
+    """Trees have characters that are not ASCII; queries are read as UTF-8 in every locale."""
     done = run("explain", query, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     command = [sys.executable, "-m", "streamsparql", "check", "-"]
     text = "SELECT ?é { ?é <p> 1 }".encode()
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
     checked = subprocess.run(command, input=text, capture_output=True, cwd=ROOT, env=environment)
-    assert checked.stdout == b"standard input: fine\n"
+    assert checked.stdout == b"standard input: ok\n"
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
-def test_output_that_cannot_be_written_is_no_traceback(query):
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is missing")
+def test_unwritable_output_is_an_error_in_one_line(query):
     command = [sys.executable, "-m", "streamsparql", "explain", query]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
 
 
-def test_explain_overwrites_nothing_that_it_reads(tmp_path):
+def test_explain_does_not_overwrite_its_input(tmp_path):
     text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS SLIDE { ?s ?p ?o }"
     item = "<urn:a> <urn:p> <urn:b> <urn:t/5> .\n"
     query, wind = tmp_path / "q.rq", tmp_path / "w.nq"

@@ -1,4 +1,4 @@
-"""What shells complete is what the commands take."""
+"""Shell completion offers the options and values that the commands accept; help and version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from streamsparql.cli import main
 
-TRY = """
+COMPLETE = """
 source {script}
 COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); COMPREPLY=()
 _streamsparql
@@ -20,14 +20,14 @@ echo "${{COMPREPLY[@]}}"
 
 @pytest.fixture
 def scripts(tmp_path, capsys):
-    """The scripts, in files."""
+    """Return a folder with the script of each shell, in a file with the name of the shell."""
     for shell in ("bash", "zsh", "fish"):
         assert main(["completion", shell]) == 0
         (tmp_path / shell).write_text(capsys.readouterr().out)
     return tmp_path
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
@@ -36,7 +36,7 @@ def scripts(tmp_path, capsys):
         ("streamsparql run --eng", "--engine"),
         ("streamsparql run --engine ''", "embedded spark"),
         ("streamsparql run query.rq --timestamps l", "local"),
-        ("streamsparql run --stream ''", ""),  # bash goes on with files
+        ("streamsparql run --stream ''", ""),  # bash falls back to files
         ("streamsparql run ''", ""),
         ("streamsparql run query.rq --output =", "table csv jsonl nq parquet"),
         ("streamsparql run query.rq --output = j", "jsonl"),
@@ -49,23 +49,23 @@ def scripts(tmp_path, capsys):
     ],
 )
 def test_bash_completes(scripts, words, completed):
-    script = TRY.format(script=scripts / "bash", words=words)
+    script = COMPLETE.format(script=scripts / "bash", words=words)
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == (completed, "")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_can_read_their_script(scripts, shell):
+def test_zsh_and_fish_can_parse_their_scripts(scripts, shell):
     text = (scripts / shell).read_text()
     assert "SUPPRESS" not in text
     assert text.count("--timestamps") + text.count("-l timestamps") == 1
     if shutil.which(shell) is None:
-        pytest.skip(f"there is no {shell}")
+        pytest.skip(f"{shell} is not installed")
     done = subprocess.run([shell, "-n", scripts / shell], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_version_is_that_of_all_that_matters():
+def test_version_lists_what_affects_a_run():
     done = subprocess.run(
         [sys.executable, "-m", "streamsparql", "--version"], capture_output=True, text=True
     )
@@ -73,7 +73,7 @@ def test_the_version_is_that_of_all_that_matters():
     assert names == ["streamsparql", "Python", "pyarrow", "pyoxigraph", "PySpark", "Java"]
 
 
-def test_help_fits_a_screen_and_has_examples(capsys, monkeypatch):
+def test_help_fits_40_lines_of_80_columns_and_has_examples(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     for command in ([], ["run"], ["explain"], ["check"], ["demo"], ["prepare"], ["completion"]):
         with pytest.raises(SystemExit):

@@ -1,4 +1,4 @@
-"""`streamsparql demo`, as a user meets it: in a process of its own."""
+"""`streamsparql demo`, run in its own process."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ import pytest
 import streamsparql
 from streamsparql import wind_park
 from streamsparql.cli.screen import Screen
-from streamsparql.cli.tour import NEXT, Tour
-from streamsparql.windpark.folder import commands
+from streamsparql.cli.tour import NEXT_COMMANDS, Tour
+from streamsparql.windpark.folder import example_commands
 
 ROOT = Path(__file__).parents[2]
 PARTS = (
     "1  A wind park",
-    "2  A query, its plan, its answers",
-    "3  OPTIONAL, with a window of its own",
+    "2  A query, its plan, its results",
+    "3  OPTIONAL with its own window",
     "4  An aggregate, reported every 10 minutes",
-    "5  What OPTIONAL is over time",
-    "Go on from here",
+    "5  OPTIONAL over time",
+    "What to try next",
 )
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Of a shell that finds this `streamsparql` first."""
+    """Return an environment in which a shell runs this `streamsparql`."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **more}
 
 
 def demo(cwd: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Runs `streamsparql demo`."""
+    """Run `streamsparql demo`."""
     return subprocess.run(
         [sys.executable, "-m", "streamsparql", "demo", *arguments],
         capture_output=True,
@@ -52,28 +52,28 @@ def demo(cwd: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the demonstration prints into a pipe."""
+    """Return the output of the demonstration in a pipe."""
     done = demo(tmp_path_factory.mktemp("demo"))
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 def parts(text: str) -> list[str]:
-    """The parts, each from its heading on."""
+    """Split the output into parts, each with its heading."""
     return re.split(r"^── ", text, flags=re.M)[1:]
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- the tour --------------------------------------------------------------------------------------
 
 
-def test_its_parts_are_there_in_order_and_fit_80_columns(shown):
+def test_the_tour_has_all_parts_in_80_columns(shown):
     assert tuple(part.partition(" ─")[0] for part in parts(shown)) == PARTS
     assert max(map(len, shown.splitlines())) == 80
     assert "\x1b" not in shown
     assert len(shown.splitlines()) < 175
 
 
-def test_the_park_is_shown_with_items_of_it(shown):
+def test_the_first_part_shows_items_and_power(shown):
     first = parts(shown)[0]
     park = wind_park()
     assert f"{len(park.items):,} RDF triples" in first
@@ -84,7 +84,7 @@ def test_the_park_is_shown_with_items_of_it(shown):
 
 
 @pytest.mark.parametrize(("part", "name"), [(1, "listing-1.1"), (2, "stops"), (3, "power")])
-def test_queries_are_shown_as_they_are_with_what_they_answer(shown, part, name):
+def test_queries_are_shown_with_their_first_rows(shown, part, name):
     park, text = wind_park(), parts(shown)[part]
     query = park.queries[name]
     assert "\n".join(line for line in query.splitlines() if line[0] != "#") in text
@@ -95,38 +95,38 @@ def test_queries_are_shown_as_they_are_with_what_they_answer(shown, part, name):
     assert re.fullmatch(r"  … and \d+ more", more)
 
 
-def test_the_plan_is_that_of_the_listing(shown):
+def test_the_logical_plan_of_the_listing_is_shown(shown):
     query = streamsparql.compile(wind_park().queries["listing-1.1"])
     assert query.explain("logical") in parts(shown)[1]
 
 
 def test_bars_show_the_gap_of_a_left_join(shown):
-    """The row's pieces follow each other without overlap, and together they are the start's bar."""
+    """The pieces of a row are adjacent, and together they cover the bar of its start."""
     bars = [
-        (label.strip(), drawn.index(drawn.strip()[0]), drawn.strip())
-        for label, drawn in re.findall(r"^(  :T\d.{14})( *[█░]+)$", parts(shown)[4], re.M)
+        (label.strip(), blocks.index(blocks.strip()[0]), blocks.strip())
+        for label, blocks in re.findall(r"^(  :T\d.{14})( *[█░]+)$", parts(shown)[4], re.M)
     ]
-    (start, low, drawn), *others = bars
+    (start, low, start_bar), *others = bars
     rows = [bar for bar in others if bar[0].startswith(start)]
     stops = [bar for bar in others if bar not in rows]
     assert [bool(set(bar) & set("█")) for _, _, bar in rows] == [False, True, False, True, False]
-    at = low
+    column = low
     for _, begin, bar in rows:
-        assert begin == at
-        at += len(bar)
-    assert at == low + len(drawn)
+        assert begin == column
+        column += len(bar)
+    assert column == low + len(start_bar)
     assert [bar[1:] for bar in stops] == [bar[1:] for bar in rows[1::2]]
 
 
-def test_another_park_may_have_nothing_to_draw(tmp_path):
+def test_a_park_without_gaps_suggests_another_seed(tmp_path):
     done = demo(tmp_path, "--turbines", "1", "--minutes", "2")
     assert (done.returncode, done.stderr) == (0, "")
     assert "try another --seed" in done.stdout
-    assert "1 turbine told" in done.stdout
+    assert "1 turbine reported" in done.stdout
 
 
-def test_spark_shows_the_same(spark, shown, tmp_path, capsys):
-    """In this process, whose session it takes; the data goes to Spark as files."""
+def test_the_tour_on_spark_prints_the_same(spark, shown, tmp_path, capsys):
+    """It runs in this process, to use its session; Spark reads the park from files."""
     park = wind_park()
     park.write(tmp_path)
     data = {"streams": str(tmp_path / "wind.nq"), "graph": str(tmp_path / "turbines.ttl")}
@@ -138,7 +138,7 @@ def test_spark_shows_the_same(spark, shown, tmp_path, capsys):
 
 
 def on_terminal(**more: str) -> str:
-    """What it prints on a terminal of 80 columns."""
+    """Run the demonstration on a pseudo terminal of 80 columns and return its output."""
     import fcntl
     import pty
     import struct
@@ -152,29 +152,29 @@ def on_terminal(**more: str) -> str:
     command = [sys.executable, "-m", "streamsparql", "demo"]
     process = subprocess.Popen(command, stdout=other, stderr=other, stdin=other, env=env)
     os.close(other)
-    found = b""
+    output = b""
     while select.select([main], [], [], 60)[0]:
         try:
             part = os.read(main, 1 << 16)
-        except OSError:  # how Linux says that the other side is closed
+        except OSError:  # on Linux, the other side is closed
             break
         if not part:
             break
-        found += part
+        output += part
     os.close(main)
     assert process.wait(10) == 0
-    return found.decode().replace("\r\n", "\n")
+    return output.decode().replace("\r\n", "\n")
 
 
-def plain(text: str) -> str:
+def without_colour(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="pseudo terminals are a matter of Unix")
-def test_a_terminal_gets_colour_and_a_dumb_one_plain_signs(shown):
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo terminals")
+def test_terminals_get_colour_and_dumb_ones_ascii(shown):
     coloured = on_terminal()
     assert "\x1b[" in coloured
-    assert plain(coloured) == shown
+    assert without_colour(coloured) == shown
     assert on_terminal(NO_COLOR="1") == shown
     dumb = on_terminal(TERM="dumb")
     assert dumb.isascii()
@@ -182,13 +182,13 @@ def test_a_terminal_gets_colour_and_a_dumb_one_plain_signs(shown):
     assert len(dumb.splitlines()) == len(shown.splitlines())
 
 
-def test_a_wide_terminal_is_used_up_to_100_columns(capsys):
+def test_the_tour_uses_up_to_100_columns(capsys):
     park = wind_park()
     Tour(park, {"streams": park.to_arrow(), "graph": park.graph}, Screen(100)).show()
     assert max(map(len, capsys.readouterr().out.splitlines())) == 100
 
 
-# -- files, and what is said to be tried -----------------------------------------------------------
+# -- files and example commands --------------------------------------------------------------------
 
 
 def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -202,8 +202,8 @@ def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def tried(command: str, cwd: Path) -> list[str]:
-    """The lines that a command prints; one that goes on for ever is ended by its reader."""
+def run_example(command: str, cwd: Path) -> list[str]:
+    """Run a command and return its lines of output; the reader ends an endless one."""
     if "--pour" in command:
         command = command.replace("--pour", "--pour --speed 5000") + " | head -4"
         done = shell(command.replace("-o pipefail", ""), cwd)
@@ -214,35 +214,36 @@ def tried(command: str, cwd: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_what_it_says_to_try_at_the_end_works_as_printed(shown, tmp_path):
+def test_commands_at_the_end_of_the_tour_run_as_printed(shown, tmp_path):
     last = parts(shown)[-1]
-    for command in NEXT.values():
+    for command in NEXT_COMMANDS.values():
         assert f"\n{command}\n" in last
-        assert len(tried(command, tmp_path)) > 3
+        assert len(run_example(command, tmp_path)) > 3
 
 
-def test_what_write_and_the_readme_say_to_try_works_as_printed(tmp_path):
+def test_commands_of_write_and_of_the_readme_run_as_printed(tmp_path):
     folder = tmp_path / "my parks" / "one"
     done = demo(tmp_path, "--write", "my parks/one")
     assert (done.returncode, done.stderr) == (0, "")
-    said = [line for line in done.stdout.splitlines() if line.startswith("streamsparql")]
-    assert said == list(commands("my parks/one").values())
-    for command in said:
-        assert len(tried(command, tmp_path)) > 3
+    printed = [line for line in done.stdout.splitlines() if line.startswith("streamsparql")]
+    assert printed == list(example_commands("my parks/one").values())
+    for command in printed:
+        assert len(run_example(command, tmp_path)) > 3
     readme = (folder / "README.txt").read_text("utf-8").replace("\\\n", "")
-    *known, ice = (line for line in readme.splitlines() if line.startswith("streamsparql"))
-    assert known == list(commands().values())  # those above, from inside
-    assert len(tried(ice, folder)) > 3
+    *others, ice = (line for line in readme.splitlines() if line.startswith("streamsparql"))
+    assert others == list(example_commands().values())  # as above, without the folder
+    assert len(run_example(ice, folder)) > 3
 
 
-def test_write_refuses_to_replace_what_is_something_else(tmp_path):
+def test_write_refuses_to_replace_an_edited_file(tmp_path):
     assert demo(tmp_path, "--write", ".").returncode == 0
     assert demo(tmp_path, "--write", ".").returncode == 0
     (tmp_path / "power.rq").write_text("ASK {}")
     done = demo(tmp_path, "--write", ".")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "streamsparql: power.rq is there and is something else: name another folder, or remove it\n"
+        "streamsparql: power.rq exists with other content;"
+        " name another folder, or remove the file\n"
     )
     assert (tmp_path / "power.rq").read_text() == "ASK {}"
 
@@ -250,7 +251,7 @@ def test_write_refuses_to_replace_what_is_something_else(tmp_path):
 # -- pour ------------------------------------------------------------------------------------------
 
 
-def test_pour_writes_the_park_as_a_stream(tmp_path):
+def test_pour_prints_the_items_of_the_park(tmp_path):
     done = demo(tmp_path, "--pour", "--minutes", "3", "--speed", "1e6")
     assert (done.returncode, done.stderr) == (0, "")
     (tmp_path / "wind.nq").write_text(done.stdout)
@@ -259,7 +260,7 @@ def test_pour_writes_the_park_as_a_stream(tmp_path):
     assert list(query.run(tmp_path / "wind.nq")) == expected
 
 
-def test_pour_takes_its_time_and_stops_quietly(tmp_path):
+def test_pour_is_paced_and_an_interrupt_ends_it_quietly(tmp_path):
     command = [sys.executable, "-m", "streamsparql", "demo", "--pour", "--speed", "5"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True
@@ -268,15 +269,15 @@ def test_pour_takes_its_time_and_stops_quietly(tmp_path):
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline()
-        begun = time.monotonic()
+        began = time.monotonic()
         assert all(process.stdout.readline() for _ in range(5))
-        assert time.monotonic() - begun > 0.5  # the third turbine speaks 18 s after the first: 3.6
+        assert time.monotonic() - began > 0.5  # the third turbine reports 18 s after the first: 3.6
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert process.stderr.read() == ""
 
 
-def test_a_reader_that_goes_ends_it_quietly(tmp_path):
+def test_a_closed_pipe_ends_it_quietly(tmp_path):
     for command in (
         "streamsparql demo | head -3",
         "streamsparql demo --pour --speed 1e5 | head -3",
@@ -292,17 +293,17 @@ def test_a_reader_that_goes_ends_it_quietly(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ("--write x --pour", "choose one of them"),
-        ("--speed 3", "--speed goes with --pour"),
-        ("--pour --speed 0", "'0' is no speed"),
-        ("--pour --speed nan", "'nan' is no speed"),
-        ("--pour --engine spark", "--engine spark is for what is shown"),
-        ("--master local", "--master goes with --engine spark"),
-        ("--turbines 0", "at least"),
-        ("--minutes -3", "'-3' is no whole number"),
+        ("--write x --pour", "exclude each other"),
+        ("--speed 3", "--speed requires --pour"),
+        ("--pour --speed 0", "not a valid speed: '0'"),
+        ("--pour --speed nan", "not a valid speed: 'nan'"),
+        ("--pour --engine spark", "--engine spark cannot be combined"),
+        ("--master local", "--master requires --engine spark"),
+        ("--turbines 0", "must be at least 1"),
+        ("--minutes -3", "not a whole number: '-3'"),
     ],
 )
-def test_a_wrong_command_line_is_told(tmp_path, arguments, reason):
+def test_usage_errors_exit_with_status_2_and_write_nothing(tmp_path, arguments, reason):
     done = demo(tmp_path, *shlex.split(arguments))
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
@@ -319,7 +320,7 @@ def test_help_has_examples_and_imports_nothing_heavy(tmp_path):
         "try: c.main(['--help'])\n"
         "except SystemExit: print(*sys.modules)"
     )
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
     )
-    assert {"numpy", "pyarrow", "streamsparql.windpark"}.isdisjoint(found.stdout.split())
+    assert {"numpy", "pyarrow", "streamsparql.windpark"}.isdisjoint(done.stdout.split())

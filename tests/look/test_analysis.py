@@ -493,18 +493,18 @@ def test_explain_analyze_prints_the_analysis(files: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("--analyze",), 1, "reads the stream <http://e/s>: give --stream"),
-        (("--stream", "STREAM"), 2, "--stream goes with --analyze, which runs the query"),
-        (("--from", "0"), 2, "--from goes with --analyze"),
-        (("--engine", "spark"), 2, "--engine goes with --analyze"),
-        (("--every", "5s"), 2, "--report and --every go with --analyze"),
+        (("--analyze",), 1, "missing stream <http://e/s>; add --stream"),
+        (("--stream", "STREAM"), 2, "--stream requires --analyze, which runs the query"),
+        (("--from", "0"), 2, "--from requires --analyze"),
+        (("--engine", "spark"), 2, "--engine requires --analyze"),
+        (("--every", "5s"), 2, "--report and --every require --analyze"),
         (
             ("--analyze", "--stage", "logical", "--stream", "STREAM"),
             2,
-            "--analyze measures what runs",
+            "--analyze measures the physical plan",
         ),
-        (("--analyze", "--stage", "spark", "--stream", "STREAM"), 2, "goes with --engine spark"),
-        (("--analyze", "--slabs", "2", "--stream", "STREAM"), 2, "--slabs goes with --engine"),
+        (("--analyze", "--stage", "spark", "--stream", "STREAM"), 2, "requires --engine spark"),
+        (("--analyze", "--slabs", "2", "--stream", "STREAM"), 2, "--slabs requires --engine"),
         (("--analyze", "--stream", "nowhere.nq"), 1, "nowhere.nq"),
     ],
 )

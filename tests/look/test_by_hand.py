@@ -1,4 +1,4 @@
-"""The algebra by hand: the nodes that create_plan makes, and errors where a plan means nothing."""
+"""Plans by hand: they equal the plans of `create_plan`, and invalid ones raise."""
 
 from __future__ import annotations
 
@@ -142,40 +142,40 @@ HAND: dict[str, Callable[[], Draft]] = {
         match("?x :p ?y OPTIONAL { ?x :q ?z OPTIONAL { ?z :r ?w } }").project()
     ),
 }
-"""Queries, and the same by hand."""
+"""Queries, and the equivalent drafts."""
 
 
 @pytest.mark.parametrize("text", HAND)
-def test_a_draft_is_the_logical_plan_of_the_query_that_says_the_same(text: str) -> None:
-    made = HAND[text]()
+def test_draft_equals_the_logical_plan_of_the_query(text: str) -> None:
+    by_hand = HAND[text]()
     plan = compiled(text)
-    assert str(draft(made.plan)) == str(draft(plan))
-    assert made == plan
+    assert str(draft(by_hand.plan)) == str(draft(plan))
+    assert by_hand == plan
 
 
-def test_windows_of_the_other_dialects() -> None:
+def test_windows_of_other_dialects() -> None:
     window = access(":s", P).window("[RANGE 10s STEP 5s]", dialect="csparql").merge(graph())
-    made = window.distinct().match("?x :p ?y").project()
+    by_hand = window.distinct().match("?x :p ?y").project()
     text = "SELECT * FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
-    assert made == compiled(text, "csparql")
+    assert by_hand == compiled(text, "csparql")
     shifted = access(":s", P).window("[RANGE 10s STEP 5s]", dialect="csparql", origin=7)
-    made = shifted.merge(graph()).distinct().match("?x :p ?y").project()
-    assert made == compiled(text, "csparql", origin=7)
+    by_hand = shifted.merge(graph()).distinct().match("?x :p ?y").project()
+    assert by_hand == compiled(text, "csparql", origin=7)
     now = access(":s", P).window("[NOW]", dialect="cqels").distinct().match("?x :p ?y").project()
     assert now == compiled("SELECT * { STREAM :s [NOW] { ?x :p ?y } }", "cqels")
 
 
-def test_a_window_is_a_text_a_class_or_a_node() -> None:
+def test_window_is_a_string_a_class_or_a_node() -> None:
     stream = access("s")
-    wanted = SlidingDeltaWindow(stream.plan, 10, 5)
-    assert stream.window("RANGE 10 SLIDE 5") == wanted
-    assert stream.window(SlidingDeltaWindow, 10, 5) == wanted
-    assert stream.window(SlidingDeltaWindow(unit().plan, 10, 5)) == wanted
+    expected = SlidingDeltaWindow(stream.plan, 10, 5)
+    assert stream.window("RANGE 10 SLIDE 5") == expected
+    assert stream.window(SlidingDeltaWindow, 10, 5) == expected
+    assert stream.window(SlidingDeltaWindow(unit().plan, 10, 5)) == expected
     assert stream.window(lambda plan: SlidingTupleWindow(plan, 3)) == stream.window("ELEMS 3")
 
 
-def test_annotations_keep_the_rows() -> None:
-    made = (
+def test_annotate_keeps_the_rows() -> None:
+    by_hand = (
         access(":s", P)
         .window("[RANGE 10s STEP 5s]", dialect="csparql")
         .merge(graph())
@@ -188,34 +188,34 @@ def test_annotations_keep_the_rows() -> None:
         "SELECT ?x ?n FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
         " AGGREGATE { (?n, COUNT, {?x}) FILTER(?n > 1) }"
     )
-    assert made == compiled(text, "csparql")
+    assert by_hand == compiled(text, "csparql")
 
 
-def test_events() -> None:
+def test_event_operators() -> None:
     one, two = (access().merge(graph()).match(f"?x <{p}> ?{v}") for p, v in ("pa", "qb"))
-    made = one.seq(two)
-    assert isinstance(made.plan, SeqJoin)
+    by_hand = one.seq(two)
+    assert isinstance(by_hand.plan, SeqJoin)
     text = "SELECT * { { ?x <p> ?a } SEQ { ?x <q> ?b } }"
-    assert made.detect().project() == streamsparql.compile(text, "epsparql").logical
-    read = made.filter('getDURATION() > "PT1S"^^<http://www.w3.org/2001/XMLSchema#duration>')
-    filtered = (
+    assert by_hand.detect().project() == streamsparql.compile(text, "epsparql").logical
+    filtered = by_hand.filter('getDURATION() > "PT1S"^^<http://www.w3.org/2001/XMLSchema#duration>')
+    filtered_text = (
         text[:-1] + 'FILTER(getDURATION() > "PT1S"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
     )
-    assert read.detect().project() == streamsparql.compile(filtered, "epsparql").logical
+    assert filtered.detect().project() == streamsparql.compile(filtered_text, "epsparql").logical
 
 
-def test_a_draft_is_evaluated_on_small_streams() -> None:
-    made = access("s").window("RANGE 10 SLIDE 5").match("?x <p> ?y").project("?x")
+def test_draft_is_evaluated_over_small_streams() -> None:
+    by_hand = access("s").window("RANGE 10 SLIDE 5").match("?x <p> ?y").project("?x")
     items = [("<a>", "<p>", "1", 2), ("<a>", "<p>", "<o>", 3)][1:]
-    assert list(made.at(3, items)) == list(made.at(9, {"s": items}))
-    assert len(made.at(10, items)) == 0
-    assert len(made.at(0)) == 0
-    joined = made.join(graph().match("?x <q> ?z"))
+    assert list(by_hand.at(3, items)) == list(by_hand.at(9, {"s": items}))
+    assert len(by_hand.at(10, items)) == 0
+    assert len(by_hand.at(0)) == 0
+    joined = by_hand.join(graph().match("?x <q> ?z"))
     (row,) = joined.at(3, items, graph=[("<a>", "<q>", "<b>")])
     assert str(row[Variable("z")]) == "<b>"
 
 
-def test_a_draft_goes_on_from_a_query_and_becomes_one() -> None:
+def test_draft_is_made_from_a_query_and_converted_to_one() -> None:
     query = streamsparql.compile(HEAD + f"SELECT ?x {STREAM}{{ ?x :p ?y }}")
     more = draft(query).join(values("?x { :a }", P))
     assert isinstance(more.plan, Join)
@@ -225,15 +225,15 @@ def test_a_draft_goes_on_from_a_query_and_becomes_one() -> None:
     assert draft(query).optimized == query.optimized
 
 
-def test_a_draft_shows_itself() -> None:
-    made = match("?x :p ?y")
-    assert str(made).startswith("TriplePatternMatching  ?x :p ?y\nMerge")
-    html = made._repr_html_()
+def test_draft_has_text_and_html() -> None:
+    by_hand = match("?x :p ?y")
+    assert str(by_hand).startswith("TriplePatternMatching  ?x :p ?y\nMerge")
+    html = by_hand._repr_html_()
     assert "<svg" in html
     assert "?x :p ?y" in html
 
 
-def test_hidden_variables_of_two_drafts_are_not_the_same() -> None:
+def test_hidden_variables_of_two_drafts_differ() -> None:
     one = graph().match("?x <p> []")
     joined = one.join(graph().match("?x <q> []"))
     data = [("<a>", "<p>", "<b>"), ("<a>", "<q>", "<c>")]
@@ -242,7 +242,7 @@ def test_hidden_variables_of_two_drafts_are_not_the_same() -> None:
 
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "a window over a join": (lambda: match("?x :p ?y").window("ELEMS 3"), "over a stream"),
-    "a join of triples": (lambda: source().join(match("?x :p ?y")), "match it first"),
+    "a join of triples": (lambda: source().join(match("?x :p ?y")), "match a pattern first"),
     "matching rows": (lambda: match("?x :p ?y").match("?x :q ?z"), "join"),
     "merging rows": (lambda: source().merge(match("?x :p ?y")), "union"),
     "no variable": (lambda: match("?x :p ?y").project("x"), "?x ?y"),
@@ -258,34 +258,43 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: values("?x { 1 }").filter("EXISTS { ?x ?p ?o }"),
         "source",
     ),
-    "a negative limit": (lambda: match("?x :p ?y").slice(-1), "from 0 on"),
-    "more than a condition": (lambda: match("?x :p ?y").filter("?y > 5) FILTER(?y < 3"), "more in"),
+    "a negative limit": (lambda: match("?x :p ?y").slice(-1), "non-negative integers"),
+    "more than a condition": (
+        lambda: match("?x :p ?y").filter("?y > 5) FILTER(?y < 3"),
+        "unexpected clauses in",
+    ),
     "more than an expression": (
         lambda: match("?x :p ?y").extend("?z", "1 AS ?a) BIND(2"),
-        "more in",
+        "unexpected clauses in",
     ),
-    "more than an order": (lambda: match("?x :p ?y").order_by("?x LIMIT 2"), "more in"),
+    "more than an order": (
+        lambda: match("?x :p ?y").order_by("?x LIMIT 2"),
+        "unexpected clauses in",
+    ),
     "more than keys": (
         lambda: match("?x :p ?y").aggregate("?x HAVING (?x > 1)", "COUNT(*) AS ?n"),
-        "more in",
+        "unexpected clauses in",
     ),
     "more than calls": (
         lambda: match("?x :p ?y").aggregate("?x", "COUNT(*) AS ?n) (SUM(?y) AS ?m"),
-        "more in",
+        "unexpected clauses in",
     ),
     "more than a having": (
         lambda: match("?x :p ?y").aggregate("?x", "COUNT(*) AS ?n", having="?n > 1) (?n < 5"),
-        "more in",
+        "unexpected clauses in",
     ),
     "more than an annotation": (
         lambda: match("?x :p ?y").annotate("(?n, COUNT, {?x}) } AGGREGATE { (?m, SUM(?y), {?x})"),
-        "more in",
+        "unexpected clauses in",
     ),
-    "more than a pattern": (lambda: source().match("?x :p ?y } VALUES ?x { 1"), "more in"),
-    "more than a table": (lambda: values("?x { 1 } } VALUES ?y { 1"), "more in"),
+    "more than a pattern": (
+        lambda: source().match("?x :p ?y } VALUES ?x { 1"),
+        "unexpected clauses in",
+    ),
+    "more than a table": (lambda: values("?x { 1 } } VALUES ?y { 1"), "unexpected clauses in"),
     "more than a condition of OPTIONAL": (
         lambda: match("?x :p ?y").left_join(match("?x :q ?z"), "?z > 1) FILTER(?y > 1"),
-        "more in",
+        "unexpected clauses in",
     ),
     "a window in a pattern": (
         lambda: source().match("?x :p ?y . WINDOW ELEMS 5"),
@@ -297,12 +306,12 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "more than a window": (
         lambda: access("s").window("RANGE 10 SLIDE 5 FROM <g>"),
-        "more in",
+        "unexpected clauses in",
     ),
-    "a text with parameters": (lambda: access("s").window("RANGE 10 SLIDE 5", 9), "a class with"),
+    "a string with parameters": (lambda: access("s").window("RANGE 10 SLIDE 5", 9), "a class with"),
     "a node with a name": (
         lambda: access("s").window(SlidingDeltaWindow(UNIT, 10, 5), name="w"),
-        "go with a text or a class",
+        "are for a string or a class",
     ),
     "a class with too few parameters": (
         lambda: access("s").window(SlidingDeltaWindow, 10),
@@ -312,18 +321,18 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: access("s").window(SlidingDeltaWindow, 5, 10),
         "d <= w",
     ),
-    "what is no draft": (lambda: match("?x :p ?y").join("?x :p ?y"), "draft"),  # type: ignore[arg-type]
+    "not a draft": (lambda: match("?x :p ?y").join("?x :p ?y"), "draft"),  # type: ignore[arg-type]
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_means_nothing_is_refused(case: str) -> None:
-    make, said = WRONG[case]
-    with pytest.raises((QueryError, UnsupportedFeature), match="(?s)" + re.escape(said)):
+def test_invalid_plan_raises(case: str) -> None:
+    make, message = WRONG[case]
+    with pytest.raises((QueryError, UnsupportedFeature), match="(?s)" + re.escape(message)):
         make()
 
 
-def test_errors_point_into_the_piece_that_is_wrong() -> None:
+def test_errors_point_into_the_fragment() -> None:
     with pytest.raises(QuerySyntaxError) as caught:
         match("?x :p ?y").filter("?x FLITER 5")
     assert (caught.value.line, caught.value.column) == (1, 4)
@@ -337,7 +346,7 @@ def test_errors_point_into_the_piece_that_is_wrong() -> None:
     assert "SELECT" not in str(open_brace.value)
 
 
-def test_plans_by_hand_show_and_compare_themselves_where_nothing_else_is_loaded() -> None:
+def test_plans_by_hand_need_neither_numpy_nor_pyarrow() -> None:
     code = """if True:
         from streamsparql.by_hand import access
         one, other = (access("s").window(f"RANGE 10 SLIDE {d}").match("?x <p> ?y").plan for d in (5, 4))
@@ -350,26 +359,26 @@ def test_plans_by_hand_show_and_compare_themselves_where_nothing_else_is_loaded(
 
 S, ROWS = access("s"), access("s").window("RANGE 10 SLIDE 5").match("?x <p> ?y")
 MISTAKES: list[tuple[str, Callable[[], object]]] = [
-    ("a union is of two plans", lambda: ROWS.union()),
-    ("one variable is needed", lambda: ROWS.extend("?z ?w", "1")),
-    ("a text is needed", lambda: access(5)),  # type: ignore[arg-type]
-    ("a text is needed", lambda: S.match(5)),  # type: ignore[arg-type]
-    ("a plan or a query is needed", lambda: draft("SELECT")),  # type: ignore[arg-type]
-    ("a plan or a query is needed", lambda: ROWS.equivalent(None)),  # type: ignore[arg-type]
-    ("an instant is a number", lambda: ROWS.at("3")),  # type: ignore[arg-type]
-    ("Ask is the last operator", lambda: ROWS.ask().project("?x")),
-    ("Construct is the last operator", lambda: ROWS.construct("?x <q> ?y").filter("?x")),
-    ("names a graph, and nothing says which", lambda: graph("?g").match("?x <p> ?y").at(0)),
-    ("numbers are whole milliseconds", lambda: S.window(SlidingDeltaWindow, 10.5, 5)),
-    ("numbers are whole milliseconds", lambda: S.window("RANGE 10 SLIDE 5", origin="x")),  # type: ignore[arg-type]
-    ("does not read the stream <t>", lambda: ROWS.at(3, {"t": []})),
-    ("prefixes are given beside the text", lambda: S.match("?x ex:p ?y")),
-    ("this ends too soon", lambda: S.match("?x <p>")),
-    ("has no name", lambda: ROWS.aggregate("?x", "COUNT(*)")),
+    ("a union needs at least two plans", lambda: ROWS.union()),
+    ("expected one variable", lambda: ROWS.extend("?z ?w", "1")),
+    ("expected a string", lambda: access(5)),  # type: ignore[arg-type]
+    ("expected a string", lambda: S.match(5)),  # type: ignore[arg-type]
+    ("expected a plan or a query", lambda: draft("SELECT")),  # type: ignore[arg-type]
+    ("expected a plan or a query", lambda: ROWS.equivalent(None)),  # type: ignore[arg-type]
+    ("an instant must be a number", lambda: ROWS.at("3")),  # type: ignore[arg-type]
+    ("Ask must be the last operator", lambda: ROWS.ask().project("?x")),
+    ("Construct must be the last operator", lambda: ROWS.construct("?x <q> ?y").filter("?x")),
+    ("unbound graph variable ?g", lambda: graph("?g").match("?x <p> ?y").at(0)),
+    ("numbers of a window must be integers", lambda: S.window(SlidingDeltaWindow, 10.5, 5)),
+    ("numbers of a window must be integers", lambda: S.window("RANGE 10 SLIDE 5", origin="x")),  # type: ignore[arg-type]
+    ("unknown stream <t>; the plan reads <s>", lambda: ROWS.at(3, {"t": []})),
+    ("pass the prefixes", lambda: S.match("?x ex:p ?y")),
+    ("unexpected end", lambda: S.match("?x <p>")),
+    ("missing name for", lambda: ROWS.aggregate("?x", "COUNT(*)")),
 ]
 
 
-def test_what_is_no_mistake() -> None:
+def test_names_of_streams_and_closed_windows_are_accepted() -> None:
     stepped = S.window(SteppedWindow, 10, 5, "left").plan
     assert isinstance(stepped, SteppedWindow)
     assert (stepped.width, stepped.step, stepped.closed) == (10, 5, "left")
@@ -380,7 +389,7 @@ def test_what_is_no_mistake() -> None:
         assert len(named.plan.at(3, streamsparql.inputs({name: items}))) == 1  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize(("said", "mistake"), MISTAKES)
-def test_mistakes_are_told(said: str, mistake: Callable[[], object]) -> None:
-    with pytest.raises(StreamSparqlError, match=re.escape(said)):
+@pytest.mark.parametrize(("message", "mistake"), MISTAKES)
+def test_mistakes_raise(message: str, mistake: Callable[[], object]) -> None:
+    with pytest.raises(StreamSparqlError, match=re.escape(message)):
         mistake()

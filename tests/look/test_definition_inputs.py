@@ -1,4 +1,4 @@
-"""What users give: queries, options, small data. What makes no sense is refused with a reason."""
+"""Arguments of `inputs` and `compile`: the accepted forms, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from streamsparql.algebra.terms import IRI, BlankNode, Literal
 TRIPLE = ("<a>", "<p>", "_:b")
 
 
-def test_terms_may_be_ours_or_those_of_rdflib_or_n_triples():
+def test_terms_are_of_the_algebra_of_rdflib_or_n_triples():
     number = rdflib.Literal("01", datatype=rdflib.XSD.integer, normalize=False)
-    made = streamsparql.inputs(graph=[(rdflib.URIRef("a"), IRI("p"), number)])
-    ((subject, _, value),) = made.graph
+    data = streamsparql.inputs(graph=[(rdflib.URIRef("a"), IRI("p"), number)])
+    ((subject, _, value),) = data.graph
     assert (subject, value.lexical) == (IRI("a"), "01")
     ((_, _, text),) = streamsparql.inputs(graph=[("<a>", "<p>", '"x\\u0041"@EN')]).graph
     assert text == Literal("xA", language="en")
 
 
-def test_a_graph_of_rdflib_is_a_source():
+def test_rdflib_graph_is_a_source():
     graph = rdflib.Graph().parse(data="<urn:a> <urn:p> 1, 2 .", format="turtle")
     assert len(streamsparql.inputs(graph=graph).graph) == 2
 
 
-def test_an_item_is_written_in_three_ways():
-    ways = [(*TRIPLE, 5), (TRIPLE, 5), (TRIPLE, 5, 5)]
-    data = streamsparql.inputs({"s": ways})
+def test_items_have_three_equivalent_forms():
+    forms = [(*TRIPLE, 5), (TRIPLE, 5), (TRIPLE, 5, 5)]
+    data = streamsparql.inputs({"s": forms})
     assert len(set(data.stream(IRI("s")))) == 1
 
 
-def test_a_blank_node_belongs_to_its_source():
+def test_blank_nodes_are_scoped_to_their_source():
     data = streamsparql.inputs({"s": [(TRIPLE, 1)], "r": [(TRIPLE, 1)]}, graph=[TRIPLE])
     nodes = {data.stream(IRI(name))[0].triple.object for name in "sr"}
     nodes |= {triple.object for triple in data.graph}
@@ -55,12 +55,12 @@ def test_a_blank_node_belongs_to_its_source():
         (TRIPLE, 7, 5),
     ],
 )
-def test_what_is_no_item_is_refused(item):
+def test_invalid_item_raises(item):
     with pytest.raises(SourceError):
         streamsparql.inputs({"s": [item]})
 
 
-def test_a_stream_that_is_read_must_be_given():
+def test_missing_stream_raises():
     query = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 5 { ?a ?b ?c }")
     with pytest.raises(SourceError, match="no data is given for the stream <s>; given are: <r>"):
         query.logical.at(0, streamsparql.inputs({"r": []}))
@@ -70,11 +70,11 @@ def test_a_stream_that_is_read_must_be_given():
     ("text", "options"),
     [(None, {}), (b"ASK {}", {}), ("ASK {}", {"dialect": None}), ("ASK {}", {"origin": 1.5})],
 )
-def test_what_is_no_option_is_refused(text, options):
+def test_option_of_the_wrong_type_raises(text, options):
     with pytest.raises(TypeError, match="must be of type"):
         streamsparql.compile(text, **options)
 
 
-def test_an_unknown_dialect_is_named():
+def test_unknown_dialect_raises():
     with pytest.raises(StreamSparqlError, match="unknown dialect 'sql'; the dialects are auto, "):
         streamsparql.compile("ASK {}", dialect="sql")

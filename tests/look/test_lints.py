@@ -1,4 +1,4 @@
-"""`check`: each lint speaks where it should, at the right place, and keeps quiet otherwise."""
+"""Each lint warns where it should, at the right place, and nowhere else."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import streamsparql
 
 
 def warnings(text: str, **options: str) -> list[tuple[str, str]]:
-    """The codes of the warnings about a query, and the text that each points to."""
-    found = streamsparql.compile(text, **options).check()
-    return [(w.code, w.span.of(text) if w.span else "") for w in found]
+    """Return the codes of the warnings about a query, each with the text that it points to."""
+    query = streamsparql.compile(text, **options)
+    return [(w.code, w.span.of(text) if w.span else "") for w in query.check()]
 
 
 W = "FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S "
@@ -59,7 +59,7 @@ FINE = [
     "SELECT ?x ?y { ?x <p> ?y OPTIONAL { ?y <q> ?z } FILTER(!BOUND(?z)) }",
     "SELECT ?x { ?x <p> ?a . ?y <p> ?b . ?a <q> ?b }",  # related through a third pattern
     "SELECT ?x { ?x <p> ?a . ?y <p> ?b { ?a <q> ?b } }",
-    "SELECT ?x { ?x <p> 1 VALUES ?k { 1 } <a> <b> <c> }",  # one row is no product
+    "SELECT ?x { ?x <p> 1 VALUES ?k { 1 } <a> <b> <c> }",  # a table of one row
     "SELECT ?x { ?x <p> ?y FILTER EXISTS { ?y <q> ?z FILTER(?z = ?x) } }",  # ?x of the outer row
     "SELECT ?x { ?x <p> ?y FILTER(?y + 1 > 2 || ?y = 'a') }",
     "SELECT ?x (COUNT(*) AS ?n) { ?x <p> ?y } GROUP BY ?x HAVING(?n > 2) ORDER BY ?n",
@@ -76,40 +76,40 @@ FINE = [
 
 
 @pytest.mark.parametrize(("text", "warning"), DOUBTFUL)
-def test_a_doubt_is_voiced_where_it_is(text, warning):
+def test_warning_points_to_its_place(text, warning):
     assert warning in warnings(text)
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_what_is_fine_passes_without_a_word(text):
+def test_correct_query_has_no_warnings(text):
     assert warnings(text) == []
 
 
-def test_a_construct_of_another_dialect_is_named():
+def test_construct_of_another_dialect_is_named():
     text = "SELECT ?x FROM STREAM <s> WINDOW ELEMS 5 { ?x <p> ?y } AGGREGATE { (?n, COUNT, {?x}) }"
     (warning,) = streamsparql.compile(text, dialect="streaming").check()
     assert str(warning).startswith("line 1, column 68: warning: AGGREGATE belongs to C-SPARQL")
 
 
-def test_a_variable_is_pointed_to_where_nothing_binds_it():
+def test_unbound_variable_is_located_where_it_is_unbound():
     text = "SELECT ?x { ?x <p> ?y { ?x <q> ?z FILTER(?y > 1) } }"
     (warning,) = (w for w in streamsparql.compile(text).check() if w.code == "never-bound")
     assert warning.span.start == text.index("?y > 1")
 
 
-def test_a_typo_is_recognised():
+def test_similar_variable_is_suggested():
     (warning,) = streamsparql.compile("SELECT ?nmae { ?x <p> ?name }").check()
     assert warning.hint == "did you mean ?name?"
 
 
-def test_the_papers_own_slips_are_found():
-    """EDBT 2010 shows ?Tot and binds ?tot; WWW 2011's query (6) reads what nothing binds."""
+def test_mistakes_in_papers_have_warnings():
+    """EDBT 2010 selects ?Tot and binds ?tot; WWW 2011's query (6) reads an unbound variable."""
     (market,) = (c for c in read(GOLDEN / "edbt2010.txt")[1] if c.title.startswith("5.2"))
     assert warnings(market.text.replace("?tot\nWHERE", "?Tot\nWHERE"))[0] == ("never-bound", "?Tot")
     (average,) = (c for c in read(GOLDEN / "www2011.txt")[1] if c.title.startswith("(6)"))
     assert ("never-bound", "?count") in warnings(average.text)
 
 
-def test_warnings_come_in_the_order_of_the_text():
+def test_warnings_are_in_the_order_of_the_text():
     text = "SELECT ?b ?a { ?x <p> 1 FILTER(?c) }"
     assert [place for code, place in warnings(text) if code == "never-bound"] == ["?b", "?a", "?c"]

@@ -1,4 +1,4 @@
-"""The notebook's magics, in an IPython shell: queries in cells, options, errors without tracebacks."""
+"""The magics in an IPython shell: queries in cells, options, errors without tracebacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ITEMS = [("<a>", "<p>", "<b>", 2), ("<c>", "<p>", "<d>", 12)]
 
 
 class Notebook:
-    """A shell, with what its cells showed."""
+    """An IPython shell that runs cells and captures what they show."""
 
     def __init__(self, folder: Path) -> None:
         config = Config()
@@ -37,11 +37,11 @@ class Notebook:
         self.run("%load_ext streamsparql")
 
     def run(self, cell: str) -> SimpleNamespace:
-        """What a cell showed: its displays, printed text, and error."""
+        """Run a cell; return its displays, its printed text and its error."""
         with capture_output() as captured:
-            done = self.shell.run_cell(cell)
+            result = self.shell.run_cell(cell)
         shown = [output.data for output in captured.outputs]
-        error = done.error_in_exec or done.error_before_exec
+        error = result.error_in_exec or result.error_before_exec
         text = re.sub(r"\x1b\[[\d;]*m", "", captured.stdout + captured.stderr)
         return SimpleNamespace(shown=shown, text=text, error=error)
 
@@ -66,16 +66,16 @@ def notebook(shell: Notebook) -> Notebook:
 
 
 def test_a_cell_is_compiled_and_shown(notebook: Notebook) -> None:
-    done = notebook.run(f"%%streamsparql found\n{QUERY}")
+    done = notebook.run(f"%%streamsparql stops\n{QUERY}")
     assert done.error is None
-    assert isinstance(notebook["found"], Query)
-    assert notebook["found"].text.strip() == QUERY
+    assert isinstance(notebook["stops"], Query)
+    assert notebook["stops"].text.strip() == QUERY
     (shown,) = done.shown
     assert "<svg" in shown["text/html"]
     assert shown["text/plain"].startswith("Projection  ?x")
 
 
-def test_it_runs_over_the_variables_that_are_named(notebook: Notebook) -> None:
+def test_a_query_runs_over_the_variables_that_are_named(notebook: Notebook) -> None:
     done = notebook.run(f"%%streamsparql stops --streams wind --graph turbines\n{QUERY}")
     assert done.error is None
     result = notebook["stops_result"]
@@ -85,13 +85,13 @@ def test_it_runs_over_the_variables_that_are_named(notebook: Notebook) -> None:
     assert "<table" in rows["text/html"]
 
 
-def test_without_a_name_there_are_names_too(notebook: Notebook) -> None:
+def test_an_unnamed_query_has_default_variables(notebook: Notebook) -> None:
     notebook.run(f"%%streamsparql --streams s=wind\n{QUERY}")
     assert isinstance(notebook["_query"], Query)
     assert len(list(notebook["_result"])) == 2
 
 
-def test_streams_by_iri_by_prefix_and_by_attribute(notebook: Notebook) -> None:
+def test_streams_are_named_by_iri_or_prefix_and_read_from_attributes(notebook: Notebook) -> None:
     notebook["data"] = SimpleNamespace(wind=ITEMS, more=ITEMS)
     text = "PREFIX : <http://e/>\nSELECT * FROM STREAM :s WINDOW ELEMS 2 FROM STREAM :t WINDOW ELEMS 2 { ?x <p> ?y }"
     done = notebook.run(f"%%streamsparql both --streams :s=data.wind http://e/t=data.more\n{text}")
@@ -99,11 +99,11 @@ def test_streams_by_iri_by_prefix_and_by_attribute(notebook: Notebook) -> None:
     assert len(notebook["both_result"].snapshot(12)) == 4
 
 
-def test_files_stand_for_streams_too(notebook: Notebook, tmp_path: Any) -> None:
+def test_streams_can_be_files(notebook: Notebook, tmp_path: Any) -> None:
     file = tmp_path / "wind.nq"
     file.write_text('<a> <p> <b> "2"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
-    notebook.run(f"%%streamsparql filed --stream {file}\n{QUERY}")
-    assert len(list(notebook["filed_result"])) == 1
+    notebook.run(f"%%streamsparql q --stream {file}\n{QUERY}")
+    assert len(list(notebook["q_result"])) == 1
 
 
 def test_mappings_are_variables_attributes_or_files(
@@ -121,27 +121,26 @@ def test_mappings_are_variables_attributes_or_files(
         assert "<urn:b>" in done.shown[1]["text/plain"]
 
 
-def test_a_mapping_for_all_streams_and_one_for_one(notebook: Notebook) -> None:
-    """As on the command line, the one that is named goes before the one that is not."""
+def test_the_mapping_of_a_stream_overrides_the_mapping_of_all(notebook: Notebook) -> None:
     table = pa.table({"a": ["b"], "t": [2]})
     notebook["t1"], notebook["t2"] = table, table
     notebook["one"] = "CONSTRUCT { <urn:one> <p> ?a } {}"
     notebook["other"] = "CONSTRUCT { <urn:other> <p> ?a } {}"
     two = QUERY.replace("{", "FROM STREAM <urn:b> WINDOW RANGE 10 MS SLIDE 5 MS {")
-    given = "--streams <s>=t1 <urn:b>=t2 --map one --map <urn:b>=other"
-    done = notebook.run(f"%%streamsparql m {given}\n{two}")
+    options = "--streams <s>=t1 <urn:b>=t2 --map one --map <urn:b>=other"
+    done = notebook.run(f"%%streamsparql m {options}\n{two}")
     assert done.error is None, done.text
     assert {str(row["x"]) for row in notebook["m_result"]} == {"urn:one", "urn:other"}
 
 
-def test_what_was_left_out_is_told(notebook: Notebook) -> None:
+def test_late_and_rejected_items_are_noted(notebook: Notebook) -> None:
     notebook["wrong"] = [("a", "p", "b", 3)]
     for report in ("", " --report rstream --every 5ms"):
         done = notebook.run(f"%%streamsparql m --streams wrong{report}\n{QUERY}")
         assert "one item was late or rejected (result.late, result.rejected)" in str(done.shown)
 
 
-def test_a_source_that_is_read_once_is_read(notebook: Notebook) -> None:
+def test_a_source_that_can_be_read_once_is_computed_and_shown(notebook: Notebook) -> None:
     notebook["once"] = iter(ITEMS)
     done = notebook.run(f"%%streamsparql read --streams once\n{QUERY}")
     assert "<table" in done.shown[1]["text/html"]
@@ -149,13 +148,13 @@ def test_a_source_that_is_read_once_is_read(notebook: Notebook) -> None:
 
 
 def test_reports_are_shown_as_a_timeline(notebook: Notebook) -> None:
-    line = "%%streamsparql told --streams wind --report rstream --every 5ms --until 20"
+    line = "%%streamsparql q --streams wind --report rstream --every 5ms --until 20"
     done = notebook.run(f"{line}\n{QUERY}")
     assert done.error is None
     assert "<svg" in done.shown[1]["text/html"]
 
 
-def test_the_dialect_and_the_other_words_of_the_command_line(notebook: Notebook) -> None:
+def test_options_of_the_command_line_apply(notebook: Notebook) -> None:
     text = "SELECT * FROM STREAM <s> [RANGE 10ms STEP 5ms] { ?x <p> ?y }"
     done = notebook.run(
         f"%%streamsparql c --dialect cqels --streams wind --from 3 --max-delay 1s\n{text}"
@@ -171,46 +170,48 @@ WRONG = {
         "^^^^^^",
         "hint: did you mean FILTER?",
     ],
-    f"%%streamsparql --streams wnid\n{QUERY}": ["no variable or file wnid; did you mean wind?"],
-    f"%%streamsparql --streams t=wind\n{QUERY}": ["does not read the stream <t>"],
-    f"%%streamsparql --report rstream\n{QUERY}": ["--report is about a run", "--streams VAR"],
+    f"%%streamsparql --streams wnid\n{QUERY}": [
+        "unknown variable or file wnid; did you mean wind?"
+    ],
+    f"%%streamsparql --streams t=wind\n{QUERY}": ["unknown stream <t>"],
+    f"%%streamsparql --report rstream\n{QUERY}": ["--report applies to a run", "--streams VAR"],
     f"%%streamsparql --dialect klingon\n{QUERY}": ["klingon", "usage: %%streamsparql"],
-    f"%%streamsparql 5x\n{QUERY}": ["'5x' is no name"],
-    f"%%streamsparql class\n{QUERY}": ["'class' is no name"],
-    "%explain found.nothing": ["found has no nothing"],
+    f"%%streamsparql 5x\n{QUERY}": ["not a valid variable name: '5x'"],
+    f"%%streamsparql class\n{QUERY}": ["not a valid variable name: 'class'"],
+    "%explain stops.nothing": ["stops has no attribute nothing"],
     f"%%streamsparql --slabs 3 --streams wind\n{QUERY}": ["--engine spark"],
     f"%%streamsparql 'unclosed\n{QUERY}": ["closing quotation"],
-    "%explain": ["what is to be explained?"],
-    "%explain wind": ["no query or plan, but list"],
-    "%explain SELECT ?x { ?x ?p ?o } --strict": ["--strict goes with --analyze"],
+    "%explain": ["missing query; write %explain NAME"],
+    "%explain wind": ["expected a query or a plan; wind is of type list"],
+    "%explain SELECT ?x { ?x ?p ?o } --strict": ["--strict requires --analyze"],
     "%explain ASK {": ["QuerySyntaxError"],
-    "%explain found --dialect cqels": ["--dialect is about a text"],
-    "%explain plan --origin 3": ["--origin is about a text"],
-    "%%explain --stage logical extra\nASK {}": ["what is 'extra'?"],
+    "%explain stops --dialect cqels": ["--dialect applies to the text of a query"],
+    "%explain plan --origin 3": ["--origin applies to the text of a query"],
+    "%%explain --stage logical extra\nASK {}": ["unexpected argument 'extra'"],
     f"%%streamsparql --streams wind --map five\n{QUERY}": ["--map five", "not int"],
-    f"%%streamsparql --streams wind --map maps.none\n{QUERY}": ["maps has no none"],
-    f"%%streamsparql --streams five\n{QUERY}": ["SourceError", "int is no source"],
+    f"%%streamsparql --streams wind --map maps.none\n{QUERY}": ["maps has no attribute none"],
+    f"%%streamsparql --streams five\n{QUERY}": ["SourceError", "int is not a source"],
 }
 
 
 @pytest.mark.parametrize("cell", WRONG)
-def test_errors_are_told_as_the_command_line_tells_them(notebook: Notebook, cell: str) -> None:
-    notebook["found"] = query = streamsparql.compile(QUERY)
+def test_an_error_ends_the_cell_with_its_message(notebook: Notebook, cell: str) -> None:
+    notebook["stops"] = query = streamsparql.compile(QUERY)
     notebook["plan"], notebook["five"], notebook["maps"] = query.logical, 5, SimpleNamespace(a="")
     done = notebook.run(cell)
-    assert isinstance(done.error, streamsparql.StreamSparqlError)  # "run all" ends here
+    assert isinstance(done.error, streamsparql.StreamSparqlError)  # "run all" stops here
     for part in WRONG[cell]:
         assert part in done.text
     assert "Traceback" not in done.text
     assert "magics.py" not in done.text
 
 
-def test_explain_a_plan_by_name_or_attribute(notebook: Notebook) -> None:
-    notebook["found"] = query = streamsparql.compile(QUERY)
+def test_explain_shows_a_plan_by_name_or_attribute(notebook: Notebook) -> None:
+    notebook["stops"] = query = streamsparql.compile(QUERY)
     notebook["by_hand"] = draft(query)
     for name, plan in (
-        ("found.logical", query.logical),
-        ("found.physical", query.physical),
+        ("stops.logical", query.logical),
+        ("stops.physical", query.physical),
         ("by_hand", query.logical),
     ):
         done = notebook.run(f"%explain {name}")
@@ -218,29 +219,29 @@ def test_explain_a_plan_by_name_or_attribute(notebook: Notebook) -> None:
         assert done.shown[0]["text/plain"] == str(plan)
 
 
-def test_explain_a_query_by_name(notebook: Notebook) -> None:
-    notebook["found"] = streamsparql.compile(QUERY)
-    (shown,) = notebook.run("%explain found").shown
+def test_explain_shows_the_stages_of_a_query_by_name(notebook: Notebook) -> None:
+    notebook["stops"] = streamsparql.compile(QUERY)
+    (shown,) = notebook.run("%explain stops").shown
     assert [name for name in ("syntax", "logical") if f"<h4>{name}</h4>" in shown["text/html"]] == [
         "syntax",
         "logical",
     ]
-    (picture,) = notebook.run("%explain found --stage physical").shown
+    (picture,) = notebook.run("%explain stops --stage physical").shown
     assert "<svg" in picture["text/html"]
-    done = notebook.run("%explain found --stage logical --format text")
+    done = notebook.run("%explain stops --stage logical --format text")
     assert done.text.startswith("Projection  ?x\n")
-    (svg,) = notebook.run("%explain found --stage logical --format svg").shown
+    (svg,) = notebook.run("%explain stops --stage logical --format svg").shown
     assert svg["text/html"].startswith("<svg")
 
 
-def test_explain_a_text_in_a_line_and_in_a_cell(notebook: Notebook) -> None:
+def test_explain_compiles_text_in_a_line_and_in_a_cell(notebook: Notebook) -> None:
     line = notebook.run('%explain SELECT ?x { ?x <p> "a b" } --stage logical --format text')
     assert '?x <p> "a b"' in line.text
     cell = notebook.run("%%explain --stage logical --format text\nASK { ?s <p> ?o }")
     assert cell.text.startswith("Ask\n")
 
 
-def test_explain_a_plan_and_a_draft(notebook: Notebook) -> None:
+def test_explain_shows_a_plan_and_a_draft(notebook: Notebook) -> None:
     from streamsparql.by_hand import access
 
     notebook["plan"] = streamsparql.compile(QUERY).logical
@@ -248,36 +249,39 @@ def test_explain_a_plan_and_a_draft(notebook: Notebook) -> None:
     for name in ("plan", "draft"):
         (shown,) = notebook.run(f"%explain {name}").shown
         assert "<svg" in shown["text/html"]
-    assert "stages and --analyze" in notebook.run("%explain plan --stage logical").text
+    assert (
+        "--stage and --analyze apply to a query"
+        in notebook.run("%explain plan --stage logical").text
+    )
 
 
-def test_explain_analyze(notebook: Notebook) -> None:
-    notebook["found"] = streamsparql.compile(QUERY)
-    (shown,) = notebook.run("%explain found --analyze --streams wind").shown
+def test_explain_analyze_shows_the_rows_of_operators(notebook: Notebook) -> None:
+    notebook["stops"] = streamsparql.compile(QUERY)
+    (shown,) = notebook.run("%explain stops --analyze --streams wind").shown
     assert "rows" in shown["text/html"]
-    done = notebook.run("%explain found --analyze --streams wind --format text")
+    done = notebook.run("%explain stops --analyze --streams wind --format text")
     assert "rows in" in done.text
 
 
-def test_completion(notebook: Notebook) -> None:
+def test_options_their_values_and_variables_are_completed(notebook: Notebook) -> None:
     def completed(line: str) -> set[str]:
         with provisionalcompleter():
-            found = notebook.shell.Completer.completions(line, len(line))
-            return {line[: done.start] + done.text for done in found}
+            completions = notebook.shell.Completer.completions(line, len(line))
+            return {line[: each.start] + each.text for each in completions}
 
     assert "%%streamsparql --dialect" in completed("%%streamsparql --dia")
     assert "%%streamsparql --dialect rspql" in completed("%%streamsparql --dialect rs")
-    assert "%explain found --streams wind" in completed("%explain found --streams wi")
+    assert "%explain stops --streams wind" in completed("%explain stops --streams wi")
 
 
-def test_the_extension_can_be_taken_away(notebook: Notebook) -> None:
+def test_the_extension_can_be_unloaded(notebook: Notebook) -> None:
     notebook.run("%unload_ext streamsparql")
     assert "streamsparql" not in notebook.shell.magics_manager.magics["cell"]
     notebook.run("%load_ext streamsparql")
     assert "streamsparql" in notebook.shell.magics_manager.magics["cell"]
 
 
-def test_ipython_is_not_imported_before_it_is_there() -> None:
+def test_the_extension_does_not_import_ipython() -> None:
     import subprocess
     import sys
 

@@ -1,4 +1,4 @@
-"""Rewriting, shown: each application with its law, its place, before and after; and checked."""
+"""`query.rewrites()`: applications of rules with their laws and places, their checks and displays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.rules.sketch import equals
 from streamsparql.algebra.shape import Projection
 from streamsparql.look.explain.boxes.box import Box
-from streamsparql.look.jupyter.rewriting_view import MOST, compared
+from streamsparql.look.jupyter.rewriting_view import SHOWN_APPLICATIONS, compare_plans
 from streamsparql.look.rewrites import Rewrites, law, rewrites
 
 RULES = sorted({rule.name for phase in phases() for rule in phase.rules})
@@ -29,12 +29,12 @@ TEXT = """PREFIX : <http://e/> SELECT ?x FROM STREAM :s WINDOW RANGE 10 MS SLIDE
     ?x :p ?y . ?x :q ?z OPTIONAL { ?x :r ?w FILTER(?w > 3) } FILTER(?y = 1 + 1 && BOUND(?w)) }"""
 
 
-def found() -> Rewrites:
+def applied() -> Rewrites:
     return streamsparql.compile(TEXT).rewrites()
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_each_rule_tells_its_law_and_its_side_condition(rule: str) -> None:
+def test_each_rule_has_a_law_and_a_side_condition(rule: str) -> None:
     known = law(rule)
     assert known.statement, rule
     assert known.condition, rule
@@ -50,97 +50,97 @@ def test_the_applications_are_the_steps_of_the_rewriting(rule: str) -> None:
     for text in QUERIES[rule]:
         query = plan("PREFIX : <http://e/> " + text)
         done = rewrite(query)
-        shown = rewrites(query, rewriting=done)
+        applications = rewrites(query, rewriting=done)
         steps = [(step.rule, step.before, step.after) for step in done.trace]
-        assert [(one.rule, one.before, one.after) for one in shown] == steps
-        for one in shown:
-            whole_before, whole_after = one.whole()
-            assert _is_in(one.before, whole_before)
-            assert _is_in(one.after, whole_after)
-            assert len(one.where) == 0 or one.where[0][0].inputs
+        assert [(each.rule, each.before, each.after) for each in applications] == steps
+        for each in applications:
+            whole_before, whole_after = each.whole()
+            assert _is_in(each.before, whole_before)
+            assert _is_in(each.after, whole_after)
+            assert len(each.path) == 0 or each.path[0][0].inputs
 
 
 def _is_in(part: Plan, whole: Plan) -> bool:
     return any(node == part for node in whole.walk())
 
 
-def test_a_place_is_told_from_the_result_down() -> None:
-    (step, *_) = [one for one in found() if one.rule == "push_filters_into_joins"]
+def test_place_names_the_operators_from_the_result_down() -> None:
+    (step, *_) = [each for each in applied() if each.rule == "push_filters_into_joins"]
     assert step.place.startswith("Projection › Filter › LeftJoin (left)")
-    assert [type(above) for above, _ in step.where][-1] is LeftJoin
+    assert [type(above) for above, _ in step.path][-1] is LeftJoin
     (first, *_) = rewrites(Filter(C, Join(P, Q)))
     assert first.place == "the whole plan"
 
 
-def test_a_place_in_an_exists_and_one_below_detect_are_known() -> None:
-    asked = rewrites(AntiJoin(P, Filter(C, Join(P, Q))))
-    pushed = next(one for one in asked if one.rule == "push_filters_into_joins")
-    assert pushed.asked
+def test_applications_inside_exists_and_below_detect_are_marked() -> None:
+    inside = rewrites(AntiJoin(P, Filter(C, Join(P, Q))))
+    pushed = next(each for each in inside if each.rule == "push_filters_into_joins")
+    assert pushed.inside_exists
     assert pushed.check(trials=20).checked
     text = "SELECT * { { ?x <p> ?y } SEQ { ?x <q> ?z FILTER(1 + 1 = ?z) } }"
     events = streamsparql.compile(text, "epsparql").rewrites(check=True, trials=20)
-    folded = next(one for one in events if one.rule == "fold_constants")
+    folded = next(each for each in events if each.rule == "fold_constants")
     assert folded.below_detect
-    assert isinstance(folded.where[1][0], Detect)
+    assert isinstance(folded.path[1][0], Detect)
     assert folded.checked
     assert not events.wrong
 
 
 @pytest.mark.parametrize("rule", sorted(QUERIES))
-def test_right_rules_pass_the_check(rule: str) -> None:
+def test_correct_rules_pass_the_check(rule: str) -> None:
     query = plan("PREFIX : <http://e/> " + QUERIES[rule][0])
     checked = rewrites(query, check=True, trials=15)
     assert checked.wrong == ()
     assert checked.checked
 
 
-def pushed_wrongly(one: Plan) -> Plan | None:
-    """Law: none; a filter does not go into the right side of a left join."""
-    if isinstance(one, Filter) and isinstance(one.input, LeftJoin):
-        left, right = one.input.inputs
-        return LeftJoin(left, Filter(one.condition, right))
+def push_filter_right(plan: Plan) -> Plan | None:
+    """Law: none; a filter must not be pushed into the right side of a left join."""
+    if isinstance(plan, Filter) and isinstance(plan.input, LeftJoin):
+        left, right = plan.input.inputs
+        return LeftJoin(left, Filter(plan.condition, right))
     return None
 
 
-def wrongly() -> Rewrites:
+def rewritten_wrongly() -> Rewrites:
     query = Projection((X,), Filter(C, LeftJoin(Q, P)))
-    rules = (Phase(Rule(pushed_wrongly, (Filter,))),)
+    rules = (Phase(Rule(push_filter_right, (Filter,))),)
     return rewrites(query, rewriting=rewrite(query, rules), check=True)
 
 
-def test_a_wrong_rule_is_found_with_a_small_counterexample() -> None:
-    checked = wrongly()
+def test_wrong_rule_has_a_small_counterexample() -> None:
+    checked = rewritten_wrongly()
     assert len(checked.wrong) == 1
     assert not checked.checked
-    found = checked.wrong[0].checked
-    assert found is not None
-    assert found.counterexample is not None
-    assert len(found.counterexample.graph) <= 2
-    assert "1 of them wrong" in str(checked)
+    equivalence = checked.wrong[0].checked
+    assert equivalence is not None
+    assert equivalence.counterexample is not None
+    assert len(equivalence.counterexample.graph) <= 2
+    assert "checked: 1 wrong" in str(checked)
     assert "not equivalent" in str(checked[0])
 
 
 def test_rewrites_are_a_sequence() -> None:
-    all_of_them = found()
+    all_of_them = applied()
     assert len(all_of_them) == len(list(all_of_them)) > 4
     assert all_of_them[0].number == 1
     assert all_of_them[-1] == all_of_them.applications[-1]
     part = all_of_them[2:4]
     assert isinstance(part, Rewrites)
-    assert [one.number for one in part] == [3, 4]
-    assert {one.rule for one in all_of_them.of("prune columns")} == {"prune_columns"}
+    assert [each.number for each in part] == [3, 4]
+    assert {each.rule for each in all_of_them.of("prune columns")} == {"prune_columns"}
     assert sum(all_of_them.counts.values()) == len(all_of_them)
     assert all_of_them.result == streamsparql.compile(TEXT).optimized
 
 
-def test_a_query_that_is_not_optimized_has_none() -> None:
+def test_query_that_is_not_optimized_has_no_applications() -> None:
     query = streamsparql.compile(TEXT, optimize=False)
     assert len(query.rewrites()) == 0
     assert str(query.rewrites()) == "no rule applies"
     assert "no rule applies" in query.rewrites()._repr_html_()
 
 
-# -- what is drawn ---------------------------------------------------------------------------------
+# -- displays --------------------------------------------------------------------------------------
 
 
 def boxes(root: Box) -> list[Box]:
@@ -150,8 +150,8 @@ def boxes(root: Box) -> list[Box]:
     return listed
 
 
-def test_what_both_sides_have_is_one_box_with_the_same_letter() -> None:
-    before, after = compared(Filter(C, Join(P, Q)), Join(Filter(C, P), Q), {})
+def test_shared_subplan_is_one_box_with_the_same_letter() -> None:
+    before, after = compare_plans(Filter(C, Join(P, Q)), Join(Filter(C, P), Q), {})
     for side in (before, after):
         letters = {box.role: box.title for box in boxes(side) if box.role}
         assert letters == {"P": "?x <p> ?y", "Q": "?x <q> ?z"}
@@ -159,25 +159,25 @@ def test_what_both_sides_have_is_one_box_with_the_same_letter() -> None:
     assert marks == [[("Filter", "moved")], [("Filter", "moved")]]
 
 
-def test_what_is_gone_and_what_is_new_is_marked() -> None:
-    before, after = compared(Join(P, Join(Q, R)), Join(Filter(C, P), Join(Q, R)), {})
+def test_removed_and_new_operators_are_marked() -> None:
+    before, after = compare_plans(Join(P, Join(Q, R)), Join(Filter(C, P), Join(Q, R)), {})
     assert [box.mark for box in boxes(before)] == ["", "", ""]
     assert {box.kind: box.mark for box in boxes(after)}["Filter"] == "new"
     text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 9 SLIDE 3 { { ?x <p> ?v } UNION { ?x <q> ?v } }"
     (step,) = (s for s in streamsparql.compile(text).rewrites() if s.rule == "prune_columns")
-    sides = compared(step.before, step.after, {})
+    sides = compare_plans(step.before, step.after, {})
     marks = [[box.mark for box in boxes(s) if box.kind == "Projection"] for s in sides]
-    assert marks == [[""], ["", "new", "new"]]  # what stays is no partner of what is new
-    before, after = compared(Projection((X, Y), P), P, {})
+    assert marks == [[""], ["", "new", "new"]]  # a Projection that stays does not match a new one
+    before, after = compare_plans(Projection((X, Y), P), P, {})
     assert (before.mark, after.role, after.mark) == ("gone", "P", "")
 
 
-def test_a_shared_subplan_says_how_large_it_is() -> None:
-    before, _ = compared(Filter(C, Join(P, Join(Q, R))), Join(P, Join(Q, R)), {})
+def test_shared_subplan_shows_its_number_of_operators() -> None:
+    before, _ = compare_plans(Filter(C, Join(P, Join(Q, R))), Join(P, Join(Q, R)), {})
     assert before.children[0].title == "… 4 more operators"  # type: ignore[union-attr]
 
 
-def test_text_has_both_sides_beside_each_other() -> None:
+def test_text_has_both_sides_in_columns() -> None:
     shown = str(rewrites(Filter(C, Join(P, Q)))[0])
     lines = shown.splitlines()
     assert lines[0] == "1  push filters into joins: the whole plan"
@@ -188,7 +188,7 @@ def test_text_has_both_sides_beside_each_other() -> None:
 
 
 class Page(HTMLParser):
-    """The elements of a page: how many of each tag and class, and what stands in h4."""
+    """The tags, classes and ids of a page, and the tags that are not closed."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_a_notebook_shows_each_application_with_two_pictures() -> None:
+def test_notebook_shows_each_application_with_two_pictures() -> None:
     shown = streamsparql.compile(TEXT).rewrites(check=True, trials=5)
     page = Page(shown._repr_html_())
     assert page.open == []
@@ -227,13 +227,13 @@ def test_a_notebook_shows_each_application_with_two_pictures() -> None:
     assert page.ids == []
 
 
-def test_a_counterexample_is_shown_where_the_rule_was_used() -> None:
-    page = Page(wrongly()._repr_html_())
+def test_counterexample_is_shown_with_its_application() -> None:
+    page = Page(rewritten_wrongly()._repr_html_())
     assert page.classes.count("bad") == 1
     assert "differs" in page.classes
 
 
-def test_texts_are_escaped() -> None:
+def test_terms_are_escaped_in_html() -> None:
     query = streamsparql.compile('SELECT * { ?x <p&q> ?y FILTER(?y = "<b>&" && 1 + 1 = 2) }')
     page = Page(query.rewrites()._repr_html_())
     assert page.open == []
@@ -245,13 +245,13 @@ def test_long_chains_and_many_applications_are_shown(size: int) -> None:
     group = " ".join(f"?x <p{k}> ?y{k} FILTER(?y{k} > {k})" for k in range(size))
     shown = streamsparql.compile(f"SELECT ?x {{ {group} }}").rewrites()
     page = Page(shown._repr_html_())
-    assert page.tags.count("section") == min(len(shown), MOST)
+    assert page.tags.count("section") == min(len(shown), SHOWN_APPLICATIONS)
     assert page.open == []
 
 
-def test_many_steps_are_cut_and_it_is_said() -> None:
-    steps = tuple(Replacement("drop_reduced", P, Q) for _ in range(MOST + 5))
+def test_notebook_shows_how_many_applications_are_left_out() -> None:
+    steps = tuple(Replacement("drop_reduced", P, Q) for _ in range(SHOWN_APPLICATIONS + 5))
     shown = rewrites(P, rewriting=Rewriting(Q, steps))
     html = shown._repr_html_()
-    assert f"5 more: show them with [{MOST}:]" in html
-    assert html.count("<section>") == MOST
+    assert f"5 more: show them with [{SHOWN_APPLICATIONS}:]" in html
+    assert html.count("<section>") == SHOWN_APPLICATIONS

@@ -1,11 +1,10 @@
-"""Traces: what passes each operator and what it holds is what the definitions say, and is drawn.
+"""Traces: the output and the state of each operator, at each instant, and their pictures.
 
-A trace says of each instant what holds of what an operator gives, and what its state holds. The
-first is compared with the definitions of the logical plan, on random queries and data; of the
-second the examples here know each row, and random ones that there are as many as `size` says.
+The outputs are compared with the definitions of the logical plan, on random queries and data. The
+states are compared row by row in examples, and by their number of rows on random queries.
 
-What this cannot see: whether a state holds the right rows where no example looks; how a picture
-looks (its parts and the places of its labels are checked).
+Not covered: the rows of states outside the examples; the appearance of a picture (its parts and the
+positions of its labels are checked).
 """
 
 from __future__ import annotations
@@ -33,6 +32,8 @@ from streamsparql.look.traces.lineage import Lineage
 from streamsparql.look.traces.trace import Trace
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.state.canonical import OPEN
+from streamsparql.physical.state.parts import TO_BE_EMITTED
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 
@@ -40,25 +41,25 @@ PREFIX = "PREFIX : <http://e/> "
 INTEGER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
-def items(*given: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Items with short names."""
-    return [(*(_term(x) for x in item[:3]), item[3]) for item in given]
+def items(*short: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Return items with full names."""
+    return [(*(_term(x) for x in item[:3]), item[3]) for item in short]
 
 
 def _term(x: str | int) -> str:
     return INTEGER.format(x) if isinstance(x, int) else f"<http://e/{x}>"
 
 
-def held(trace: Trace, t: int, number: int) -> dict[str, list[str]]:
-    """What an operator holds at an instant, by part."""
-    found: dict[str, list[str]] = {}
+def state_of(trace: Trace, t: int, number: int) -> dict[str, list[str]]:
+    """Return the state of an operator at an instant: its rows as text, by part."""
+    state: dict[str, list[str]] = {}
     for part, element in trace.at(t)[number].state:
-        found.setdefault(part, []).append(trace.wording.held(part, element))
-    return {part: sorted(rows) for part, rows in found.items()}
+        state.setdefault(part, []).append(trace.wording.state_row(part, element))
+    return {part: sorted(rows) for part, rows in state.items()}
 
 
-def number(trace: Trace, kind: str) -> int:
-    """The last operator of a kind."""
+def number_of(trace: Trace, kind: str) -> int:
+    """Return the number of the last operator of a kind."""
     return [o.number for o in trace.operators if o.kind == kind][-1]
 
 
@@ -79,33 +80,33 @@ def slow() -> Trace:
     )
 
 
-def test_a_left_row_waits_in_its_area_and_is_undecided(slow: Trace) -> None:
-    join = number(slow, "LeftJoin")
-    assert held(slow, 3, join) == {
+def test_left_row_without_match_is_undecided(slow: Trace) -> None:
+    join = number_of(slow, "LeftJoin")
+    assert state_of(slow, 3, join) == {
         "left area": ["?x :x, ?v :e  [0, 30)"],
         "undecided": ["?x :x, ?v :e  [0, 30)"],
     }
-    assert held(slow, 7, join) == {
+    assert state_of(slow, 7, join) == {
         "left area": ["?x :x, ?v :e  [0, 30)"],
         "right area": ["?x :x, ?d :p  [6, 17)"],
         "undecided": ["?x :x, ?v :e  [17, 30)"],
     }
 
 
-def test_a_gap_is_given_when_its_end_is_known(slow: Trace) -> None:
-    given = [
+def test_gap_is_emitted_when_its_end_is_known(slow: Trace) -> None:
+    emitted = [
         (step.instant, slow.wording.element(row))
-        for step, row in slow.given_by(number(slow, "LeftJoin"))
+        for step, row in slow.emitted_by(number_of(slow, "LeftJoin"))
     ]
-    assert given[:3] == [
+    assert emitted[:3] == [
         (6, "?x :x, ?v :e  [0, 6)"),
         (6, "?x :x, ?v :e, ?d :p  [6, 17)"),
         (9, "?x :x, ?v :e, ?d :q  [9, 20)"),
     ]
 
 
-def test_the_heap_holds_what_starts_after_the_release_bound(slow: Trace) -> None:
-    """The match of y waits for the open gap of x, which begins before it."""
+def test_heap_retains_rows_that_start_after_the_release_bound(slow: Trace) -> None:
+    """The match of y waits for the open gap of x, which starts before it."""
     text = (
         f"{PREFIX} SELECT ?v ?d FROM STREAM :l WINDOW RANGE 30 SLIDE 1"
         " FROM STREAM :r WINDOW RANGE 4 SLIDE 1 { ?x :left ?v OPTIONAL { ?x :right ?d } }"
@@ -115,91 +116,104 @@ def test_the_heap_holds_what_starts_after_the_release_bound(slow: Trace) -> None
     trace = streamsparql.compile(text).trace(
         {"http://e/l": left, "http://e/r": right}, step=1, end=60
     )
-    join = number(trace, "LeftJoin")
+    join = number_of(trace, "LeftJoin")
     waiting = ["?x :y, ?v :f  [2, 5)", "?x :y, ?v :f, ?d :p  [5, 9)"]
-    assert "min-heap" not in held(trace, 4, join)
-    assert held(trace, 5, join)["min-heap"] == waiting
-    assert held(trace, 28, join)["min-heap"] == waiting
-    assert "min-heap" not in held(trace, 29, join)
-    gave = [trace.wording.element(row) for row in trace.at(29).step[join].gave]  # type: ignore[union-attr]
-    assert gave == ["?x :x, ?v :e  [0, 30)", *waiting]
+    assert "min-heap" not in state_of(trace, 4, join)
+    assert state_of(trace, 5, join)["min-heap"] == waiting
+    assert state_of(trace, 28, join)["min-heap"] == waiting
+    assert "min-heap" not in state_of(trace, 29, join)
+    step = trace.at(29).step
+    assert step is not None
+    assert [trace.wording.element(row) for row in step[join].emitted] == [
+        "?x :x, ?v :e  [0, 30)",
+        *waiting,
+    ]
     assert [c.why for c in trace.at(29)[join].changes if c.before and c.before.part == "min-heap"]\
-        == ["given out"] * 2  # fmt: skip
+        == ["emitted"] * 2  # fmt: skip
 
 
-def test_what_just_happened(slow: Trace) -> None:
-    join = number(slow, "LeftJoin")
-    told = {t: str(slow.at(t).step) for t in (0, 6, 16)}
-    assert "left area + ?x :x, ?v :e  [0, 30)" in told[0]
-    assert "undecided ~ ?x :x, ?v :e  [0, 30) now [17, 30)" in told[6]
-    assert "right area - ?x :x, ?d :p  [6, 17): ended" in told[16]
+def test_step_text_has_the_changes_of_states(slow: Trace) -> None:
+    join = number_of(slow, "LeftJoin")
+    texts = {t: str(slow.at(t).step) for t in (0, 6, 16)}
+    assert "left area + ?x :x, ?v :e  [0, 30)" in texts[0]
+    assert "undecided ~ ?x :x, ?v :e  [0, 30) now [17, 30)" in texts[6]
+    assert "right area - ?x :x, ?d :p  [6, 17): expired" in texts[16]
     assert not slow.at(5)[join].changes
-    assert [held.part for held in slow.at(6).step[join].entered] == ["right area"]  # type: ignore[union-attr]
+    assert [row.part for row in slow.at(6).step[join].inserted] == ["right area"]  # type: ignore[index]
 
 
-def test_steps_are_read_like_a_sequence(slow: Trace) -> None:
+def test_trace_is_a_sequence_of_steps(slow: Trace) -> None:
     assert len(slow) == len(list(slow)) == slow[-1].number + 1
     assert slow[0].instant == 0
     assert slow[-1].instant == INFINITY
-    assert [slow.wording.element(e) for e in slow[0].came["http://e/l"]] == [":x :left :e  [0, 1)"]
-    assert all(doing for step in slow for doing in step)
+    assert [slow.wording.element(e) for e in slow[0].consumed["http://e/l"]] == [
+        ":x :left :e  [0, 1)"
+    ]
+    assert all(each for step in slow for each in step)
     for operators in (slow[0], slow.at(5), slow.logical(5)):
         for number in (99, 0, -1):
-            with pytest.raises(EngineError, match=f"there is no operator {number}: they are 1 to"):
+            with pytest.raises(
+                EngineError, match=f"unknown operator {number}; operators are numbered 1 to"
+            ):
                 operators[number]
 
 
 # -- Other operators ------------------------------------------------------------------------------
 
 
-def _of(text: str, *given: tuple[Any, ...], **options: Any) -> Trace:
-    return streamsparql.compile(PREFIX + text).trace(items(*given), **options)
+def trace_of(text: str, *short: tuple[Any, ...], **options: Any) -> Trace:
+    return streamsparql.compile(PREFIX + text).trace(items(*short), **options)
 
 
-def test_windows_of_elements() -> None:
-    trace = _of(
+def test_state_of_a_window_of_elements() -> None:
+    trace = trace_of(
         "SELECT ?v FROM STREAM :s WINDOW ELEMS 2 { ?x :p ?v }",
         *(("a", "p", k, 2 * k) for k in range(4)),
     )
-    window = number(trace, "TupleWindow")
-    assert held(trace, 2, window) == {"in the window": [":a :p 0  from 0 on", ":a :p 1  from 2 on"]}
-    assert held(trace, 4, window)["in the window"] == [":a :p 1  from 2 on", ":a :p 2  from 4 on"]
+    window = number_of(trace, "TupleWindow")
+    assert state_of(trace, 2, window) == {
+        "in the window": [":a :p 0  from 0 on", ":a :p 1  from 2 on"]
+    }
+    assert state_of(trace, 4, window)["in the window"] == [
+        ":a :p 1  from 2 on",
+        ":a :p 2  from 4 on",
+    ]
 
 
-def test_groups_and_their_values() -> None:
-    trace = _of(
+def test_state_of_an_aggregation() -> None:
+    trace = trace_of(
         "SELECT ?x (SUM(?v) AS ?n) FROM STREAM :s WINDOW RANGE 10 SLIDE 1 { ?x :p ?v } GROUP BY ?x",
         ("a", "p", 1, 1), ("b", "p", 5, 2), ("a", "p", 2, 4),
     )  # fmt: skip
-    groups = number(trace, "Aggregation")
-    found = held(trace, 4, groups)
-    assert found["values"] == ["?x :a, ?n 3  from 4 on", "?x :b, ?n 5  from 2 on"]
-    assert sorted(row.split("  ")[1] for row in found["elements"]) == [
+    groups = number_of(trace, "Aggregation")
+    state = state_of(trace, 4, groups)
+    assert state["values"] == ["?x :a, ?n 3  from 4 on", "?x :b, ?n 5  from 2 on"]
+    assert sorted(row.split("  ")[1] for row in state["elements"]) == [
         "[1, 11)",
         "[2, 12)",
         "[4, 14)",
     ]
 
 
-def test_slices() -> None:
-    trace = _of(
+def test_state_of_a_slice() -> None:
+    trace = trace_of(
         "SELECT ?v FROM STREAM :s WINDOW RANGE 10 SLIDE 1 { ?x :p ?v } ORDER BY ?v LIMIT 1",
         ("a", "p", 3, 1), ("a", "p", 1, 2), ("a", "p", 2, 3),
     )  # fmt: skip
-    assert held(trace, 3, number(trace, "Slice")) == {
+    assert state_of(trace, 3, number_of(trace, "Slice")) == {
         "in the slice": ["?x :a, ?v 1  [2, 12)"],
         "out of the slice": ["?x :a, ?v 2  until 13", "?x :a, ?v 3  until 11"],
     }
 
 
-def test_distinct() -> None:
-    trace = _of(
+def test_state_of_a_distinct() -> None:
+    trace = trace_of(
         "SELECT DISTINCT ?x FROM STREAM :s WINDOW RANGE 10 SLIDE 1 { ?x :p ?v }",
         ("a", "p", 3, 1), ("a", "p", 1, 2), ("b", "p", 2, 3),
     )  # fmt: skip
-    assert held(trace, 3, number(trace, "Distinct")) == {
+    assert state_of(trace, 3, number_of(trace, "Distinct")) == {
         "covered": ["?x :a  until 12", "?x :b  until 13"],
-        "to be emitted": ["?x :a  [11, 12)"],
+        TO_BE_EMITTED: ["?x :a  [11, 12)"],
     }
 
 
@@ -207,15 +221,15 @@ def test_distinct() -> None:
 
 
 class _Sizes:
-    """An observer that compares what a state shows with what it says that it holds."""
+    """An observer that compares the rows of a state's content with its size."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
 
     def observe(self, operator: Operator, inputs: Sequence[Batch], output: Batch) -> None:
-        shown = sum(len(rows) for _, rows in operator.content())
-        assert shown == operator.size(), operator
-        self.seen[type(operator).__name__] += shown > 0
+        rows = sum(len(rows) for _, rows in operator.content())
+        assert rows == operator.size(), operator
+        self.seen[type(operator).__name__] += rows > 0
 
 
 STATEFUL = {
@@ -225,7 +239,7 @@ STATEFUL = {
 }  # fmt: skip
 
 
-def test_a_state_shows_as_many_rows_as_it_holds() -> None:
+def test_content_of_a_state_has_as_many_rows_as_its_size() -> None:
     sizes = _Sizes()
     for k in range(400):
         random = Random(k)
@@ -242,10 +256,10 @@ def test_a_state_shows_as_many_rows_as_it_holds() -> None:
 
 
 def _random_text(random: Random) -> str:
-    from support.families import PREFIX as NAMES
+    from support.families import PREFIX as PREFIXES
     from support.families import Writer
 
-    return NAMES + Writer(random).fill(random.choice(FAMILIES[random.choice(sorted(FAMILIES))]))
+    return PREFIXES + Writer(random).fill(random.choice(FAMILIES[random.choice(sorted(FAMILIES))]))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -257,24 +271,27 @@ def test_operators_agree_with_the_definitions(family: str) -> None:
         data = dense_history(seed).of(query, False)
         trace = query.trace(*data)
         assert trace.check() == []
-        total = sum(len(rows) for part in trace[-1]._frame.content.values() for _, rows in part)
-        assert not total, "nothing is held when the streams have ended"
+        total = sum(len(rows) for part in trace[-1]._recorded.states.values() for _, rows in part)
+        assert not total, "states are empty when the streams have ended"
 
     agrees()
 
 
-def test_check_finds_what_does_not_agree() -> None:
-    trace = _of("SELECT ?v FROM STREAM :s WINDOW RANGE 10 SLIDE 1 { ?x :p ?v }", ("a", "p", 1, 1))
+def test_check_reports_operators_that_disagree() -> None:
+    trace = trace_of(
+        "SELECT ?v FROM STREAM :s WINDOW RANGE 10 SLIDE 1 { ?x :p ?v }", ("a", "p", 1, 1)
+    )
     trace.definitions.inputs.streams.clear()  # type: ignore[attr-defined]
     trace.definitions.inputs.streams.update(  # type: ignore[attr-defined]
         streamsparql.inputs({"http://e/s": items(("a", "p", 2, 1))}).streams
     )
-    found = trace.check()
-    assert {each.operator.kind for each in found} >= {"TimeWindow", "TriplePatternMatching"}
-    assert (found[0].t, len(found[0].ours), len(found[0].definition)) == (1, 1, 1)
+    disagreements = trace.check()
+    assert {each.operator.kind for each in disagreements} >= {"TimeWindow", "TriplePatternMatching"}
+    first = disagreements[0]
+    assert (first.t, len(first.emitted), len(first.definition)) == (1, 1, 1)
 
 
-def test_definitions_are_shown_by_node() -> None:
+def test_logical_has_the_definition_of_each_node() -> None:
     query = streamsparql.compile(
         f"{PREFIX} SELECT ?v FROM STREAM :s WINDOW RANGE 10 SLIDE 1 {{ ?x :p ?v FILTER(?v > 1) }}"
     )
@@ -286,41 +303,41 @@ def test_definitions_are_shown_by_node() -> None:
     assert "by definition at 5" in logical_html(logical)
 
 
-# -- What is traced -------------------------------------------------------------------------------
+# -- The items of a trace -------------------------------------------------------------------------------
 
 WINDOW = "SELECT ?v FROM STREAM :s WINDOW RANGE 10 SLIDE 1 { ?x :p ?v }"
 
 
-def test_items_that_nothing_matches_are_seen() -> None:
-    trace = _of(WINDOW, ("a", "p", 1, 1), ("a", "q", 2, 4))
+def test_unmatched_items_are_traced() -> None:
+    trace = trace_of(WINDOW, ("a", "p", 1, 1), ("a", "q", 2, 4))
     assert len(trace.items) == 2
-    assert len(trace.given_by(number(trace, "TriplePatternMatching"))) == 1
+    assert len(trace.emitted_by(number_of(trace, "TriplePatternMatching"))) == 1
 
 
-def test_a_trace_of_many_items_is_broken_off_and_says_so() -> None:
+def test_trace_of_many_items_is_cut_off_with_a_note() -> None:
     some = [("a", "p", k, k // 2) for k in range(100)]
-    trace, whole = _of(WINDOW, *some, limit=7), _of(WINDOW, *some, end=3)
+    trace, whole = trace_of(WINDOW, *some, limit=7), trace_of(WINDOW, *some, end=3)
     assert (len(trace.items), trace.until) == (6, 3)
     assert "more than 7 items" in trace.note
     assert trace.note in str(trace)
-    assert [e for _, e in trace.given_by(len(trace.operators))] == [
-        e for _, e in whole.given_by(len(whole.operators))
+    assert [e for _, e in trace.emitted_by(len(trace.operators))] == [
+        e for _, e in whole.emitted_by(len(whole.operators))
     ]
     assert "more than 7 items" in trace._repr_html_()
-    assert len(_of(WINDOW, *[("a", "p", k, 5) for k in range(9)], limit=3).items) == 9
+    assert len(trace_of(WINDOW, *[("a", "p", k, 5) for k in range(9)], limit=3).items) == 9
 
 
-def test_a_trace_of_large_states_is_broken_off_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsparql.look.traces.recording.MOST_ROWS", 100)
+def test_trace_of_large_states_is_cut_off_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamsparql.look.traces.recording.MAX_STATE_ROWS", 100)
     text = "SELECT DISTINCT ?v FROM STREAM :s WINDOW RANGE 1 S SLIDE 1 { ?x :p ?v }"
-    trace = _of(text, *(("a", "p", k, k) for k in range(100)), step=1)
+    trace = trace_of(text, *(("a", "p", k, k) for k in range(100)), step=1)
     assert trace.until == trace[-2].instant + 1 < 99
-    assert "hold very many rows" in trace.note
+    assert "too many rows" in trace.note
     assert trace.check() == []
 
 
-def test_what_came_before_the_start_is_one_step() -> None:
-    trace = _of(WINDOW, *(("a", "p", k, k) for k in range(8)), start=6)
+def test_items_before_the_start_are_one_step() -> None:
+    trace = trace_of(WINDOW, *(("a", "p", k, k) for k in range(8)), start=6)
     assert [trace.wording.instant(step.instant) for step in trace] == [
         "before",
         "6",
@@ -331,58 +348,58 @@ def test_what_came_before_the_start_is_one_step() -> None:
     assert trace.check() == []
 
 
-def test_time_goes_on_in_between() -> None:
-    trace = _of(WINDOW, ("a", "p", 1, 1), ("a", "p", 2, 7), step=5)
+def test_step_advances_the_watermark_between_items() -> None:
+    trace = trace_of(WINDOW, ("a", "p", 1, 1), ("a", "p", 2, 7), step=5)
     assert [step.instant for step in trace][:-1] == [1, 5, 7, 10, 15]
-    with pytest.raises(EngineError, match="take a longer one"):
-        _of(WINDOW, ("a", "p", 1, 1), ("a", "p", 2, 1_000_000), step=1)
+    with pytest.raises(EngineError, match="use a longer step"):
+        trace_of(WINDOW, ("a", "p", 1, 1), ("a", "p", 2, 1_000_000), step=1)
 
 
-def test_an_item_that_no_pattern_matches_is_never_late() -> None:
-    """It is in the trace all the same, when it was; so a trace takes what a run takes."""
+def test_unmatched_item_is_never_late() -> None:
+    """It is traced at its own instant; so a trace accepts the items that a run accepts."""
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }")
-    given = [("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12), ("<a>", "<q>", '"3"', 5)]
-    assert len(list(query.run(given, strict=True))) == 2
-    trace = query.trace(given, strict=True)
+    stream = [("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12), ("<a>", "<q>", '"3"', 5)]
+    assert len(list(query.run(stream, strict=True))) == 2
+    trace = query.trace(stream, strict=True)
     assert trace.late == []
-    came = [(step.instant, item.object.lexical) for step in trace
-            for rows in step.came.values() for (item, *_) in rows]  # fmt: skip
-    assert came == [(3, "1"), (5, "3"), (12, "2")]
+    consumed = [(step.instant, item.object.lexical) for step in trace
+            for rows in step.consumed.values() for (item, *_) in rows]  # fmt: skip
+    assert consumed == [(3, "1"), (5, "3"), (12, "2")]
 
 
-def test_what_was_read_keeps_its_terms_until_it_is_taken() -> None:
-    """A large graph makes the dictionary forget what nobody holds, in the middle of a trace."""
+def test_terms_of_items_stay_until_they_are_consumed() -> None:
+    """A large graph makes the dictionary recycle unused terms, in the middle of a trace."""
     query = streamsparql.compile(
         "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o FILTER NOT EXISTS { ?o <q> ?z } }"
     )
     graph = [(f"<urn:{k}>", "<q>", f'"{k}"') for k in range(66_000)]
-    given = [(f"<a{k}>", "<p>", f'"only here {k}"', k) for k in range(5)]
-    rows = [str(row["o"]) for row in query.run(given, graph)]
-    trace = query.trace(given, graph)
+    stream = [(f"<a{k}>", "<p>", f'"only here {k}"', k) for k in range(5)]
+    rows = [str(row["o"]) for row in query.run(stream, graph)]
+    trace = query.trace(stream, graph)
     assert [
-        item.object.lexical for step in trace for r in step.came.values() for (item, *_) in r
+        item.object.lexical for step in trace for r in step.consumed.values() for (item, *_) in r
     ] == rows
     assert len(trace.at(4)[len(trace.operators)].snapshot) == 5
 
 
-def test_late_items_are_noted() -> None:
-    trace = _of(WINDOW, ("a", "p", 1, 5), ("a", "p", 2, 3), ("a", "p", 3, 6))
+def test_note_mentions_late_items() -> None:
+    trace = trace_of(WINDOW, ("a", "p", 1, 5), ("a", "p", 2, 3), ("a", "p", 3, 6))
     assert len(trace.late) == 1
     assert "trace.late" in trace.note
 
 
-def test_mistakes() -> None:
+def test_invalid_arguments_raise() -> None:
     for options in ({"limit": 0}, {"step": -1}, {"step": 1.5}):
-        with pytest.raises(EngineError, match="is a whole number"):
-            _of(WINDOW, **options)  # type: ignore[arg-type]
-    with pytest.raises(EngineError, match="an instant"):
-        _of(WINDOW).at(-1)
+        with pytest.raises(EngineError, match="must be a positive integer"):
+            trace_of(WINDOW, **options)  # type: ignore[arg-type]
+    with pytest.raises(EngineError, match="an instant must be"):
+        trace_of(WINDOW).at(-1)
     with pytest.raises(SourceError, match="missing stream"):
         streamsparql.compile(PREFIX + WINDOW).trace()
 
 
-def test_a_trace_of_nothing() -> None:
-    trace = _of(WINDOW)
+def test_trace_without_items() -> None:
+    trace = trace_of(WINDOW)
     assert len(trace) == 1
     assert not trace.items
     assert trace.picture().svg
@@ -392,14 +409,14 @@ def test_a_trace_of_nothing() -> None:
     assert static.check() == []
 
 
-# -- Words ----------------------------------------------------------------------------------------
+# -- Text ----------------------------------------------------------------------------------------
 
 
-def test_text() -> None:
-    trace = _of(WINDOW, ("a", "p", 1, 1), ("a", "p", 2, 4))
+def test_text_of_traces_and_moments() -> None:
+    trace = trace_of(WINDOW, ("a", "p", 1, 1), ("a", "p", 2, 4))
     text = str(trace)
     assert text.startswith("2 items in 3 steps through 6 operators\n  1  StreamAccess :s\n")
-    assert "at 4\n  1  StreamAccess\n       gives :a :p 2  [4, 5)\n" in text
+    assert "at 4\n  1  StreamAccess\n       emits :a :p 2  [4, 5)\n" in text
     assert str(trace[1]) in text
     moment = str(trace.at(4))
     assert "       :a :p 1\n       :a :p 2\n" in moment
@@ -407,13 +424,13 @@ def test_text() -> None:
     assert repr(trace) == "<Trace: 2 items, 3 steps, 6 operators>"
 
 
-def test_steps_that_tell_nothing_are_not_in_the_table(slow: Trace) -> None:
-    """Where time goes on by itself, most steps are empty; those that are not come in order."""
+def test_steps_table_omits_empty_steps(slow: Trace) -> None:
+    """Where the watermark advances without items, most steps are empty."""
     table = steps_table(slow)
-    shown = [int(t) for t in re.findall(r"<tr><td>(\d+)</td>", table)]
-    assert {0, 6, 9, 20} <= set(shown)
-    assert shown == sorted(shown)
-    assert not {1, 2, 3, 4, 5, 7, 8} & set(shown)
+    instants = [int(t) for t in re.findall(r"<tr><td>(\d+)</td>", table)]
+    assert {0, 6, 9, 20} <= set(instants)
+    assert instants == sorted(instants)
+    assert not {1, 2, 3, 4, 5, 7, 8} & set(instants)
     assert "more steps" not in table
 
 
@@ -425,19 +442,19 @@ FROM STREAM :s WINDOW RANGE 10 S SLIDE 2 S
 
 
 def turbines(count: int, t: int = 0) -> Trace:
-    """Readings of some turbines."""
-    random, found = Random(3), []
+    """Return a trace of random readings of six turbines, from an instant on."""
+    random, readings = Random(3), []
     for _ in range(count):
         t += random.randint(200, 1800)
         kind = "power" if random.random() < 0.6 else "wind"
-        found.append((f"turbine{random.randint(1, 6)}", kind, random.randint(0, 900), t))
-    return streamsparql.compile(TURBINES).trace(items(*found))
+        readings.append((f"turbine{random.randint(1, 6)}", kind, random.randint(0, 900), t))
+    return streamsparql.compile(TURBINES).trace(items(*readings))
 
 
 def _svg(html: str) -> ElementTree.Element:
-    found = re.search(r"<svg.*?</svg>", html, re.DOTALL)
-    assert found
-    return ElementTree.fromstring(found[0])
+    match = re.search(r"<svg.*?</svg>", html, re.DOTALL)
+    assert match
+    return ElementTree.fromstring(match[0])
 
 
 def _tag(element: ElementTree.Element) -> str:
@@ -448,7 +465,7 @@ Box = tuple[float, float, float, float]
 
 
 def _labels(row: ElementTree.Element) -> list[Box]:
-    """Where the labels of a row are, on the safe side."""
+    """Return the boxes of the labels of a row, rather too large than too small."""
     return [
         (float(e.get("x", "")), float(e.get("y", "")) - 9, len(e.text or "") * CELL, 10)
         for e in row
@@ -488,7 +505,7 @@ def test_labels_overlap_neither_labels_nor_bars_of_others(count: int) -> None:
                 assert not _meet(one, other), (rows[i][0].text, rows[j][0].text)
 
 
-def test_the_picture_has_what_there_is() -> None:
+def test_picture_has_all_operators_and_rows() -> None:
     trace = turbines(30)
     html = trace._repr_html_()
     svg = _svg(html)
@@ -498,45 +515,45 @@ def test_the_picture_has_what_there_is() -> None:
         "5 TriplePatternMatching", "6 Filter", "7 LeftJoin", "8 Aggregation", "10 TemporalCoalesce",
     ]  # fmt: skip
     reads = [e.text for e in svg.iter() if (e.text or "").startswith("reads ")]
-    assert reads[-1] == "reads 8"  # not the clip, which cut nothing
+    assert reads[-1] == "reads 8"  # not the Clip, which cut nothing
     rows = [e for e in svg.iter() if e.get("class") == "row"]
-    given = Counter(e.get("data-o") for e in rows if e.get("data-h") == "0")
-    assert all(given[str(n)] == len(trace.given_by(n)) for n in range(1, 9))
+    emitted = Counter(e.get("data-o") for e in rows if e.get("data-h") == "0")
+    assert all(emitted[str(n)] == len(trace.emitted_by(n)) for n in range(1, 9))
     names = {e[-1].tail if len(e) else e.text for e in svg.iter() if _tag(e) == "text"}
-    assert {"left area", "right area", "undecided", "min-heap", "values", "still open"} <= names
+    assert {"left area", "right area", "undecided", "min-heap", "values", OPEN} <= names
     assert html.count("<tr>") == 1 + min(len(trace), 30)
-    assert '<div class="controls" hidden>' in html, "what needs a script shows with it only"
+    assert '<div class="controls" hidden>' in html, "controls are hidden without the script"
     assert not re.search(r"\sid=", html)
 
 
-def test_lineage_gives_rows_the_items_that_they_come_from() -> None:
+def test_rows_are_drawn_with_the_items_that_they_derive_from() -> None:
     trace = turbines(30)
     svg = _svg(trace.picture().svg)
     joined = [e for e in svg.iter() if e.get("class") == "row" and e.get("data-o") == "7"]
     for row in joined:
         text = row[0].text or ""
-        places = [int(k) for k in (row.get("data-i") or "").split()]
-        assert len(places) == (2 if "?w" in text and "?v" in text else 1)
-        for k in places:
+        positions = [int(k) for k in (row.get("data-i") or "").split()]
+        assert len(positions) == (2 if "?w" in text and "?v" in text else 1)
+        for k in positions:
             assert trace.wording.item(trace.items[k][1].item).split(" ")[-1] in text
 
 
-def test_the_data_of_the_script() -> None:
-    trace = _of(
+def test_script_has_the_rows_and_instants() -> None:
+    trace = trace_of(
         "SELECT ?v FROM STREAM :s WINDOW RANGE 1 H SLIDE 1 S { ?x :p ?v }",
         *(("a", "p", k, k * 1000) for k in range(60)),
     )
     html = trace._repr_html_()
-    found = re.search(r'<script type="application/json">(.*?)</script>', html)
-    assert found
-    data = json.loads(found[1])
+    match = re.search(r'<script type="application/json">(.*?)</script>', html)
+    assert match
+    data = json.loads(match[1])
     assert len(data["instants"]) == len(data["words"]) == len(data["x"])
     assert len([row for row in data["rows"] if row[0] == 2]) == 60
     assert "60 rows," in html
     assert "up to 60 at once" in html
 
 
-def test_nothing_escapes() -> None:
+def test_terms_are_escaped_in_html() -> None:
     evil = '"</script><b onclick=1>&amp;"'
     query = streamsparql.compile(PREFIX + WINDOW.replace(":p", "?p"))
     trace = query.trace([("<http://e/a>", "<http://e/p>", evil, 1)])
@@ -546,7 +563,7 @@ def test_nothing_escapes() -> None:
     _svg(trace.picture().svg)
 
 
-def test_a_picture_is_saved(tmp_path: Any) -> None:
+def test_picture_is_saved(tmp_path: Any) -> None:
     picture = turbines(3).picture()
     assert "<svg" in picture.save(tmp_path / "trace.svg").read_text()
     assert "application/json" in picture.save(tmp_path / "trace.html").read_text()
@@ -563,20 +580,20 @@ def test_a_picture_is_saved(tmp_path: Any) -> None:
         ("?x :p ?y . ?x :q ?z", [[0, 1]]),
     ],
 )
-def test_rows_have_the_colours_of_what_they_come_of(where: str, origins: list[list[int]]) -> None:
-    trace = _of(
+def test_lineage_has_the_items_that_rows_derive_from(where: str, origins: list[list[int]]) -> None:
+    trace = trace_of(
         f"SELECT * FROM STREAM :s WINDOW RANGE 20 SLIDE 5 {{ {where} }}",
         *(("a", "p", 5, 1), ("a", "q", 3, 2)),
     )
-    assert [sorted(found) for _, found in Lineage(trace).rows[-1]] == origins
+    assert [sorted(positions) for _, positions in Lineage(trace).rows[-1]] == origins
 
 
-def test_a_picture_goes_on_until_all_has_ended_or_says_that_it_does_not() -> None:
+def test_picture_ends_with_the_last_row_or_has_a_note() -> None:
     text = "SELECT * FROM STREAM :s WINDOW RANGE {} SLIDE 5 {{ ?x :p ?y }}"
-    given = (("a", "p", 5, 1), ("b", "p", 3, 3))
-    whole = _of(text.format(20), *given).picture()
+    short = (("a", "p", 5, 1), ("b", "p", 3, 3))
+    whole = trace_of(text.format(20), *short).picture()
     assert whole.note == ""
     assert re.search(r'"instants":\[1,2,3,[0-9,]*20\]', whole.html)
-    cut = _of(text.format(2_000), *given).picture()
-    assert cut.note == "what holds after 63, to 2000, is cut off"
+    cut = trace_of(text.format(2_000), *short).picture()
+    assert cut.note == "cut off at 63; rows hold until 2000"
     assert re.search(r'"instants":\[1,2,3,4\]', cut.html)

@@ -45,7 +45,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY, Element
 from streamsparql.algebra.terms import IRI
 from streamsparql.look.equivalence import equivalent
-from streamsparql.look.jupyter.moving_window import stands
+from streamsparql.look.jupyter.moving_window import window_positions
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import Catalog, lower
@@ -282,7 +282,7 @@ def test_a_new_window_is_planned() -> None:
     assert [window.look_back for window in partition.element_windows(plan)] == [8]
     assert partition.common_jumps(plan) is partition.all_jumps(plan) is closing(plan) is None
     assert [Costs().rows(window) for window in (delayed, counted)] == [10.0, 7.0]
-    assert list(stands(delayed, 0, 9)) == list(stands(counted, 0, 9)) == []
+    assert list(window_positions(delayed, 0, 9)) == list(window_positions(counted, 0, 9)) == []
     assert equivalent(plan, plan, trials=3)
     lowered = lower(plan, TermDictionary(), Run(), Catalog(known=False)).plain
     kinds = [type(operator) for operator in Pipeline(lowered, TermDictionary()).operators]

@@ -38,7 +38,7 @@ from streamsparql.physical.dictionary.term_dictionary import (
     UNBOUND_SORT,
     TermDictionary,
 )
-from streamsparql.sources.term_texts import texts_of
+from streamsparql.sources.term_texts import ntriples_texts
 
 # -- Terms, and texts that may or may not be terms ----------------------------------------------
 
@@ -505,6 +505,6 @@ def test_terms_of_other_libraries_are_converted_only_if_unknown() -> None:
         None,
     ]
     for repeats in (1, 40, 400):
-        ids = dictionary.encode(others * repeats, "", texts_of)
+        ids = dictionary.encode(others * repeats, "", ntriples_texts)
         assert ids.tolist() == [known[0], ids[1], known[0], known[1], 0] * repeats
         assert dictionary.term_of(int(ids[1])) == Literal("<http://ex.org/a>")

@@ -1,4 +1,4 @@
-"""Every example in a docstring runs, by the name that users import a module by."""
+"""The examples in docstrings run, with modules imported by their public names."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ NAMES = ["streamsparql"] + [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_examples_of(name: str) -> None:
+def test_examples_run(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 
 
-def test_what_users_call_has_examples() -> None:
+def test_public_functions_have_examples() -> None:
     for name in ("compile", "inputs"):
         assert ">>>" in (inspect.getdoc(getattr(streamsparql, name)) or "")
 
 
-def test_every_module_says_what_it_is_about() -> None:
+def test_every_module_has_a_docstring() -> None:
     for name in NAMES:
         module: ModuleType = importlib.import_module(name)
         assert module.__doc__

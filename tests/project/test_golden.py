@@ -1,7 +1,7 @@
-"""Golden plans: a query, and what becomes of it stage by stage, side by side in tests/golden.
+"""Golden plans: the plans of a query by stage, next to its text in tests/golden.
 
-A case that has a stream (a line per item: subject, predicate, object, timestamp) has its rows, too.
-After a change that is meant, `python tests/project/test_golden.py` writes all of it anew; read the diff.
+A case with a stream (a line per item: subject, predicate, object, timestamp) has its rows, too.
+After an intended change, `python tests/project/test_golden.py` updates all files; read the diff.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from support.golden import GOLDEN, Case, cases, shown, write
 
 
 @pytest.mark.parametrize("case", list(cases()))
-def test_a_query_becomes_what_is_golden(case: Case) -> None:
-    assert case.shown, (
-        "nothing there: run python tests/project/test_golden.py and read what it wrote"
-    )
+def test_plans_and_rows_match_the_golden_file(case: Case) -> None:
+    assert case.shown, "empty case: run python tests/project/test_golden.py and read the diff"
     assert shown(case.text, case.stream) == case.shown
 
 

@@ -1,4 +1,4 @@
-"""Who may import whom, as setup.cfg has it, holds in an installed wheel; a violation is noticed."""
+"""The import contract of setup.cfg holds in an installed wheel, and violations are detected."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("importlinter", reason="import-linter comes with the dev extra")
+pytest.importorskip("importlinter", reason="import-linter is in the dev extra")
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The content of a wheel, where no checkout is in the way."""
+    """Build a wheel and return the folder with its content, outside the checkout."""
     folder, copy = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("copy") / "tree"
-    others = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
-    shutil.copytree(ROOT, copy, symlinks=True, ignore=others)  # builds side by side would collide
+    ignored = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
+    shutil.copytree(
+        ROOT, copy, symlinks=True, ignore=ignored
+    )  # parallel builds in one tree collide
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, copy]
     subprocess.run(command, check=True, timeout=300)
     (wheel,) = folder.glob("*.whl")
@@ -28,14 +30,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def contract(folder: Path) -> subprocess.CompletedProcess[str]:
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     config = ["--config", str(ROOT / "setup.cfg"), "--no-cache"]
     command = [sys.executable, "-c", code, *config]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
-def test_the_wheel_has_every_part_and_not_the_grammar(installed: Path) -> None:
+def test_the_wheel_contains_all_parts_but_the_grammar(installed: Path) -> None:
     package = installed / "streamsparql"
     assert (package / "py.typed").exists()
     assert (package / "translator" / "parse_table.py").exists()
@@ -44,18 +46,18 @@ def test_the_wheel_has_every_part_and_not_the_grammar(installed: Path) -> None:
     assert (package / "translator" / "dialects" / "__init__.py").exists()
 
 
-def test_the_contract_is_kept(installed: Path) -> None:
-    done = contract(installed)
+def test_the_contract_holds(installed: Path) -> None:
+    done = lint_imports(installed)
     assert done.returncode == 0, done.stdout
 
 
 def test_the_contract_names_every_room() -> None:
-    """The layers are exhaustive, by import-linter itself; who may import pyspark is said of each."""
+    """Import-linter checks that the layers are exhaustive; this checks the pyspark contract."""
     config = ConfigParser(interpolation=None)
     config.read(ROOT / "setup.cfg")
-    named = config["importlinter:contract:spark"]["source_modules"].split()
+    listed = config["importlinter:contract:spark"]["source_modules"].split()
     rooms = {path.stem for path in (ROOT / "streamsparql").iterdir() if path.suffix in ("", ".py")}
-    known = {name.removeprefix("streamsparql.") for name in named} | {"spark"}
+    known = {name.removeprefix("streamsparql.") for name in listed} | {"spark"}
     assert {room for room in rooms if not room.startswith("_")} == known
 
 
@@ -76,7 +78,7 @@ TYPED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import {}"
         ("translator/sparql_text.py", "import rdflib"),
         ("sinks/__init__.py", "import pyspark"),
         ("look/equivalence/random_inputs.py", "import streamsparql.physical.batch"),
-        ("sources/__init__.py", "import streamsparql.cli.options"),
+        ("sources/__init__.py", "import streamsparql.cli.common_options"),
         ("run/live.py", "import streamsparql.look.jupyter.live_view"),
         ("spark/slab.py", "import streamsparql.look.explain"),
         ("text/widths.py", "import streamsparql.sources"),
@@ -84,11 +86,11 @@ TYPED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import {}"
         ("algebra/plan.py", TYPED.format("streamsparql.look.displays")),
     ],
 )
-def test_a_violation_is_noticed(installed: Path, file: str, line: str) -> None:
+def test_a_violation_is_detected(installed: Path, file: str, line: str) -> None:
     path = installed / "streamsparql" / file
     before = path.read_text("utf-8")
     path.write_text(f"{before}\n{line}\n", "utf-8")
     try:
-        assert contract(installed).returncode == 1
+        assert lint_imports(installed).returncode == 1
     finally:
         path.write_text(before, "utf-8")

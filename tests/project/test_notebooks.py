@@ -1,8 +1,8 @@
-"""The notebooks run from top to bottom, show something where they should, and are kept clean.
+"""The notebooks run from top to bottom, have outputs where expected, and are stored without them.
 
-Each is executed by nbclient in an empty folder, as `make notebooks` does it. Without the `notebook`
-extra these tests skip, and say so. What they cannot see is whether a picture is a good one; that is
-looked at (`python notebooks/run.py --html DIR`).
+nbclient executes each in an empty folder, as `make notebooks` does. These tests skip without the
+`notebook` extra. They cannot judge pictures: inspect those with
+`python notebooks/run.py --html DIR`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ needs_jupyter = pytest.mark.skipif(
     bool(MISSING),
     reason=f"notebooks need {', '.join(MISSING)}: pip install 'streamsparql[notebook,test]'",
 )
-# nbclient and its parts warn of their own ways with event loops, which is not about the notebooks
+# nbclient and its dependencies warn about event loops, which does not concern the notebooks
 quiet = pytest.mark.filterwarnings("default")
 
 
-def _runner() -> Any:
+def _load_runner() -> Any:
     spec = spec_from_file_location("run_notebooks", ROOT / "notebooks" / "run.py")
     assert spec is not None
     assert spec.loader is not None
@@ -38,11 +38,11 @@ def _runner() -> Any:
     return module
 
 
-run = _runner()
+run = _load_runner()
 
 
 def _cases() -> list[Any]:
-    """A case per notebook; the one that starts Spark goes where the other tests of Spark are."""
+    """Return a case per notebook; the one with Spark is in the group of the other Spark tests."""
     return [
         pytest.param(
             path,
@@ -61,10 +61,9 @@ def _source(cell: Any) -> str:
 
 
 def _shows(source: str) -> bool:
-    """Whether a cell ends with a value, which a notebook shows.
+    """Return whether a cell must have an output, since it ends with an expression.
 
-    A call of a method or function may give None; what draws or prints shows something as well, so
-    a cell that ends in a call has to have an output either way.
+    A call may return None, but then it prints or draws, so it must have an output as well.
     """
     if source.startswith("%%"):
         return True
@@ -76,7 +75,7 @@ def _shows(source: str) -> bool:
 @needs_jupyter
 @quiet
 @each
-def test_it_runs_and_shows_what_it_should(path: Path, tmp_path: Path) -> None:
+def test_it_runs_without_errors_and_has_outputs(path: Path, tmp_path: Path) -> None:
     book = run.executed(path, tmp_path)
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code)
@@ -87,31 +86,31 @@ def test_it_runs_and_shows_what_it_should(path: Path, tmp_path: Path) -> None:
             assert output.output_type != "error", where
             assert output.get("name") != "stderr", f"{where}: {output.text[:400]}"
             data = output.get("data", {"text/plain": output.get("text", "")})
-            assert any(str(shown).strip() for shown in data.values()), f"{where}: shows nothing"
+            assert any(str(shown).strip() for shown in data.values()), f"{where}: missing output"
             html = str(data.get("text/html", ""))
             assert "not computed yet" not in html
             pictures += "<svg" in html or "image/png" in data
         if _shows(_source(cell)):
-            assert cell.outputs, f"{where}: shows nothing"
+            assert cell.outputs, f"{where}: missing output"
     assert pictures >= 3
 
 
 @each
-def test_it_is_kept_without_outputs(path: Path) -> None:
+def test_it_is_stored_without_outputs(path: Path) -> None:
     text = path.read_text("utf-8")
-    assert text == run.stripped(json.loads(text)), "make notebooks writes it as it should be"
+    assert text == run.stripped(json.loads(text)), "update it with: make notebooks"
 
 
 @each
-def test_its_cells_have_names_that_stay(path: Path) -> None:
+def test_its_cells_have_stable_ids(path: Path) -> None:
     ids = [cell["id"] for cell in json.loads(path.read_text("utf-8"))["cells"]]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch(r"[a-z][a-z0-9-]{0,40}", name) for name in ids), ids
 
 
 @each
-def test_it_can_be_read_anywhere(path: Path) -> None:
-    """No path of a machine, nothing from the network, a title, and something to try at the end."""
+def test_it_is_portable_and_has_a_title_and_exercises(path: Path) -> None:
+    """It has no absolute path and reads nothing from the network."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     text = "\n".join(map(_source, cells))
     assert not re.search(r"(?<![\w.:/<-])/(home|root|work|tmp|usr|Users)/|[A-Z]:\\\\", text)
@@ -124,6 +123,6 @@ def test_it_can_be_read_anywhere(path: Path) -> None:
     assert max(len(line) for line in lines if not line.startswith("|")) <= 120
 
 
-def test_the_table_of_contents_names_them_all() -> None:
+def test_the_readme_lists_all_notebooks() -> None:
     page = (ROOT / "notebooks" / "README.md").read_text("utf-8")
     assert [path.name for path in NOTEBOOKS if f"({path.name})" not in page] == []

@@ -1,4 +1,4 @@
-"""The package is what setup.cfg says, in a checkout and in a wheel; and it is light to import."""
+"""The packages match setup.cfg, in a checkout and in a wheel; importing them is cheap."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LINKS = {name: f"../{name}" for name in ("algebra", "physical", "translator")}
 
 @pytest.fixture(scope="module")
 def setup() -> configparser.ConfigParser:
-    found = configparser.ConfigParser()
-    found.read(ROOT / "setup.cfg")
-    return found
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    return config
 
 
 def python(code: str, *flags: str) -> str:
-    """What a fresh process prints."""
+    """Run code in a fresh process and return its output."""
     done = subprocess.run(
         [sys.executable, *flags, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60
     )
@@ -34,16 +34,16 @@ def test_setup_cfg_lists_every_package(setup):
     folders = dict(
         line.split(" = ") for line in setup["options"]["package_dir"].strip().splitlines()
     )
-    found = set()
+    packages = set()
     for package, folder in folders.items():
         for file in (ROOT / folder).rglob("__init__.py"):
             inside = file.parent.relative_to(ROOT / folder)
             if not any(part in LINKS for part in inside.parts):
-                found.add(".".join([package, *inside.parts]))
-    assert found == listed
+                packages.add(".".join([package, *inside.parts]))
+    assert packages == listed
 
 
-def test_the_links_are_links():
+def test_the_parts_are_symbolic_links():
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     for name, target in LINKS.items():
@@ -51,17 +51,17 @@ def test_the_links_are_links():
 
 
 @pytest.mark.parametrize("name", LINKS)
-def test_a_part_refuses_its_bare_name(name):
+def test_importing_a_part_by_its_bare_name_fails_with_a_hint(name):
     assert f"import streamsparql.{name} instead" in python(f"import {name}")
 
 
-def test_lark_is_needed_by_contributors_only(setup):
+def test_only_contributors_need_lark(setup):
     assert "lark" not in setup["options"]["install_requires"]
     assert "lark" in setup["options.extras_require"]["test"]
     assert "streamsparql.translator" not in setup["options.package_data"]
 
 
-HEAVY = (
+SLOW_IMPORTS = (
     "lark",
     "numpy",
     "pandas",
@@ -74,22 +74,22 @@ HEAVY = (
 )
 
 
-def test_compiling_and_explaining_load_nothing_heavy():
+def test_compiling_and_explaining_import_no_slow_module():
     code = (
         "import sys, streamsparql; q = streamsparql.compile('SELECT * {}'); q.explain(); q.check();"
     )
-    loaded = python(code + f"print([name for name in {HEAVY} if name in sys.modules])")
+    loaded = python(code + f"print([name for name in {SLOW_IMPORTS} if name in sys.modules])")
     assert loaded.strip() == "[]"
 
 
-def test_importing_the_package_loads_next_to_nothing():
+def test_importing_the_package_imports_only_its_errors():
     code = (
         "import sys, streamsparql; print([m for m in sys.modules if m.startswith('streamsparql.')])"
     )
     assert python(code).strip() == "['streamsparql.errors']"
 
 
-def test_public_names_are_there():
+def test_public_names_are_importable_and_documented():
     import streamsparql
 
     for name in streamsparql.__all__:

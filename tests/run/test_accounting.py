@@ -1,9 +1,8 @@
-"""Nothing is lost in silence: items in = items used + late + rejected, whatever the input is.
+"""All items are accounted for: items read = accepted + late + rejected, whatever the input is.
 
-Random mixtures of good items, late ones, bad ones and such as no pattern can match are written in
-every format, read in chunks of any size and put in order. A reference that knows nothing of formats
-and chunks says what must become of each. What this cannot see: bogus stamps in the future, which
-tests/sources/test_disorder.py has.
+Random mixtures of good, late, malformed and unmatched items are written in every format, read in
+chunks of any size and sorted. A reference without formats and chunks computes the fate of each
+item. Not tested here: bogus stamps in the future, which tests/sources/test_disorder.py covers.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FIELDS = ("subject", "predicate", "object", "timestamp")
 
 
 class Entry(NamedTuple):
-    """Something in a file."""
+    """A line, row or item of a file."""
 
     kind: str
     t: int
@@ -51,7 +50,7 @@ ENTRIES = st.lists(
 
 
 def cells(k: int, entry: Entry) -> tuple[str, str, str, str]:
-    """The parts of an entry; its object says which one it is."""
+    """Return the fields of an entry; its object is its number."""
     subject = '"a"' if entry.kind == "literal" else "<a>"
     predicate = "<q>" if entry.kind == "unmatched" else "<p>"
     return subject, predicate, f'"{k}"', "soon" if entry.kind == "untimed" else str(entry.t)
@@ -118,7 +117,7 @@ def as_parquet(entries: list[Entry]) -> io.BytesIO:
 
 
 def as_mapped(entries: list[Entry]) -> Any:
-    """A mapped table whose columns have other names, and where no template has a literal subject."""
+    """Return a mapped table with other column names, whose template omits literal subjects."""
     text = separated(entries, ",").replace(b"subject,predicate,object,timestamp", b"s,p,o,t", 1)
     mapping = """CONSTRUCT { ?a <p> ?pv . ?a <q> ?qv } WHERE {
         BIND(IF(?s = "<a>", <a>, 1 + "") AS ?a) BIND(IF(?p = "<p>", ?o, 1 + "") AS ?pv)
@@ -139,17 +138,17 @@ FORMATS: dict[str, Callable[[list[Entry]], Any]] = {
 
 
 class Reference(NamedTuple):
-    """What must become of the entries."""
+    """The expected fate of the entries."""
 
-    used: set[int]
+    matched: set[int]
     unmatched: int
     late: set[int]
     rejected: set[int]
 
 
 def reference(entries: list[Entry], delay: int, kind: str) -> Reference:
-    """The fate of each entry, one after the other."""
-    found = Reference(set(), 0, set(), set())
+    """Decide on the entries one by one."""
+    fates = Reference(set(), 0, set(), set())
     time, unmatched = -1, 0
     for k, entry in enumerate(entries):
         timed = entry.kind not in ("untimed", "rubbish")
@@ -157,59 +156,59 @@ def reference(entries: list[Entry], delay: int, kind: str) -> Reference:
         if entry.kind == "unmatched":
             unmatched += 1
         elif entry.kind != "good":
-            if not (kind == "mapped" and entry.kind == "literal"):  # its triple is left out
-                found.rejected.add(k)
+            if not (kind == "mapped" and entry.kind == "literal"):  # its triple is omitted
+                fates.rejected.add(k)
         elif in_time:
-            found.used.add(k)
+            fates.matched.add(k)
         else:
-            found.late.add(k)
+            fates.late.add(k)
         if timed and in_time and not (kind == "mapped" and entry.kind == "literal"):
             time = max(time, entry.t)
-    return found._replace(unmatched=unmatched)
+    return fates._replace(unmatched=unmatched)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 @settings(max_examples=40)
 @given(ENTRIES, st.integers(1, 30), st.integers(0, 20), st.booleans())
-def test_what_comes_in_is_used_or_late_or_rejected(kind, entries, size, delay, drained):
+def test_items_read_are_accepted_or_late_or_rejected(kind, entries, size, delay, drained):
     terms = TermDictionary()
     wanted = Wanted(frozenset([terms.id_of(IRI("p"))]))
     sorter = Sorter("s", delay)
     expected = reference(entries, delay, kind)
     rejects = []
-    came = 0
+    read = 0
     for chunk in read_stream(FORMATS[kind](entries), "in", terms, wanted=wanted, chunk=size):
         sorter.push(chunk)
-        came += chunk.items
+        read += chunk.items
         accounting = sorter.accounting
         assert accounting.read == accounting.accepted + accounting.late + accounting.rejected
         assert 0 <= accounting.unmatched <= accounting.accepted
-        assert came - accounting.read in range(2)  # one may be held aside, for the next to decide
+        assert read - accounting.read in range(2)  # one may be quarantined until the next decides
         rejects += sorter.drain() if drained else []
     sorter.advance(INFINITY)
     rejects += sorter.drain()
     released = sorter.release(INFINITY)
-    used = [
+    matched = [
         int(re.sub(r"\D", "", text)) for text in terms.texts(released.columns[".o"]).to_pylist()
     ]
-    assert sorted(used) == sorted(expected.used)
-    left_out = sum(e.kind == "literal" for e in entries) if kind == "mapped" else 0
+    assert sorted(matched) == sorted(expected.matched)
+    omitted = sum(e.kind == "literal" for e in entries) if kind == "mapped" else 0
     assert sorter.accounting == Accounting(
-        came,
-        len(expected.used) + expected.unmatched,
+        read,
+        len(expected.matched) + expected.unmatched,
         len(expected.late),
         len(expected.rejected),
         expected.unmatched,
-        left_out,
+        omitted,
     )
-    assert came == len(entries) - left_out
+    assert read == len(entries) - omitted
     first = 2 if kind in ("csv", "tsv", "mapped") else 1
     assert sorted(r.position - first for r in rejects) == sorted(expected.late | expected.rejected)
     assert {r.position - first for r in rejects if "late" in r.reason} == expected.late
 
 
 @given(ENTRIES, st.integers(1, 30))
-def test_strictly_the_first_that_is_not_used_ends_the_reading(entries, size):
+def test_first_late_or_rejected_item_ends_a_strict_run(entries, size):
     expected = reference(entries, 0, "nq")
     wrong = expected.late | expected.rejected
     sorter = Sorter("s", strict=True)
@@ -229,7 +228,7 @@ def test_strictly_the_first_that_is_not_used_ends_the_reading(entries, size):
         run()
 
 
-def test_what_is_handed_out_is_forgotten_and_stays_counted():
+def test_drained_rejects_are_returned_once_and_stay_counted():
     sorter = Sorter("s")
     for chunk in read_stream([("<a>", "<p>", "<b>", t) for t in (9, 1, 2)], "s", TermDictionary()):
         sorter.push(chunk)
@@ -238,7 +237,7 @@ def test_what_is_handed_out_is_forgotten_and_stays_counted():
     assert sorter.accounting == Accounting(3, 1, 2, 0, 0)
 
 
-def test_what_is_held_aside_is_not_yet_counted():
+def test_quarantined_item_is_not_counted_yet():
     sorter = Sorter("s")
     for chunk in read_stream([("<a>", "<p>", "<b>", 9)], "s", TermDictionary()):
         sorter.push(chunk)
@@ -247,7 +246,7 @@ def test_what_is_held_aside_is_not_yet_counted():
     assert sorter.accounting == Accounting(1, 1, 0, 0, 0)
 
 
-def test_an_item_that_no_pattern_can_match_is_never_late(tmp_path: Path):
+def test_unmatched_item_is_never_late(tmp_path: Path):
     query = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 5 MS SLIDE { ?s <p> ?o }")
     result = query.run(
         [("<a>", "<q>", "<b>", 9), ("<a>", "<q>", "<b>", 1), ("<a>", "<p>", "<b>", 2)]
@@ -256,7 +255,7 @@ def test_an_item_that_no_pattern_can_match_is_never_late(tmp_path: Path):
     assert [reject.position for reject in result.late] == [3]
 
 
-def test_graphs_are_accounted_for_as_well():
+def test_triples_of_graphs_are_accounted_for():
     text = b'<http://a> <http://p> "x" .\nrubbish .\n<http://a> <http://p> "y" .\n'
     for name in ("x.ttl", "x.nt"):
         batch, rejects = read_graph(named(text, name), "g", TermDictionary())

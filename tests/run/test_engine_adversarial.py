@@ -1,7 +1,7 @@
-"""Every operator over inputs that break engines: nothing, ties, one key, no end, our days, gaps,
-borders, a million equal rows, a stamp from the future.
+"""Every operator over adversarial inputs: empty streams, ties, one key, infinite validity, present
+epochs, gaps, borders, a million equal rows.
 
-What is small enough is compared with the definition; of a million equal rows the count is known.
+Small inputs are compared with the definition; of a million equal rows the count is known.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ def _e(name: str) -> str:
 
 
 def _items(stamps: list[int], key: str = "") -> list[Item]:
-    """Items at these stamps: links and values of a few nodes, or of the one node `key`."""
-    some: list[tuple[str, str, str]] = []
+    """Return items at these stamps: links and values of a few nodes, or of the one node `key`."""
+    triples: list[tuple[str, str, str]] = []
     for k in range(len(stamps)):
         node = _e(key or "abc"[k % 3])
-        some.append((node, _e("p"), _e(key or "abc"[k * 2 % 3])))
-        some.append((node, _e("v"), str(integer(k % 4))))
-    return list(zip(some[: len(stamps)], stamps, strict=True))
+        triples.append((node, _e("p"), _e(key or "abc"[k * 2 % 3])))
+        triples.append((node, _e("v"), str(integer(k % 4))))
+    return list(zip(triples[: len(stamps)], stamps, strict=True))
 
 
 def _stream(items: list[Item]) -> Data:
@@ -103,34 +103,34 @@ SMALL = {
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_small_adversarial_streams(operator: str) -> None:
+def test_operators_agree_with_the_definition_over_adversarial_streams(operator: str) -> None:
     for k, (name, data) in enumerate(SMALL.items()):
         for window in WINDOWS:
             mode = Mode(live=k % 2 == 1, emit=("final", "eager")[k % 3 == 0], chunk=2 + k, seed=k)
-            found = disagreement(_query(operator, window), data, mode)
-            assert not found, f"{name}: {found}"
+            difference = disagreement(_query(operator, window), data, mode)
+            assert not difference, f"{name}: {difference}"
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_validity_without_end(operator: str) -> None:
-    """CQELS: what [ALL] holds, holds for ever."""
+def test_operators_agree_with_the_definition_over_infinite_validity(operator: str) -> None:
+    """In CQELS, an element of [ALL] holds for ever."""
     head, _, rest = OPERATORS[operator].partition("FROM {")
     group, _, tail = rest.rpartition("}")
     text = f"{PREFIX}{head}WHERE {{ STREAM :s [ALL] {{{group}}} }}{tail}"
     for k, (name, data) in enumerate(SMALL.items()):
         mode = Mode(live=k % 2 == 0, emit=("final", "eager")[k % 3 == 0], chunk=1 + k, seed=k)
-        found = disagreement(text, data, mode)
-        assert not found, f"{name}: {found}"
+        difference = disagreement(text, data, mode)
+        assert not difference, f"{name}: {difference}"
 
 
-# -- A million equal rows -----------------------------------------------------------------------
+# -- a million equal rows -----------------------------------------------------------------------
 
-MANY = 1_000_000
+MILLION = 1_000_000
 COUNT = PREFIX + "SELECT (COUNT(*) AS ?many) FROM STREAM :s WINDOW {} WHERE "
 
 
 def _copies(times: int, triple: tuple[str, str, str], stamps: Any) -> pa.Table:
-    """An Arrow table of one triple, many times."""
+    """Return an Arrow table of one triple, repeated."""
     columns: dict[str, Any] = {
         name: pa.DictionaryArray.from_arrays(pa.array(np.zeros(times, np.int32)), [_e(word)])
         for name, word in zip(("subject", "predicate", "object"), triple, strict=True)
@@ -139,44 +139,44 @@ def _copies(times: int, triple: tuple[str, str, str], stamps: Any) -> pa.Table:
 
 
 @cache
-def _million(first: int, apart: int) -> pa.Table:
-    """`:a :p :b`, a million times, so far apart, and at last `:b :q :c`."""
-    stamps = first + apart * np.arange(MANY)
-    many = _copies(MANY, ("a", "p", "b"), stamps)
-    return pa.concat_tables([many, _copies(1, ("b", "q", "c"), stamps[-1:])])
+def _million(first: int, step: int) -> pa.Table:
+    """Return a million items `:a :p :b` at a distance of `step`, and at the end `:b :q :c`."""
+    stamps = first + step * np.arange(MILLION)
+    copies = _copies(MILLION, ("a", "p", "b"), stamps)
+    return pa.concat_tables([copies, _copies(1, ("b", "q", "c"), stamps[-1:])])
 
 
 COUNTED = {
-    "{ ?x :p ?y }": MANY,
+    "{ ?x :p ?y }": MILLION,
     "{ ?x ?l ?x }": 0,
-    "{ ?x :p ?y FILTER(?x != ?y) }": MANY,
-    "{ ?x :p ?y BIND(STR(?x) AS ?z) FILTER(?z = 'http://e/a') }": MANY,
-    "{ { ?x :p ?y } UNION { ?x :p ?y } }": 2 * MANY,
-    "{ ?x :p ?y . ?y :q ?z }": MANY,
-    "{ ?x :p ?y OPTIONAL { ?y :q ?z } }": MANY,
-    "{ ?x :p ?y OPTIONAL { ?x :q ?z } }": MANY,
-    "{ ?x :q ?y OPTIONAL { ?z :p ?x } }": MANY,
+    "{ ?x :p ?y FILTER(?x != ?y) }": MILLION,
+    "{ ?x :p ?y BIND(STR(?x) AS ?z) FILTER(?z = 'http://e/a') }": MILLION,
+    "{ { ?x :p ?y } UNION { ?x :p ?y } }": 2 * MILLION,
+    "{ ?x :p ?y . ?y :q ?z }": MILLION,
+    "{ ?x :p ?y OPTIONAL { ?y :q ?z } }": MILLION,
+    "{ ?x :p ?y OPTIONAL { ?x :q ?z } }": MILLION,
+    "{ ?x :q ?y OPTIONAL { ?z :p ?x } }": MILLION,
     "{ ?x :p ?y MINUS { ?y :q ?z } }": 0,
-    "{ ?x :p ?y MINUS { ?x :q ?z } }": MANY,
+    "{ ?x :p ?y MINUS { ?x :q ?z } }": MILLION,
     "{ ?x :q ?y MINUS { ?z :p ?x } }": 0,
-    "{ ?x :p ?y FILTER EXISTS { ?y :q ?z } }": MANY,
+    "{ ?x :p ?y FILTER EXISTS { ?y :q ?z } }": MILLION,
     "{ ?x :q ?y FILTER NOT EXISTS { ?z :p ?x } }": 0,
-    "{ ?x :p ?y BIND(EXISTS { ?y :q ?z } AS ?e) FILTER(?e) }": MANY,
-    "{ VALUES ?x { :a :b } ?x :p ?y }": MANY,
+    "{ ?x :p ?y BIND(EXISTS { ?y :q ?z } AS ?e) FILTER(?e) }": MILLION,
+    "{ VALUES ?x { :a :b } ?x :p ?y }": MILLION,
     "{ SELECT DISTINCT ?x { ?x :p ?y } }": 1,
     "{ SELECT ?x ?y { ?x :p ?y } ORDER BY ?x LIMIT 7 OFFSET 3 }": 7,
     "{ SELECT ?x { ?x ?l ?y } GROUP BY ?x }": 2,
     "{ SELECT ?x (COUNT(DISTINCT ?y) AS ?n) { ?x ?l ?y } GROUP BY ?x HAVING (?n = 1) }": 2,
     "{ ?x :p+ ?y }": 1,
     "{ ?x (:p|:q)+ ?y }": 3,
-    "{ ?x :p/:q ?y }": MANY,
-    "{ ?x ^:p ?y }": MANY,
-    "{ ?x !:q ?y }": MANY,
+    "{ ?x :p/:q ?y }": MILLION,
+    "{ ?x ^:p ?y }": MILLION,
+    "{ ?x !:q ?y }": MILLION,
 }
 
 
 @pytest.mark.parametrize("pattern", COUNTED)
-def test_a_million_equal_rows_at_one_instant(pattern: str) -> None:
+def test_a_million_equal_rows_at_one_instant_are_counted(pattern: str) -> None:
     query = streamsparql.compile(COUNT.format("RANGE 10 FIXED") + pattern)
     (row,) = query.run(_million(5, 0)).snapshot(5)
     assert int(row["many"]) == COUNTED[pattern]
@@ -186,7 +186,7 @@ def test_a_million_equal_rows_at_one_instant(pattern: str) -> None:
     ("form", "triples"),
     [("CONSTRUCT { ?y :by ?x }", 1), ("DESCRIBE ?x", 1), ("SELECT DISTINCT ?x", 1), ("ASK", None)],
 )
-def test_a_million_equal_rows_give_one(form: str, triples: int | None) -> None:
+def test_a_million_equal_rows_have_one_distinct_result(form: str, triples: int | None) -> None:
     window = "FROM STREAM :s WINDOW ELEMS 2000000"
     query = streamsparql.compile(f"{PREFIX}{form} {window} WHERE {{ ?x :p ?y }}")
     shown = query.run(_million(EPOCH, 0)).snapshot(EPOCH)
@@ -195,11 +195,11 @@ def test_a_million_equal_rows_give_one(form: str, triples: int | None) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("pattern", COUNTED)
-def test_a_million_equal_rows_one_after_the_other(pattern: str) -> None:
-    """In windows of a thousand, when all has come."""
+def test_a_million_equal_rows_are_counted_over_time(pattern: str) -> None:
+    """In windows of a thousand, at the end of the stream."""
     text = COUNT.format("RANGE 1000 MS SLIDE 10 MS") + pattern
     query = streamsparql.compile(text)
     reports = query.run(_million(0, 1)).report("rstream", every=10_000)
-    *_, full = [rows for instant, rows in reports if instant == MANY]
+    *_, full = [rows for instant, rows in reports if instant == MILLION]
     expected = COUNTED[pattern]
     assert int(full[0]["many"]) == (expected // 1000 if expected > 7 else expected)

@@ -1,8 +1,8 @@
 """CSRBench Q1 to Q3: weather observations, with the exact answer at the close of each window.
 
-The benchmark's windows are `[from, to)`. That is RSP-QL's own convention. A live-edge window
-(CQELS, Streaming SPARQL) closes at `to` with the snapshot just before it (R15), which is what its
-report shows. C-SPARQL's windows are `(from, to]`, so its stream is stamped one millisecond later.
+The benchmark's windows are `[from, to)`, which is RSP-QL's own convention. A live-edge window
+(CQELS, Streaming SPARQL) closes at `to` with the snapshot just before it (R15), which its report
+shows. C-SPARQL's windows are `(from, to]`, so its stream is stamped one millisecond later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def observations(data: Path) -> list[Any]:
-    """All triples, those of file NN at NN seconds."""
+    """Return all triples, those of file NN at NN seconds."""
     files = sorted((data / "csrbench" / "data").glob("data_*.ttl"))
     assert len(files) == 34
     return [
@@ -42,7 +42,7 @@ def observations(data: Path) -> list[Any]:
 
 def _query(data: Path, dialect: str, number: int) -> streamsparql.Query:
     text = (data / "csrbench" / "queries" / TEXTS[dialect].format(number)).read_text()
-    if dialect == "streaming":  # there is none for it: C-SPARQL's, with a window of its own
+    if dialect == "streaming":  # the benchmark has no query for it: C-SPARQL's, another window
         head, _, tail = text[text.index("PREFIX") :].partition("[RANGE")
         width = tail.split()[0].removesuffix("s")
         text = f"{head}WINDOW RANGE {width} S FIXED {tail.partition(']')[2]}"
@@ -52,8 +52,8 @@ def _query(data: Path, dialect: str, number: int) -> streamsparql.Query:
 
 
 def _expected(data: Path, number: int) -> dict[int, Bag]:
-    found = json.loads((data / "csrbench" / "expected" / f"q{number}.json").read_text())
-    (run,) = (run for run in found["runs"] if run["policy"] == "window_close" and run["t0"] == 0)
+    runs = json.loads((data / "csrbench" / "expected" / f"q{number}.json").read_text())["runs"]
+    (run,) = (run for run in runs if run["policy"] == "window_close" and run["t0"] == 0)
     return {
         each["at"]: Counter(
             frozenset((name, cell["value"]) for name, cell in row.items()) for row in each["rows"]
@@ -66,15 +66,15 @@ def _bag(rows: list[Any]) -> Bag:
     return Counter(frozenset((name, str(value)) for name, value in row.items()) for row in rows)
 
 
-def _check(found: dict[int, Bag], expected: dict[int, Bag]) -> None:
+def _check(reports: dict[int, Bag], expected: dict[int, Bag]) -> None:
     assert sum(map(len, expected.values())) > 10
-    assert {at: found.get(at) for at in expected} == expected
-    assert not any(rows for at, rows in found.items() if at not in expected)
+    assert {at: reports.get(at) for at in expected} == expected
+    assert not any(rows for at, rows in reports.items() if at not in expected)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("dialect", TEXTS)
-def test_the_report_at_each_close_is_the_benchmarks(
+def test_report_at_each_close_is_that_of_the_benchmark(
     data: Path, observations: list[Any], dialect: str, number: int
 ) -> None:
     query, later = _query(data, dialect, number), int(dialect == "csparql")
@@ -85,7 +85,7 @@ def test_the_report_at_each_close_is_the_benchmarks(
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_live_query_reports_the_same(data: Path, observations: list[Any], number: int) -> None:
+def test_live_query_reports_the_same(data: Path, observations: list[Any], number: int) -> None:
     live = _query(data, "rspql", number).open(report="rstream")
     reports: list[Any] = []
     for second in range(34):

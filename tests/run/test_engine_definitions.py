@@ -1,19 +1,19 @@
-"""Whatever a query, its data and the way it is run, each snapshot is what the definition says.
+"""Each snapshot agrees with the definition, whatever the query, its data and the way it is run.
 
-Two kinds of random queries. Those of `support/generate.py` have everything anywhere, a dialect at a
+Two kinds of random queries. Those of `support/generate.py` combine all features, one dialect at a
 time. Those of `support/families.py` are about one kind of operator each, in many forms and over
-denser data, so that each meets hundreds of cases of its own. A query is run in a random `Mode`
-(support/engine.py): replayed or live, in pieces of any size, rewritten or not, cut or not, its
+denser data, so that each operator meets hundreds of cases. A query is run in a random `Mode`
+(support/engine.py): replayed or live, in pieces of any size, rewritten or not, cut or not, with
 items out of order or not. Then the snapshots are compared at every instant at which the rows begin
 or end, just before it, and at every instant at which the content of a window changes.
 
 Definitions are slow, so their data is small. Over longer streams two ways of running a query are
 compared with each other.
 
-What this cannot see: what the definitions get wrong (test_engine_pyoxigraph.py and
-test_engine_w3c.py ask others); mistakes that need many rows and are made in each way; how soon a
-row comes, and how much state is held (test_live.py has cases); doubles, whose last digits no test
-here depends on; events, which the engine refuses.
+Not tested here: errors of the definitions (test_engine_pyoxigraph.py and test_engine_w3c.py compare
+them with others); errors that need many rows and occur in each way; how early a row is emitted, and
+how much state is retained (test_live.py has cases); doubles, on whose last digits no test here
+depends; events, which the engine rejects.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from streamsparql.algebra.streams import snapshot_equivalent
 
 
 def check(text: str, over: Data, mode: Mode) -> None:
-    """The engine gives what the definition says."""
-    found = disagreement(text, over, mode)
-    assert not found, found
+    """Check that the engine agrees with the definition."""
+    difference = disagreement(text, over, mode)
+    assert not difference, difference
 
 
-# -- Everything anywhere ------------------------------------------------------------------------
+# -- all features -------------------------------------------------------------------------------
 
 
 def _everything(dialect: str) -> st.SearchStrategy[str]:
@@ -56,7 +56,7 @@ def _everything(dialect: str) -> st.SearchStrategy[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_any_query(dialect: str) -> None:
+def test_any_query_agrees_with_the_definition(dialect: str) -> None:
     @settings(max_examples=60)
     @given(_everything(dialect), data, modes)
     def agrees(text: str, over: Data, mode: Mode) -> None:
@@ -67,7 +67,7 @@ def test_any_query(dialect: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_any_query_of_many(dialect: str) -> None:
+def test_any_of_many_queries_agrees_with_the_definition(dialect: str) -> None:
     @settings(max_examples=3000)
     @given(_everything(dialect), data, modes)
     def agrees(text: str, over: Data, mode: Mode) -> None:
@@ -78,15 +78,15 @@ def test_any_query_of_many(dialect: str) -> None:
 
 @settings(max_examples=40)
 @given(queries(replace(EVERYTHING, streams=False)), short_histories())
-def test_any_query_over_static_data(text: str, over: Data) -> None:
+def test_any_query_over_static_data_agrees_with_the_definition(text: str, over: Data) -> None:
     check(text, over._replace(streams={}), Mode())
 
 
-# -- One kind of operator at a time -------------------------------------------------------------
+# -- one kind of operator at a time -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_operators(family: str) -> None:
+def test_operators_agree_with_the_definition(family: str) -> None:
     @settings(max_examples=120)
     @given(of_family(family), dense, modes)
     def agrees(text: str, over: Data, mode: Mode) -> None:
@@ -97,7 +97,7 @@ def test_operators(family: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
-def test_operators_in_many_forms(family: str) -> None:
+def test_operators_in_many_forms_agree_with_the_definition(family: str) -> None:
     @settings(max_examples=5000)
     @given(of_family(family), dense, modes)
     def agrees(text: str, over: Data, mode: Mode) -> None:
@@ -108,21 +108,19 @@ def test_operators_in_many_forms(family: str) -> None:
 
 @settings(max_examples=100)
 @given(of_family("orders"), dense, st.booleans())
-def test_a_snapshot_is_read_in_the_order_that_the_query_asks_for(
-    text: str, over: Data, optimize: bool
-) -> None:
+def test_snapshot_is_in_the_order_of_order_by(text: str, over: Data, optimize: bool) -> None:
     query = streamsparql.compile(text, optimize=optimize)
     over = over.of(query)
-    definition, found = Definition(query, over), result(query, over)
+    definition, ours = Definition(query, over), result(query, over)
     for t in definition.borders():
-        assert read(query, found.snapshot(t)) == definition.read(t), f"at {t}: {over}\n{text}"
+        assert read(query, ours.snapshot(t)) == definition.read(t), f"at {t}: {over}\n{text}"
 
 
-# -- Longer streams -----------------------------------------------------------------------------
+# -- longer streams -----------------------------------------------------------------------------
 
 
 def check_ways(text: str, over: Data, mode: Mode) -> None:
-    """Two ways of running a query give the same."""
+    """Check that two ways of running a query have equal results."""
     over = disordered(over, mode.max_delay, mode.seed).of(streamsparql.compile(text))
     one = run(text, over, Mode(optimize=not mode.optimize, max_delay=mode.max_delay))
     other = run(text, over, mode)

@@ -1,14 +1,13 @@
-"""Hand-written queries over every feature: at each instant, the answer is another engine's answer.
+"""Hand-written queries over every feature: at each instant, the result agrees with another engine.
 
-The queries are in `cases/*.rq`, by dialect. For each the content of its windows is worked out at
-each instant from the text of their clauses (`content` of support/window_content.py, which reads
-SEMANTICS.md a second time), loaded into pyoxigraph, and the query asked there without its
+The queries are in `cases/*.rq`, by dialect. For each, the content of its windows at each instant is
+computed from the text of their clauses (`content` of support/window_content.py, which implements
+SEMANTICS.md a second time) and loaded into pyoxigraph, which evaluates the query without its
 streaming clauses, or another text in its place (support/store_cases.py).
 
-Streams are random, and no triple comes twice in a query's streams where windows are bags: a store
-holds sets. What this cannot see: duplicates; LIMIT without a total order; what pyoxigraph gets
-wrong, which the queries step around (support/plain_queries.py lists it); how many decimal places
-a quotient has.
+Streams are random, and no triple occurs twice in a query's streams if windows are bags: a store
+holds sets. Not tested here: duplicates; LIMIT without a total order; errors of pyoxigraph, which
+the queries avoid (support/plain_queries.py lists them); the number of decimal places of a quotient.
 """
 
 from __future__ import annotations
@@ -29,26 +28,26 @@ import streamsparql
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.algebra.xsd.values import value_of
 
-# -- Answers ------------------------------------------------------------------------------------
+# -- answers ------------------------------------------------------------------------------------
 
 
-def theirs(asked: ox.Store, text: str, ordered: bool) -> Answer:
-    """What pyoxigraph answers."""
-    found = asked.query(text)
-    if isinstance(found, ox.QueryBoolean):
-        return Answer("boolean", ("answer",), ((bool(found),),))
-    if isinstance(found, ox.QueryTriples):
-        triples = {tuple(_cell(_theirs(x)) for x in triple) for triple in found}
+def theirs(content: ox.Store, text: str, ordered: bool) -> Answer:
+    """Return pyoxigraph's answer."""
+    answer = content.query(text)
+    if isinstance(answer, ox.QueryBoolean):
+        return Answer("boolean", ("answer",), ((bool(answer),),))
+    if isinstance(answer, ox.QueryTriples):
+        triples = {tuple(_cell(_term(x)) for x in triple) for triple in answer}
         return Answer("graph", (), tuple(triples))
-    names = sorted(variable.value for variable in found.variables)
+    names = sorted(variable.value for variable in answer.variables)
     rows = tuple(
-        tuple(None if row[n] is None else _cell(_theirs(row[n])) for n in names) for row in found
+        tuple(None if row[n] is None else _cell(_term(row[n])) for n in names) for row in answer
     )
     return Answer("solutions", tuple(names), rows, ordered)
 
 
 def ours(query: streamsparql.Query, shown: object, ordered: bool) -> Answer:
-    """A snapshot as users get it, as an answer."""
+    """Return a snapshot, as users read it, as an answer."""
     rows = read(query, shown)
     if query.form == "ask":
         return Answer("boolean", ("answer",), ((rows[0],),))
@@ -56,41 +55,41 @@ def ours(query: streamsparql.Query, shown: object, ordered: bool) -> Answer:
         triples = [tuple(map(_cell, triple)) for triple in rows]  # type: ignore[call-overload]
         return Answer("graph", (), tuple(triples))
     names = sorted(query.variables)
-    found = [dict(row) for row in rows]  # type: ignore[call-overload]
+    solutions = [dict(row) for row in rows]  # type: ignore[call-overload]
     return Answer(
         "solutions",
         tuple(names),
-        tuple(tuple(_cell(row[n]) if n in row else None for n in names) for row in found),
+        tuple(tuple(_cell(row[n]) if n in row else None for n in names) for row in solutions),
         ordered,
     )
 
 
-def _theirs(found: object) -> Term:
-    match found:
+def _term(value: object) -> Term:
+    match value:
         case ox.NamedNode():
-            return IRI(found.value)
+            return IRI(value.value)
         case ox.BlankNode():
-            return BlankNode(found.value)
+            return BlankNode(value.value)
         case ox.Literal():
-            return Literal(found.value, IRI(found.datatype.value))
-    raise AssertionError(found)
+            return Literal(value.value, IRI(value.datatype.value))
+    raise AssertionError(value)
 
 
-def _cell(value: Term) -> Hashable:
-    """A term; a number by its value, a quotient to 15 digits."""
-    found = value_of(value) if isinstance(value, Literal) else None
-    if isinstance(found, Decimal):
-        found = Context(prec=15).plus(found)
-    if isinstance(value, Literal) and isinstance(found, int | Decimal):
-        return value.datatype, found
-    return value
+def _cell(term: Term) -> Hashable:
+    """Return a term; for a number its value, with 15 digits of a quotient."""
+    value = value_of(term) if isinstance(term, Literal) else None
+    if isinstance(value, Decimal):
+        value = Context(prec=15).plus(value)
+    if isinstance(term, Literal) and isinstance(value, int | Decimal):
+        return term.datatype, value
+    return term
 
 
-# -- The test -----------------------------------------------------------------------------------
+# -- the test -----------------------------------------------------------------------------------
 
 
 def check(case: Case, seed: int) -> None:
-    """Our snapshot is pyoxigraph's answer, at every instant."""
+    """Check that each snapshot agrees with pyoxigraph."""
     data = random_data(case, Random(seed))
     query = streamsparql.compile(case.text, optimize=seed % 2 == 0)
     assert query.dialect == case.dialect.replace("groups", "streaming"), query.dialect
@@ -110,19 +109,19 @@ def check(case: Case, seed: int) -> None:
     assert len(known) > 1, "nothing happened"
 
 
-def test_there_are_enough_queries() -> None:
+def test_cases_are_many_and_named_uniquely() -> None:
     assert len(ALL) >= 60
     assert len({case.name for case in ALL}) == len(ALL)
 
 
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
-def test_each_snapshot_is_what_a_store_answers(case: Case) -> None:
+def test_each_snapshot_agrees_with_pyoxigraph(case: Case) -> None:
     for seed in (0, 1):
         check(case, seed)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
-def test_each_snapshot_is_what_a_store_answers_over_many_streams(case: Case) -> None:
+def test_each_snapshot_agrees_with_pyoxigraph_over_many_streams(case: Case) -> None:
     for seed in range(2, 40):
         check(case, seed)

@@ -1,8 +1,8 @@
-"""Cases from the tests of two RSP-QL engines, RSP-JS and RSP4J: what they report at which instant.
+"""Cases from the tests of two RSP-QL engines, RSP-JS and RSP4J: the reports at each instant.
 
 Their windows are half open and aligned to 0, and windows that begin before 0 are reported, as here.
-They flush nothing at the end of a stream, we do: what is reported at or after the last event is not
-compared.
+They do not flush at the end of a stream, this engine does: reports at or after the last event are
+not compared.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Bag = Counter[frozenset[tuple[str, str]]]
 
 def _cases(data: Path) -> Iterator[ParameterSet]:
     for path in sorted((data / "unit-cases").glob("*.json")):
-        found = json.loads(path.read_text())
-        for case in found["cases"]:
-            yield pytest.param((found.get("base", ""), case), id=case["id"])
+        content = json.loads(path.read_text())
+        for case in content["cases"]:
+            yield pytest.param((content.get("base", ""), case), id=case["id"])
 
 
 def _triples(text: str) -> list[tuple[str, str, str]]:
@@ -39,9 +39,11 @@ def _bag(rows: list[Any]) -> Bag:
     return Counter(frozenset((name, str(value)) for name, value in row.items()) for row in rows)
 
 
-@pytest.mark.parametrize("given", over_data(_cases))
-def test_a_query_reports_what_the_other_engine_does(given: tuple[str, dict[str, Any]]) -> None:
-    base, case = given
+@pytest.mark.parametrize("base_and_case", over_data(_cases))
+def test_query_reports_what_the_other_engine_does(
+    base_and_case: tuple[str, dict[str, Any]],
+) -> None:
+    base, case = base_and_case
     query = streamsparql.compile(case["query"], base=base or None)
     streams = {
         name: [(triple, item["t"]) for item in items for triple in _triples(item["triples"])]
@@ -51,6 +53,6 @@ def test_a_query_reports_what_the_other_engine_does(given: tuple[str, dict[str, 
     last = max(t for items in streams.values() for _, t in items)
     expected = {each["at"]: _bag(each["rows"]) for each in case["expected"]}
     result = query.run(streams, graph)
-    found = {at: _bag(rows) for at, rows in result.report() if at < last}
-    assert {at: found.get(at) for at in expected} == expected
-    assert not any(rows for at, rows in found.items() if at not in expected)
+    reports = {at: _bag(rows) for at, rows in result.report() if at < last}
+    assert {at: reports.get(at) for at in expected} == expected
+    assert not any(rows for at, rows in reports.items() if at not in expected)

@@ -1,8 +1,7 @@
-"""A live query: what comes out when, what is late, what the caller hears of mistakes.
+"""A live query: when rows are emitted, which items are late, which mistakes are errors.
 
-That what comes out is right, in whatever order the calls are made, is held by
-test_engine_definitions.py and test_reports.py; here is what those cannot see: when it comes out,
-and everything beside the rows.
+test_engine_definitions.py and test_reports.py check that the rows are right, in whatever order the
+calls are made; this file checks what they cannot: when rows are emitted, and everything else.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def item(n: int, subject: str = "a") -> tuple[str, str, str]:
 
 
 def shown(rows: list[Any]) -> list[tuple[Any, ...]]:
-    """Rows as plain values: the numbers, the start, the end."""
+    """Return rows as plain values: the numbers, the start, the end."""
     numbers = [[None if x is None else int(x) for x in row.values()] for row in rows]
     return [(*ns, row.start, row.end) for ns, row in zip(numbers, rows, strict=True)]
 
@@ -41,10 +40,10 @@ def reported(reports: list[Any]) -> list[tuple[int, list[int]]]:
     return [(instant, sorted(int(row["n"]) for row in rows)) for instant, rows in reports]
 
 
-# -- When ---------------------------------------------------------------------------------------
+# -- when -----------------------------------------------------------------------------------------
 
 
-def test_a_row_comes_when_it_has_ended_or_with_eager_when_it_holds() -> None:
+def test_row_is_emitted_when_it_has_ended_or_if_eager_when_it_holds() -> None:
     final, eager = streamsparql.compile(ONE).open(), streamsparql.compile(ONE).open(emit="eager")
     for live in (final, eager):
         live.push(S, item(1), 3)
@@ -52,12 +51,12 @@ def test_a_row_comes_when_it_has_ended_or_with_eager_when_it_holds() -> None:
     assert shown(final.rows()) == []
     assert shown(eager.rows()) == [(1, 3, 7)]
     for live in (final, eager):
-        live.advance(11)  # at 10 an equal row might still go on where this one ends
+        live.advance(11)  # at 10 an equal row could still begin where this one ends
     assert shown(final.rows()) == [(1, 3, 10)]
     assert shown(eager.rows()) == [(1, 7, 10)]
 
 
-def test_rows_are_given_once() -> None:
+def test_rows_are_returned_once() -> None:
     live = streamsparql.compile(ONE).open()
     live.push(S, item(1), 3)
     live.advance(50)
@@ -65,7 +64,7 @@ def test_rows_are_given_once() -> None:
     assert live.rows() == []
 
 
-def test_closing_loses_nothing_and_can_be_done_twice() -> None:
+def test_close_emits_all_rows_and_can_be_repeated() -> None:
     with streamsparql.compile(ONE).open() as live:
         live.push(S, item(1), 3)
         live.push(S, item(2), 13)
@@ -77,19 +76,19 @@ def test_closing_loses_nothing_and_can_be_done_twice() -> None:
             call()
 
 
-def test_a_row_is_handed_over_as_soon_as_it_is_known() -> None:
-    heard: list[Any] = []
-    live = streamsparql.compile(ONE).open(on_row=heard.append)
+def test_on_row_is_called_once_a_row_is_final() -> None:
+    emitted: list[Any] = []
+    live = streamsparql.compile(ONE).open(on_row=emitted.append)
     live.push(S, item(1), 3)
     live.push(S, item(2), 9)
-    assert heard == []
+    assert emitted == []
     live.push(S, item(3), 21)
-    assert shown(heard) == [(1, 3, 10), (2, 9, 10)]
+    assert shown(emitted) == [(1, 3, 10), (2, 9, 10)]
     live.close()
-    assert shown(heard)[2:] == [(3, 21, 30)]
+    assert shown(emitted)[2:] == [(3, 21, 30)]
 
 
-def test_what_one_stream_brings_waits_for_the_others() -> None:
+def test_rows_of_one_stream_wait_for_the_other() -> None:
     live = streamsparql.compile(TWO).open()
     live.push(S, item(1), 3)
     live.push(S, item(2), 33)
@@ -100,7 +99,7 @@ def test_what_one_stream_brings_waits_for_the_others() -> None:
     assert sorted(rows, key=str) == [(1, 7, 5, 10), (1, None, 3, 5)]
 
 
-def test_a_stream_that_is_silent_for_long_holds_nobody_back() -> None:
+def test_idle_stream_delays_no_rows() -> None:
     live = streamsparql.compile(TWO).open(idle=20)
     live.push(S, item(1), 3)
     live.push(S, item(2), 22)
@@ -114,10 +113,10 @@ def test_a_stream_that_is_silent_for_long_holds_nobody_back() -> None:
     assert shown(live.rows()) == [(3, None, 44, 50)]
 
 
-# -- Reports ------------------------------------------------------------------------------------
+# -- reports --------------------------------------------------------------------------------------
 
 
-def test_every_window_is_reported_those_in_a_gap_too() -> None:
+def test_every_window_is_reported_even_in_a_gap() -> None:
     live = streamsparql.compile(ONE).open(report="rstream")
     live.push(S, item(1), 3)
     assert live.rows() == []
@@ -127,7 +126,7 @@ def test_every_window_is_reported_those_in_a_gap_too() -> None:
     assert reported(live.rows()) == [(50, [2]), (60, [])]  # the last shows that it has ended
 
 
-def test_an_event_on_a_border_is_in_the_window_that_begins_there() -> None:
+def test_event_on_a_border_is_in_the_window_that_begins_there() -> None:
     items = [(item(n), t) for n, t in enumerate([0, 9, 10, 20])]
     reports = [(10, [0, 1]), (20, [2]), (30, [3]), (40, [])]
     query = streamsparql.compile(ONE)
@@ -139,14 +138,14 @@ def test_an_event_on_a_border_is_in_the_window_that_begins_there() -> None:
     assert reported(live.rows()) == reports
 
 
-def test_an_event_on_a_border_of_c_sparql_is_in_the_window_that_ends_there() -> None:
+def test_event_on_a_border_of_c_sparql_is_in_the_window_that_ends_there() -> None:
     text = PREFIX + "SELECT ?n FROM STREAM :s [RANGE 10ms STEP 10ms] WHERE { ?x :p ?n }"
     items = [(item(n), t) for n, t in enumerate([0, 9, 10, 20])]
     reports = reported(list(streamsparql.compile(text).run({S: items}).report()))
     assert reports == [(0, [0]), (10, [1, 2]), (20, [3]), (30, [])]
 
 
-def test_a_report_comes_when_nothing_can_change_it() -> None:
+def test_report_is_emitted_when_nothing_can_change_it() -> None:
     live = streamsparql.compile(ONE).open(report="rstream", max_delay=5)
     live.push(S, item(1), 3)
     live.push(S, item(2), 14)
@@ -157,18 +156,18 @@ def test_a_report_comes_when_nothing_can_change_it() -> None:
     assert reported(live.rows()) == [(10, [1, 3])]
 
 
-def test_reports_can_be_handed_over_as_they_come() -> None:
-    heard: list[Any] = []
-    live = streamsparql.compile(ONE).open(report="istream", every=5, on_row=heard.append)
+def test_on_row_is_called_with_each_report() -> None:
+    emitted: list[Any] = []
+    live = streamsparql.compile(ONE).open(report="istream", every=5, on_row=emitted.append)
     live.push(S, item(1), 3)
     live.push(S, item(2), 12)
-    assert reported(heard) == [(5, [1]), (10, [])]
+    assert reported(emitted) == [(5, [1]), (10, [])]
 
 
-# -- Late, bad, and from the future -------------------------------------------------------------
+# -- late, rejected and implausible items ---------------------------------------------------------
 
 
-def test_late_items_are_handed_out_and_change_nothing() -> None:
+def test_late_items_are_returned_and_change_no_row() -> None:
     items = [(item(1), 3), (item(2), 12), (item(3), 4), (item(4), 13)]
     query = streamsparql.compile(ONE)
     live = query.open()
@@ -176,15 +175,15 @@ def test_late_items_are_handed_out_and_change_nothing() -> None:
         live.push(S, triple, t)
     live.close()
     result = query.run({S: items})
-    for given in (live.rows(), list(result)):
-        assert shown(given) == [(1, 3, 10), (2, 12, 20), (4, 13, 20)]
+    for rows in (live.rows(), list(result)):
+        assert shown(rows) == [(1, 3, 10), (2, 12, 20), (4, 13, 20)]
     for late in (live.late, result.late):
         (reject,) = late
         assert (reject.reason, S in reject.source) == ("late by 8 ms", True)
     assert live.stats().late == 1
 
 
-def test_the_last_rejects_are_kept_and_all_are_counted() -> None:
+def test_last_rejects_are_retained_and_all_are_counted() -> None:
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
     live = query.open(graph=[("<a>", '"no predicate"', "<b>")])
     assert (len(live.late), len(live.rejected)) == (0, 1)
@@ -221,7 +220,7 @@ def test_stats_analysis_and_trace_count_the_same_items() -> None:
     assert [(o.operator, o.rows_in, o.rows_out) for o in stats.operators] == measured
 
 
-def test_within_the_delay_nothing_is_late() -> None:
+def test_items_within_max_delay_are_not_late() -> None:
     items = [(item(1), 3), (item(2), 12), (item(3), 4), (item(4), 13)]
     result = streamsparql.compile(ONE).run({S: items}, max_delay=8)
     assert shown(list(result)) == [(1, 3, 10), (3, 4, 10), (2, 12, 20), (4, 13, 20)]
@@ -229,14 +228,14 @@ def test_within_the_delay_nothing_is_late() -> None:
 
 
 @pytest.mark.parametrize("bad", [("a", "b", "c", 5), ("<a>", "<b>", '"1"'), (*item(1), "soon")])
-def test_what_cannot_be_read_is_handed_out(bad: Any) -> None:
+def test_malformed_item_is_rejected(bad: Any) -> None:
     result = streamsparql.compile(ONE).run({S: [(*item(1), 3), bad, (*item(2), 5)]})
     assert shown(list(result)) == [(1, 3, 10), (2, 5, 10)]
     (reject,) = result.rejected
     assert (reject.position, result.late) == (2, [])
 
 
-def test_when_strict_bad_and_late_items_are_errors() -> None:
+def test_bad_and_late_items_are_errors_of_a_strict_run() -> None:
     query = streamsparql.compile(ONE)
     for items in ([(item(1), 9), (item(2), 3), (item(3), 12)], [(("a", "b", "c"), 3)]):
         with pytest.raises(SourceError):
@@ -248,7 +247,7 @@ def test_when_strict_bad_and_late_items_are_errors() -> None:
             live.rows()
 
 
-def test_one_stamp_from_the_future_makes_nothing_late() -> None:
+def test_one_stamp_in_the_future_makes_no_item_late() -> None:
     future = 4_000_000_000_000
     items = [(item(1), 3), (item(2), future), (item(3), 12), (item(4), 13)]
     query = streamsparql.compile(ONE)
@@ -258,20 +257,20 @@ def test_one_stamp_from_the_future_makes_nothing_late() -> None:
         live.rows() if t == future else None
     live.close()
     result = query.run({S: items})
-    for given in (live.rows(), list(result)):
-        assert shown(given)[-2:] == [(3, 12, 20), (4, 13, 20)]
+    for rows in (live.rows(), list(result)):
+        assert shown(rows)[-2:] == [(3, 12, 20), (4, 13, 20)]
     for rejected in (live.rejected, result.rejected):
         assert [("4000000000000" in reject.reason) for reject in rejected] == [True]
 
 
-def test_without_the_guard_such_a_stamp_is_believed() -> None:
+def test_without_the_guard_a_stamp_in_the_future_is_accepted() -> None:
     items = [(item(1), 3), (item(2), 4_000_000_000_000), (item(3), 12)]
     result = streamsparql.compile(ONE).run({S: items}, max_jump=None)
     assert [row.start for row in result] == [3, 4_000_000_000_000]
     assert len(result.late) == 1
 
 
-# -- What is asked for, and what is given -------------------------------------------------------
+# -- arguments ------------------------------------------------------------------------------------
 
 
 def test_streams_and_graphs_must_be_those_that_the_query_reads() -> None:
@@ -288,7 +287,7 @@ def test_streams_and_graphs_must_be_those_that_the_query_reads() -> None:
         query.run([])
 
 
-def test_an_unknown_stream_cannot_be_pushed_to() -> None:
+def test_unknown_stream_is_an_error() -> None:
     live = streamsparql.compile(ONE).open()
     for call in (
         lambda: live.push("http://e/u", item(1), 3),
@@ -299,7 +298,7 @@ def test_an_unknown_stream_cannot_be_pushed_to() -> None:
             call()
 
 
-def test_options_that_mean_nothing_are_refused() -> None:
+def test_invalid_options_are_errors() -> None:
     query = streamsparql.compile(ONE)
     for options in ({"emit": "sometimes"}, {"report": "xstream"}, {"every": 0}):
         with pytest.raises(EngineError):
@@ -308,17 +307,17 @@ def test_options_that_mean_nothing_are_refused() -> None:
         query.run({S: []}, engine="abacus")
 
 
-def test_what_no_engine_runs_is_refused_by_name() -> None:
+def test_unsupported_feature_is_an_error_that_names_it() -> None:
     query = streamsparql.compile("SELECT ?x { { ?x <p> ?y } SEQ { ?x <q> ?z } }")
     for run in (lambda: list(query.run({s: [] for s in query.streams})), query.open):
         with pytest.raises(streamsparql.UnsupportedFeature, match="SEQ"):
             run()
 
 
-# -- The horizon, and what is held --------------------------------------------------------------
+# -- the horizon, state ---------------------------------------------------------------------------
 
 
-def test_results_are_given_for_the_horizon_only() -> None:
+def test_results_are_cut_at_the_horizon() -> None:
     items = [(item(1), 3), (item(2), 12), (item(3), 21)]
     query = streamsparql.compile(ONE)
     assert shown(list(query.run({S: items}, start=5, end=15))) == [(1, 5, 10), (2, 12, 15)]
@@ -328,20 +327,20 @@ def test_results_are_given_for_the_horizon_only() -> None:
     assert shown(live.rows()) == [(1, 5, 10), (2, 12, 15)]
 
 
-def test_the_horizon_tells_when_nothing_is_there() -> None:
+def test_horizon_includes_times_without_items() -> None:
     text = PREFIX + "SELECT (COUNT(*) AS ?n) FROM STREAM :s WINDOW RANGE 10 FIXED { ?x :p ?y }"
     result = streamsparql.compile(text).run({S: [(item(1), 13)]}, start=5, end=30)
     assert shown(list(result)) == [(0, 5, 13), (1, 13, 20), (0, 20, 30)]
 
 
-def test_state_goes_with_the_windows() -> None:
+def test_state_expires_with_the_windows() -> None:
     live = streamsparql.compile(TWO).open()
     for k in range(300):
         live.push(S, item(k, f"s{k}"), k)
         live.push(T, item(k, f"s{k}"), k)
-    held = live.stats()
-    assert held.items.accepted == 600
-    assert 0 < held.state < 100
+    during = live.stats()
+    assert during.items.accepted == 600
+    assert 0 < during.state < 100
     live.advance(1000)
     after = live.stats()
     assert (after.state, after.watermark, after.late) == (0, 1000, 0)
@@ -349,7 +348,7 @@ def test_state_goes_with_the_windows() -> None:
     assert {o.operator for o in after.operators} >= {"StreamAccess", "LeftJoin"}
 
 
-def test_terms_that_nothing_holds_are_forgotten() -> None:
+def test_unused_terms_are_purged() -> None:
     live = streamsparql.compile(ONE).open()
     most = 0
     for k in range(16):
@@ -360,7 +359,7 @@ def test_terms_that_nothing_holds_are_forgotten() -> None:
     assert live.stats().items.accepted == 80_000
 
 
-def test_an_item_with_no_timestamp_happens_when_it_comes() -> None:
+def test_item_without_a_timestamp_gets_the_present_time() -> None:
     before = time.time_ns() // 1_000_000
     with streamsparql.compile(ONE).open() as live:
         live.push(S, item(1))
@@ -368,7 +367,7 @@ def test_an_item_with_no_timestamp_happens_when_it_comes() -> None:
     assert before <= row.start <= time.time_ns() // 1_000_000
 
 
-def test_asking_for_a_snapshot_while_iterating_loses_no_row() -> None:
+def test_snapshot_during_iteration_loses_no_row() -> None:
     items = [(*item(k % 7), 3 * k) for k in range(200_000)]
     result = streamsparql.compile(ONE).run(items)
     seen = 0
@@ -379,13 +378,13 @@ def test_asking_for_a_snapshot_while_iterating_loses_no_row() -> None:
     assert seen == len(list(result)) > 65_536
 
 
-def test_graphs_are_found_by_the_names_that_rdflib_has() -> None:
+def test_graphs_may_be_named_by_rdflib_terms() -> None:
     query = streamsparql.compile("SELECT ?o { GRAPH <http://e/g> { ?s ?p ?o } }")
     graphs = {rdflib.URIRef("http://e/g"): [("<a>", "<p>", '"1"')]}
     assert [str(row["o"]) for row in query.run(graphs=graphs)] == ["1"]
 
 
-def test_a_reject_is_at_the_place_of_the_item_among_all_that_were_pushed():
+def test_position_of_a_reject_counts_all_pushed_items():
     with streamsparql.compile(ONE).open() as live:
         for t in (1, 2, 3):
             live.push("http://e/s", ("<a>", "<p>", '"1"'), t)

@@ -1,11 +1,11 @@
-"""Reports: at each instant of a grid the snapshot, or what is more or less than at the one before.
+"""Reports: at each instant of a grid the snapshot, or its difference from the one before.
 
-Random queries over random streams. What a report shows is taken from the definition, snapshot by
+Random queries over random streams. The expected report is computed by the definition, snapshot by
 snapshot: of stepped windows the one at the report's instant, of live-edge windows the one just
-before it (R15). The engine makes reports in three ways, which must agree in every instant and row:
+before it (R15). The engine emits reports in three ways, which must agree in every instant and row:
 with all intervals aligned to the reports, from the rows of a run, and live.
 
-What this cannot see: how soon a live report comes out (test_live.py has cases).
+Not tested here: how early a live report is emitted (test_live.py has cases).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FAMILIES = [
 
 
 def closes(query: streamsparql.Query) -> bool:
-    """Whether reports show the snapshot before them: all windows on a grid have a live edge."""
+    """Return whether reports show the snapshot before them: all windows on a grid have a live edge."""
     kinds = {isinstance(w, SteppedWindow) for w in windows(query.logical) if _on_grid(w)}
     return kinds == {False}
 
@@ -63,14 +63,14 @@ def _on_grid(window: object) -> bool:
 
 
 class Horizon(NamedTuple):
-    """The part of time that results are given for."""
+    """The part of time that has results."""
 
     start: int | None = None
     end: int | None = None
 
 
 class Oracle:
-    """What is reported, by the definition."""
+    """The reports by the definition."""
 
     def __init__(
         self, query: streamsparql.Query, data: Data, max_delay: int, horizon: Horizon
@@ -81,17 +81,17 @@ class Oracle:
         self.end = INFINITY if horizon.end is None else horizon.end
         rows = result(query, data, Mode(max_delay=max_delay), **horizon._asdict())
         edges = [t for row in rows for t in (row.start, row.end)]
-        self.changes = {t for t in edges if t < INFINITY}  # as test_engine_definitions.py holds
+        self.changes = {t for t in edges if t < INFINITY}  # test_engine_definitions.py checks them
         self.seen = max(data.stamps, default=-1)
 
     def shown(self, t: int) -> Counter[Cells]:
-        """A snapshot within the horizon."""
+        """Return a snapshot within the horizon."""
         return self.definition.at(t) if self.begin <= t < self.end else Counter()
 
     def periodic(self, kind: str, every: int, origin: int) -> Iterator[Report]:
-        """A report at each instant of a grid, up to the last that has to be there.
+        """Yield a report at each instant of a grid, up to the last that must be emitted.
 
-        That is the one that shows the last item, or a later one in which something changes.
+        This is the one that shows the last item, or a later one in which something changes.
         """
 
         def label(t: int) -> int:
@@ -106,7 +106,7 @@ class Oracle:
             yield r, difference(kind, shown[r], shown[r - every])
 
     def at_changes(self, kind: str) -> Iterator[Report]:
-        """A report at each change."""
+        """Yield a report at each change."""
         for t in sorted(self.changes | self.definition.borders()):
             now, before = self.shown(t), self.shown(t - 1)
             if now != before and t < self.end:
@@ -116,12 +116,12 @@ class Oracle:
 
 
 def difference(kind: str, now: Counter[Cells], before: Counter[Cells]) -> Counter[Cells]:
-    """What is reported of a snapshot and the one before."""
+    """Return the report of a snapshot, by its difference from the one before."""
     return {"rstream": now, "istream": now - before, "dstream": before - now}[kind]
 
 
 def bags(query: streamsparql.Query, reports: Any) -> list[Report]:
-    """Reports as users get them, in the form in which they are compared."""
+    """Return reports as users read them, in a form that can be compared."""
     return [(r, _bag(query, rows)) for r, rows in reports]
 
 
@@ -138,7 +138,7 @@ horizons = st.builds(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_periodic_reports_show_what_the_definition_says(family: str) -> None:
+def test_periodic_reports_agree_with_the_definition(family: str) -> None:
     @settings(max_examples=40)
     @given(of_family(family), dense, modes, kinds, st.integers(1, 12), horizons, st.integers(0, 5))
     def agree(
@@ -150,7 +150,7 @@ def test_periodic_reports_show_what_the_definition_says(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_default_reports_show_what_the_definition_says(family: str) -> None:
+def test_default_reports_agree_with_the_definition(family: str) -> None:
     """The query's own period; without one, at each change."""
 
     @settings(max_examples=40)
@@ -164,7 +164,7 @@ def test_default_reports_show_what_the_definition_says(family: str) -> None:
 def check(
     text: str, data: Data, mode: Mode, kind: str, every: int | None, horizon: Horizon, origin: int
 ) -> None:
-    """Reports made in all ways are those of the definition."""
+    """Check that the reports of all ways are those of the definition."""
     query = streamsparql.compile(text, origin=origin, optimize=mode.optimize)
     data = disordered(data, mode.max_delay, mode.seed).of(query)
     first = min(data.stamps, default=0)
@@ -172,31 +172,31 @@ def check(
     oracle, period = Oracle(query, data, mode.max_delay, horizon), every or query.report.every
     if period is None:
         theirs = list(oracle.at_changes(kind))
-    else:  # the grid is anchored where the query's own is
+    else:  # the grid has the same anchor as the query's own
         theirs = list(oracle.periodic(kind, period, query.report.origin % period))
     about = f"{mode}\n{horizon}\n{data}\n{kind} every {every} from {origin}: {text}"
     options: dict[str, Any] = horizon._asdict()
     with chunks_and_cuts(mode):
         aligned = bags(query, result(query, data, mode, **options).report(kind, every))
-        _same("aligned", aligned, theirs, about)
-        used = result(query, data, mode, **options)
-        used.snapshot(0)
-        from_rows = bags(query, used.report(kind, every))
-        _same("from rows", from_rows, theirs, about)
+        _assert_same("aligned", aligned, theirs, about)
+        started = result(query, data, mode, **options)
+        started.snapshot(0)
+        from_rows = bags(query, started.report(kind, every))
+        _assert_same("from rows", from_rows, theirs, about)
         live = bags(query, live_rows(query, data, mode, report=kind, every=every, **options))
-        _same("live", live, theirs, about)
+        _assert_same("live", live, theirs, about)
 
 
-def _same(made: str, ours: list[Report], theirs: list[Report], about: str) -> None:
-    """The reports are the same; more may come at last, in which nothing changes."""
+def _assert_same(way: str, ours: list[Report], theirs: list[Report], about: str) -> None:
+    """Assert that the reports are equal; further ones at the end must show no change."""
     rest = [report for _, report in ours[len(theirs) :]]
-    assert ours[: len(theirs)] == theirs, f"{made} {_first(ours, theirs)}\n{about}"
+    assert ours[: len(theirs)] == theirs, f"{way} {_first_difference(ours, theirs)}\n{about}"
     still = [theirs[-1][1], Counter()] if theirs else [Counter()]
-    assert all(report in still for report in rest), f"{made} {rest} at last\n{about}"
+    assert all(report in still for report in rest), f"{way} {rest} at last\n{about}"
 
 
-def _first(ours: list[Report], theirs: list[Report]) -> str:
-    """Where two lists of reports part."""
+def _first_difference(ours: list[Report], theirs: list[Report]) -> str:
+    """Return the first pair of reports that differ."""
     for mine, other in zip(ours, theirs, strict=False):
         if mine != other:
             return f"{mine} for {other}"

@@ -1,4 +1,4 @@
-"""Bad input is rejected, with its place and a reason, and what is around it is read."""
+"""Bad input is rejected, with its position and a reason, and the input around it is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import rdflib
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sources import DATE_TIME, ITEMS, as_trig, lines, named, read, table, told
+from support.sources import DATE_TIME, ITEMS, as_trig, lines, named, read, reasons_of, table
 
 import streamsparql
 from streamsparql.errors import SourceError
@@ -29,23 +29,23 @@ GOOD = b'<a> <p> "x y" <http://ex.org/t/5> .'
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"rubbish", "this is no line of N-Quads"),
-        (b"<a> <p> <b> .", "there is no timestamp"),
+        (b"rubbish", "not a line of N-Quads"),
+        (b"<a> <p> <b> .", "missing timestamp"),
         (b'<a> <p> "x y" .', "timestamp"),
-        (b"<a> <p> <b> <http://ex.org/g> .", "<http://ex.org/g> is no timestamp"),
-        (b'<a> <p> <b> "5"^^<http://www.w3.org/2001/XMLSchema#int', "this is no line of N-Quads"),
+        (b"<a> <p> <b> <http://ex.org/g> .", "not a valid timestamp: '<http://ex.org/g>'"),
+        (b'<a> <p> <b> "5"^^<http://www.w3.org/2001/XMLSchema#int', "not a line of N-Quads"),
         (b'"a" <p> <b> <http://ex.org/t/5> .', "the subject is a literal"),
-        (b'<a> "p" <b> <http://ex.org/t/5> .', "the predicate is no IRI"),
-        (b"<a> _:p <b> <http://ex.org/t/5> .", "the predicate is no IRI"),
-        (b"<a> <p> b <http://ex.org/t/5> .", "the object is no RDF term"),
+        (b'<a> "p" <b> <http://ex.org/t/5> .', "the predicate is not an IRI"),
+        (b"<a> _:p <b> <http://ex.org/t/5> .", "the predicate is not an IRI"),
+        (b"<a> <p> b <http://ex.org/t/5> .", "the object is not an RDF term"),
         (b'<a> <p> "\xe9" <http://ex.org/t/5> .', "the line is not UTF-8"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 100])
-def test_a_bad_line_of_quads_is_rejected_and_the_others_are_read(line, reason, size):
-    found, rejects, _ = read(lines(GOOD, b"# comment", line, b"", GOOD), chunk=size)
-    assert found == [("<a>", "<p>", '"x y"', 5)] * 2
-    ((position, why),) = told(rejects)
+def test_bad_line_of_quads_is_rejected_and_the_others_are_read(line, reason, size):
+    items, rejects, _ = read(lines(GOOD, b"# comment", line, b"", GOOD), chunk=size)
+    assert items == [("<a>", "<p>", '"x y"', 5)] * 2
+    ((position, why),) = reasons_of(rejects)
     assert position == 3
     assert reason in why
     with pytest.raises(SourceError, match="in, line 3: "):
@@ -59,20 +59,20 @@ ODD = [
     *(b"#" + GOOD, b"  # " + GOOD),
     *(GOOD.replace(b"> <", b"><"), GOOD.replace(b'> "', b'>  "'), GOOD.replace(b"x y", b"x  \ty")),
 ]
-NOTHING = (b"", b"# c", b"\t", b"#" + GOOD, b"  # " + GOOD)
+EMPTY = (b"", b"# c", b"\t", b"#" + GOOD, b"  # " + GOOD)
 
 
 @given(st.lists(st.sampled_from([GOOD, GOOD, *ODD])), st.integers(1, 3))
-def test_quads_are_read_the_same_in_any_cut(texts, size):
+def test_quads_do_not_depend_on_the_chunk_size(texts, size):
     whole = read(lines(b"# quads", *texts))
     cut = read(lines(b"# quads", *texts), chunk=size)
     assert cut[:2] == whole[:2]
-    assert len(whole[0]) + len(whole[1]) == sum(text not in NOTHING for text in texts)
+    assert len(whole[0]) + len(whole[1]) == sum(text not in EMPTY for text in texts)
     assert len(whole[1]) == sum(text in (b"x", b"<a> <p> . .") for text in texts)
 
 
-def test_a_quad_is_no_triple_of_a_graph():
-    """Neither one of a named graph, nor an item of a stream that is given as a graph."""
+def test_quads_are_rejected_in_a_static_graph():
+    """Statements of named graphs and items of streams are not part of a static graph."""
     text = """<a> <p> <b> .
 <a> <p> "1" "5"^^<http://www.w3.org/2001/XMLSchema#integer> .
 <a> <p> <c> <http://ex.org/g> .
@@ -82,9 +82,9 @@ def test_a_quad_is_no_triple_of_a_graph():
     for name in ("x.nq", "x.nt"):
         batch, rejects = read_graph(named_bytes(text.encode(), name), "g", terms)
         assert terms.texts(batch.columns[".o"]).to_pylist() == ["<b>", '"x \\" y"']
-        why = "a statement in a named graph is no part of a static graph"
-        item = "this is an item of a stream, with a timestamp, and no triple of a graph"
-        assert told(rejects) == [(2, item), (3, why), (5, why)]
+        quad = "a statement in a named graph cannot be part of a static graph"
+        item = "an item of a stream, with a timestamp, cannot be part of a static graph"
+        assert reasons_of(rejects) == [(2, item), (3, quad), (5, quad)]
 
 
 HEADER = b"s,p,o,t"
@@ -93,69 +93,69 @@ HEADER = b"s,p,o,t"
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (b"<a>,<p>,<b>", "the header has 4 columns"),
-        (b"<a>,<p>,<b>,5,6", "the header has 4 columns"),
-        (b"<a>,<p>,<b>,", "there is no timestamp"),
-        (b"<a>,<p>,<b>,soon", "soon is no timestamp"),
-        (b"<a>,<p>,b,5", "the object is no RDF term"),
-        (b'<a>,<p>,"b",5', "the object is no RDF term"),
+        (b"<a>,<p>,<b>", "expected 4 columns, as in the header"),
+        (b"<a>,<p>,<b>,5,6", "expected 4 columns, as in the header"),
+        (b"<a>,<p>,<b>,", "missing timestamp"),
+        (b"<a>,<p>,<b>,soon", "not a valid timestamp: 'soon'"),
+        (b"<a>,<p>,b,5", "the object is not an RDF term"),
+        (b'<a>,<p>,"b",5', "the object is not an RDF term"),
         (b"<a>,<p>,\xe9,5", "the row is not UTF-8"),
         (b"<a>,<p>,<b>,\xe9", "the row is not UTF-8"),
-        (b",<p>,<b>,5", "the subject is no RDF term"),
+        (b",<p>,<b>,5", "the subject is not an RDF term"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 100])
-def test_a_bad_row_of_csv_is_rejected_and_the_others_are_read(row, reason, size):
+def test_bad_row_of_csv_is_rejected_and_the_others_are_read(row, reason, size):
     good = b'<a>,<p>,"""x, y""",5'
-    found, rejects, _ = read(lines(HEADER, good, b"", row, good), chunk=size)
-    assert found == [("<a>", "<p>", '"x, y"', 5)] * 2
-    ((position, why),) = told(rejects)
+    items, rejects, _ = read(lines(HEADER, good, b"", row, good), chunk=size)
+    assert items == [("<a>", "<p>", '"x, y"', 5)] * 2
+    ((position, why),) = reasons_of(rejects)
     assert position == 3
     assert reason in why
 
 
-def test_positions_in_csv_are_rows():
+def test_positions_in_csv_count_rows():
     good = b"<a>,<p>,<b>,5"
     _, rejects, _ = read(lines(HEADER, good, b"x", good, b"", b"<a>,<p>,<b>,y", good, b"z"))
     assert [r.position for r in rejects] == [3, 5, 7]
 
 
-def test_a_quote_that_is_never_closed_loses_nothing():
-    found, rejects, _ = read(lines(HEADER, b"<a>,<p>,<b>,5", b'<a>,<p>,"b,6', b"<a>,<p>,<b>,7"))
-    assert len(found) == 1
+def test_unclosed_quote_is_rejected_with_its_row():
+    items, rejects, _ = read(lines(HEADER, b"<a>,<p>,<b>,5", b'<a>,<p>,"b,6', b"<a>,<p>,<b>,7"))
+    assert len(items) == 1
     assert [r.position for r in rejects] == [3]
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"rubbish", "this is no JSON"),
-        (b"[1]", "this is no JSON object"),
-        (b'{"s": "<a>", "p": "<p>", "o": "<b>"', "this is no JSON"),
-        (b'{"s": "<a>", "p": "<p>", "o": "<b>"}', "there is no timestamp"),
-        (b'{"s": "<a>", "p": "<p>", "o": 5, "t": 5}', "the object is no RDF term"),
-        (b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": 5.5}', "5.5 is no timestamp"),
+        (b"rubbish", "not valid JSON"),
+        (b"[1]", "not a JSON object"),
+        (b'{"s": "<a>", "p": "<p>", "o": "<b>"', "not valid JSON"),
+        (b'{"s": "<a>", "p": "<p>", "o": "<b>"}', "missing timestamp"),
+        (b'{"s": "<a>", "p": "<p>", "o": 5, "t": 5}', "the object is not an RDF term"),
+        (b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": 5.5}', "not a valid timestamp: 5.5"),
         (b'{"s": "<a>", "p": "<p>", "o": "\xe9", "t": 5}', "the line is not UTF-8"),
         (b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": {"x": 1}}', "timestamp"),
     ],
 )
-def test_a_bad_line_of_json_is_rejected_and_the_others_are_read(line, reason):
+def test_bad_line_of_json_is_rejected_and_the_others_are_read(line, reason):
     good = b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": 5}'
     also = b'{"t": "5", "o": "<b>", "p": "<p>", "s": "<a>", "more": [1]}'
-    found, rejects, _ = read(lines(good, b"", line, also))
-    assert found == [("<a>", "<p>", "<b>", 5)] * 2
-    ((position, why),) = told(rejects)
+    items, rejects, _ = read(lines(good, b"", line, also))
+    assert items == [("<a>", "<p>", "<b>", 5)] * 2
+    ((position, why),) = reasons_of(rejects)
     assert position == 3
     assert reason in why
 
 
 @pytest.mark.parametrize("first", ["5", "5.0"])
 @pytest.mark.parametrize("size", [1, 100])
-def test_the_first_object_of_json_tells_the_columns_of_all(first, size):
+def test_first_json_object_determines_the_columns(first, size):
     good = b'{"s": "<a>", "p": "<p>", "o": "<b>", "t": %s}' % first.encode()
-    found, rejects, _ = read(lines(good, b'{"s": "<a>", "p": "<p>", "o": "<b>"}', good), chunk=size)
-    assert found == [("<a>", "<p>", "<b>", 5)] * 2
-    assert (2, "there is no timestamp") in told(rejects)
+    items, rejects, _ = read(lines(good, b'{"s": "<a>", "p": "<p>", "o": "<b>"}', good), chunk=size)
+    assert items == [("<a>", "<p>", "<b>", 5)] * 2
+    assert (2, "missing timestamp") in reasons_of(rejects)
 
 
 def test_graphs_without_a_stamp_and_statements_without_a_graph_are_rejected():
@@ -169,39 +169,39 @@ def test_graphs_without_a_stamp_and_statements_without_a_graph_are_rejected():
         <http://g/3> {{ <http://a> <http://p> 4 }}
         <http://g/4> {at} "soon" .
     """
-    found, rejects, _ = read(named(text, "x.trig"))
-    assert [(o[:2], t) for _, _, o, t in found] == [('"1', 1000), ('"4', 7)]
-    reasons = " ".join(why for _, why in told(rejects))
+    items, rejects, _ = read(named(text, "x.trig"))
+    assert [(o[:2], t) for _, _, o, t in items] == [('"1', 1000), ('"4', 7)]
+    reasons = " ".join(why for _, why in reasons_of(rejects))
     assert len(rejects) == 4
     assert "<http://g/2> has no" in reasons
-    assert "in no graph" in reasons
-    assert "another timestamp already" in reasons
+    assert "outside a named graph" in reasons
+    assert "already has another timestamp" in reasons
     assert '"soon"' in reasons
 
 
-def test_a_bad_statement_of_trig_is_rejected_and_the_others_are_read():
-    found, rejects, _ = read(named(as_trig(ITEMS) + "\nrubbish .\n", "x.trig"))
-    assert len(found) == len(ITEMS)
-    assert "this is no statement" in rejects[0].reason
+def test_bad_statement_of_trig_is_rejected_and_the_others_are_read():
+    items, rejects, _ = read(named(as_trig(ITEMS) + "\nrubbish .\n", "x.trig"))
+    assert len(items) == len(ITEMS)
+    assert "not a statement" in rejects[0].reason
 
 
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("x.zip", b"PK\x03\x04\0\0", r"x\.zip is of no known format"),
-        ("x.nq.gz", b"<a> <p> <b> <c/5> .", "cannot be unpacked as gzip"),
-        ("x.nq.zst", b"<a> <p> <b> <c/5> .", "cannot be unpacked as Zstandard"),
-        ("x.ttl", b"", r"\.ttl is no format of a stream, whose items have timestamps"),
-        ("x.csv", b"a,b\n1,2\n", "has the columns a, b: give subject"),
-        ("x.csv", b"s,subject,p,o,t\n", "two columns for one"),
-        ("x.csv", b"", "the first row names the columns"),
-        ("x.jsonl", b'{"a": 1}\n', "has the columns a: give subject"),
-        ("x.parquet", b"rubbish", "no Parquet file"),
-        ("x.nq", "<a>".encode("utf-16"), "must be UTF-8"),
+        ("x.zip", b"PK\x03\x04\0\0", r"x\.zip: unknown format; expected nq, "),
+        ("x.nq.gz", b"<a> <p> <b> <c/5> .", "cannot be decompressed as gzip"),
+        ("x.nq.zst", b"<a> <p> <b> <c/5> .", "cannot be decompressed as Zstandard"),
+        ("x.ttl", b"", r"\.ttl is not a format of streams, whose items have timestamps; use nq"),
+        ("x.csv", b"a,b\n1,2\n", "has the columns a, b; expected subject"),
+        ("x.csv", b"s,subject,p,o,t\n", "ambiguous columns s and subject: each names the subject"),
+        ("x.csv", b"", "is empty; expected a header"),
+        ("x.jsonl", b'{"a": 1}\n', "has the columns a; expected subject"),
+        ("x.parquet", b"rubbish", "cannot be read as Parquet"),
+        ("x.nq", "<a>".encode("utf-16"), "expected UTF-8"),
         ("x.csv", b"\xe9,p,o,t\n", "not UTF-8"),
     ],
 )
-def test_a_file_that_is_none_is_an_error(name, content, reason, tmp_path):
+def test_unreadable_file_is_an_error(name, content, reason, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=reason):
         read(tmp_path / name)
@@ -212,25 +212,25 @@ def test_a_file_that_is_none_is_an_error(name, content, reason, tmp_path):
     [
         ("nowhere.nq", "No such file"),
         (Path(__file__).parent / "nowhere", "No such file"),
-        (7, "a int is no source"),
-        ({"s": 1}, "a dict is no source"),
+        (7, "a int is not a source"),
+        ({"s": 1}, "a dict is not a source"),
         (rdflib.Graph(), "an rdflib graph has no timestamps"),
-        (pa.table({"s": [1], "p": ["<p>"], "o": ["<o>"], "t": [1]}), "holds int64, not terms"),
-        (pa.table({"s": [["<a>"]], "p": ["<p>"], "o": ["<o>"], "t": [1]}), "holds list"),
+        (pa.table({"s": [1], "p": ["<p>"], "o": ["<o>"], "t": [1]}), "int64; expected terms"),
+        (pa.table({"s": [["<a>"]], "p": ["<p>"], "o": ["<o>"], "t": [1]}), "has the type list"),
         (pandas.DataFrame({"s": ["<a>", 5], "p": 1, "o": 1, "t": 1}), "cannot be read as Arrow"),
     ],
 )
-def test_what_is_no_source_is_an_error_that_says_what_is(source, reason):
+def test_invalid_source_is_an_error_with_a_reason(source, reason):
     with pytest.raises(SourceError, match=reason):
         read(source)
 
 
-def test_an_empty_source_has_no_items():
+def test_empty_source_has_no_items():
     for source in ([], iter(()), table([]), io.BytesIO(b"")):
         assert read(source)[:2] == ([], [])
 
 
-def test_without_pyoxigraph_what_it_reads_is_an_error_that_says_so(monkeypatch, tmp_path):
+def test_missing_pyoxigraph_is_an_error_with_a_hint(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyoxigraph", None)
     (tmp_path / "x.ttl").write_text("")
     with pytest.raises(SourceError, match="pip install pyoxigraph"):
@@ -239,7 +239,7 @@ def test_without_pyoxigraph_what_it_reads_is_an_error_that_says_so(monkeypatch, 
     assert len(read_graph(tmp_path / "x.nt", "g", TermDictionary())[0]) == 1
 
 
-def test_blank_nodes_are_those_of_their_source():
+def test_blank_nodes_are_local_to_their_source():
     terms = TermDictionary()
     items = [("_:b", "<p>", "_:b", 1), ("_:b", "<p>", "<x>", 2)]
     (one,) = read_stream(items, "one", terms, scope="s0.")
@@ -248,7 +248,7 @@ def test_blank_nodes_are_those_of_their_source():
     assert set(one.s.tolist()).isdisjoint(two.s.tolist())
 
 
-# -- Broken files ------------------------------------------------------------------------------------
+# -- damaged files ---------------------------------------------------------------------------------
 
 JSON = b'{"s": "<a>", "p": "<p>", "o": "\\"x y\\"", "t": 5}'
 CSV_ROW = b'<a>,<p>,"""x y""",5'
@@ -256,30 +256,30 @@ FORMS = {"nq": (GOOD, b""), "csv": (CSV_ROW, HEADER + b"\n"), "jsonl": (JSON, b"
 ITEM = ("<a>", "<p>", '"x y"', 5)
 
 
-def packed_as(kind: str, data: bytes) -> bytes:
+def compressed_as(kind: str, data: bytes) -> bytes:
     return gzip.compress(data, 0) if kind == "gz" else pa.compress(data, "zstd", asbytes=True)
 
 
 @pytest.mark.parametrize("kind", ["gz", "zst"])
 @pytest.mark.parametrize("form", FORMS)
-def test_of_a_packed_file_that_breaks_off_all_is_read_that_can_be_unpacked(form, kind, tmp_path):
+def test_truncated_compressed_file_is_read_up_to_its_end(form, kind, tmp_path):
     line, header = FORMS[form]
     noise = random.Random(1)
     lines = [line.replace(b"x y", noise.randbytes(30).hex().encode()) for _ in range(20_000)]
     data = header + b"\n".join(lines) + b"\n"
     path = tmp_path / f"x.{form}.{kind}"
-    whole = packed_as(kind, data)
+    whole = compressed_as(kind, data)
     path.write_bytes(whole[: 3 * len(whole) // 4])
-    found, rejects, _ = read(path)
-    assert len(found) > 10_000
-    assert [item[2].strip('"') for item in found] == [text_in(line) for line in lines[: len(found)]]
+    items, rejects, _ = read(path)
+    assert len(items) > 10_000
+    assert [item[2].strip('"') for item in items] == [text_in(line) for line in lines[: len(items)]]
     (reject,) = rejects
     assert (reject.source, reject.unit) == (str(path), "line")
-    assert reject.position == len(found) + 1 + bool(header)
-    assert reject.reason.startswith("the file breaks off: ")
+    assert reject.position == len(items) + 1 + bool(header)
+    assert reject.reason.startswith("the file is truncated or damaged: ")
     if reject.item is not None:
-        assert lines[len(found)].decode().startswith(reject.item)
-    with pytest.raises(SourceError, match=rf"x\.{form}\.{kind}, line \d+: the file breaks off"):
+        assert lines[len(items)].decode().startswith(reject.item)
+    with pytest.raises(SourceError, match=rf"x\.{form}\.{kind}, line \d+: the file is truncated"):
         read(path, strict=True)
 
 
@@ -287,57 +287,57 @@ def text_in(line: bytes) -> str:
     return max(re.findall(r"[0-9a-f]+", line.decode()), key=len)
 
 
-def test_gzip_keeps_all_to_the_last_byte_and_reads_member_after_member(tmp_path):
+def test_gzip_is_read_to_the_last_byte_and_over_all_members(tmp_path):
     path = tmp_path / "x.nq.gz"
     lines = [GOOD.replace(b"x y", b"%d" % k) + b"\n" for k in range(1000)]
     path.write_bytes(gzip.compress(b"".join(lines[:500])) + gzip.compress(b"".join(lines[500:])))
     assert len(read(path)[0]) == 1000
     path.write_bytes(gzip.compress(b"".join(lines) + b"<a> <p>", 0)[:-12])
-    found, (reject,), _ = read(path)
-    assert (len(found), reject.position) == (1000, 1001)
+    items, (reject,), _ = read(path)
+    assert (len(items), reject.position) == (1000, 1001)
     assert "<a> <p>".startswith(reject.item or "")
 
 
-def test_a_packed_graph_that_breaks_off_is_read_as_far_as_it_goes(tmp_path):
+def test_truncated_compressed_graph_is_read_up_to_its_end(tmp_path):
     text = "".join(f"<http://a/{k}> <http://p> {k} .\n" for k in range(5000))
     path = tmp_path / "x.ttl.gz"
     path.write_bytes(gzip.compress(text.encode(), 0)[:100_000])
     batch, (reject,) = read_graph(path, "g", TermDictionary())
     assert len(batch) > 1000
     assert (reject.unit, reject.position) == ("statement", len(batch) + 1)
-    assert "the file breaks off" in reject.reason
+    assert "the file is truncated" in reject.reason
 
 
-def test_a_packed_stream_of_graphs_that_breaks_off_is_read_as_far_as_it_goes(tmp_path):
+def test_truncated_compressed_trig_is_read_up_to_its_end(tmp_path):
     path = tmp_path / "x.trig.gz"
     path.write_bytes(gzip.compress(as_trig(ITEMS * 100).encode(), 0)[:50_000])
-    found, rejects, _ = read(path)
-    assert len(found) > 100
-    assert found == (ITEMS * 100)[: len(found)]
-    assert "the file breaks off" in rejects[-1].reason
+    items, rejects, _ = read(path)
+    assert len(items) > 100
+    assert items == (ITEMS * 100)[: len(items)]
+    assert "the file is truncated" in rejects[-1].reason
     assert rejects[-1].unit == "statement"
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.99])
-def test_a_parquet_file_that_is_cut_off_is_an_error(keep, tmp_path):
+def test_truncated_parquet_file_is_an_error(keep, tmp_path):
     path = tmp_path / "x.parquet"
     parquet.write_table(table([ITEM] * 100), path)
     path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
-    with pytest.raises(SourceError, match=r"x\.parquet is no Parquet file that can be read"):
+    with pytest.raises(SourceError, match=r"x\.parquet cannot be read as Parquet"):
         read(path)
 
 
 @pytest.mark.parametrize("size", [1, 2, 1000])
 @pytest.mark.parametrize("form", FORMS)
-def test_lines_may_end_in_any_way_in_one_file(form, size):
+def test_line_ends_may_be_mixed_in_one_file(form, size):
     line, header = FORMS[form]
     ends = [b"\r\n", b"\n", b"\r", b"\r\n", b"\r", b"\n", b"\r\r\n", b""]
     data = header + b"".join(line + end for end in ends)
-    found, rejects, _ = read(named_bytes(data, f"x.{form}"), chunk=size)
-    assert (found, rejects) == ([ITEM] * 8, [])
+    items, rejects, _ = read(named_bytes(data, f"x.{form}"), chunk=size)
+    assert (items, rejects) == ([ITEM] * 8, [])
     bad = header + b"".join((b"x" if k == 5 else line) + end for k, end in enumerate(ends))
-    found, (reject,), _ = read(named_bytes(bad, f"x.{form}"), chunk=size)
-    assert (len(found), reject.position) == (7, 6 + bool(header))
+    items, (reject,), _ = read(named_bytes(bad, f"x.{form}"), chunk=size)
+    assert (len(items), reject.position) == (7, 6 + bool(header))
 
 
 def named_bytes(data: bytes, name: str) -> io.BytesIO:
@@ -347,21 +347,21 @@ def named_bytes(data: bytes, name: str) -> io.BytesIO:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_half_a_line_at_the_end_is_rejected(form):
+def test_incomplete_last_line_is_rejected(form):
     line, header = FORMS[form]
     data = header + line + b"\n" + line[:-9]
-    found, (reject,), _ = read(named_bytes(data, f"x.{form}"))
-    assert found == [ITEM]
+    items, (reject,), _ = read(named_bytes(data, f"x.{form}"))
+    assert items == [ITEM]
     assert str(reject).startswith(f"x.{form}, {'row' if header else 'line'} {2 + bool(header)}: ")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_byte_that_is_no_text_is_the_matter_of_its_line(form):
+def test_invalid_utf8_rejects_only_its_line(form):
     line, header = FORMS[form]
     latin = line.replace(b"x y", "\u00e9".encode("latin-1"))
     data = header + b"\n".join([line, latin, line])
-    found, (reject,), _ = read(named_bytes(data, f"x.{form}"))
-    assert found == [ITEM] * 2
+    items, (reject,), _ = read(named_bytes(data, f"x.{form}"))
+    assert items == [ITEM] * 2
     assert reject.reason.endswith("is not UTF-8")
     assert reject.position == 2 + bool(header)
     with pytest.raises(SourceError, match="is UTF-16"):
@@ -369,32 +369,32 @@ def test_a_byte_that_is_no_text_is_the_matter_of_its_line(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_nul_bytes_harm_nobody_else(form):
+def test_nul_bytes_reject_only_their_line(form):
     line, header = FORMS[form]
     data = header + b"\n".join([line, b"\0" * 10, line])
-    found, rejects, _ = read(named_bytes(data, f"x.{form}"))
-    assert found == [ITEM] * 2
+    items, rejects, _ = read(named_bytes(data, f"x.{form}"))
+    assert items == [ITEM] * 2
     assert [r.position for r in rejects] == [2 + bool(header)]
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("size", [1, 1000])
-def test_a_line_of_any_length_is_rejected_alone(form, size, monkeypatch):
+def test_overlong_line_rejects_only_itself(form, size, monkeypatch):
     line, header = FORMS[form]
     monkeypatch.setattr("streamsparql.sources.lines.LONGEST", 1000)
     data = header + b"\n".join([line, b"x" * 5000, line])
-    found, (reject,), _ = read(named_bytes(data, f"x.{form}"), chunk=size)
-    assert found == [ITEM] * 2
+    items, (reject,), _ = read(named_bytes(data, f"x.{form}"), chunk=size)
+    assert items == [ITEM] * 2
     assert reject.position == 2 + bool(header)
 
 
-def test_a_long_literal_is_read():
+def test_long_literal_is_read():
     long = GOOD.replace(b"x y", b"x" * 3_000_000)
-    found, rejects, _ = read(lines(GOOD, long, GOOD), chunk=10)
-    assert ([len(item[2]) for item in found], rejects) == ([5, 3_000_002, 5], [])
+    items, rejects, _ = read(lines(GOOD, long, GOOD), chunk=10)
+    assert ([len(item[2]) for item in items], rejects) == ([5, 3_000_002, 5], [])
 
 
-def test_rejects_name_their_file_as_it_was_given(tmp_path, monkeypatch):
+def test_rejects_name_their_file_as_the_caller_wrote_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wind.nq").write_bytes(GOOD + b'\n"a" <p> <b> <c/5> .\n')
     (reject,) = read("wind.nq")[1]
@@ -411,8 +411,8 @@ def test_rejects_name_their_file_as_it_was_given(tmp_path, monkeypatch):
     assert str(read(table([("<a>", "<p>", "b", 1)]))[1][0]).startswith("in, row 1: ")
 
 
-def test_times_that_python_has_not_are_told_as_they_are():
-    """Microseconds taken for milliseconds, nanoseconds, a zone that nobody knows."""
+def test_times_beyond_python_are_rejected_with_their_number():
+    """Microseconds read as milliseconds, nanoseconds, an unknown time zone."""
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS SLIDE { ?s ?p ?o }")
     for kind, far in (("ms", 1_772_352_000_000_000), ("ns", 2_000_000_001)):
         stamps = pa.array(
@@ -433,18 +433,18 @@ def test_times_that_python_has_not_are_told_as_they_are():
         assert rejects
 
 
-def test_two_columns_of_one_name_are_refused(tmp_path):
+def test_duplicate_column_is_an_error(tmp_path):
     row = [pa.array([text]) for text in ("<a>", "<p>", "<b>", "5", "<c>")]
     table = pa.Table.from_arrays(row, ["s", "p", "o", "t", "o"])
     parquet.write_table(table, tmp_path / "x.parquet")
     (tmp_path / "x.csv").write_text("s,p,o,t,o\n<a>,<p>,<b>,5,<c>\n")
     for source in (tmp_path / "x.parquet", tmp_path / "x.csv", table):
-        with pytest.raises(SourceError, match="two columns for one: o, o"):
+        with pytest.raises(SourceError, match="ambiguous columns o and o"):
             read(source)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_a_row_that_is_cut_off_within_a_letter_is_one_reject(tmp_path, kind, capfd):
+def test_row_truncated_within_a_character_is_one_reject(tmp_path, kind, capfd):
     mark = b"," if kind == "csv" else b"\t"
     rows = [
         b"s,p,o,t",
@@ -455,8 +455,8 @@ def test_a_row_that_is_cut_off_within_a_letter_is_one_reject(tmp_path, kind, cap
     ]
     path = tmp_path / f"x.{kind}"
     path.write_bytes(b"\n".join(rows).replace(b",", mark))
-    found, rejects, _ = read(path)
-    assert [(o, t) for *_, o, t in found] == [("<b>", 1), ("<café>", 5)]
+    items, rejects, _ = read(path)
+    assert [(o, t) for *_, o, t in items] == [("<b>", 1), ("<café>", 5)]
     assert [reject.position for reject in rejects] == [3, 5]
     assert rejects[0].item.endswith("\\xff")
     assert capfd.readouterr() == ("", "")
@@ -479,16 +479,16 @@ def zstd(data: bytes) -> bytes:
     ],
     ids=["checksum", "after gzip", "after zstd"],
 )
-def test_what_is_packed_is_read_up_to_the_damage(tmp_path, count, damage):
-    name, packed = damage
-    (tmp_path / name).write_bytes(packed(b'<a> <p> "x" <t/1> .\n' * count))
-    found, (reject,), _ = read(tmp_path / name)
-    assert (len(found), reject.position) == (count, count + 1)
-    assert reject.reason.startswith("the file breaks off: ")
+def test_damaged_compressed_file_is_read_up_to_the_damage(tmp_path, count, damage):
+    name, compress = damage
+    (tmp_path / name).write_bytes(compress(b'<a> <p> "x" <t/1> .\n' * count))
+    items, (reject,), _ = read(tmp_path / name)
+    assert (len(items), reject.position) == (count, count + 1)
+    assert reject.reason.startswith("the file is truncated or damaged: ")
 
 
 class Dripping(io.RawIOBase):
-    """A file that comes in small pieces."""
+    """A file that arrives in small pieces."""
 
     def __init__(self, data: bytes, size: int) -> None:
         super().__init__()
@@ -526,12 +526,12 @@ NAMELESS = {
 @pytest.mark.parametrize("size", [1, 3, 10_000])
 @pytest.mark.parametrize("packing", [bytes, gzip.compress, zstd])
 @pytest.mark.parametrize("kind", NAMELESS)
-def test_what_has_no_name_is_known_however_it_comes(kind, packing, size):
-    found, rejects, _ = read(Dripping(packing(NAMELESS[kind]()), size))
-    assert (found, rejects) == ([("<u:a>", "<u:p>", "<u:b>", 5)], [])
+def test_format_of_a_nameless_file_is_detected(kind, packing, size):
+    items, rejects, _ = read(Dripping(packing(NAMELESS[kind]()), size))
+    assert (items, rejects) == ([("<u:a>", "<u:p>", "<u:b>", 5)], [])
 
 
-def test_a_graph_without_a_name_may_be_turtle():
+def test_format_of_a_nameless_graph_is_detected():
     text = b"@prefix : <http://e/> .\n:a :p :b, :c ."
     for size in (1, 100):
         batch, rejects = read_graph(Dripping(text, size), "g", TermDictionary())

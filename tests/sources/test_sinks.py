@@ -1,4 +1,4 @@
-"""Sinks: what is written says what the rows say, whatever the terms are."""
+"""Sinks: the written file has the content of the rows, whatever the terms are."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ LAYOUT = Layout("select", ("x", "é y"), ("start", "end"))
 
 
 def table(rows: list[Row]) -> pa.Table:
-    """The rows as `Result.to_arrow` would have them."""
-    columns = [pa.array([None if c is None else str(c) for c in cells]) for cells in split(rows, 2)]
-    times = [pa.array(list(cells), pa.int64()) for cells in split(rows, 4)[2:]]
+    """Return the rows as `Result.to_arrow` does."""
+    terms, times = split(rows, 2), split(rows, 4)[2:]
+    columns = [pa.array([None if c is None else str(c) for c in cells]) for cells in terms]
+    stamps = [pa.array(list(cells), pa.int64()) for cells in times]
     encoded = [column.cast(pa.string()).dictionary_encode() for column in columns]
-    return pa.table(dict(zip((*LAYOUT.names, *LAYOUT.times), [*encoded, *times], strict=True)))
+    return pa.table(dict(zip((*LAYOUT.names, *LAYOUT.times), [*encoded, *stamps], strict=True)))
 
 
 def split(rows: list[Row], width: int) -> list[list[object]]:
@@ -60,7 +61,7 @@ def split(rows: list[Row], width: int) -> list[list[object]]:
 
 
 def written(rows: list[Row], kind: str, layout: Layout = LAYOUT) -> str:
-    """What a sink writes; in two parts, for where they are cut is nobody's business."""
+    """Return what a sink writes; writing in two parts must not change it."""
     whole, parts = io.BytesIO(), io.StringIO(newline="")
     with open_sink(whole, kind, layout) as sink:
         sink.write(table(rows))
@@ -98,11 +99,11 @@ def as_object(term: Term) -> dict[str, str]:
             return {"type": "uri", "value": value}
         case BlankNode(label):
             return {"type": "bnode", "value": label}
-    made = {"type": "literal", "value": term.lexical}
+    plain = {"type": "literal", "value": term.lexical}
     if term.language is not None:
-        return {**made, "xml:lang": term.language}
+        return {**plain, "xml:lang": term.language}
     kind = term.datatype.value
-    return made if kind == XSD + "string" else {**made, "datatype": kind}
+    return plain if kind == XSD + "string" else {**plain, "datatype": kind}
 
 
 @given(ROWS)
@@ -112,9 +113,9 @@ def test_json_lines_read_back(rows):
     expected = []
     for x, y, start, end in rows:
         cells = {"x": x, "é y": y}
-        made = {name: as_object(term) for name, term in cells.items() if term is not None}
+        objects = {name: as_object(term) for name, term in cells.items() if term is not None}
         times = {"start": start, "end": None if end == INFINITY else end}
-        expected.append({**made, **times})
+        expected.append({**objects, **times})
     assert list(map(json.loads, lines)) == expected
 
 
@@ -123,21 +124,21 @@ def test_parquet_reads_back(rows):
     file = io.BytesIO()
     with open_sink(file, "parquet", LAYOUT) as sink:
         sink.write(table(rows))
-    found = parquet.read_table(io.BytesIO(file.getvalue()))
-    assert found["x"].to_pylist() == [None if row[0] is None else str(row[0]) for row in rows]
-    assert found["end"].to_pylist() == [None if r[3] == INFINITY else r[3] for r in rows]
+    columns = parquet.read_table(io.BytesIO(file.getvalue()))
+    assert columns["x"].to_pylist() == [None if row[0] is None else str(row[0]) for row in rows]
+    assert columns["end"].to_pylist() == [None if r[3] == INFINITY else r[3] for r in rows]
 
 
 @given(ROWS)
-def test_a_table_is_a_line_for_each_row_that_is_as_wide_as_it_has_to_be(rows):
+def test_table_has_a_line_per_row_without_trailing_blanks(rows):
     lines = written(rows[:3], "table").split("\n")
     assert lines.pop() == ""
     assert len(lines) == 1 + len(rows[:3])
     assert all(line == line.rstrip() and line.isprintable() for line in lines)
 
 
-def test_a_table_is_aligned_by_what_comes_first():
-    """A thousand rows tell the widths; longer cells in later rows push the others aside."""
+def test_table_is_aligned_by_its_first_rows():
+    """A thousand rows determine the widths; longer cells in later rows shift those after them."""
     rows = [(IRI("urn:a"), Literal("x"), t, t + 1) for t in range(1_001)]
     later = (IRI("urn:" + "long" * 9), Literal("x"), 5_000, 5_001)
     file = io.StringIO()
@@ -150,7 +151,7 @@ def test_a_table_is_aligned_by_what_comes_first():
     assert lines[-1] == f' 5000  5001  <urn:{"long" * 9}>  "x"'
 
 
-def test_an_end_that_never_comes_stands_where_numbers_do():
+def test_missing_end_is_aligned_like_numbers():
     rows = [(IRI("urn:a"), Literal("x"), 5, 9), (IRI("urn:b"), Literal("x"), 100, INFINITY)]
     assert written(rows, "table").split("\n")[1:3] == [
         '    5    9  <urn:a>  "x"',
@@ -170,7 +171,7 @@ def test_reports_are_written_in_the_order_of_order_by():
     assert once.getvalue() == file.getvalue()
 
 
-def test_what_is_written_is_what_is_read(tmp_path):
+def test_written_rows_are_those_of_the_result(tmp_path):
     text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
     items = [("<a>", "<p>", f'"{n}"', n) for n in range(25)]
     result = streamsparql.compile(text).run([*items, ("<a>", "<p>", '"x"', 3)])
@@ -182,7 +183,7 @@ def test_what_is_written_is_what_is_read(tmp_path):
     assert result.write(tmp_path / "rows.jsonl.zst") == len(list(result)) == 25
 
 
-def test_what_breaks_off_is_whole_as_far_as_it_came(tmp_path):
+def test_interrupted_file_is_complete_up_to_the_interruption(tmp_path):
     path = tmp_path / "rows.parquet"
     with suppress(KeyError), open_sink(path, None, LAYOUT) as sink:
         sink.write(table([(IRI("urn:a"), None, 1, 2)]))
@@ -190,8 +191,8 @@ def test_what_breaks_off_is_whole_as_far_as_it_came(tmp_path):
     assert parquet.read_table(path)["start"].to_pylist() == [1]
 
 
-def test_halves_of_characters_are_written_as_escapes():
-    """UTF-8 has no way to write them; JSON has."""
+def test_unpaired_surrogates_are_written_as_escapes():
+    """UTF-8 cannot encode them; JSON can escape them."""
     rows = pa.table(
         {"x": ['"a\\uD83Db"'], "é y": ["<urn:a>"], "start": [1], "end": [2]},
     )
@@ -205,7 +206,7 @@ def test_halves_of_characters_are_written_as_escapes():
     assert json.loads(texts[1])["x"]["value"] == "a\ud83db"
 
 
-def test_any_file_that_takes_bytes_or_texts_will_do(tmp_path):
+def test_any_file_of_bytes_or_text_is_a_target(tmp_path):
     rows = table([(IRI("urn:a"), None, 1, 2)])
     with gzip.open(tmp_path / "a.gz", "wb") as file, open_sink(file, "csv", LAYOUT) as sink:
         sink.write(rows)
@@ -216,29 +217,29 @@ def test_any_file_that_takes_bytes_or_texts_will_do(tmp_path):
     assert (tmp_path / "a.txt").read_text("utf-16").endswith("urn:a,,1,2\n")
 
 
-def test_a_file_that_is_read_is_not_written(tmp_path):
+def test_file_that_is_read_cannot_be_written(tmp_path):
     path = tmp_path / "s.nq"
     path.write_text('<a> <p> <b> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
     result = streamsparql.compile("SELECT * FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
     for source in (path, [path], tmp_path):
-        with pytest.raises(EngineError, match="is read, and cannot be written"):
+        with pytest.raises(EngineError, match=r"cannot write .*: the run reads it"):
             result.run(source).write(path, "csv")
     assert path.stat().st_size > 9
 
 
-def test_what_cannot_be_written_says_what_can(tmp_path):
+def test_invalid_target_is_an_error_with_a_reason(tmp_path):
     result = streamsparql.compile("SELECT ?s { ?s ?p ?o }").run(graph=[("<a>", "<p>", "<b>")])
-    with pytest.raises(EngineError, match="names no format: there are table, csv"):
+    with pytest.raises(EngineError, match="no known extension; the formats are table, csv"):
         result.write(tmp_path / "rows")
-    with pytest.raises(EngineError, match="'xml' is no format"):
+    with pytest.raises(EngineError, match="unknown format 'xml'; the formats are table"):
         result.write(tmp_path / "rows", "xml")
-    with pytest.raises(EngineError, match="nq is for triples, and this is SELECT"):
+    with pytest.raises(EngineError, match="nq needs triples, not rows of SELECT"):
         result.write(tmp_path / "rows.nq")
-    with pytest.raises(EngineError, match="timestamps are written ms, iso, local"):
+    with pytest.raises(EngineError, match="timestamps must be ms, iso, local, not 'utc'"):
         result.write(tmp_path / "rows.csv", timestamps="utc")
     with pytest.raises(EngineError, match="cannot write"):
         result.write(tmp_path / "no" / "rows.csv")
-    with pytest.raises(EngineError, match="packed once more"):
+    with pytest.raises(EngineError, match="parquet is compressed already"):
         result.write(tmp_path / "rows.parquet.gz")
     with pytest.raises(EngineError, match="a file of bytes"):
         result.write(io.StringIO(), "parquet")
@@ -249,8 +250,8 @@ def test_what_cannot_be_written_says_what_can(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_table_is_aligned_whatever_its_letters_are(tmp_path):
-    """Wide and combining letters, what is no number, and one cell that is much too long."""
+def test_table_is_aligned_whatever_its_characters_are(tmp_path):
+    """Wide and combining characters, invalid numbers, and one cell that is much too long."""
     integer = f"<{XSD}integer>"
     values = [
         '"風車"',

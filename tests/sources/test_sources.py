@@ -1,6 +1,6 @@
-"""Sources give what is in them: every format, every form of term and of stamp, and bad input.
+"""Sources yield their items: in every format, with every form of term and of stamp.
 
-The law of all of them: items in = rows + dropped by predicate + rejects, whatever the input.
+The law of all of them: items = rows + prefiltered items + rejects, whatever the input.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ import pytest
 import rdflib
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sources import DATE_TIME, INTEGER, ITEMS, XSD, Item, as_trig, iso, read, table, told
+from support.sources import (
+    DATE_TIME,
+    INTEGER,
+    ITEMS,
+    XSD,
+    Item,
+    as_trig,
+    iso,
+    read,
+    reasons_of,
+    table,
+)
 
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.terms import IRI, BlankNode, Literal
@@ -77,27 +88,27 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("size", [1, 2, 1000])
-@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("compression", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_file_of_any_format_gives_its_items(name, packed, size, tmp_path):
-    path = tmp_path / (name + packed)
+def test_file_of_any_format_yields_its_items(name, compression, size, tmp_path):
+    path = tmp_path / (name + compression)
     data = TEXTS[name].encode()
     path.write_bytes(
         gzip.compress(data)
-        if packed == ".gz"
+        if compression == ".gz"
         else pa.compress(data, "zstd", asbytes=True)
-        if packed
+        if compression
         else data
     )
-    found, rejects, chunks = read(path, chunk=size)
-    assert (found, rejects) == (ITEMS, [])
+    items, rejects, chunks = read(path, chunk=size)
+    assert (items, rejects) == (ITEMS, [])
     assert max(map(len, chunks)) <= size
     assert read(str(path))[0] == ITEMS
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
-def test_parquet_gives_its_items_with_times_of_any_unit(unit, zone, tmp_path):
+def test_parquet_yields_its_items_with_times_of_any_unit(unit, zone, tmp_path):
     whole = [(*item[:3], item[3] // 1000 * 1000) for item in ITEMS]
     scale = {"s": 1 / 1000, "ms": 1, "us": 1000, "ns": 1_000_000}[unit]
     stamps = pa.array([int(t * scale) for *_, t in whole]).cast(pa.timestamp(unit, zone))
@@ -110,11 +121,11 @@ def test_parquet_gives_its_items_with_times_of_any_unit(unit, zone, tmp_path):
 
 
 def polars() -> Any:
-    """The library, which only the benchmarks install."""
+    """Return the library, which only the benchmarks install."""
     return pytest.importorskip("polars", reason="polars comes with the bench extra")
 
 
-def test_a_frame_whose_columns_are_odd_is_refused_with_a_reason():
+def test_frame_with_unsupported_columns_is_an_error():
     row = [*(rdflib.URIRef("urn:a"),) * 3, 5]
     names = (list("sppt"), [0, 1, 2, 3], pandas.MultiIndex.from_tuples([("a", n) for n in "spot"]))
     for columns in names:
@@ -139,7 +150,7 @@ def test_a_frame_whose_columns_are_odd_is_refused_with_a_reason():
         ),
     ],
 )
-def test_a_table_of_any_library_gives_its_items(make):
+def test_table_of_any_library_yields_its_items(make):
     assert read(make(ITEMS))[:2] == (ITEMS, [])
     assert read(make(ITEMS), chunk=2)[0] == ITEMS
 
@@ -187,23 +198,23 @@ WRITTEN = [tuple(map(str, triple)) for triple in OURS]
     ],
 )
 def test_items_in_memory_have_any_form_and_terms_of_any_library(triples, kind, form):
-    found, rejects, chunks = read(kind([form(*triple) for triple in triples]))
-    assert found == [(*triple, 5) for triple in WRITTEN]
+    items, rejects, chunks = read(kind([form(*triple) for triple in triples]))
+    assert items == [(*triple, 5) for triple in WRITTEN]
     assert rejects == []
-    begun = 2 if len(form(1, 2, 3)) == 3 else 5
-    assert [t for chunk in chunks for t in chunk.start.tolist()] == [begun, begun]
+    start = 2 if len(form(1, 2, 3)) == 3 else 5
+    assert [t for chunk in chunks for t in chunk.start.tolist()] == [start, start]
 
 
-def test_items_of_several_forms_stand_side_by_side():
+def test_items_of_several_forms_may_be_mixed():
     a, p, b = "<a>", "<p>", "<b>"
     items = [(a, p, b, 1), ((a, p, b), 2), ((a, p, b), 0, 3), "abcd", (a, p), 7, [a, p, b, 4]]
-    found, rejects, (chunk,) = read(items)
-    assert [t for *_, t in found] == [1, 2, 3, 4]
+    read_items, rejects, (chunk,) = read(items)
+    assert [t for *_, t in read_items] == [1, 2, 3, 4]
     assert chunk.start.tolist() == [1, 2, 0, 4]
     assert [(r.position, r.item) for r in rejects] == [(4, "abcd"), (5, (a, p)), (6, 7)]
 
 
-def test_columns_of_any_kind_of_text_are_read(tmp_path):
+def test_columns_of_any_text_type_are_read(tmp_path):
     rows = table([("<a>", "<p>", '"l"', 5)] * 2)
     kinds = [pa.large_string(), pa.binary(), pa.large_binary()]
     if int(pa.__version__.partition(".")[0]) >= 20:  # earlier ones cannot cast to views
@@ -219,7 +230,7 @@ def test_columns_of_any_kind_of_text_are_read(tmp_path):
     assert [r.position for r in read(tmp_path / "x.parquet")[1]] == [2, 3]
 
 
-def test_a_column_of_categories_is_read():
+def test_column_of_categories_is_read():
     rows = table([("<a>", "<p>", '"l"', 5)] * 2)
     column = polars().col("p").cast(polars().Categorical)
     assert read(polars().from_arrow(rows).with_columns(column))[0] == rows_of(rows)
@@ -234,10 +245,10 @@ def test_events_in_columns_have_a_start_and_an_end():
     events = events.append_column("start", [[1, 5, 9]]).append_column("end", [[4, 5, 7]])
     _, rejects, (chunk,) = read(events)
     assert (chunk.start.tolist(), chunk.end.tolist()) == ([1, 5], [4, 5])
-    assert told(rejects) == [(3, "the event ends before it starts")]
+    assert reasons_of(rejects) == [(3, "the event ends before it starts")]
 
 
-def test_standard_input_is_known_by_its_first_line(monkeypatch):
+def test_format_of_standard_input_is_detected_from_its_first_line(monkeypatch):
     for name in ("integers.nq", "long.csv", "plain.tsv", "numbers.jsonl"):
         raw = io.BytesIO(TEXTS[name].encode())
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(raw)))
@@ -246,8 +257,8 @@ def test_standard_input_is_known_by_its_first_line(monkeypatch):
         assert read(io.BytesIO(TEXTS[name].encode()))[0] == ITEMS
 
 
-def test_a_pipe_is_read_as_it_comes():
-    """What has been written is given before the other side has closed."""
+def test_pipe_is_read_as_data_arrives():
+    """What has been written is yielded before the other side has closed."""
 
     class Pipe(io.RawIOBase):
         parts = TEXTS["integers.nq"].encode().splitlines(keepends=True)
@@ -265,11 +276,11 @@ def test_a_pipe_is_read_as_it_comes():
     assert len(Pipe.parts) == len(ITEMS) - 1
 
 
-# -- What is wanted ----------------------------------------------------------------------------------
+# -- wanted predicates -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["integers.nq", "long.csv", "numbers.jsonl", "graphs.trig", ""])
-def test_what_is_not_wanted_is_dropped_and_still_tells_the_time(name, tmp_path):
+def test_unwanted_items_are_prefiltered_and_still_advance_the_watermark(name, tmp_path):
     (tmp_path / (name or "x")).write_text(TEXTS[name or "long.csv"], "utf-8")
     terms = TermDictionary()
     wanted = Wanted(frozenset([terms.id_of(IRI("http://ex.org/p"))]))
@@ -293,17 +304,17 @@ def test_what_is_not_wanted_is_dropped_and_still_tells_the_time(name, tmp_path):
     st.integers(1, 9),
     st.booleans(),
 )
-def test_nothing_is_lost_in_silence(items, size, all_wanted):
+def test_all_items_are_accounted_for(items, size, all_wanted):
     terms = TermDictionary()
     p = terms.id_of(IRI("p"))
     wanted = None if all_wanted else Wanted(frozenset([p]))
-    rows = dropped = 0
+    rows = prefiltered = 0
     rejected = []
     for chunk in read_stream(items, "in", terms, wanted=wanted, chunk=size):
-        rows, dropped = rows + len(chunk), dropped + chunk.prefiltered
+        rows, prefiltered = rows + len(chunk), prefiltered + chunk.prefiltered
         rejected += [r.position for r in chunk.rejects]
         assert all(r.item is items[r.position - 1] for r in chunk.rejects)
-    assert rows + dropped + len(rejected) == len(items)
+    assert rows + prefiltered + len(rejected) == len(items)
     timed = [
         k
         for k, item in enumerate(items, 1)
@@ -318,12 +329,12 @@ def test_nothing_is_lost_in_silence(items, size, all_wanted):
         and items[k - 1][2] in ("<a>", "_:b", '"l"')
     ]
     unwanted = [k for k in timed if items[k - 1][1] == "<q>" and not all_wanted]
-    assert dropped == len(unwanted)
+    assert prefiltered == len(unwanted)
     assert rows == len(set(good) - set(unwanted))
     assert rejected == sorted(set(range(1, len(items) + 1)) - set(good) - set(unwanted))
 
 
-# -- Graphs ------------------------------------------------------------------------------------------
+# -- graphs ------------------------------------------------------------------------------------------
 
 GRAPH = {
     "x.nt": '<http://a> <http://p> "x y" .\n_:b <http://p> <http://a>.\n# end\n',
@@ -344,16 +355,16 @@ def triples(batch: Any, terms: TermDictionary) -> Iterator[tuple[str, ...]]:
     return zip(*columns, strict=True)
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("name", GRAPH)
-def test_a_graph_of_any_format_gives_its_triples(name, packed, tmp_path):
+def test_graph_of_any_format_yields_its_triples(name, compressed, tmp_path):
     data = GRAPH[name].encode()
-    path = tmp_path / (name + ".gz" * packed)
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path = tmp_path / (name + ".gz" * compressed)
+    path.write_bytes(gzip.compress(data) if compressed else data)
     terms = TermDictionary()
     batch, rejects = read_graph(path, "g", terms)
-    found = {tuple("_:" if t.startswith("_:") else t for t in row) for row in triples(batch, terms)}
-    assert found == {("<http://a>", "<http://p>", '"x y"'), ("_:", "<http://p>", "<http://a>")}
+    rows = {tuple("_:" if t.startswith("_:") else t for t in row) for row in triples(batch, terms)}
+    assert rows == {("<http://a>", "<http://p>", '"x y"'), ("_:", "<http://p>", "<http://a>")}
     assert rejects == []
     assert set(batch.start) == {0}
     assert set(batch.end) == {INFINITY}
@@ -370,21 +381,21 @@ def test_a_graph_of_any_format_gives_its_triples(name, packed, tmp_path):
     ],
     ids=lambda source: type(source).__name__,
 )
-def test_a_graph_in_memory_gives_each_triple_once(source):
+def test_graph_in_memory_yields_each_triple_once(source):
     batch, rejects = read_graph(source, "g", TermDictionary())
     assert (len(batch), rejects) == (2, [])
 
 
-def test_what_is_no_triple_of_a_graph_is_rejected():
+def test_invalid_triple_of_a_graph_is_rejected():
     bad = [("<a>", "<p>"), '<a> <p> "x" .', ('"a"', "<p>", "<b>"), ("<a>", "_:p", "<b>"), 7]
     batch, rejects = read_graph([*WRITTEN, *bad], "g", TermDictionary())
     assert len(batch) == 2
     assert [r.position for r in rejects] == [3, 4, 5, 6, 7]
-    with pytest.raises(SourceError, match="g, item 1: this is no triple"):
+    with pytest.raises(SourceError, match="g, item 1: not a triple"):
         read_graph(bad, "g", TermDictionary(), strict=True)
 
 
-def test_statements_of_named_graphs_are_no_part_of_a_graph(tmp_path):
+def test_statements_of_named_graphs_are_rejected_in_a_static_graph(tmp_path):
     (tmp_path / "x.nq").write_text(GRAPH["x.nq"] + "<http://a> <http://p> <http://b> <http://g> .")
     batch, rejects = read_graph(tmp_path / "x.nq", "g", TermDictionary())
     assert len(batch) == 2

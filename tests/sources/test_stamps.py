@@ -1,4 +1,4 @@
-"""Timestamps in all their forms; columns of them are read as each of them would be."""
+"""Timestamps in all their forms; a column is read as each of its values would be."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 import rdflib
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.sources import DATE_TIME, INTEGER, XSD, iso, read, told
+from support.sources import DATE_TIME, INTEGER, XSD, iso, read, reasons_of
 
 from streamsparql.algebra.terms import IRI, BlankNode, Literal
-from streamsparql.sources.stamps import of_column, of_values, stamp_of
+from streamsparql.sources.stamps import stamp_of, stamps_of_column, stamps_of_values
 
 GOOD_STAMPS = [
     (0, 0),
@@ -56,37 +56,37 @@ BAD_STAMPS = [
 
 
 @pytest.mark.parametrize(("value", "stamp"), GOOD_STAMPS)
-def test_a_stamp_has_many_forms(value, stamp):
+def test_stamp_has_many_forms(value, stamp):
     assert stamp_of(value) == stamp
-    assert of_values([value, 3, value])[0].tolist() == [stamp, 3, stamp]
-    assert of_values([value] * 3)[0].tolist() == [stamp] * 3
+    assert stamps_of_values([value, 3, value])[0].tolist() == [stamp, 3, stamp]
+    assert stamps_of_values([value] * 3)[0].tolist() == [stamp] * 3
 
 
 class Whole:
-    """A whole number of a library that nobody knows."""
+    """An integer of an unknown library."""
 
     def __index__(self):
         return 12
 
 
 @pytest.mark.parametrize("others", [[], [7], [True], ["7"]])
-def test_a_stamp_may_be_any_whole_number_but_no_boolean(others):
+def test_stamp_may_be_any_integer_type_except_a_boolean(others):
     values = [Whole(), *others, 1, False]
-    stamps, why = of_values(values)
-    assert stamps.tolist() == [12, *[-1 if one is True else 7 for one in others], 1, -1]
+    stamps, why = stamps_of_values(values)
+    assert stamps.tolist() == [12, *[-1 if other is True else 7 for other in others], 1, -1]
     assert set(why) == {k for k, value in enumerate(values) if isinstance(value, bool)}
 
 
 @pytest.mark.parametrize("value", BAD_STAMPS, ids=repr)
-def test_what_is_no_stamp_is_rejected_with_a_reason(value):
-    found, rejects, _ = read([("<a>", "<p>", "<b>", value), ("<a>", "<p>", "<b>", 3)])
-    assert [t for *_, t in found] == [3]
-    ((position, reason),) = told(rejects)
+def test_invalid_stamp_is_rejected_with_a_reason(value):
+    items, rejects, _ = read([("<a>", "<p>", "<b>", value), ("<a>", "<p>", "<b>", 3)])
+    assert [t for *_, t in items] == [3]
+    ((position, reason),) = reasons_of(rejects)
     assert position == 1
     assert "timestamp" in reason
 
 
-def test_a_time_zone_may_put_a_stamp_before_time_starts():
+def test_time_zone_may_move_a_stamp_before_1970():
     with pytest.raises(ValueError, match="before 1970"):
         stamp_of(pandas.Timestamp("1970-01-01T00:00:01", tz="Europe/London"))
 
@@ -126,21 +126,23 @@ COLUMNS = st.one_of(
 
 
 def one_by_one(values: list[Any]) -> list[int]:
-    return [of_values([value, None])[0].tolist()[0] for value in values]
+    return [stamps_of_values([value, None])[0].tolist()[0] for value in values]
 
 
 @given(COLUMNS, st.sampled_from([pa.string(), pa.large_string()]))
-def test_a_column_of_texts_is_read_as_each_of_them_would_be(values, kind):
-    stamps, why = of_column(pa.array(values, kind))
+def test_column_of_texts_is_read_as_each_of_them_would_be(values, kind):
+    stamps, why = stamps_of_column(pa.array(values, kind))
     assert stamps.tolist() == one_by_one(values)
     assert sorted(why) == np.flatnonzero(stamps < 0).tolist()
-    assert of_column(pa.array(values, kind).dictionary_encode())[0].tolist() == stamps.tolist()
+    assert (
+        stamps_of_column(pa.array(values, kind).dictionary_encode())[0].tolist() == stamps.tolist()
+    )
 
 
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)))
-def test_a_column_of_numbers_is_read_as_each_of_them_would_be(values):
+def test_column_of_numbers_is_read_as_each_of_them_would_be(values):
     for kind in (pa.int64(), pa.timestamp("ms"), pa.timestamp("ms", "Europe/Berlin")):
-        stamps, why = of_column(pa.array(values, kind))
+        stamps, why = stamps_of_column(pa.array(values, kind))
         assert sorted(why) == np.flatnonzero(stamps < 0).tolist()
         assert stamps.tolist() == one_by_one(values)
 
@@ -148,7 +150,7 @@ def test_a_column_of_numbers_is_read_as_each_of_them_would_be(values):
 @example([2**62 // 1000 + 1], "s")
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.sampled_from(["s", "us", "ns"]))
 def test_times_of_any_unit_are_rounded_down(values, unit):
-    stamps, why = of_column(pa.array(values, pa.timestamp(unit)))
+    stamps, why = stamps_of_column(pa.array(values, pa.timestamp(unit)))
     for k, value in enumerate(values):
         exact = -1 if value is None else value * {"s": 10**9, "us": 1000, "ns": 1}[unit] // 10**6
         fits = value is not None and value >= 0 and exact < 2**62
@@ -157,6 +159,6 @@ def test_times_of_any_unit_are_rounded_down(values, unit):
 
 
 @given(st.lists(st.none() | st.floats()))
-def test_floats_are_stamps_where_they_are_whole(values):
-    stamps, _ = of_column(pa.array(values, pa.float64()))
+def test_floats_are_stamps_if_they_are_integers(values):
+    stamps, _ = stamps_of_column(pa.array(values, pa.float64()))
     assert stamps.tolist() == one_by_one(values)

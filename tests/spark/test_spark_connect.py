@@ -1,4 +1,4 @@
-"""Spark Connect: the engine asks for nothing but DataFrames, so a session by Connect serves, too."""
+"""Spark Connect: the engine uses only DataFrames, so it runs on a session of Spark Connect, too."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ spark.stop()
 
 @pytest.mark.long
 @pytest.mark.skipif(bool(NEEDED), reason=f"not installed: {', '.join(NEEDED)}")
-def test_a_query_over_spark_connect(tmp_path: Path) -> None:
+def test_a_query_runs_over_spark_connect(tmp_path: Path) -> None:
     try:
         home = find_java().home
     except EngineError as error:

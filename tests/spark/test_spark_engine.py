@@ -1,14 +1,13 @@
-"""Spark gives the rows of the embedded engine: the cases of the embedded engine's tests, on Spark.
+"""The Spark engine returns the rows of the embedded engine: its test cases, on Spark.
 
 Each query of `cases/*.rq`, whose answers `tests/run/test_engine_pyoxigraph.py` compares with those
-of a store, runs with its time cut into 3 slabs, and into 1 or 17 or as the engine cuts it, its
-streams from memory, from files and from DataFrames, some with a report; the rows are those of the
-embedded engine, one by one. With `-m long`, each query runs in all cuts and with all reports.
-`test_spark_slabs.py` does the same in this process. A sample of the W3C's evaluation tests runs,
-too.
+of a store, runs with its time cut into 3 slabs, and into 1 or 17 or as the engine cuts it. Streams
+are in memory, files and DataFrames; some runs have a report. Each row must be a row of the embedded
+engine. With `-m long`, each query runs in all cuts and with all reports. A sample of the W3C's
+evaluation tests runs, too.
 
-What this cannot see: what both engines get wrong, which is for the tests of the embedded engine; cuts
-anywhere, which is for `test_spark_slabs.py`.
+Not covered here: errors of both engines (the embedded engine's own tests), and cuts at arbitrary
+instants (`test_spark_slabs.py`, in this process).
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ REPORTS = (("rstream", 5), ("istream", 4), ("dstream", 3), ("istream", None), ("
 
 
 def source(kind: str, spark: SparkSession, items: Any, folder: Path) -> Any:
-    """A stream as a source of a kind; a DataFrame says in which order items of one instant came."""
+    """Return a stream as a source of a kind; a DataFrame has the order of items as `sequence`."""
     match kind:
         case "memory":
             return items
@@ -74,13 +73,13 @@ def source(kind: str, spark: SparkSession, items: Any, folder: Path) -> Any:
 def sources(
     kind: str, spark: SparkSession, streams: Mapping[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """All streams as sources of a kind."""
-    found = {}
+    """Return all streams as sources of a kind."""
+    sources_by_name = {}
     for k, (name, items) in enumerate(streams.items()):
         place = folder / f"{kind}{k}"
         place.mkdir()
-        found[name] = source(kind, spark, items, place)
-    return found
+        sources_by_name[name] = source(kind, spark, items, place)
+    return sources_by_name
 
 
 class Way(NamedTuple):
@@ -92,68 +91,69 @@ class Way(NamedTuple):
 
 
 def some_ways(number: int) -> list[Way]:
-    """Two or three ways for each case; over all cases, every kind of source in every cut."""
+    """Return two or three ways for a case; all cases cover every kind of source in every cut."""
     kinds = [SOURCES[(number + k) % len(SOURCES)] for k in range(3)]
-    found = [Way(3, kinds[0]), Way((1, 17, None)[number % 3], kinds[1])]
+    ways = [Way(3, kinds[0]), Way((1, 17, None)[number % 3], kinds[1])]
     if number % 3 == 0:
-        found.append(Way(2, kinds[2], REPORTS[number // 3 % len(REPORTS)]))
-    return found
+        ways.append(Way(2, kinds[2], REPORTS[number // 3 % len(REPORTS)]))
+    return ways
 
 
 def all_ways(number: int) -> list[Way]:
-    """Every number of slabs, every report."""
+    """Return a way for every number of slabs and every report."""
     kinds = [SOURCES[(number + k) % len(SOURCES)] for k in range(10)]
     rows = [Way(slabs, kinds[k]) for k, slabs in enumerate(SLABS)]
     return rows + [Way(3, kinds[k + 1], report) for k, report in enumerate(REPORTS)]
 
 
 def check(number: int, ways: list[Way], spark: SparkSession, folder: Path) -> None:
-    """All ways give what the embedded engine gives; Spark runs them as one job."""
+    """Check that all ways return the embedded engine's rows; Spark runs them as one job."""
     query = streamsparql.compile(ALL[number].text)
     data = random_data(ALL[number], Random(number)).of(query, every_graph=False)
-    made: dict[str, DataFrame] = {}
-    wanted: dict[str, list[Any]] = {}
+    frames: dict[str, DataFrame] = {}
+    expected: dict[str, list[Any]] = {}
     for k, way in enumerate(ways):
         place = folder / str(k)
         place.mkdir()
         streams = sources(way.source, spark, data.streams, place)
         report = None if way.report is None else reporting(query, *way.report)
-        given = RunInput(streams, data.graph, data.graphs, started=0)
-        run = SparkRun(spark, query, given, slabs=way.slabs, report=report)
-        made[str(way)] = run.frame()
-        wanted[str(way)] = embedded(query, RunInput(*data, started=0), report)
-    found = together(made)
-    for name, rows in wanted.items():
-        assert found[name] == rows, f"{name}, {len(rows)} rows"
+        run_input = RunInput(streams, data.graph, data.graphs, started=0)
+        run = SparkRun(spark, query, run_input, slabs=way.slabs, report=report)
+        frames[str(way)] = run.frame()
+        expected[str(way)] = embedded(query, RunInput(*data, started=0), report)
+    rows_by_way = collect(frames)
+    for name, rows in expected.items():
+        assert rows_by_way[name] == rows, f"{name}, {len(rows)} rows"
 
 
-def together(frames: Mapping[str, DataFrame]) -> dict[str, list[Any]]:
-    """The rows of each frame, of one job."""
+def collect(frames: Mapping[str, DataFrame]) -> dict[str, list[Any]]:
+    """Return the rows of each frame, which one job computes."""
     from pyspark.sql import functions
 
-    found: DataFrame | None = None
+    union: DataFrame | None = None
     for name, frame in frames.items():
         if "instant" in frame.columns:
             frame = frame.withColumn("end", frame["instant"])
         named = frame.withColumn("way", functions.lit(name))
-        found = named if found is None else found.unionAll(named)
-    assert found is not None
-    rows = found.toArrow()
+        union = named if union is None else union.unionAll(named)
+    assert union is not None
+    rows = union.toArrow()
     ways = rows.column("way").to_pylist()
-    made = {}
+    rows_by_way = {}
     for name, frame in frames.items():
-        its = rows.filter(pa.array([way == name for way in ways], pa.bool_())).drop_columns(["way"])
+        mask = pa.array([way == name for way in ways], pa.bool_())
+        rows_of_way = rows.filter(mask).drop_columns(["way"])
         if "instant" in frame.columns:
-            its = its.drop_columns(["end"])
-        made[name] = rows_of(its)
-    return made
+            rows_of_way = rows_of_way.drop_columns(["end"])
+        rows_by_way[name] = rows_of(rows_of_way)
+    return rows_by_way
 
 
 over_cases = pytest.mark.parametrize("number", range(len(ALL)), ids=[case.name for case in ALL])
 
 
 @over_cases
-def test_spark_gives_the_rows_of_the_embedded_engine(
+def test_spark_returns_the_rows_of_the_embedded_engine(
     number: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     check(number, some_ways(number), spark, tmp_path)
@@ -161,13 +161,13 @@ def test_spark_gives_the_rows_of_the_embedded_engine(
 
 @pytest.mark.long
 @over_cases
-def test_spark_gives_the_rows_of_the_embedded_engine_in_all_cuts(
+def test_spark_returns_the_rows_of_the_embedded_engine_in_all_cuts(
     number: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     check(number, all_ways(number), spark, tmp_path)
 
 
-# -- Results as users get them --------------------------------------------------------------------
+# -- Results as users see them --------------------------------------------------------------------
 
 ITEMS = [((f"<http://e/{'abc'[k % 3]}>", "<http://e/p>", f'"{k % 7}"'), k) for k in range(60)]
 ORDERED = """SELECT ?x ?y FROM STREAM <s> WINDOW RANGE 12 MS SLIDE 3 MS
@@ -209,22 +209,22 @@ def _sampled(data: Path) -> Iterator[ParameterSet]:
 
 
 @pytest.mark.parametrize("case", over_data(_sampled))
-def test_spark_gives_the_answers_of_the_w3c_over_a_stream(
+def test_spark_returns_the_answers_of_the_w3c_over_a_stream(
     case: w3c.Case, spark: SparkSession
 ) -> None:
     plain = streamsparql.compile(case.text, base=case.query)
     data = labelled(w3c.inputs(case, plain))
     triples, graphs = sorted(data.graph, key=str), named_graphs(data)
     if plain.translation.dataset.graphs is not None:
-        given = RunInput({}, triples, graphs, started=NOW)
-        found = Result(SparkComputation(plain, given, spark, None)).snapshot(0)
-        difference = w3c.difference(case, plain, answer_of(plain, found), w3c.expected(case))
+        run_input = RunInput({}, triples, graphs, started=NOW)
+        snapshot = Result(SparkComputation(plain, run_input, spark, None)).snapshot(0)
+        difference = w3c.difference(case, plain, answer_of(plain, snapshot), w3c.expected(case))
         assert not difference, difference
         return
     query = streamsparql.compile(streamed_text(case, plain, graphs), base=case.query)
     stream = [(triple, HOUR + k * 1000 // 3) for k, triple in enumerate(triples)]
-    given = RunInput({STREAM: stream}, None, graphs, start=0, started=NOW)
-    result = Result(SparkComputation(query, given, spark, 3))
+    run_input = RunInput({STREAM: stream}, None, graphs, start=0, started=NOW)
+    result = Result(SparkComputation(query, run_input, spark, 3))
     ours = answer_of(query, result.snapshot(2 * HOUR - 1))
     difference = w3c.difference(case, query, ours, w3c.expected(case))
     assert not difference, difference

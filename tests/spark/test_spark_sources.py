@@ -1,6 +1,6 @@
-"""Sources on Spark: files in every format, folders, DataFrames with columns of many kinds.
+"""Sources on Spark: files in every format, folders, DataFrames with columns of many types.
 
-Each gives the rows that the embedded engine gives of the same items, and rejects what it rejects.
+Over each, Spark returns the rows of the embedded engine over the same items, and rejects the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BASE = 1_700_000_000_000
 
 
 def items(count: int = 60, base: int = 0) -> list[Item]:
-    """Items of a few things, two or three at an instant."""
+    """Return items of four subjects, two at each instant."""
     values = ["<http://e/a>", '"x, \\"y\\" z"', '"é\\n"@fr', f'"7"^^<{XSD}integer>', "_:b"]
     return [
         (
@@ -54,10 +54,10 @@ def rows(query: streamsparql.Query, spark: SparkSession, source: Any, **options:
     return rows_of(query.on_spark(spark, {S: source}, **options).toArrow())
 
 
-def wanted(query: streamsparql.Query, source: Any, **options: Any) -> list[Any]:
-    found = rows_of(query.run({S: source}, **options).to_arrow())
-    assert found
-    return found
+def expected(query: streamsparql.Query, source: Any, **options: Any) -> list[Any]:
+    rows_embedded = rows_of(query.run({S: source}, **options).to_arrow())
+    assert rows_embedded
+    return rows_embedded
 
 
 # -- Files --------------------------------------------------------------------------------------
@@ -81,52 +81,52 @@ FORMATS: dict[str, Callable[[Iterable[Item]], str]] = {
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_text_file(kind: str, packed: bool, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_text_file_is_read(kind: str, packed: bool, spark: SparkSession, tmp_path: Path) -> None:
     data = FORMATS[kind](items()).encode()
     file = tmp_path / f"items.{kind}{'.gz' if packed else ''}"
     file.write_bytes(gzip.compress(data) if packed else data)
     query = LAST if packed else QUERY
     with patch("streamsparql.spark.file_slices.SPLIT", 1_500):
         assert (len(splits_of([str(file)])) > 1) == (kind != "csv" and not packed)
-        assert rows(query, spark, file, slabs=2) == wanted(query, file)
+        assert rows(query, spark, file, slabs=2) == expected(query, file)
 
 
-def test_lines_are_shared_out_wherever_a_file_is_split(tmp_path: Path) -> None:
+def test_each_line_is_read_once_wherever_a_file_is_split(tmp_path: Path) -> None:
     for end, last in (("\n", ""), ("\r\n", ""), ("\n", "\n"), ("\n\n", "")):
         text = nquads([(("<a>", "<b>", f'"{k}"'), k) for k in range(4)], end)
         text = text.removesuffix(end) if not last else text
         file = tmp_path / "items.nq"
         file.write_text(text, newline="")
         size = file.stat().st_size
-        whole = _texts([Split(str(file))])
+        whole = _items_of([Split(str(file))])
         assert len(whole) == 4
         for at in range(1, size):
             halves = [Split(str(file), 0, at), Split(str(file), at, size)]
-            assert _texts(halves) == whole, f"{end!r}, at {at} of {size}"
+            assert _items_of(halves) == whole, f"{end!r}, at {at} of {size}"
 
 
-def _texts(splits: list[Split]) -> list[Any]:
-    found = []
+def _items_of(splits: list[Split]) -> list[Any]:
+    items_as_text = []
     for split in splits:
         terms = TermDictionary()
         for chunk in split_chunks(split, Encoder("<s>", terms), 3):
             assert not chunk.rejects
             columns = [terms.texts(ids).to_pylist() for ids in (chunk.s, chunk.p, chunk.o)]
-            found += zip(*columns, chunk.end.tolist(), strict=True)
-    return found
+            items_as_text += zip(*columns, chunk.end.tolist(), strict=True)
+    return items_as_text
 
 
-def test_a_folder_of_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_of_files_is_one_stream(spark: SparkSession, tmp_path: Path) -> None:
     some = items()
     for k in range(3):
         (tmp_path / f"{k}.nq").write_text(nquads(some[k * 20 : k * 20 + 20]))
     (tmp_path / "_SUCCESS").touch()
     for query in (QUERY, LAST):
-        assert rows(query, spark, tmp_path, slabs=3) == wanted(query, some)
-    assert rows(QUERY, spark, str(tmp_path / "[01].nq")) == wanted(QUERY, some[:40])
+        assert rows(query, spark, tmp_path, slabs=3) == expected(query, some)
+    assert rows(QUERY, spark, str(tmp_path / "[01].nq")) == expected(QUERY, some[:40])
 
 
-def test_what_is_wrong_or_late_in_files_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_late_and_rejected_items_of_files_are_listed(spark: SparkSession, tmp_path: Path) -> None:
     some = items()
     some[30] = (some[30][0], 2)
     some[41], some[43] = some[43], some[41]
@@ -142,11 +142,11 @@ def test_what_is_wrong_or_late_in_files_is_told(spark: SparkSession, tmp_path: P
         assert rows_of(ours.to_arrow()) == rows_of(theirs.to_arrow())
         assert sorted(map(str, ours.late)) == sorted(map(str, theirs.late))
         assert sorted(map(str, ours.rejected)) == sorted(map(str, theirs.rejected))
-    with pytest.raises(SourceError, match=r"items\.nq, line 21: this is no line"):
+    with pytest.raises(SourceError, match=r"items\.nq, line 21: not a line"):
         list(QUERY.run({S: file}, engine="spark", spark=spark, strict=True))
 
 
-def test_a_bogus_stamp_at_the_end_of_a_split_is_rejected_alone(
+def test_a_wrong_timestamp_at_the_end_of_a_split_rejects_no_other_item(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lines = nquads(items()).splitlines(keepends=True)
@@ -165,7 +165,7 @@ def test_a_bogus_stamp_at_the_end_of_a_split_is_rejected_alone(
 
 
 @pytest.mark.parametrize("order", ["ordered", "unordered", "within groups"])
-def test_a_parquet_file(order: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_parquet_file_is_read(order: str, spark: SparkSession, tmp_path: Path) -> None:
     some = items()
     if order == "unordered":
         some = some[20:] + some[:20]
@@ -178,26 +178,26 @@ def test_a_parquet_file(order: str, spark: SparkSession, tmp_path: Path) -> None
     for query, slabs in ((QUERY, 3), (QUERY, None), (LAST, 3)):
         for delay in (0, 2):
             ours = rows(query, spark, file, slabs=slabs, max_delay=delay)
-            assert ours == wanted(query, file, max_delay=delay), (slabs, delay)
+            assert ours == expected(query, file, max_delay=delay), (slabs, delay)
 
 
 # -- DataFrames ---------------------------------------------------------------------------------
 
 
-def test_a_data_frame_with_columns_of_any_name(spark: SparkSession) -> None:
+def test_a_data_frame_may_have_other_column_names(spark: SparkSession) -> None:
     table = item_table(items(), "S P O T").append_column("other`s", pa.array(range(60)))
     frame = spark.createDataFrame(table)
-    assert rows(QUERY, spark, frame, slabs=3) == wanted(QUERY, items())
+    assert rows(QUERY, spark, frame, slabs=3) == expected(QUERY, items())
 
 
-def test_a_data_frame_with_a_sequence(spark: SparkSession) -> None:
+def test_a_sequence_orders_items_of_a_data_frame(spark: SparkSession) -> None:
     some = items()
     table = item_table(some).append_column("sequence", pa.array(range(60)))
     frame = spark.createDataFrame(table).repartition(3)
-    assert rows(LAST, spark, frame, slabs=3) == wanted(LAST, some)
+    assert rows(LAST, spark, frame, slabs=3) == expected(LAST, some)
     by_terms = sorted(some, key=lambda item: (item[1], item[0]))
     shuffled = spark.createDataFrame(item_table(some)).repartition(3)
-    assert rows(LAST, spark, shuffled, slabs=3) == wanted(LAST, by_terms)
+    assert rows(LAST, spark, shuffled, slabs=3) == expected(LAST, by_terms)
 
 
 def _stamps(kind: str) -> pa.Array:
@@ -216,13 +216,13 @@ def _stamps(kind: str) -> pa.Array:
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "dates", "literals"])
-def test_timestamps_of_a_data_frame(kind: str, spark: SparkSession) -> None:
+def test_a_data_frame_may_have_timestamps_of_any_type(kind: str, spark: SparkSession) -> None:
     table = item_table(items(base=BASE))
     frame = spark.createDataFrame(table.set_column(3, "timestamp", _stamps(kind)))
-    assert rows(QUERY, spark, frame, slabs=3) == wanted(QUERY, items(base=BASE))
+    assert rows(QUERY, spark, frame, slabs=3) == expected(QUERY, items(base=BASE))
 
 
-def test_what_is_wrong_in_a_data_frame_is_left_out_and_told(spark: SparkSession) -> None:
+def test_rejected_rows_of_a_data_frame_are_listed(spark: SparkSession) -> None:
     table = item_table(items())
     columns = [table.column(k).to_pylist() for k in range(4)]
     columns[0][3], columns[2][6], columns[3][9], columns[3][12] = None, "no term", None, -5
@@ -230,7 +230,7 @@ def test_what_is_wrong_in_a_data_frame_is_left_out_and_told(spark: SparkSession)
     right = [x for k, x in enumerate(items()) if k not in (3, 6, 9, 12)]
     frame = spark.createDataFrame(wrong)
     result = QUERY.run({S: frame}, engine="spark", spark=spark, slabs=2)
-    assert rows_of(result.to_arrow()) == wanted(QUERY, right)
+    assert rows_of(result.to_arrow()) == expected(QUERY, right)
     theirs = QUERY.run({S: wrong})
     list(theirs)
     assert sorted(r.reason for r in result.rejected) == sorted(r.reason for r in theirs.rejected)
@@ -245,10 +245,10 @@ def test_iris_with_escapes_are_the_same_iris(spark: SparkSession) -> None:
         for (s, p, o), t in items()
     ]
     frame = spark.createDataFrame(item_table(some))
-    assert rows(QUERY, spark, frame, slabs=3) == wanted(QUERY, items())
+    assert rows(QUERY, spark, frame, slabs=3) == expected(QUERY, items())
 
 
-def test_columns_that_are_no_terms_are_refused(spark: SparkSession) -> None:
+def test_columns_of_other_types_than_terms_are_errors(spark: SparkSession) -> None:
     table = item_table(items())
     numbers = table.set_column(2, "object", pa.array(range(60)))
     with pytest.raises(SourceError, match="object"):
@@ -261,18 +261,16 @@ def test_columns_that_are_no_terms_are_refused(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("slabs", [1, 2])
-def test_reading_strictly_a_row_without_a_timestamp_is_an_error(
-    spark: SparkSession, slabs: int
-) -> None:
+def test_with_strict_a_row_without_a_timestamp_is_an_error(spark: SparkSession, slabs: int) -> None:
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }")
     rows = [("<a>", "<p>", '"1"', 5), ("<a>", "<p>", '"2"', None), ("<a>", "<p>", '"3"', 20)]
     frame = spark.createDataFrame(rows, "s string, p string, o string, t long")
     assert len(list(query.run(frame, engine="spark", spark=spark, slabs=slabs))) == 2
-    with pytest.raises(SourceError, match="no timestamp"):
+    with pytest.raises(SourceError, match="no valid timestamp"):
         list(query.run(frame, engine="spark", spark=spark, slabs=slabs, strict=True))
 
 
-def test_reading_strictly_a_late_row_of_a_row_group_is_an_error(
+def test_with_strict_a_late_row_of_a_row_group_is_an_error(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }")

@@ -1,7 +1,7 @@
-"""Static graphs on Spark: small ones are sent to the tasks, of large ones what the query finds.
+"""Static graphs on Spark: small ones are sent to the tasks; large ones are joined by Spark.
 
-The bound is set low here, so that a few triples are a large graph. What comes out has to be what
-the embedded engine gives, blank nodes by label.
+The bound is set low here, so that a few triples are a large graph. The rows must be those of the
+embedded engine, with equal labels of blank nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streamsparql.errors import SourceError
 from streamsparql.run.input import input_of
 from streamsparql.spark import file_slices, statics
 from streamsparql.spark.engine import SparkRun
-from streamsparql.spark.statics import Statics, gathered_statics
+from streamsparql.spark.statics import Statics, gather_statics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,18 +60,18 @@ OVER = "FROM STREAM <s> WINDOW RANGE 100 MS SLIDE 50 MS"
 
 
 @pytest.fixture(autouse=True)
-def _all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def _graphs_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statics, "BROADCAST", 3)
     monkeypatch.setattr(file_slices, "SPLIT", 200)
 
 
 def lines(triples: Sequence[Triple]) -> str:
-    """Triples as N-Triples."""
+    """Return triples as N-Triples."""
     return "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
 
 
 def table(triples: Sequence[Triple], names: str = "subject predicate object") -> pa.Table:
-    """Triples as a table."""
+    """Return triples as a table."""
     columns = zip(*triples, strict=True)
     return pa.table([pa.array(c, pa.string()) for c in columns], names=names.split())
 
@@ -79,19 +79,19 @@ def table(triples: Sequence[Triple], names: str = "subject predicate object") ->
 def compared(
     spark: SparkSession,
     text: str,
-    given: Mapping[str, Any],
+    embedded: Mapping[str, Any],
     on_spark: Mapping[str, Any],
-    **how: Any,
+    **options: Any,
 ) -> Statics:
-    """Asks for the same rows on both engines; `on_spark` are the graphs as Spark gets them."""
+    """Compare the rows of both engines; each has its graphs. Return the static data on Spark."""
     query = streamsparql.compile(text)
     stream = {"streams": {"s": STREAM}} if query.streams else {}
-    wanted = rows_of(query.run(**stream, **given).to_arrow())
+    expected = rows_of(query.run(**stream, **embedded).to_arrow())
     streams = stream.get("streams")
-    given_there = input_of(query, streams, on_spark.get("graph"), on_spark.get("graphs"))
-    run = SparkRun(spark, query, given_there, **how)
-    assert rows_of(run.frame().toArrow()) == wanted
-    assert wanted, "the query finds something"
+    run_input = input_of(query, streams, on_spark.get("graph"), on_spark.get("graphs"))
+    run = SparkRun(spark, query, run_input, **options)
+    assert rows_of(run.frame().toArrow()) == expected
+    assert expected, "the query has rows"
     return run.statics
 
 
@@ -141,9 +141,11 @@ FOUND = {
 
 
 @pytest.mark.parametrize("text", FOUND.values(), ids=FOUND)
-def test_a_large_graph_gives_what_it_gives_embedded(spark: SparkSession, text: str) -> None:
-    found = compared(spark, text, {"graph": TURBINES}, {"graph": TURBINES})
-    assert ": it is sent to the tasks" not in found.reasons[0]
+def test_a_large_graph_yields_the_rows_of_the_embedded_engine(
+    spark: SparkSession, text: str
+) -> None:
+    sent = compared(spark, text, {"graph": TURBINES}, {"graph": TURBINES})
+    assert ": it is sent to the tasks" not in sent.reasons[0]
 
 
 NAMED = {
@@ -162,14 +164,14 @@ NAMED = {
 
 
 @pytest.mark.parametrize("text", NAMED.values(), ids=NAMED)
-def test_named_graphs_are_large_or_small(
+def test_each_named_graph_is_large_or_small(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(statics, "BROADCAST", len(MORE))
     graphs = {"g": TURBINES, "h": MORE}
-    found = compared(spark, text, {"graphs": graphs}, {"graphs": graphs})
-    assert len(found.graphs["h"]) == len(MORE), "a small graph is sent"
-    assert len(found.graphs["g"]) < len(TURBINES), "of a large one there goes what is needed"
+    sent = compared(spark, text, {"graphs": graphs}, {"graphs": graphs})
+    assert len(sent.graphs["h"]) == len(MORE), "a small graph is sent"
+    assert len(sent.graphs["g"]) < len(TURBINES), "of a large graph only useful triples are sent"
 
 
 ANY = "SELECT * { GRAPH ?g { ?t <x:owner> ?o . ?o <x:name> ?n } }"
@@ -177,12 +179,12 @@ ANY = "SELECT * { GRAPH ?g { ?t <x:owner> ?o . ?o <x:name> ?n } }"
 
 def test_graphs_that_the_query_does_not_name(spark: SparkSession) -> None:
     graphs = {"g": TURBINES, "h": MORE}
-    found = compared(spark, ANY, {"graphs": graphs}, {"graphs": graphs})
-    assert [len(table) for table in found.graphs.values()] == [5, 2]
-    assert "for GRAPH with a variable" in found.reasons[0]
+    sent = compared(spark, ANY, {"graphs": graphs}, {"graphs": graphs})
+    assert [len(table) for table in sent.graphs.values()] == [5, 2]
+    assert "for GRAPH with a variable" in sent.reasons[0]
 
 
-# -- What a graph can be ------------------------------------------------------------------------
+# -- Sources of graphs --------------------------------------------------------------------------
 
 Kinds = Callable[[Path, "SparkSession"], Any]
 
@@ -243,7 +245,7 @@ WHOLE = "SELECT * { ?x <x:near>* ?y }"
 
 @pytest.mark.parametrize("bound", [3, 1_000], ids=["large", "small"])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_a_graph_is_anything_that_run_takes_and_more(
+def test_a_graph_may_be_any_source_of_run_or_a_data_frame(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -251,31 +253,33 @@ def test_a_graph_is_anything_that_run_takes_and_more(
     bound: int,
 ) -> None:
     monkeypatch.setattr(statics, "BROADCAST", bound)
-    made = source(tmp_path, spark)
-    found = compared(spark, EACH, {"graph": TURBINES}, {"graph": made})
-    assert bool(found.results) == (bound == 3)
+    graph = source(tmp_path, spark)
+    sent = compared(spark, EACH, {"graph": TURBINES}, {"graph": graph})
+    assert bool(sent.results) == (bound == 3)
 
 
 @pytest.mark.parametrize("source", [_in_parts, _frame, _parquet])
-def test_a_graph_that_is_read_whole(spark: SparkSession, tmp_path: Path, source: Kinds) -> None:
-    made = source(tmp_path, spark)
-    found = compared(spark, WHOLE, {"graph": TURBINES}, {"graph": made})
-    assert found.graph.num_rows == len(TURBINES)
-    assert "all of it, 41 triples, is sent, for a property path" in found.reasons[0]
+def test_a_path_of_any_length_needs_the_whole_graph(
+    spark: SparkSession, tmp_path: Path, source: Kinds
+) -> None:
+    graph = source(tmp_path, spark)
+    sent = compared(spark, WHOLE, {"graph": TURBINES}, {"graph": graph})
+    assert sent.graph.num_rows == len(TURBINES)
+    assert "all of it, 41 triples, is sent, for a property path" in sent.reasons[0]
 
 
-def test_a_large_file_is_not_read_here(
+def test_the_driver_does_not_read_a_large_file(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(statics, "BROADCAST_BYTES", 100)
     monkeypatch.setattr(statics, "_read", None)
-    made = _written("g.nt")(tmp_path, spark)
-    found = compared(spark, EACH, {"graph": TURBINES}, {"graph": made})
-    assert "MB in 1 file: what can match, 12 triples, is sent" in found.reasons[0]
-    assert "MB in 1 file: 2 patterns over it joined by Spark" in found.reasons[1]
+    graph = _written("g.nt")(tmp_path, spark)
+    sent = compared(spark, EACH, {"graph": TURBINES}, {"graph": graph})
+    assert "MB in 1 file: what can match, 12 triples, is sent" in sent.reasons[0]
+    assert "MB in 1 file: 2 patterns over it joined by Spark" in sent.reasons[1]
 
 
-def test_a_file_that_the_query_names(
+def test_a_file_that_the_query_names_is_read(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "g.nt").write_text(lines(TURBINES), "utf-8")
@@ -302,32 +306,32 @@ def test_blank_nodes_without_labels_are_the_same_at_each_reading(
     assert first.column("o").to_pylist()[1] == "_:d.o"
 
 
-# -- Time, rows and what goes wrong -------------------------------------------------------------
+# -- Time, rows and errors ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slabs", [1, 5])
-def test_each_slab_sees_the_same_rows(spark: SparkSession, slabs: int) -> None:
+def test_each_slab_reads_the_same_static_rows(spark: SparkSession, slabs: int) -> None:
     text = FOUND["both"]
     compared(spark, text, {"graph": TURBINES}, {"graph": TURBINES}, slabs=slabs)
 
 
 def test_reports_read_large_graphs_too(spark: SparkSession) -> None:
     query = streamsparql.compile(FOUND["stream and static"])
-    wanted = query.run(STREAM, TURBINES).to_arrow("rstream", 50)
-    found = query.on_spark(spark, STREAM, TURBINES, report="rstream", every=50, slabs=3)
-    assert rows_of(found.toArrow()) == rows_of(wanted)
+    expected = query.run(STREAM, TURBINES).to_arrow("rstream", 50)
+    frame = query.on_spark(spark, STREAM, TURBINES, report="rstream", every=50, slabs=3)
+    assert rows_of(frame.toArrow()) == rows_of(expected)
 
 
-def test_only_rows_with_a_partner_are_sent(spark: SparkSession) -> None:
-    given = {"graphs": {"g": TURBINES}}
+def test_only_rows_with_a_match_are_sent(spark: SparkSession) -> None:
+    graphs = {"graphs": {"g": TURBINES}}
     text = """SELECT * FROM NAMED <g>
         { GRAPH <g> { ?t <x:inPark> ?p . ?p <x:near> <x:park2> . ?a <x:owner> ?b } }"""
-    found = compared(spark, text, given, given)
-    assert sorted(len(rows) for rows in found.results) == [1, 4]
-    assert len(found.graphs["g"]) == 3, "what nothing is joined with"
+    sent = compared(spark, text, graphs, graphs)
+    assert sorted(len(rows) for rows in sent.results) == [1, 4]
+    assert len(sent.graphs["g"]) == 3, "the triples of the pattern that joins with no other"
 
 
-def test_a_graph_in_which_nothing_is_found(spark: SparkSession) -> None:
+def test_a_graph_without_matches_yields_no_rows(spark: SparkSession) -> None:
     query = streamsparql.compile("SELECT * { ?x <x:nowhere> ?y . ?y <x:inPark> ?z }")
     assert not list(query.run(graph=TURBINES, engine="spark", spark=spark))
     asked = streamsparql.compile("ASK { ?x <x:nowhere> ?y }")
@@ -352,34 +356,34 @@ BAD_SOURCES: dict[str, Kinds] = {
 
 
 @pytest.mark.parametrize("source", BAD_SOURCES.values(), ids=BAD_SOURCES)
-def test_what_is_no_triple_is_counted_or_an_error(
+def test_malformed_triples_are_rejected_or_with_strict_an_error(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: Kinds
 ) -> None:
     monkeypatch.setattr(statics, "BROADCAST_BYTES", 10)
-    made = source(tmp_path, spark)
-    found = compared(spark, EACH, {"graph": TURBINES}, {"graph": made})
-    assert len(found.rejects(spark)) == 2
+    graph = source(tmp_path, spark)
+    sent = compared(spark, EACH, {"graph": TURBINES}, {"graph": graph})
+    assert len(sent.rejects(spark)) == 2
     query = streamsparql.compile(EACH)
     with pytest.raises(SourceError, match=r"term|predicate|triple"):
-        query.on_spark(spark, graph=made, strict=True).toArrow()
+        query.on_spark(spark, graph=graph, strict=True).toArrow()
 
 
-def test_a_column_of_numbers_is_no_column_of_terms(spark: SparkSession) -> None:
+def test_a_column_of_numbers_is_an_error(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [("<x:a>", "<x:b>", 5)], "subject string, predicate string, object int"
     )
-    with pytest.raises(SourceError, match="the column object holds int, not terms"):
+    with pytest.raises(SourceError, match="column object has type int; terms must be strings"):
         streamsparql.compile(EACH).on_spark(spark, graph=frame)
 
 
-def test_a_file_that_is_not_there(spark: SparkSession) -> None:
-    with pytest.raises(SourceError, match="there is no such file"):
+def test_a_missing_file_is_an_error(spark: SparkSession) -> None:
+    with pytest.raises(SourceError, match=r"nowhere\.nt: no such file"):
         streamsparql.compile(EACH).on_spark(spark, graph="nowhere.nt")
 
 
-def test_small_graphs_ask_nothing_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_graphs_need_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statics, "BROADCAST", 1_000)
     query = streamsparql.compile(EACH)
-    given = input_of(query, None, TURBINES, None)
-    found = gathered_statics(None, query, given)  # type: ignore[arg-type]
-    assert found.reasons == ("the default graph has 41 triples: it is sent to the tasks",)
+    run_input = input_of(query, None, TURBINES, None)
+    sent = gather_statics(None, query, run_input)  # type: ignore[arg-type]
+    assert sent.reasons == ("the default graph has 41 triples: it is sent to the tasks",)

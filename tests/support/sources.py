@@ -1,4 +1,4 @@
-"""What the tests of sources share: items, tables of them, and a reader that loses nothing."""
+"""Shared by tests of sources: items, tables of them, and a reader that accounts for all items."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def iso(t: int) -> str:
 
 
 def read(source: Any, **options: Any) -> tuple[list[Item], list[Reject], list[Chunk]]:
-    """All items of a stream, as texts, and the rejects; nothing may be lost on the way."""
+    """Return all items of a stream as texts, its rejects and chunks; check that none is lost."""
     terms = TermDictionary()
     chunks = list(read_stream(source, "in", terms, **options))
-    found: list[Item] = []
+    items: list[Item] = []
     for chunk in chunks:
         texts = (terms.texts(ids).to_pylist() for ids in (chunk.s, chunk.p, chunk.o))
-        found += zip(*texts, chunk.end.tolist(), strict=True)
+        items += zip(*texts, chunk.end.tolist(), strict=True)
         assert chunk.items == len(chunk) + len(chunk.rejects) + chunk.prefiltered
         assert chunk.prefiltered == 0 or "wanted" in options
         assert chunk.kept is None or (np.diff(chunk.kept) > 0).all()
-    return found, [reject for chunk in chunks for reject in chunk.rejects], chunks
+    return items, [reject for chunk in chunks for reject in chunk.rejects], chunks
 
 
-def told(rejects: list[Reject]) -> list[tuple[int, str]]:
+def reasons_of(rejects: list[Reject]) -> list[tuple[int, str]]:
     return [(reject.position, reject.reason) for reject in rejects]
 
 

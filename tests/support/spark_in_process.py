@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from streamsparql.physical.operator import INFINITY
 from streamsparql.spark import slab
-from streamsparql.spark.cut import Cut, CutOptions, Part, TimeHistogram
+from streamsparql.spark.cut import Cut, CutOptions, TaskPart, TimeHistogram
 
 TYPES = {
     "int": pa.int32(),
@@ -90,7 +90,7 @@ class Frame:
 
     def _map(self, part: pa.Table, sent: bytes, declared: pa.Schema) -> pa.Table:
         if self.session.random.random() < 0.5:
-            slab._GROUNDS.clear()  # as in another worker
+            slab._SHARED_EXECUTIONS.clear()  # as in another worker
         batches = []
         for batch in pickle.loads(sent)(self._batches(part)):
             assert isinstance(batch, pa.RecordBatch), type(batch)
@@ -205,7 +205,7 @@ def cut_at(places: Sequence[float], buckets: int = 0) -> Iterator[list[Cut]]:
         high = min(spread.last, options.end)
         borders = {low + round((high - low) * place) for place in places}
         edges = sorted({low, options.end, *(t for t in borders if low < t <= high)})
-        parts = (Part(k, b, e) for k, (b, e) in enumerate(pairwise(edges)))
+        parts = (TaskPart(k, b, e) for k, (b, e) in enumerate(pairwise(edges)))
         return Cut(tuple(parts), ("a test",))
 
     with patch("streamsparql.spark.engine.cut", cut):
@@ -214,5 +214,5 @@ def cut_at(places: Sequence[float], buckets: int = 0) -> Iterator[list[Cut]]:
 
 def _by_key(options: CutOptions, count: int) -> Cut:
     assert options.end <= INFINITY
-    parts = tuple(Part(k, options.begin, options.end, k, count) for k in range(count))
+    parts = tuple(TaskPart(k, options.begin, options.end, k, count) for k in range(count))
     return Cut(parts, ("a test",), options.keys[count % len(options.keys)])

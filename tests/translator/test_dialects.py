@@ -25,7 +25,7 @@ from streamsparql.algebra.window import (
     UnboundedWindow,
     Window,
 )
-from streamsparql.cli.options import DIALECT_CHOICES
+from streamsparql.cli.common_options import DIALECT_CHOICES
 from streamsparql.translator.dialects import DIALECTS, dialect_named
 from streamsparql.translator.unparse import unparse
 

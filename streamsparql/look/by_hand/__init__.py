@@ -1,4 +1,4 @@
-"""The algebra by hand: plans that are built in Python, operator by operator.
+"""Plans by hand: logical plans built in Python, operator by operator.
 
     from streamsparql.look.by_hand import access, graph
 
@@ -6,10 +6,10 @@
     starts = access("s", {"": "http://e/"}).window("RANGE 1 HOUR SLIDE").match("?t :started ?n")
     plan = starts.left_join(stops, "?why != :Test").project("?t ?n ?why")
 
-A `Draft` is a plan in the making: each method gives a new one with one more operator on top. The
-nodes are those that `create_plan` makes, so a draft equals the logical plan of the query that says
-the same; windows, patterns and expressions are written as in a query, and read by the translator.
-(That is why these are methods of a thin wrapper and not of `Plan`: the algebra knows no texts.)
+A `Draft` is an immutable builder: each method returns a draft with one more operator on top. The
+nodes are those that `create_plan` creates, so a draft equals the logical plan of the equivalent
+query. Windows, patterns and expressions are written as in a query, and parsed by the translator.
+(So these are methods of a wrapper and not of `Plan`: the algebra does not parse.)
 
 >>> import streamsparql
 >>> draft = access("s").window("RANGE 10 MS SLIDE 5 MS").merge(graph()).match("?x <p> ?y")
@@ -41,6 +41,7 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.window import Window
 from streamsparql.errors import QueryError
 from streamsparql.look.by_hand import fragments
+from streamsparql.look.by_hand.fragments import Prefixes
 from streamsparql.translator.create_plan import set_left_join_in_hierarchy
 
 if TYPE_CHECKING:
@@ -51,50 +52,50 @@ if TYPE_CHECKING:
 
 __all__ = ["Draft", "access", "draft", "graph", "unit", "values"]
 
-Prefixes = Mapping[str, str]
 
-
-# -- where a plan begins ---------------------------------------------------------------------------
+# -- leaves ----------------------------------------------------------------------------------------
 
 
 def access(stream: str | IRI | None = None, prefixes: Prefixes | None = None) -> Draft:
-    """The items of a stream, each at its own instant; without a name EP-SPARQL's one stream.
+    """Read the items of a stream, each valid at its own instant.
+
+    Without a name, read the default stream of EP-SPARQL.
 
     >>> print(access("http://example.org/s"))
     AccessStream  <http://example.org/s>
     """
     known = dict(prefixes or {})
-    name = DEFAULT_STREAM if stream is None else fragments.iri(stream, known)
+    name = DEFAULT_STREAM if stream is None else fragments.parse_iri(stream, known)
     return Draft(AccessStream(name), known)
 
 
 def graph(
     *names: str | IRI, prefixes: Prefixes | None = None, background: bool | None = None
 ) -> Draft:
-    """The triples of static graphs; without a name those of the default graph.
+    """Read the triples of static graphs; without names, those of the default graph.
 
-    `background` puts the default graph, as a caller gives it, beside the named ones: so does FROM.
+    With `background`, read the default graph that the caller passes as well, as FROM does.
 
     >>> print(graph("urn:one", "urn:two"))
     AccessGraph  <urn:one> + <urn:two>
     """
     known = dict(prefixes or {})
-    found = tuple(fragments.name_of(name, known) for name in names)
-    return Draft(AccessGraph(found, not names if background is None else background), known)
+    graphs = tuple(fragments.parse_graph_name(name, known) for name in names)
+    return Draft(AccessGraph(graphs, not names if background is None else background), known)
 
 
 def values(text: str, prefixes: Prefixes | None = None) -> Draft:
-    """A table, as behind VALUES.
+    """Create a table of rows, as VALUES does.
 
     >>> print(values("?x { 1 2 }"))
     Table  ?x: (1) (2)
     """
     known = dict(prefixes or {})
-    return Draft(fragments.table(text, known), known)
+    return Draft(fragments.parse_values(text, known), known)
 
 
 def unit() -> Draft:
-    """The table of one empty row, which an empty group means.
+    """Create the table of one empty row, the plan of an empty group.
 
     >>> print(unit().extend("?x", "1 + 1"))
     Extend  ?x := (1 + 1)
@@ -104,7 +105,7 @@ def unit() -> Draft:
 
 
 def draft(plan: Plan | CompiledQuery, prefixes: Prefixes | None = None) -> Draft:
-    """A plan that is there, or a query's logical one, to go on from.
+    """Start from a plan, or from the logical plan of a query.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?x { ?x <p> ?y }")
@@ -114,25 +115,25 @@ def draft(plan: Plan | CompiledQuery, prefixes: Prefixes | None = None) -> Draft
     TriplePatternMatching  ?x <p> ?y
     AccessGraph  default graph
     """
-    found = _plan_of(plan)
-    known = {} if plan is found else plan.prefixes  # type: ignore[union-attr]
-    return Draft(found, {**known, **(prefixes or {})})
+    start = _plan_of(plan)
+    known = {} if plan is start else plan.prefixes  # type: ignore[union-attr]
+    return Draft(start, {**known, **(prefixes or {})})
 
 
-# -- what is done to it ----------------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A plan in the making. Its methods give new drafts; `plan` is the plan so far.
+    """A builder of a plan. Its methods return new drafts; `plan` is the plan so far.
 
-    Drafts are equal when their plans are. `prefixes` are those of the texts that come.
+    Drafts are equal if their plans are. `prefixes` apply to the arguments of its methods.
     """
 
     plan: Plan
     prefixes: Prefixes = field(default_factory=dict)
     source: Plan | None = field(default=None, repr=False)
-    """What the patterns so far read, for those of an EXISTS."""
+    """The source that the patterns so far read; patterns of an EXISTS read it too."""
 
     # -- triples
 
@@ -144,30 +145,30 @@ class Draft:
         origin: int = 0,
         name: str | None = None,
     ) -> Draft:
-        """The elements in a window: of a stream, or of the matches of one pattern.
+        """Apply a window to a stream, or to the matches of one pattern.
 
-        A window is a text, `RANGE 10 S SLIDE 1 S` or, with its dialect, `[RANGE 10s STEP 1s]`; a
-        class with its parameters; or a node, whose own input is left aside. Of the first two
-        `origin` is where the grid starts, and `name` its own name.
+        A window is a string, `RANGE 10 S SLIDE 1 S` or, with its dialect, `[RANGE 10s STEP 1s]`; a
+        class with its parameters; or a node, whose own input is ignored. For a string or a class,
+        `origin` is the origin of the grid in milliseconds, and `name` the name of the window.
 
         >>> from streamsparql.algebra.window import SlidingDeltaWindow
         >>> access("s").window("RANGE 10 SLIDE 5") == access("s").window(SlidingDeltaWindow, 10, 5)
         True
         """
-        self._over_a_stream()
-        is_text, is_node = isinstance(window, str), isinstance(window, Window)
-        wrong = [number for number in parameters if isinstance(number, float)]
-        if wrong or type(origin) is not int:
-            said = ", ".join(map(repr, wrong or [origin]))
-            raise QueryError(f"a window's numbers are whole milliseconds, not {said}")
+        self._check_window_input()
+        is_string, is_node = isinstance(window, str), isinstance(window, Window)
+        floats = [number for number in parameters if isinstance(number, float)]
+        if floats or type(origin) is not int:
+            invalid = ", ".join(map(repr, floats or [origin]))
+            raise QueryError(f"the numbers of a window must be integers, not {invalid}")
         if (
-            (parameters and (is_text or is_node))
-            or (dialect is not None and not is_text)
+            (parameters and (is_string or is_node))
+            or (dialect is not None and not is_string)
             or (is_node and (origin or name))
         ):
             raise QueryError(
-                "a window is a text, with its dialect, or a class with its parameters, or a node",
-                hint="origin= and name= go with a text or a class",
+                "a window must be a string with a dialect, a class with its parameters, or a node",
+                hint="origin= and name= are for a string or a class",
             )
         if isinstance(window, str):
             return self._with(fragments.windowing(window, dialect, origin, name)(self.plan))
@@ -178,17 +179,17 @@ class Draft:
         try:
             return self._with(window(self.plan, *parameters, **options))
         except (TypeError, AssertionError) as error:
-            raise QueryError(f"this is no window: {error}") from None
+            raise QueryError(f"invalid window: {error}") from None
 
     def merge(self, *others: Draft) -> Draft:
-        """The union of sources, below a pattern: a stream's window, and the default graph."""
-        for one in (self, *others):
-            one._are(triples=True, why="merge puts sources of triples together; rows: union")
-        plans = [part for one in (self, *others) for part in _merged(one.plan)]
-        return self._beside(Merge(tuple(plans)), *others)
+        """Merge sources of triples for a pattern: a window of a stream, and the default graph."""
+        for each in (self, *others):
+            each._check_kind(triples=True, hint="merge is for triples; use union for rows")
+        plans = [part for each in (self, *others) for part in _merged_sources(each.plan)]
+        return self._with_others(Merge(tuple(plans)), *others)
 
     def match(self, pattern: str, prefixes: Prefixes | None = None) -> Draft:
-        """The solutions of a triple pattern, or of several: all that can stand in a group.
+        """Match a triple pattern, or the whole content of a group.
 
         >>> print(graph().match("?x a <T> ; <p> ?y"))
         BasicGraphPattern
@@ -197,95 +198,102 @@ class Draft:
         └─ TriplePatternMatching  ?x <p> ?y
            AccessGraph  default graph
         """
-        self._are(triples=True, why="match reads triples; what is matched already: join")
+        self._check_kind(triples=True, hint="match reads triples; use join for rows")
         known = {**self.prefixes, **(prefixes or {})}
-        plan = fragments.pattern(pattern, fragments.Place(shape.UNIT, self.plan, known))
+        plan = fragments.group_plan(pattern, fragments.Host(shape.UNIT, self.plan, known))
         return Draft(plan, known, self.plan)
 
     def graph(self, name: str | IRI) -> Draft:
-        """`GRAPH name` around a plan that reads `by_hand.graph(name)`."""
-        return self._with(Graph(fragments.name_of(name, self.prefixes), self._rows))
+        """Wrap a plan that reads `by_hand.graph(name)` in `GRAPH name`.
+
+        If the name is a variable, it is bound to the name of the graph.
+        """
+        return self._with(Graph(fragments.parse_graph_name(name, self.prefixes), self._rows))
 
     # -- rows of one plan
 
     def filter(self, condition: str) -> Draft:
-        """The rows for which a condition holds. EXISTS reads the source of the patterns so far.
+        """Keep the rows that satisfy a condition. EXISTS reads the source of the patterns so far.
 
         >>> print(values("?x { 1 2 }").filter("?x > 1"))
         Filter  (?x > 1)
         Table  ?x: (1) (2)
         """
-        return self._with(fragments.act(condition, "FILTER(", ")", self._place))
+        return self._with(fragments.apply_clause(condition, "FILTER(", ")", self._host))
 
     def extend(self, variable: str, expression: str) -> Draft:
-        """A new variable with an expression's value."""
-        new = fragments.variable(variable)
-        return self._with(fragments.act(expression, "BIND(", f"AS {new})", self._place))
+        """Bind a new variable to the value of an expression."""
+        new = fragments.parse_variable(variable)
+        return self._with(fragments.apply_clause(expression, "BIND(", f"AS {new})", self._host))
 
     def project(self, variables: str = "*") -> Draft:
-        """Some variables, or all that can be named."""
+        """Keep some variables, or with `*` all visible ones."""
         plan = self._rows
-        kept = (
-            visible_variables(plan) if variables.strip() == "*" else fragments.variables(variables)
-        )
+        every = variables.strip() == "*"
+        kept = visible_variables(plan) if every else fragments.parse_variables(variables)
         return self._with(shape.Projection(kept, plan))
 
     def distinct(self) -> Draft:
-        """Each row, or each triple of a source, once."""
+        """Keep each row, or each triple of a source, once."""
         return self._with(shape.Distinct(self.plan))
 
     def reduced(self) -> Draft:
-        """REDUCED."""
+        """Permit the removal of duplicates, as REDUCED does."""
         return self._with(shape.Reduced(self._rows))
 
     def aggregate(self, keys: str = "", *calls: str, having: str | None = None) -> Draft:
-        """A row per group: `aggregate("?x", "COUNT(*) AS ?n", "AVG(?y) AS ?mean")`.
+        """Group and aggregate: `aggregate("?x", "COUNT(*) AS ?n", "AVG(?y) AS ?mean")`.
 
         >>> print(values("?x { <a> <b> <b> }").aggregate("?x", "COUNT(*) AS ?n"))
         Aggregation  by ?x: ?n := COUNT(*)
         Table  ?x: (<a>) (<b>) (<b>)
         """
         if not calls and not keys.strip():
-            raise QueryError("an aggregation has keys, or calls such as COUNT(*) AS ?n")
+            raise QueryError("an aggregation needs keys, or calls such as COUNT(*) AS ?n")
         for call in calls:
             if not re.search(r"\bAS\b", call, re.IGNORECASE):
-                raise QueryError(f"{call!r} has no name", hint=f"{call} AS ?name")
-        shown = " ".join(f"({call}\n)" for call in calls) or keys
-        by = f" GROUP BY {keys}\n" * bool(keys.strip())
-        more = "" if having is None else f" HAVING ({having}\n)"
-        count = len(calls) or len(fragments.variables(keys))
-        made = fragments.rows(
-            shown,
+                raise QueryError(f"missing name for {call!r}", hint=f"{call} AS ?name")
+        select = " ".join(f"({call}\n)" for call in calls) or keys
+        group_by = f" GROUP BY {keys}\n" * bool(keys.strip())
+        having_clause = "" if having is None else f" HAVING ({having}\n)"
+        count = len(calls) or len(fragments.parse_variables(keys))
+        plan = fragments.apply_modifiers(
+            select,
             "SELECT",
-            f"{{}}{by}{more}",
-            self._place,
+            f"{{}}{group_by}{having_clause}",
+            self._host,
             items=count,
             group=None,
             having=int(having is not None),
         )
-        return self._with(made)
+        return self._with(plan)
 
     def annotate(self, call: str) -> Draft:
-        """C-SPARQL's AGGREGATE, which keeps the rows: `annotate("(?n, COUNT, {?x})")`."""
-        made = fragments.rows(call, "SELECT * {} AGGREGATE {", "}", self._place, aggregates=1)
-        return self._with(made)
+        """Add aggregates to each row, as C-SPARQL does: `annotate("(?n, COUNT, {?x})")`."""
+        plan = fragments.apply_modifiers(
+            call, "SELECT * {} AGGREGATE {", "}", self._host, aggregates=1
+        )
+        return self._with(plan)
 
     def order_by(self, keys: str) -> Draft:
-        """The rows in an order: `order_by("DESC(?x) ?y")`."""
-        return self._with(fragments.rows(keys, "SELECT * {} ORDER BY", "", self._place, order=None))
+        """Sort the rows: `order_by("DESC(?x) ?y")`."""
+        plan = fragments.apply_modifiers(keys, "SELECT * {} ORDER BY", "", self._host, order=None)
+        return self._with(plan)
 
     def slice(self, limit: int | None = None, offset: int = 0) -> Draft:
-        """Some rows, by their rank."""
+        """Keep the rows of some ranks, as LIMIT and OFFSET do."""
         numbers = (offset, 0 if limit is None else limit)
         if any(type(n) is not int or n < 0 for n in numbers):
-            raise QueryError(f"limit and offset are numbers from 0 on, not {limit!r}, {offset!r}")
+            raise QueryError(
+                f"limit and offset must be non-negative integers, not {limit!r} and {offset!r}"
+            )
         plan = self._rows
         return self._with(shape.Slice(offset, limit, tie_breakers(*visible_variables(plan)), plan))
 
     # -- rows of several plans
 
     def join(self, *others: Draft) -> Draft:
-        """The join of plans, from left to right.
+        """Join plans, from left to right.
 
         >>> print(values("?x { 1 2 }").join(values("?x { 2 3 }")))
         Join
@@ -294,69 +302,72 @@ class Draft:
         """
         plan = self._rows
         for other in others:
-            plan = join.Join(plan, _apart(other, plan))
-        return self._beside(plan, *others)
+            plan = join.Join(plan, _right_plan(other, plan))
+        return self._with_others(plan, *others)
 
     def left_join(self, other: Draft, condition: str | None = None) -> Draft:
-        """OPTIONAL, with the condition of its filters.
+        """Extend rows by their matches in another plan, as OPTIONAL does.
+
+        `condition` is that of the filters in the optional group.
 
         >>> print(values("?x { 1 2 }").left_join(values("?y { 2 3 }"), "?x = ?y"))
         LeftJoin  (?x = ?y)
         ├─ Table  ?x: (1) (2)
         └─ Table  ?y: (2) (3)
         """
-        right = _apart(other, self._rows)
-        place = fragments.Place(join.Join(self.plan, right), other.source, self._prefixes(other))
-        prepared, context = fragments.conditions(condition, place)
-        made = set_left_join_in_hierarchy(right, prepared, context)(self.plan)
-        return self._beside(made, other)
+        right = _right_plan(other, self._rows)
+        joined = join.Join(self.plan, right)
+        host = fragments.Host(joined, other.source, self._joint_prefixes(other))
+        conditions, context = fragments.left_join_conditions(condition, host)
+        plan = set_left_join_in_hierarchy(right, conditions, context)(self.plan)
+        return self._with_others(plan, other)
 
     def minus(self, other: Draft) -> Draft:
-        """MINUS."""
-        return self._beside(join.Minus(self._rows, _apart(other, self.plan)), other)
+        """Remove the rows that are compatible with a row of another plan, as MINUS does."""
+        return self._with_others(join.Minus(self._rows, _right_plan(other, self.plan)), other)
 
     def union(self, *others: Draft) -> Draft:
-        """All rows of all plans."""
+        """Combine the rows of plans, as UNION does."""
         if not others:
-            raise QueryError("a union is of two plans or more")
+            raise QueryError("a union needs at least two plans")
         plans = [self._rows]
         for other in others:
-            plans.append(_apart(other, *plans))
-        return self._beside(join.Union(tuple(plans)), *others)
+            plans.append(_right_plan(other, *plans))
+        return self._with_others(join.Union(tuple(plans)), *others)
 
     def semi_join(self, pattern: Draft) -> Draft:
-        """FILTER EXISTS: the rows for which another plan has a solution."""
-        return self._beside(SemiJoin(self._rows, _apart(pattern, self.plan)), pattern)
+        """Keep the rows for which another plan has a solution, as FILTER EXISTS does."""
+        return self._with_others(SemiJoin(self._rows, _right_plan(pattern, self.plan)), pattern)
 
     def anti_join(self, pattern: Draft) -> Draft:
-        """FILTER NOT EXISTS."""
-        return self._beside(AntiJoin(self._rows, _apart(pattern, self.plan)), pattern)
+        """Keep the rows for which another plan has no solution, as FILTER NOT EXISTS does."""
+        return self._with_others(AntiJoin(self._rows, _right_plan(pattern, self.plan)), pattern)
 
     # -- events
 
     def seq(self, other: Draft) -> Draft:
-        """EP-SPARQL's SEQ: one event after the other."""
-        return self._beside(event.SeqJoin(self._rows, _apart(other, self.plan)), other)
+        """Pair events of which one ends before the other starts, as EP-SPARQL's SEQ does."""
+        return self._with_others(event.SeqJoin(self._rows, _right_plan(other, self.plan)), other)
 
     def equals(self, other: Draft) -> Draft:
-        """EP-SPARQL's EQUALS: events with the same occurrence."""
-        return self._beside(event.EqJoin(self._rows, _apart(other, self.plan)), other)
+        """Pair events with the same occurrence, as EP-SPARQL's EQUALS does."""
+        return self._with_others(event.EqJoin(self._rows, _right_plan(other, self.plan)), other)
 
     def detect(self) -> Draft:
-        """From events to snapshots: each event at its end."""
+        """Turn events into rows that are valid at the end of the event."""
         return self._with(event.Detect(self._rows))
 
     # -- forms
 
     def ask(self) -> Draft:
-        """ASK: whether there is a row."""
+        """Test whether there is a row, as ASK does."""
         return self._with(Ask(self._rows))
 
     def construct(self, template: str) -> Draft:
-        """CONSTRUCT: the triples that a template makes of each row."""
-        return self._with(Construct(fragments.template(template, self._place), self.plan))
+        """Instantiate a template for each row, as CONSTRUCT does."""
+        return self._with(Construct(fragments.parse_template(template, self._host), self.plan))
 
-    # -- what it is
+    # -- results
 
     def at(
         self,
@@ -365,56 +376,56 @@ class Draft:
         graph: Iterable[Any] = (),
         graphs: Mapping[str, Iterable[Any]] | None = None,
     ) -> Snapshot[Any]:
-        """The plan's snapshot at an instant, by its definition; sources as for `inputs`.
+        """Evaluate the plan's definition at an instant; sources are those of `streamsparql.inputs`.
 
-        A plan that reads one stream takes that stream's items by themselves.
+        If the plan reads one stream, `streams` may be the items of that stream.
         """
         from streamsparql.look.definition_inputs import inputs
         from streamsparql.look.equivalence.difference import free_graph_variables
 
         if type(t) is not int or t < 0:
-            raise QueryError(f"an instant is a number of milliseconds, not {t!r}")
+            raise QueryError(f"an instant must be a number of milliseconds, not {t!r}")
         for variable in free_graph_variables(self.plan):
             raise QueryError(
-                f"{variable} names a graph, and nothing says which", hint=f".graph('{variable}')"
+                f"unbound graph variable {variable}", hint=f"bind it with .graph('{variable}')"
             )
-        return self.plan.at(t, inputs(self._named(streams), graph, graphs))
+        return self.plan.at(t, inputs(self._streams_by_name(streams), graph, graphs))
 
-    def _named(self, streams: Any) -> Mapping[str, Iterable[Any]]:
+    def _streams_by_name(self, streams: Any) -> Mapping[str, Iterable[Any]]:
         read = {node.stream.value for node in self.plan.walk() if isinstance(node, AccessStream)}
+        names = ", ".join(f"<{name}>" for name in sorted(read)) or "no stream"
         if streams is None or isinstance(streams, Mapping):
-            given = {_called(name): items for name, items in (streams or {}).items()}
-            for name in given.keys() - read:
-                raise QueryError(f"the plan does not read the stream <{name}>, which is given")
-            return {**dict.fromkeys(read, ()), **given}
+            by_name = {_stream_name(name): items for name, items in (streams or {}).items()}
+            for name in by_name.keys() - read:
+                raise QueryError(f"unknown stream <{name}>; the plan reads {names}")
+            return {**dict.fromkeys(read, ()), **by_name}
         if len(read) != 1:
-            names = ", ".join(f"<{name}>" for name in sorted(read)) or "none"
-            raise QueryError(f"the plan reads these streams: {names}; give them by name")
+            raise QueryError(f"streams must be a mapping by name; the plan reads {names}")
         return {read.pop(): streams}
 
     def equivalent(
         self, other: Draft | Plan | CompiledQuery, trials: int = 200, seed: int = 0
     ) -> Equivalence:
-        """Whether another plan, or a query, means the same: see `streamsparql.look.equivalence`."""
+        """Compare with another plan or query over random data: `streamsparql.look.equivalence`."""
         from streamsparql.look.equivalence import equivalent
 
         return equivalent(self.plan, _plan_of(other), trials, seed)
 
     def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
-        """What the rewriting rules do to it, step by step: see `streamsparql.look.rewrites`."""
+        """Return the applications of rewriting rules to the plan: `streamsparql.look.rewrites`."""
         from streamsparql.look.rewrites import rewrites
 
         return rewrites(self.plan, self.prefixes, check=check, trials=trials, seed=seed)
 
     @property
     def optimized(self) -> Draft:
-        """The plan that the rewriting rules lead to."""
+        """A draft with the optimised plan."""
         from streamsparql.algebra.rewrite import rewrite
 
         return self._with(rewrite(self.plan).plan)
 
     def query(self, dialect: str = "streaming") -> Query:
-        """A query of a dialect with this plan; `UnsupportedFeature` where there is none.
+        """Return a query of a dialect with this plan; raise `UnsupportedFeature` if it has none.
 
         >>> draft = access("s").window("RANGE 10 MS FIXED").merge(graph()).match("?x <p> ?y")
         >>> print(draft.project("?x").query().text)
@@ -447,7 +458,6 @@ class Draft:
         return tree_text(plan_box(self.plan, self.prefixes))
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: as it shows a plan, with the prefixes."""
         from streamsparql.look.explain.boxes.logical import plan_box
         from streamsparql.look.explain.formats.html import stage_html
 
@@ -457,71 +467,72 @@ class Draft:
 
     @property
     def _rows(self) -> Plan:
-        """The plan, which has to give rows."""
+        """The plan, after a check that it emits rows."""
         if isinstance(self.plan, Ask | Construct | Describe):
             kind = type(self.plan).__name__
-            raise QueryError(f"{kind} is the last operator of a plan: what it gives are no rows")
-        self._are(triples=False, why="match it first: .match('?x ?p ?y')")
+            raise QueryError(f"{kind} must be the last operator of a plan: it does not emit rows")
+        self._check_kind(triples=False, hint="match a pattern first: .match('?x ?p ?y')")
         return self.plan
 
     @property
-    def _place(self) -> fragments.Place:
-        return fragments.Place(self._rows, self.source, self.prefixes)
+    def _host(self) -> fragments.Host:
+        return fragments.Host(self._rows, self.source, self.prefixes)
 
-    def _over_a_stream(self) -> None:
-        """A window is over a stream, or over what is done to its items one by one."""
+    def _check_window_input(self) -> None:
+        """Raise unless the plan is a stream, or processes its items one by one."""
         below = self.plan
         while isinstance(below, Elementwise):
             (below,) = below.inputs
         if not isinstance(below, AccessStream):
             kind = type(below).__name__
             raise QueryError(
-                f"a window is over a stream, or over what is done to its items one by one: not over"
-                f" {kind}",
-                hint='access("s").window(..) first, then the rest',
+                "a window must be over a stream, or over operators that process its items one by"
+                f" one, not over {kind}",
+                hint='start with access("s").window(..)',
             )
 
-    def _are(self, *, triples: bool, why: str) -> None:
-        if _gives_triples(self.plan) is not triples:
+    def _check_kind(self, *, triples: bool, hint: str) -> None:
+        """Raise unless the plan emits triples, or rows."""
+        if _emits_triples(self.plan) is not triples:
             kind = type(self.plan).__name__
-            given, wanted = ("rows", "triples") if triples else ("triples", "rows")
-            raise QueryError(f"{kind} gives {given} here, and {wanted} are needed", hint=why)
+            actual, expected = ("rows", "triples") if triples else ("triples", "rows")
+            raise QueryError(f"expected {expected} here, but {kind} emits {actual}", hint=hint)
 
-    def _prefixes(self, *others: Draft) -> Prefixes:
+    def _joint_prefixes(self, *others: Draft) -> Prefixes:
+        """Return the prefixes of several drafts; those of the first take precedence."""
         known: dict[str, str] = {}
-        for one in reversed((self, *others)):
-            known |= one.prefixes
+        for each in reversed((self, *others)):
+            known |= each.prefixes
         return known
 
     def _with(self, plan: Plan) -> Draft:
         return Draft(plan, self.prefixes, self.source)
 
-    def _beside(self, plan: Plan, *others: Draft) -> Draft:
-        return Draft(plan, self._prefixes(*others), self.source)
+    def _with_others(self, plan: Plan, *others: Draft) -> Draft:
+        return Draft(plan, self._joint_prefixes(*others), self.source)
 
 
-def _called(name: Any) -> str:
+def _stream_name(name: Any) -> str:
     return name.value if isinstance(name, IRI) else str(name)
 
 
-def _merged(plan: Plan) -> tuple[Plan, ...]:
+def _merged_sources(plan: Plan) -> tuple[Plan, ...]:
     return plan.sources if isinstance(plan, Merge) else (plan,)
 
 
-def _apart(other: Draft, *left: Plan) -> Plan:
-    """A plan that comes to stand beside others, with hidden variables of its own."""
+def _right_plan(other: Draft, *left: Plan) -> Plan:
+    """Return a plan with hidden variables that differ from those of the plans on its left."""
     if not isinstance(other, Draft):
-        raise QueryError(
-            f"a draft is needed here, not a {type(other).__name__}", hint="draft(plan)"
-        )
+        raise QueryError(f"expected a draft, not a {type(other).__name__}", hint="draft(plan)")
     counts: dict[PlanKind, int] = {}
     for plan in left:
-        counts |= {kind: max(n, counts.get(kind, 0)) for kind, n in fragments.used(plan).items()}
-    return fragments.apart(other._rows, counts)
+        counts |= {
+            kind: max(n, counts.get(kind, 0)) for kind, n in fragments.count_hidden(plan).items()
+        }
+    return fragments.renumber_hidden(other._rows, counts)
 
 
-def _gives_triples(plan: Plan) -> bool:
-    """Whether it is a source of triples."""
+def _emits_triples(plan: Plan) -> bool:
     while isinstance(plan, Window | shape.Distinct | Merge):
         plan = plan.inputs[0]
     return isinstance(plan, AccessStream | AccessGraph)
@@ -533,5 +544,5 @@ def _plan_of(other: Draft | Plan | CompiledQuery) -> Plan:
     if isinstance(other, Plan):
         return other
     if not isinstance(other, Draft | CompiledQuery):
-        raise QueryError(f"a plan or a query is needed here, not a {type(other).__name__}")
+        raise QueryError(f"expected a plan or a query, not a {type(other).__name__}")
     return other.plan if isinstance(other, Draft) else other.logical

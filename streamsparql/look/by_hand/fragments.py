@@ -1,8 +1,8 @@
-"""Pieces of queries as text: patterns, conditions, windows, read by the translator.
+"""Fragments of queries: patterns, conditions and windows as strings, translated to plans.
 
-A piece is put into a query around it, and parsed as that; an error points into the piece, as its
-writer knows it. Hidden variables (SPARQL's blank nodes, EXISTS ..) count on from those of the plan
-that a piece is for, as they do in a text.
+A fragment is embedded in a query and parsed with it; the spans of errors refer to the fragment.
+Hidden variables (blank nodes, EXISTS, ..) are numbered after those of the plan that the fragment
+extends, as they are within one query.
 """
 
 from __future__ import annotations
@@ -44,191 +44,197 @@ from streamsparql.translator.translate_expressions import PreparedExpression, pr
 Prefixes = Mapping[str, str]
 
 
-class Place(NamedTuple):
-    """Where a piece stands: the plan that it is for, and the source that patterns in it read."""
+class Host(NamedTuple):
+    """The plan that a fragment extends, the source of its patterns, and its prefixes."""
 
     plan: Plan
     source: Plan | None
     prefixes: Prefixes
 
 
-# -- pieces of queries -----------------------------------------------------------------------------
+# -- fragments -------------------------------------------------------------------------------------
 
 
-def pattern(text: str, place: Place) -> Plan:
-    """The plan of a group's content, as between the braces of WHERE, over the place's source."""
-    with _read(f"SELECT * {{\x00{text}\n}}", text, place) as (query, context):
+def group_plan(text: str, host: Host) -> Plan:
+    """Return the plan of a group's content, without its braces, over the host's source."""
+    with _parsed(f"SELECT * {{\x00{text}\n}}", text, host) as (query, context):
         assert query.where is not None
-        _alone(text, query)
-        plan = create_group_plan(query.where, _scope(query, place, context), context)
-        _no_stamps(plan, context)
+        _check_only(text, query)
+        plan = create_group_plan(query.where, _scope(query, host, context), context)
+        _check_no_timestamps(context)
         return plan
 
 
-def act(text: str, before: str, after: str, place: Place) -> Plan:
-    """The place's plan after a clause that acts on it: a FILTER or a BIND."""
-    whole = f"SELECT * {{ {_known(place)} {before}\x00{text}\n{after} }}"
-    with _read(whole, text, place) as (query, context):
+def apply_clause(text: str, before: str, after: str, host: Host) -> Plan:
+    """Apply a FILTER or a BIND, whose keywords are `before` and `after`, to the host's plan."""
+    whole = f"SELECT * {{ {_binding_clause(host)} {before}\x00{text}\n{after} }}"
+    with _parsed(whole, text, host) as (query, context):
         assert query.where is not None
-        _alone(text, query, elements=2)
+        _check_only(text, query, elements=2)
         clause = query.where.elements[-1]
-        made = create_plan(clause, _scope(query, place, context), context)
-        assert isinstance(made, Act)
-        plan = made.apply(place.plan)
-        _no_stamps(plan, context)
+        act = create_plan(clause, _scope(query, host, context), context)
+        assert isinstance(act, Act)
+        plan = act.apply(host.plan)
+        _check_no_timestamps(context)
         return plan
 
 
-def conditions(text: str | None, place: Place) -> tuple[list[PreparedExpression], Context]:
-    """The condition of an OPTIONAL, if there is one."""
+def left_join_conditions(text: str | None, host: Host) -> tuple[list[PreparedExpression], Context]:
+    """Return the condition of an OPTIONAL, if there is one, and the context to translate it in."""
     if text is None:
-        return [], _context(
-            s.QueryUnit((), None, None, s.AskForm(), (), None, s.Modifiers(), None), place
+        return [], _context_of(
+            s.QueryUnit((), None, None, s.AskForm(), (), None, s.Modifiers(), None), host
         )
-    with _read(f"SELECT * {{ FILTER(\x00{text}\n) }}", text, place) as (query, context):
+    with _parsed(f"SELECT * {{ FILTER(\x00{text}\n) }}", text, host) as (query, context):
         assert query.where is not None
-        _alone(text, query, elements=1)
+        _check_only(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.FilterClause)
-        asked = exists_translator(_scope(query, place, context), context)
-        found = prepare_expression(clause.condition, context, asked)
+        exists = exists_translator(_scope(query, host, context), context)
+        condition = prepare_expression(clause.condition, context, exists)
         if context.stamps.any:
-            raise _stamped()
-        return [found], context
+            raise _timestamp_error()
+        return [condition], context
 
 
-def rows(
+def apply_modifiers(
     text: str,
     before: str,
     after: str,
-    place: Place,
+    host: Host,
     items: int = 0,
     **counts: int | None,
 ) -> Plan:
-    """The place's plan with what a query has behind its WHERE: GROUP BY, ORDER BY, AGGREGATE.
+    """Apply the clauses after a WHERE to the host's plan: GROUP BY, ORDER BY, AGGREGATE.
 
-    `{}` stands for the WHERE. The query has so many `items` in its SELECT, and so many of each
-    kind of `s.Modifiers` (None: as many as there are).
+    `before` and `after` complete the query, with `{}` for the WHERE. The query must have `items`
+    items in its SELECT, and `counts` of each kind in `s.Modifiers` (None: any number).
     """
-
-    before, after = (part.replace("{}", f"{{ {_known(place)} }}") for part in (before, after))
-    with _read(f"{before}\x00{text}\n{after}", text, place) as (query, context):
-        asked = exists_translator(_scope(query, place, context), context)
+    before, after = (
+        part.replace("{}", f"{{ {_binding_clause(host)} }}") for part in (before, after)
+    )
+    with _parsed(f"{before}\x00{text}\n{after}", text, host) as (query, context):
+        exists = exists_translator(_scope(query, host, context), context)
         assert isinstance(query.form, s.SelectForm)
-        shown = [x for x in query.form.select.items if isinstance(x, s.SelectItem)]
-        _alone(text, query, 1, items, counts)
+        selected = [x for x in query.form.select.items if isinstance(x, s.SelectItem)]
+        _check_only(text, query, 1, items, counts)
         plan = modifiers.create_rows_plan(
-            place.plan, shown, query.modifiers, query.values, context, asked
+            host.plan, selected, query.modifiers, query.values, context, exists
         )
-        _no_stamps(plan, context)
+        _check_no_timestamps(context)
         return plan
 
 
-def table(text: str, prefixes: Prefixes) -> Plan:
-    """The table of a VALUES."""
+def parse_values(text: str, prefixes: Prefixes) -> Plan:
+    """Return the table of a VALUES clause."""
     from streamsparql.algebra.shape import UNIT
 
-    with _read(f"SELECT * {{ VALUES\x00{text}\n}}", text, Place(UNIT, None, prefixes)) as read:
-        query, context = read
+    host = Host(UNIT, None, prefixes)
+    with _parsed(f"SELECT * {{ VALUES\x00{text}\n}}", text, host) as (query, context):
         assert query.where is not None
-        _alone(text, query, elements=1)
+        _check_only(text, query, elements=1)
         (clause,) = query.where.elements
         assert isinstance(clause, s.InlineData)
         return modifiers.create_table(clause, context)
 
 
-def template(text: str, place: Place) -> tuple[Any, ...]:
-    """The triples of a CONSTRUCT."""
-    with _read(f"CONSTRUCT {{\x00{text}\n}} {{}}", text, place) as (query, context):
+def parse_template(text: str, host: Host) -> tuple[Any, ...]:
+    """Return the triples of a CONSTRUCT template."""
+    with _parsed(f"CONSTRUCT {{\x00{text}\n}} {{}}", text, host) as (query, context):
         assert isinstance(query.form, s.ConstructForm)
-        _alone(text, query, elements=0)
+        _check_only(text, query, elements=0)
         return context.template(query.form.template)
 
 
 def windowing(text: str, dialect: str | None, origin: int, name: str | None) -> Windowing:
-    """What a window clause means: `RANGE 10 SLIDE 5`, or `[RANGE 10ms STEP 5ms]` in a dialect."""
+    """Return the window of a clause: `RANGE 10 SLIDE 5`, or `[RANGE 10s STEP 5s]` of a dialect."""
     if text.lstrip().startswith("["):
         if dialect is None:
             raise QueryError(
-                "a window in brackets means one thing in C-SPARQL, another in CQELS and RSP-QL",
-                hint='say which: .window("[RANGE 10s STEP 1s]", dialect="csparql")',
+                "ambiguous window: brackets differ in meaning between C-SPARQL, CQELS and RSP-QL",
+                hint='name the dialect: .window("[RANGE 10s STEP 1s]", dialect="csparql")',
             )
         before = "SELECT * FROM STREAM <s>"
     else:
         before = "SELECT * FROM STREAM <s> WINDOW"
     chosen = dialect_named(dialect or "streaming")
-    with _about(text, len(before) + 1):
+    with _errors_in(text, len(before) + 1):
         query = parse(f"{before}\x00{text}\n{{}}".replace("\x00", "\n"))
-        _alone(text, query, elements=0, sources=1)
+        _check_only(text, query, elements=0, sources=1)
         clause = query.sources[0].window
         assert clause is not None
         return chosen.windowing(clause, WindowSetting(name, origin))
 
 
-def variables(text: str) -> tuple[Variable, ...]:
-    """Variables in a row: `?x ?y`.
+def parse_variables(text: str) -> tuple[Variable, ...]:
+    """Parse a list of variables.
 
-    >>> variables("?x ?y")
+    >>> parse_variables("?x ?y")
     (?x, ?y)
     """
-    words = _text(text).replace(",", " ").split()
+    words = _check_string(text).replace(",", " ").split()
     for word in words:
         if not re.fullmatch(r"[?$]\w+", word):
-            raise QueryError(f"{word!r} is no variable", hint="write variables as ?x ?y")
+            raise QueryError(f"not a variable: {word!r}", hint="write variables as ?x ?y")
     return tuple(dict.fromkeys(Variable(word[1:]) for word in words))
 
 
-def variable(text: str) -> Variable:
-    """One variable."""
-    found = variables(text)
-    if len(found) != 1:
-        raise QueryError(f"one variable is needed here, and {text!r} has {len(found)}")
-    return found[0]
+def parse_variable(text: str) -> Variable:
+    """Parse one variable."""
+    variables = parse_variables(text)
+    if len(variables) != 1:
+        raise QueryError(f"expected one variable, not {len(variables)}: {text!r}")
+    return variables[0]
 
 
-def _text(value: str) -> str:
+def _check_string(value: str) -> str:
     if not isinstance(value, str):
-        raise QueryError(f"a text is needed here, not {value!r}", hint="such as '?x <p> ?y'")
+        raise QueryError(
+            f"expected a string, not {value!r}", hint="write it as in a query: '?x <p> ?y'"
+        )
     return value
 
 
-def iri(name: str | IRI, prefixes: Prefixes) -> IRI:
-    """An IRI that is written `<http://..>`, `http://..` or with a prefix that is known.
+def parse_iri(name: str | IRI, prefixes: Prefixes) -> IRI:
+    """Parse an IRI, `<http://..>` or `http://..`, or a prefixed name.
 
-    >>> print(iri("<urn:s>", {}), iri("urn:s", {}), iri(":s", {"": "http://e/"}))
+    >>> print(parse_iri("<urn:s>", {}), parse_iri("urn:s", {}), parse_iri(":s", {"": "http://e/"}))
     <urn:s> <urn:s> <http://e/s>
     """
     if isinstance(name, IRI):
         return name
-    if _text(name).startswith("<") and name.endswith(">"):
+    if _check_string(name).startswith("<") and name.endswith(">"):
         return IRI(name[1:-1])
     prefix, colon, local = name.partition(":")
     return IRI(prefixes[prefix] + local) if colon and prefix in prefixes else IRI(name)
 
 
-def name_of(name: str | IRI, prefixes: Prefixes) -> IRI | Variable:
-    """What GRAPH is followed by: an IRI, or a variable."""
+def parse_graph_name(name: str | IRI, prefixes: Prefixes) -> IRI | Variable:
+    """Parse the name after GRAPH: an IRI, or a variable."""
     if isinstance(name, str) and name.startswith("?"):
-        return variables(name)[0]
-    return iri(name, prefixes)
+        return parse_variables(name)[0]
+    return parse_iri(name, prefixes)
 
 
-# -- reading ---------------------------------------------------------------------------------------
+# -- parsing ---------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _read(whole: str, text: str, place: Place) -> Iterator[tuple[s.QueryUnit, Context]]:
-    """The query around a piece, which stands behind its zero character, and a context for it."""
-    _text(text)
-    declared = "".join(f"PREFIX {name}: <{value}> " for name, value in place.prefixes.items())
+def _parsed(whole: str, text: str, host: Host) -> Iterator[tuple[s.QueryUnit, Context]]:
+    """Parse the query around a fragment, which starts after its zero character.
+
+    Yield the query, and the context to translate it in.
+    """
+    _check_string(text)
+    declared = "".join(f"PREFIX {name}: <{value}> " for name, value in host.prefixes.items())
     whole = declared + whole
-    with _about(text, whole.index("\x00") + 1), recursion_headroom():
+    with _errors_in(text, whole.index("\x00") + 1), recursion_headroom():
         query = parse(whole.replace("\x00", "\n"))
         check(query)
-        yield query, _context(query, place)
+        yield query, _context_of(query, host)
 
 
-def _alone(
+def _check_only(
     text: str,
     query: s.QueryUnit,
     elements: int | None = None,
@@ -236,7 +242,7 @@ def _alone(
     counts: Mapping[str, int | None] = MappingProxyType({}),
     sources: int = 0,
 ) -> None:
-    """Refuses a piece that is more than it should be: the query has more parts than expected."""
+    """Raise if the query has more parts than expected, because the fragment ends its clause."""
     assert query.where is not None
     parts: list[tuple[int, int | None]] = [(len(query.sources), sources)]
     if elements is not None:
@@ -244,41 +250,41 @@ def _alone(
     if isinstance(query.form, s.SelectForm):
         parts.append((len(query.form.select.items), items))
     for name in query.modifiers.field_names:
-        found = getattr(query.modifiers, name)
+        value = getattr(query.modifiers, name)
         if name != "span":
-            parts.append(
-                (len(found) if isinstance(found, tuple) else found is not None, counts.get(name, 0))
-            )
-    if query.values is not None or any(n is not None and found != n for found, n in parts):
+            count = len(value) if isinstance(value, tuple) else value is not None
+            parts.append((count, counts.get(name, 0)))
+    if query.values is not None or any(n is not None and count != n for count, n in parts):
         raise QueryError(
-            f"there is more in {text.strip()!r} than belongs there",
-            hint="what comes after it is a method of its own",
+            f"unexpected clauses in {text.strip()!r}",
+            hint="add each further clause with its own method",
         )
     for node in query.where.walk():
         if isinstance(node, s.GroupPattern) and node.window is not None:
             raise QueryError(
-                "a plan by hand has its windows where they stand",
+                "unsupported window inside a group",
                 node.window.span,
-                hint="access(..).window(..).match(..), or access(..).match(..).window(..)",
+                hint="write access(..).window(..).match(..), or access(..).match(..).window(..)",
             )
 
 
-def _context(query: s.QueryUnit, place: Place) -> Context:
-    context = Context(_dialect(place.plan), Names(query.declarations, ""), 0)
-    for kind, count in used(place.plan).items():
+def _context_of(query: s.QueryUnit, host: Host) -> Context:
+    """Return a context in which hidden variables are numbered after those of the plan."""
+    context = Context(_dialect(host.plan), Names(query.declarations, ""), 0)
+    for kind, count in count_hidden(host.plan).items():
         for _ in range(count):
             context.site() if kind is PlanKind.ROW else context.fresh(kind)
     return context
 
 
-def _known(place: Place) -> str:
-    """A clause that binds what the place's plan binds, so that checks know it."""
-    return f"VALUES ({' '.join(map(str, visible_variables(place.plan)))}) {{}}"
+def _binding_clause(host: Host) -> str:
+    """Return a clause that binds the variables of the host's plan, for the checks of scope."""
+    return f"VALUES ({' '.join(map(str, visible_variables(host.plan)))}) {{}}"
 
 
 @contextmanager
-def _about(text: str, offset: int) -> Iterator[None]:
-    """Errors are about the piece, which starts at an offset of the query around it."""
+def _errors_in(text: str, offset: int) -> Iterator[None]:
+    """Make errors refer to the fragment, which starts at an offset of the query around it."""
     try:
         yield
     except TextError as error:
@@ -289,27 +295,25 @@ def _about(text: str, offset: int) -> Iterator[None]:
         if " at line " in error.hint:
             error.hint = ""
         if error.hint.startswith("put PREFIX"):
-            error.hint = (
-                "prefixes are given beside the text: prefixes={'ex': 'http://example.org/'}"
-            )
+            error.hint = "pass the prefixes: prefixes={'ex': 'http://example.org/'}"
         if error.span is not None and error.span.start >= len(text.rstrip()):
-            error.message = re.sub("^unexpected .*", "this ends too soon", error.message)
+            error.message = re.sub("^unexpected .*", "unexpected end", error.message)
         raise error.about(text) from None
 
 
-def _scope(query: s.QueryUnit, place: Place, context: Context) -> ReadScope:
-    """A scope whose one source is that of the place."""
+def _scope(query: s.QueryUnit, host: Host, context: Context) -> ReadScope:
+    """Return a scope whose only source is that of the host."""
     scope = ReadScope.of(Dataset())
-    if place.source is not None:
-        context.shared[scope.streams, scope.graphs, scope.background, None] = place.source
-        assert merge_active_sources(scope, None, context) is place.source
+    if host.source is not None:
+        context.shared[scope.streams, scope.graphs, scope.background, None] = host.source
+        assert merge_active_sources(scope, None, context) is host.source
         return scope
     for node in query.walk():
         if isinstance(node, s.TriplePath):
             raise QueryError(
-                "there is no source that this pattern could read",
+                "missing source for this pattern",
                 node.span,
-                hint="give it as a plan of its own: access(..).match(..) in a join or a semi_join",
+                hint="build it as a plan: access(..).match(..) in a join or a semi_join",
             )
     return scope
 
@@ -319,15 +323,15 @@ def _dialect(plan: Plan) -> Dialect:
     return EPSPARQL if events else STREAMING
 
 
-def _no_stamps(plan: Plan, context: Context) -> None:
+def _check_no_timestamps(context: Context) -> None:
     if context.stamps.any:
-        raise _stamped()
+        raise _timestamp_error()
 
 
-def _stamped() -> UnsupportedFeature:
+def _timestamp_error() -> UnsupportedFeature:
     return UnsupportedFeature(
-        "timestamp() asks the patterns of a whole query for a hidden column",
-        hint="compile a query with it, and look at its logical plan",
+        "unsupported timestamp(): it needs a hidden column in the patterns of a whole query",
+        hint="compile a query with it, and start from its logical plan",
     )
 
 
@@ -335,30 +339,30 @@ def _stamped() -> UnsupportedFeature:
 
 _COUNTED = (PlanKind.BLANK, PlanKind.AGGREGATE, PlanKind.EXISTS, PlanKind.KEY)
 _ROWS = (PlanKind.ROW, PlanKind.LEFT_ROW, PlanKind.RIGHT_ROW)
-"""These have the numbers of volatile calls, which count from 1."""
+"""The kinds that are numbered by volatile calls, from 1."""
 
 
-def used(plan: Plan) -> dict[PlanKind, int]:
+def count_hidden(plan: Plan) -> dict[PlanKind, int]:
     """Count the hidden variables of each kind in a plan, by the greatest number."""
-    found: dict[PlanKind, int] = {}
+    counts: dict[PlanKind, int] = {}
     for node in plan.walk():
         match node:
             case Hidden(PlanKind() as kind, number) if kind in _COUNTED:
-                found[kind] = max(found.get(kind, 0), number + 1)
+                counts[kind] = max(counts.get(kind, 0), number + 1)
             case Volatile(site=site):
-                found[PlanKind.ROW] = max(found.get(PlanKind.ROW, 0), site)
-    return found
+                counts[PlanKind.ROW] = max(counts.get(PlanKind.ROW, 0), site)
+    return counts
 
 
-def apart(plan: Plan, others: Mapping[PlanKind, int]) -> Plan:
-    """Return the plan with other hidden variables than those of plans on its left.
+def renumber_hidden(plan: Plan, others: Mapping[PlanKind, int]) -> Plan:
+    """Renumber the hidden variables of a plan to follow those of other plans.
 
     >>> from streamsparql.algebra.shape import UNIT, Projection
     >>> plan = Projection((Hidden(PlanKind.BLANK, 0), Variable("x")), UNIT)
-    >>> apart(plan, {PlanKind.BLANK: 2}).variables
+    >>> renumber_hidden(plan, {PlanKind.BLANK: 2}).variables
     (?.b2, ?x)
     """
-    if not others or not used(plan).keys() & others.keys():
+    if not others or not count_hidden(plan).keys() & others.keys():
         return plan
 
     def renamed(node: Node, parts: list[Node]) -> Node:
@@ -371,6 +375,6 @@ def apart(plan: Plan, others: Mapping[PlanKind, int]) -> Plan:
                 return replace(node, site=site + others.get(PlanKind.ROW, 0))
         return node
 
-    made = plan.fold(renamed)
-    assert isinstance(made, Plan)
-    return made
+    result = plan.fold(renamed)
+    assert isinstance(result, Plan)
+    return result

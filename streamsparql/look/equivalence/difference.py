@@ -1,7 +1,7 @@
-"""Where two plans differ over given data: their definitions, executed at each instant that counts.
+"""The first difference of two plans over data: their definitions, evaluated at change points.
 
-Snapshots change only where an element enters or leaves a window, so looking at the change points of
-all windows of both plans is looking at all instants there are.
+Snapshots change only where an element enters or leaves a window, so evaluating the plans at the
+change points of all windows of both covers all instants.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from streamsparql.algebra.solutions import EMPTY, Solution, Variable
 from streamsparql.algebra.streams import Snapshot, change_points
 from streamsparql.algebra.terms import BlankNode
 from streamsparql.algebra.window import Window
-from streamsparql.look.equivalence.renaming import same_but_for_names
+from streamsparql.look.equivalence.isomorphism import are_isomorphic
 
 
 class Difference(NamedTuple):
-    """An instant at which two plans have different snapshots, and these.
+    """An instant at which two plans have different snapshots, and the snapshots.
 
-    `row` is the row of an EXISTS around the plans, where they were asked under one.
+    `row` is the outer row under which the plans were evaluated, as patterns of an EXISTS.
     """
 
     t: int
@@ -36,10 +36,10 @@ class Difference(NamedTuple):
     row: Solution = EMPTY
 
 
-class Comparison:
-    """Two plans that are compared over data, at all instants that count.
+class PlanComparison:
+    """A comparison of two plans over data, at all instants at which a snapshot can change.
 
-    `below_detect` says that they stand below a `Detect`, where plans are about events.
+    With `below_detect` they are compared as subplans of a `Detect`, whose rows are events.
     """
 
     def __init__(self, one: Plan, other: Plan, below_detect: bool = False) -> None:
@@ -50,16 +50,19 @@ class Comparison:
         self.graph_variables = frozenset(free_graph_variables(one) | free_graph_variables(other))
 
     def difference(self, data: Inputs, rows: Iterable[Solution] = (EMPTY,)) -> Difference | None:
-        """The first difference over this data, None where there is none."""
+        """Return the first difference over this data, under any of the outer rows.
+
+        Return None without a difference. Free variables of `GRAPH ?g` are bound to the first graph.
+        """
         if self.graph_variables:
             if not data.graphs:
                 return None
             name = next(iter(data.graphs))
             for variable in self.graph_variables:
                 data = data.in_graph(variable, name)
-        asked = [(row, data.at_row(row) if row else data) for row in rows]
+        evaluated = [(row, data.at_row(row) if row else data) for row in rows]
         for t in self.instants(data):
-            for row, inputs in asked:
+            for row, inputs in evaluated:
                 one, other = self._at(self.one, t, inputs), self._at(self.other, t, inputs)
                 if self._differ(one, other, inputs):
                     return Difference(t, one, other, row)
@@ -71,7 +74,7 @@ class Comparison:
         items = chain.from_iterable(data.streams.values())
         triples = chain((item.triple for item in items), data.graph, *data.graphs.values())
         known = (term for triple in triples for term in triple if isinstance(term, BlankNode))
-        return not same_but_for_names(one, other, known, self._ordered)
+        return not are_isomorphic(one, other, known, self._ordered)
 
     def _at(self, plan: Plan, t: int, inputs: Inputs) -> Snapshot[Any]:
         if self.below_detect:
@@ -79,7 +82,7 @@ class Comparison:
         return plan.at(t, inputs)
 
     def instants(self, data: Inputs) -> list[int]:
-        """The instants at which a snapshot of one of the plans can change."""
+        """Return the instants at which a snapshot of one of the plans can change, in order."""
         points = {0}
         bare = self.below_detect
         for node in self._nodes:
@@ -99,7 +102,7 @@ class Comparison:
 
 
 def _reads_bare_stream(plan: Plan) -> bool:
-    """Whether a stream is read that no window or Detect is above."""
+    """Return whether a plan reads a stream without a window or a Detect above it."""
     pending, seen = [plan], set[int]()
     while pending:
         node = pending.pop()
@@ -112,8 +115,8 @@ def _reads_bare_stream(plan: Plan) -> bool:
 
 
 def free_graph_variables(plan: Plan) -> set[Variable]:
-    """The variables of `GRAPH ?g` that a part of a plan reads graphs by, set outside of it."""
-    found: set[Variable] = set()
+    """Return the variables of `GRAPH ?g` that a plan reads graphs by and does not bind."""
+    free: set[Variable] = set()
     pending: list[tuple[Plan, frozenset[Variable]]] = [(plan, frozenset())]
     seen: set[tuple[int, frozenset[Variable]]] = set()
     while pending:
@@ -122,8 +125,8 @@ def free_graph_variables(plan: Plan) -> set[Variable]:
             continue
         seen.add((id(node), bound))
         if isinstance(node, AccessGraph):
-            found |= {g for g in node.graphs if isinstance(g, Variable)} - bound
+            free |= {g for g in node.graphs if isinstance(g, Variable)} - bound
         elif isinstance(node, Graph) and isinstance(node.name, Variable):
             bound |= {node.name}
         pending += [(below, bound) for below in node.inputs]
-    return found
+    return free

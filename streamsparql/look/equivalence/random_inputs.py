@@ -1,10 +1,10 @@
-"""Random data for plans: streams and graphs that their patterns match, at times that matter.
+"""Random data for plans: streams and graphs that their patterns match, at borders of windows.
 
-A draw starts from a few small pools of terms, so that rows meet rows. It then makes *matches*: each
-variable gets a term, and some or all patterns become triples under that one assignment, in one of
-the sources that they read; joins have partners that way, also where a pattern has ten of them. A
-part of the triples is spoilt or repeated. Distances in time are those of the windows, just below,
-just above, or nothing; the triples of a match that has many mostly come close to each other.
+Each variable has a small pool of terms, so that rows join. The generator creates *matches*: it
+assigns a term to each variable, and instantiates some or all patterns under that assignment, each
+in one of the sources that it reads. So joins have matches, even those of ten patterns. A few
+triples are altered or repeated. The distances in time are the lengths of windows, one more, one
+less, or zero; the triples of a match of many patterns mostly are close to each other.
 """
 
 from __future__ import annotations
@@ -17,78 +17,86 @@ from streamsparql.algebra.inputs import Inputs, StreamItem
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term, Triple
-from streamsparql.look.equivalence.random_values import PLAIN, about, is_number, kinds
-from streamsparql.look.equivalence.vocabulary import Source, Vocabulary
+from streamsparql.look.equivalence.random_values import (
+    PLAIN_VALUES,
+    is_number_literal,
+    value_pools,
+    variants_of,
+)
+from streamsparql.look.equivalence.vocabulary import TripleSource, Vocabulary
 
 NODES: tuple[Term, ...] = (IRI("urn:a"), IRI("urn:b"), IRI("urn:c"), BlankNode("n"))
 _LINKED = tuple(IRI(f"urn:{name}") for name in "abcdef")
-_SPOILT, _REPEATED, _CHAINED = 0.08, 0.15, 0.3
-_MOST_ITEMS = 16  # definitions are slow: joins of more say little that is new
-_MORE_THAN_COUNTED = 6
-_MANY = 4  # a match of more patterns has to be close together, and whole, to be one
+_ALTERED, _REPEATED, _CHAINED = 0.08, 0.15, 0.3  # probabilities
+_MAX_ITEMS = 16  # definitions are slow, and larger joins rarely differ where small ones agree
+_ITEMS_BEYOND_COUNT = 6
+_MANY_PATTERNS = 4  # a match of more must be complete, and close together, to join in windows
 
 
-class Draws:
-    """Random data that a vocabulary speaks of; the same seed gives the same data.
+class InputGenerator:
+    """A generator of random data from a vocabulary; the same seed generates the same data.
 
     >>> import streamsparql
     >>> text = "ASK FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?x <p> ?y }"
-    >>> draws = Draws(Vocabulary.of(streamsparql.compile(text).logical), seed=1)
-    >>> {item.triple.predicate for item in draws.inputs(5).streams[IRI("s")]}
+    >>> generator = InputGenerator(Vocabulary.of(streamsparql.compile(text).logical), seed=1)
+    >>> {item.triple.predicate for item in generator.inputs(5).streams[IRI("s")]}
     {IRI(value='p')}
     """
 
     def __init__(self, vocabulary: Vocabulary, seed: int = 0) -> None:
         self.vocabulary = vocabulary
         self.random = Random(seed)
-        known = vocabulary.patterns
-        self.subjects = {p.subject for p, _ in known if isinstance(p.subject, Variable)}
-        self.predicates = {p.predicate for p, _ in known if isinstance(p.predicate, Variable)}
+        patterns = [pattern for pattern, _ in vocabulary.patterns]
+        self.subjects = {p.subject for p in patterns if isinstance(p.subject, Variable)}
+        self.predicates = {p.predicate for p in patterns if isinstance(p.predicate, Variable)}
         self._pools: dict[Variable, list[Term]] = {}
-        self._kinds = kinds(vocabulary.functions, vocabulary.terms)
-        self._values = PLAIN
+        self._value_pools = value_pools(vocabulary.functions, vocabulary.terms)
+        self._values = PLAIN_VALUES
 
     # -- data
 
     def inputs(self, matches: int) -> Inputs:
-        """Streams and graphs with about so many matches."""
+        """Generate streams and graphs with about `matches` matches."""
         self._pools = {}
-        if len(self._kinds) > 1:
-            self._values = self.random.choice(self._kinds)
-        most = max(_MOST_ITEMS, self.vocabulary.count + _MORE_THAN_COUNTED)
-        made: list[tuple[Source, Triple]] = []
-        begun: list[int] = []
+        if len(self._value_pools) > 1:
+            self._values = self.random.choice(self._value_pools)
+        most = max(_MAX_ITEMS, self.vocabulary.count + _ITEMS_BEYOND_COUNT)
+        triples: list[tuple[TripleSource, Triple]] = []
+        first_of_match: list[int] = []
         assignment: dict[Variable, Term] = {}
         for _ in range(matches):
-            if len(made) > most:
+            if len(triples) > most:
                 break
-            begun.append(len(made))
-            if made and self._chance(_REPEATED):
-                made.append(self.random.choice(made))
+            first_of_match.append(len(triples))
+            if triples and self._chance(_REPEATED):
+                triples.append(self.random.choice(triples))
                 continue
             assignment = self._assignment(assignment)
-            made += self._match(assignment)
+            triples += self._match(assignment)
         if self.vocabulary.chains and self._chance(_CHAINED):
-            begun.append(len(made))
-            made += self._chain()
-        return self._placed(made, begun)
+            first_of_match.append(len(triples))
+            triples += self._chain()
+        return self._placed(triples, first_of_match)
 
     def row(self) -> Solution:
-        """A row that an EXISTS could be asked for."""
-        known = [v for pattern, _ in self.vocabulary.patterns for v in pattern.variables()]
-        known += self.vocabulary.near
-        known = [v for v in dict.fromkeys(known) if not v.hidden]
-        some = self.random.sample(known, self.random.randint(0, min(3, len(known))))
-        return Solution({v: self._value(v) for v in some})
+        """Generate an outer row, under which the pattern of an EXISTS is evaluated."""
+        variables = [v for pattern, _ in self.vocabulary.patterns for v in pattern.variables()]
+        variables += self.vocabulary.compared_with
+        variables = [v for v in dict.fromkeys(variables) if not v.hidden]
+        bound = self.random.sample(variables, self.random.randint(0, min(3, len(variables))))
+        return Solution({v: self._value(v) for v in bound})
 
-    def _placed(self, made: list[tuple[Source, Triple]], begun: list[int]) -> Inputs:
+    def _placed(
+        self, triples: list[tuple[TripleSource, Triple]], first_of_match: list[int]
+    ) -> Inputs:
+        """Return the triples in their sources, those of streams with timestamps."""
         vocabulary = self.vocabulary
-        stamps = iter(self._stamps(len(made), begun))
+        stamps = iter(self._stamps(len(triples), first_of_match))
         streams: dict[IRI, list[StreamItem]] = {name: [] for name in vocabulary.streams}
-        present = [name for name in vocabulary.names if self._chance(0.9)]
+        present = [name for name in vocabulary.graph_names if self._chance(0.9)]
         graphs: dict[IRI, set[Triple]] = {name: set() for name in present}
         background: set[Triple] = set()
-        for source, triple in made:
+        for source, triple in triples:
             if isinstance(source, AccessStream):
                 streams[source.stream].append(self._item(triple, next(stamps)))
                 continue
@@ -99,7 +107,7 @@ class Draws:
                 background.add(triple)
             elif named:
                 graphs[self.random.choice(named)].add(triple)  # type: ignore[index]
-        frozen = {name: frozenset(triples) for name, triples in graphs.items()}
+        frozen = {name: frozenset(graph) for name, graph in graphs.items()}
         return Inputs(streams, frozenset(background), frozen)
 
     def _item(self, triple: Triple, t: int) -> StreamItem:
@@ -108,36 +116,36 @@ class Draws:
 
     # -- triples
 
-    def _match(self, assignment: dict[Variable, Term]) -> list[tuple[Source, Triple]]:
-        """The triples of all patterns, or of some, under one assignment."""
+    def _match(self, assignment: dict[Variable, Term]) -> list[tuple[TripleSource, Triple]]:
+        """Instantiate all patterns, or some, under one assignment."""
         patterns = list(self.vocabulary.patterns)
         self.random.shuffle(patterns)
         if patterns and self._chance(0.5):
             patterns = patterns[: self.random.randint(1, len(patterns))]
-        made = []
+        triples = []
         for pattern, sources in patterns:
             triple = self._triple(pattern, assignment)
             if sources and triple is not None:
-                made.append((self._source(sources), triple))
-        return made
+                triples.append((self._source(sources), triple))
+        return triples
 
-    def _chain(self) -> list[tuple[Source, Triple]]:
-        """Triples that a path of any length goes along, one after the other."""
+    def _chain(self) -> list[tuple[TripleSource, Triple]]:
+        """Return a chain of triples that a path of arbitrary length matches."""
         predicate, sources = self.random.choice(self.vocabulary.chains)
         nodes = self.random.sample(_LINKED, self.random.randint(3, len(_LINKED)))
         source = self._source(sources)
         return [(source, Triple(one, predicate, other)) for one, other in pairwise(nodes)]
 
-    def _source(self, sources: tuple[Source, ...]) -> Source:
+    def _source(self, sources: tuple[TripleSource, ...]) -> TripleSource:
         streams = [source for source in sources if isinstance(source, AccessStream)]
         return self.random.choice(streams if streams and self._chance(0.7) else sources)
 
     def _triple(self, pattern: TriplePattern, assignment: dict[Variable, Term]) -> Triple | None:
         terms = [assignment[x] if isinstance(x, Variable) else x for x in pattern]
-        if self._chance(_SPOILT * min(1.0, _MANY / len(self.vocabulary.patterns))):
+        if self._chance(_ALTERED * min(1.0, _MANY_PATTERNS / len(self.vocabulary.patterns))):
             at = self.random.randrange(3)
-            known = [term for term in self.vocabulary.terms if isinstance(term, IRI)]
-            terms[at] = self.random.choice([*known, *NODES[: 3 if at == 1 else 4]])
+            iris = [term for term in self.vocabulary.terms if isinstance(term, IRI)]
+            terms[at] = self.random.choice([*iris, *NODES[: 3 if at == 1 else 4]])
         subject, predicate, value = terms
         if isinstance(subject, Literal) or not isinstance(predicate, IRI):
             return None
@@ -146,7 +154,7 @@ class Draws:
     # -- terms
 
     def _assignment(self, before: dict[Variable, Term]) -> dict[Variable, Term]:
-        """A term for each variable; often those of the match before, but for some."""
+        """Return a term for each variable, many of them often those of the match before."""
         kept = 0.6 if before and self._chance(0.6) else 0.0
         variables = (v for pattern, _ in self.vocabulary.patterns for v in pattern.variables())
         return {
@@ -159,8 +167,8 @@ class Draws:
         return self.random.choice(self._pools[variable])
 
     def _pool(self, variable: Variable) -> list[Term]:
-        """The few terms that a variable has in one draw."""
-        near = [x for term in self.vocabulary.near.get(variable, ()) for x in about(term)]
+        """Return the one to four terms that a variable has in one input."""
+        near = [x for t in self.vocabulary.compared_with.get(variable, ()) for x in variants_of(t)]
         known = list(self.vocabulary.terms)
         nodes = [*(term for term in known if isinstance(term, IRI)), *NODES, *NODES]
         options: list[Term]
@@ -172,7 +180,7 @@ class Draws:
         elif variable in self.subjects:
             options = [*(term for term in near if not isinstance(term, Literal)), *nodes]
         elif variable in self.vocabulary.numeric:
-            numbers = [x for term in known if is_number(term) for x in about(term)]
+            numbers = [x for term in known if is_number_literal(term) for x in variants_of(term)]
             options = [*near, *near, *numbers, *self._values]
         else:
             options = [*near, *near, *known, *self._values, *NODES]
@@ -180,22 +188,22 @@ class Draws:
 
     # -- times
 
-    def _stamps(self, count: int, begun: list[int]) -> list[int]:
-        """Times of so many items, in order: distances that matter, grid points, and ties.
+    def _stamps(self, count: int, first_of_match: list[int]) -> list[int]:
+        """Return timestamps in order: distances near window lengths, grid points, and ties.
 
-        `begun` are the first items of matches.
+        `first_of_match` are the positions of the first triples of matches.
         """
         step, origin = self.random.choice(self.vocabulary.grids)
         t = origin % step + step * self.random.randint(0, 2)
         t = max(t + self.random.choice((-1, 0, 0, 1)), 0)
         scale = self.random.choice(self.vocabulary.lengths)
-        found: list[int] = []
-        many, close = len(self.vocabulary.patterns) > _MANY, False
+        stamps: list[int] = []
+        many, close = len(self.vocabulary.patterns) > _MANY_PATTERNS, False
         for k in range(count):
-            found.append(t)
-            if many and k in begun:
+            stamps.append(t)
+            if many and k in first_of_match:
                 close = self._chance(0.7)
-            if close and k + 1 not in begun:
+            if close and k + 1 not in first_of_match:
                 t += self.random.choice((0, 0, 0, 1))
                 continue
             t += self._gap(scale)
@@ -203,13 +211,13 @@ class Draws:
                 step, origin = self.random.choice(self.vocabulary.grids)
                 t = -((origin - t) // step) * step + origin
                 t += self.random.choice((0, 0, 1, step - 1))
-        return found
+        return stamps
 
     def _gap(self, scale: int) -> int:
         length = self.random.choice((scale, self.random.choice(self.vocabulary.lengths)))
-        exact = (length - 1, length, length + 1)
-        kinds = ((0,), (0, 1), exact, range(length + 1), range(scale // 4 + 2))
-        return self.random.choice(self.random.choice(kinds))
+        near_length = (length - 1, length, length + 1)
+        ranges = ((0,), (0, 1), near_length, range(length + 1), range(scale // 4 + 2))
+        return self.random.choice(self.random.choice(ranges))
 
-    def _chance(self, share: float) -> bool:
-        return self.random.random() < share
+    def _chance(self, probability: float) -> bool:
+        return self.random.random() < probability

@@ -1,9 +1,9 @@
-"""What plans talk about: the sources, patterns, terms and times that random data is made of.
+"""The vocabulary of plans: the sources, patterns, terms and times that random data is drawn from.
 
-Random data that knows nothing of two plans hardly ever tells them apart: it misses the predicate,
-the constant of a filter, the border of a window. So everything is taken from the plans: their
-triple patterns are what triples are made of, the terms that a variable is compared with are those
-that it gets, and the lengths of windows are the distances between items.
+Data that is independent of two plans hardly ever distinguishes them: it misses the predicate, the
+constant of a filter, the border of a window. So triples are instances of the plans' patterns, a
+variable is bound to the terms that it is compared with, and items are as far apart as windows are
+long.
 """
 
 from __future__ import annotations
@@ -28,33 +28,34 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.shape import OrderBy, Slice, Table
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Literal, Term
-from streamsparql.look.equivalence.random_values import is_number, whole_number
+from streamsparql.look.equivalence.random_values import is_number_literal, small_whole_number
 
-Source = AccessStream | AccessGraph
-ANYWHERE = (IRI("urn:g1"), IRI("urn:g2"))
-"""Named graphs that `GRAPH ?g` finds, where the plans name none."""
-_NUMERIC = frozenset(
+TripleSource = AccessStream | AccessGraph
+OTHER_GRAPHS = (IRI("urn:g1"), IRI("urn:g2"))
+"""Graphs for `GRAPH ?g`, besides those that the plans name."""
+_NUMERIC_FUNCTIONS = frozenset(
     ("<", ">", "<=", ">=", "+", "-", "*", "/", "u-", "ABS", "ROUND", "CEIL", "FLOOR", "SUM", "AVG")
 )
-_MOST_COUNTED = 30
+_MAX_COUNT = 30
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What the plans mention.
+    """The sources, patterns, terms and times in some plans.
 
     `patterns` are triple patterns with the sources that they are matched against, `chains` the
-    predicates of paths of any length. `near` are the terms that a variable is compared with,
-    `numeric` the variables that are calculated with, and `functions` what literals are looked into
-    by. `lengths` are the distances in time that matter, `grids` steps with their origins, `count`
-    the greatest number of elements that matters.
+    predicates of paths of arbitrary length with theirs. `compared_with` are the terms that a
+    variable is compared with, `numeric` the variables in arithmetic, `functions` the functions and
+    aggregates. `lengths` are the lengths and steps of windows, `grids` steps with their origins,
+    `count` the greatest number of elements in a window or slice. `events` is whether there are
+    event operators.
     """
 
-    patterns: tuple[tuple[TriplePattern, tuple[Source, ...]], ...]
-    chains: tuple[tuple[IRI, tuple[Source, ...]], ...]
+    patterns: tuple[tuple[TriplePattern, tuple[TripleSource, ...]], ...]
+    chains: tuple[tuple[IRI, tuple[TripleSource, ...]], ...]
     streams: tuple[IRI, ...]
-    names: tuple[IRI, ...]
-    near: Mapping[Variable, tuple[Term, ...]]
+    graph_names: tuple[IRI, ...]
+    compared_with: Mapping[Variable, tuple[Term, ...]]
     terms: tuple[Term, ...]
     numeric: frozenset[Variable]
     functions: frozenset[str]
@@ -65,33 +66,33 @@ class Vocabulary:
 
     @classmethod
     def of(cls, *plans: Plan) -> Vocabulary:
-        """The vocabulary of some plans together.
+        """Return the joint vocabulary of some plans.
 
         >>> import streamsparql
         >>> text = "ASK FROM STREAM <s> WINDOW RANGE 10 MS SLIDE 4 MS { ?x <p> ?y FILTER(?y > 5) }"
-        >>> found = Vocabulary.of(streamsparql.compile(text).logical)
-        >>> found.streams, found.lengths, [str(term) for term in found.terms]
+        >>> vocabulary = Vocabulary.of(streamsparql.compile(text).logical)
+        >>> vocabulary.streams, vocabulary.lengths, [str(term) for term in vocabulary.terms]
         ((IRI(value='s'),), (4, 10), ['"5"^^<http://www.w3.org/2001/XMLSchema#integer>', '<p>'])
         """
         nodes = list(dict.fromkeys(node for plan in plans for node in plan.walk()))
-        near: dict[Variable, list[Term]] = {}
+        compared: dict[Variable, list[Term]] = {}
         for variable, term in _comparisons(nodes):
-            near.setdefault(variable, []).append(term)
+            compared.setdefault(variable, []).append(term)
         patterns = tuple(dict.fromkeys(_patterns(nodes)))
-        patterns += tuple(_unmatched(nodes, patterns))
+        patterns += tuple(_any_patterns(nodes, patterns))
         terms = dict.fromkeys(_constants(nodes, patterns))
         return cls(
             patterns=patterns,
             chains=tuple(dict.fromkeys(_chains(nodes))),
             streams=tuple(dict.fromkeys(_streams(nodes))),
-            names=_graph_names(nodes),
-            near={v: tuple(dict.fromkeys(found)) for v, found in near.items()},
+            graph_names=_graph_names(nodes),
+            compared_with={v: tuple(dict.fromkeys(ts)) for v, ts in compared.items()},
             terms=tuple(sorted(terms, key=str)),
             numeric=frozenset(_numeric(nodes)),
             functions=frozenset(_functions(nodes)),
             lengths=tuple(sorted(set(_lengths(nodes)))) or (1,),
             grids=tuple(sorted(set(_grids(nodes)))) or ((1, 0),),
-            count=max((n for n in _counts(nodes) if n <= _MOST_COUNTED), default=1),
+            count=max((n for n in _counts(nodes) if n <= _MAX_COUNT), default=1),
             events=any(isinstance(node, Detect | Closure) for node in nodes),
         )
 
@@ -100,7 +101,7 @@ class Vocabulary:
 
 
 class _PatternKind(HiddenKind):
-    """The kind of the variables that stand for any term in the patterns here."""
+    """The kind of the variables that match any term in the patterns below."""
 
     ANY = ".any{number}"
 
@@ -108,7 +109,7 @@ class _PatternKind(HiddenKind):
 _ANY = tuple(Hidden(_PatternKind.ANY, k) for k in range(3))
 
 
-def _patterns(nodes: list[Node]) -> Iterator[tuple[TriplePattern, tuple[Source, ...]]]:
+def _patterns(nodes: list[Node]) -> Iterator[tuple[TriplePattern, tuple[TripleSource, ...]]]:
     for node in nodes:
         match node:
             case TriplePatternMatching(pattern, source):
@@ -122,22 +123,22 @@ def _patterns(nodes: list[Node]) -> Iterator[tuple[TriplePattern, tuple[Source, 
                     yield TriplePattern(resource, _ANY[1], _ANY[2]), _sources(data)
 
 
-def _unmatched(
-    nodes: list[Node], patterns: tuple[tuple[TriplePattern, tuple[Source, ...]], ...]
-) -> Iterator[tuple[TriplePattern, tuple[Source, ...]]]:
-    """A pattern of anything for each source that no other is matched against."""
+def _any_patterns(
+    nodes: list[Node], patterns: tuple[tuple[TriplePattern, tuple[TripleSource, ...]], ...]
+) -> Iterator[tuple[TriplePattern, tuple[TripleSource, ...]]]:
+    """Yield a pattern that matches any triple, for each source that no other pattern reads."""
     matched = {source for _, sources in patterns for source in sources}
     for node in nodes:
         if isinstance(node, AccessStream | AccessGraph) and node not in matched:
             yield TriplePattern(*_ANY), (node,)
 
 
-def _sources(plan: Plan) -> tuple[Source, ...]:
-    found = (node for node in plan.walk() if isinstance(node, AccessStream | AccessGraph))
-    return tuple(dict.fromkeys(found))
+def _sources(plan: Plan) -> tuple[TripleSource, ...]:
+    accesses = (node for node in plan.walk() if isinstance(node, AccessStream | AccessGraph))
+    return tuple(dict.fromkeys(accesses))
 
 
-def _chains(nodes: list[Node]) -> Iterator[tuple[IRI, tuple[Source, ...]]]:
+def _chains(nodes: list[Node]) -> Iterator[tuple[IRI, tuple[TripleSource, ...]]]:
     for node in nodes:
         if isinstance(node, Path):
             for part in node.path.walk():
@@ -161,11 +162,11 @@ def _streams(nodes: list[Node]) -> Iterator[IRI]:
 
 
 def _graph_names(nodes: list[Node]) -> tuple[IRI, ...]:
-    asked = [g for node in nodes if isinstance(node, AccessGraph) for g in node.graphs]
-    asked += [node.name for node in nodes if isinstance(node, Graph)]
-    names = dict.fromkeys(name for name in asked if isinstance(name, IRI))
-    if any(isinstance(name, Variable) for name in asked):
-        names |= dict.fromkeys(ANYWHERE)
+    graphs = [g for node in nodes if isinstance(node, AccessGraph) for g in node.graphs]
+    graphs += [node.name for node in nodes if isinstance(node, Graph)]
+    names = dict.fromkeys(name for name in graphs if isinstance(name, IRI))
+    if any(isinstance(name, Variable) for name in graphs):
+        names |= dict.fromkeys(OTHER_GRAPHS)
     return tuple(names)
 
 
@@ -187,7 +188,7 @@ def _constants(
 
 
 def _comparisons(nodes: list[Node]) -> Iterator[tuple[Variable, Term]]:
-    """The variables and constants that stand together in a call, an IN or a column of VALUES."""
+    """Yield each variable with each constant in the same call, IN or column of VALUES."""
     for node in nodes:
         if isinstance(node, Call | In):
             inside = list(node.walk())
@@ -202,12 +203,12 @@ def _comparisons(nodes: list[Node]) -> Iterator[tuple[Variable, Term]]:
 
 def _numeric(nodes: list[Node]) -> Iterator[Variable]:
     for node in nodes:
-        if isinstance(node, Call | Aggregate) and node.function in _NUMERIC:
+        if isinstance(node, Call | Aggregate) and node.function in _NUMERIC_FUNCTIONS:
             yield from (part for part in node.walk() if isinstance(part, Variable))
 
 
 def _functions(nodes: list[Node]) -> Iterator[str]:
-    """What looks into literals: functions, aggregates, the comparisons of IN and ORDER BY."""
+    """Yield the functions and aggregates; `=` for the comparisons of IN and ORDER BY."""
     for node in nodes:
         if isinstance(node, Call | Aggregate):
             yield str(node.function)
@@ -238,7 +239,7 @@ def _grids(nodes: list[Node]) -> Iterator[tuple[int, int]]:
 
 
 def _counts(nodes: list[Node]) -> Iterator[int]:
-    """Numbers of elements and of rows that matter."""
+    """Yield sizes of counting windows and slices, and numbers that counts are compared with."""
     for node in nodes:
         match node:
             case w.ElementWindow():
@@ -246,5 +247,5 @@ def _counts(nodes: list[Node]) -> Iterator[int]:
             case Slice():
                 yield node.offset + (node.limit or 0)
     if any(isinstance(node, Aggregation | Annotate) for node in nodes):
-        numbers = (n.term for n in nodes if isinstance(n, Constant) and is_number(n.term))
-        yield from (n for n in map(whole_number, numbers) if n is not None)
+        numbers = (n.term for n in nodes if isinstance(n, Constant) and is_number_literal(n.term))
+        yield from (n for n in map(small_whole_number, numbers) if n is not None)

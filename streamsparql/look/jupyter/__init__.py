@@ -1,7 +1,7 @@
-"""How a notebook shows queries, plans, results and streams: static pictures and tables.
+"""Notebook displays of queries, plans, results, streams and traces: static pictures and tables.
 
-Nothing here needs a notebook, or more than the standard library: a display is a piece of HTML or
-SVG that loads nothing and is whole without a script, so that it stays readable when a notebook is
-exported. Everything in it that may differ between light and dark is said once, by `themed`, and no
-element has an id, so that a notebook can hold any number of displays.
+Drawing needs neither a notebook nor a library. A display is an HTML or SVG fragment that loads no
+resources and is complete without a script, so it stays readable when a notebook is exported. All
+styles that differ between light and dark go through `themed`, and no element has an id, so a
+notebook can contain any number of displays.
 """

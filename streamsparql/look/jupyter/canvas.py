@@ -1,7 +1,7 @@
 """A canvas with a time axis, on which the pictures of results, streams and traces are drawn.
 
-A canvas grows downwards: what is drawn next goes below `y`. Texts are measured on the safe side, so
-that one that has to fit, fits in any font.
+A canvas grows downwards: the next shape goes below `y`. Text is measured generously, so that a
+label fits in whichever font the reader has.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SERIES = (
     ("#a83e74", "#ee8fbc"),
     ("#5f6b7a", "#a9b5c4"),
 )
-"""The colours of what is told apart: classes c0 to c7 fill with them, l0 to l7 draw lines."""
+"""Colours that distinguish series: classes c0 to c7 fill with them, l0 to l7 stroke with them."""
 
-ROOT = "streamsparql-times"
-CELL = 6.7  # the advance of an 11 px monospaced font, with something to spare
-_DIGIT = 7.7  # the advance of a digit of a 12 px font, with something to spare
+CANVAS_CLASS = "streamsparql-times"
+CELL = 6.7  # the advance of an 11 px monospaced font, rounded up
+_DIGIT = 7.7  # the advance of a digit of a 12 px font, rounded up
 _MARGIN = 8.0
 _ARROW = 9.0
 
@@ -64,8 +64,8 @@ def _rules() -> Iterable[str]:
         yield f".l{k}{{stroke:{light}/{dark}}}"
 
 
-STYLE = themed(ROOT, "\n".join(_rules()))
-"""The style sheet of canvases."""
+CANVAS_STYLE = themed(CANVAS_CLASS, "\n".join(_rules()))
+"""The style sheet of every canvas."""
 
 
 class Canvas:
@@ -88,37 +88,38 @@ class Canvas:
 
     @property
     def right(self) -> float:
-        """Where the time axis ends; arrows go on a little."""
+        """The x coordinate of the end of the time axis; arrows extend a little beyond it."""
         return self.width - _MARGIN - _ARROW
 
     def x(self, t: float) -> float:
-        """Where an instant is drawn; those outside of the axis at its ends."""
+        """Return the x coordinate of an instant, clamped to the axis."""
         share = (min(max(t, self.start), self.end) - self.start) / (self.end - self.start)
         return round(self.left + (self.right - self.left) * share, 1)
 
     # -- shapes
 
     def add(self, part: str) -> None:
-        """A piece of SVG."""
+        """Append an SVG fragment."""
         self.parts.append(part)
 
     def text(self, x: float, y: float, text: str, kind: str = "", tip: str = "") -> None:
-        """A text; its baseline is at `y`."""
-        self.add(f'<text x="{x:g}" y="{y:g}"{classed(kind)}>{titled(tip)}{escape(text)}</text>')
+        """Draw text with its baseline at `y`."""
+        content = f"{title_element(tip)}{escape(text)}"
+        self.add(f'<text x="{x:g}" y="{y:g}"{class_attribute(kind)}>{content}</text>')
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str, tip: str = "") -> None:
-        """A straight line."""
+        """Draw a straight line."""
         self._shape("path", f'd="M{x1:g} {y1:g}L{x2:g} {y2:g}"', kind, tip)
 
     def box(
         self, x: float, y: float, width: float, height: float, kind: str, tip: str = ""
     ) -> None:
-        """A rectangle, never too thin to be seen."""
+        """Draw a rectangle at least one pixel wide."""
         size = f'width="{max(width, 1):g}" height="{height:g}"'
         self._shape("rect", f'x="{x:g}" y="{y:g}" {size} rx="{min(2, height / 4):g}"', kind, tip)
 
     def dot(self, x: float, y: float, kind: str, radius: float = 3.5, tip: str = "") -> None:
-        """Something that happens at an instant."""
+        """Draw a dot that marks an instant."""
         self._shape("circle", f'cx="{x:g}" cy="{y:g}" r="{radius:g}"', kind, tip)
 
     def bar(
@@ -132,7 +133,10 @@ class Canvas:
         cut: float = 0,
         tip: str = "",
     ) -> None:
-        """When something holds; beyond the axis it goes on as an arrow. `cut` parts neighbours."""
+        """Draw a validity interval; one that ends beyond the axis becomes an arrow.
+
+        `cut` shortens the bar by that many pixels, which separates it from its neighbour.
+        """
         left, right = self.x(start), self.x(end) - cut
         if end > self.end:
             tips = f"L{right + _ARROW:g} {y + height / 2:g}L{right:g} {y + height:g}"
@@ -141,57 +145,57 @@ class Canvas:
         else:
             self.box(left, y, round(right - left, 1), height, kind, tip)
 
-    def _shape(self, name: str, what: str, kind: str, tip: str) -> None:
-        inside = f">{titled(tip)}</{name}>" if tip else "/>"
-        self.add(f"<{name} {what}{classed(kind)}{inside}")
+    def _shape(self, tag: str, attributes: str, kind: str, tip: str) -> None:
+        content = f">{title_element(tip)}</{tag}>" if tip else "/>"
+        self.add(f"<{tag} {attributes}{class_attribute(kind)}{content}")
 
     # -- the axis
 
     def ruler(
         self, top: float, bottom: float, clock: DisplayClock | None = None, every: int | None = None
     ) -> None:
-        """Lines at round times behind all that is drawn, and the times below `bottom`."""
+        """Draw grid lines at round times, or `every` ms from the start, labelled below `bottom`."""
         clock = clock or DisplayClock("ms")
-        marks = self._marks(clock)
+        ticks = self._ticks(clock)
         if every is not None:
-            marks = clock.labels(range(self.start, self.end + 1, every))
-        for t, _ in marks:
+            ticks = clock.labels(range(self.start, self.end + 1, every))
+        for t, _ in ticks:
             self._below.append(
                 f'<path d="M{self.x(t):g} {top:g}L{self.x(t):g} {bottom:g}" class="grid"/>'
             )
-        self._times(marks, bottom + 15)
+        self._tick_labels(ticks, bottom + 15)
         self.y = bottom + 22
         if clock.day(self.start):
             self.text(self.left, self.y + 10, clock.day(self.start), "soft")
             self.y += 18
 
     def times(self, clock: DisplayClock) -> None:
-        """The times of the axis once more, for the head of what is high."""
-        self._times(self._marks(clock), self.y + 10)
+        """Repeat the tick labels at the current `y`, for the top of a tall picture."""
+        self._tick_labels(self._ticks(clock), self.y + 10)
         self.y += 18
 
-    def _marks(self, clock: DisplayClock) -> list[tuple[int, str]]:
-        """Round times, as many as there is room for with their labels."""
+    def _ticks(self, clock: DisplayClock) -> list[tuple[int, str]]:
+        """Return as many round times as fit on the axis with their labels."""
         for most in range(int((self.right - self.left) / (6 * _DIGIT)), 2, -1):
-            found = clock.labels(clock.ticks(self.start, self.end, most))
-            room = max((_breadth(label) for _, label in found), default=0)
-            places = [self.x(t) for t, _ in found]
+            ticks = clock.labels(clock.ticks(self.start, self.end, most))
+            room = max((_label_width(label) for _, label in ticks), default=0)
+            places = [self.x(t) for t, _ in ticks]
             if all(x - before >= room for before, x in pairwise(places)):
-                return found
+                return ticks
         return clock.labels(clock.ticks(self.start, self.end, 2))
 
-    def _times(self, marks: Sequence[tuple[int, str]], y: float) -> None:
-        """The labels of times, each at its place, as far as there is room to the right."""
-        taken = 0.0
-        for t, label in marks:
-            half = _breadth(label) / 2
+    def _tick_labels(self, ticks: Sequence[tuple[int, str]], y: float) -> None:
+        """Draw tick labels from left to right, without those that would overlap the one before."""
+        occupied = 0.0
+        for t, label in ticks:
+            half = _label_width(label) / 2
             x = min(self.x(t), self.width - half)
-            if x - half >= taken:
+            if x - half >= occupied:
                 self.text(x, y, label, "soft mid")
-                taken = x + half
+                occupied = x + half
 
     def behind(self, draw: Callable[[], None]) -> None:
-        """What `draw` draws goes behind all the rest."""
+        """Call `draw`, and put the shapes that it adds behind all others."""
         before, self.parts = self.parts, []
         draw()
         self._below += self.parts
@@ -200,18 +204,18 @@ class Canvas:
     # -- the whole
 
     def picture(self, text: str = "", note: str = "") -> Picture:
-        """What was drawn, as a picture."""
+        """Return the drawing as a picture, with its text for a terminal and a note."""
         return Picture(self.svg(), self.title, text, note)
 
     def svg(self) -> str:
-        """What was drawn, with a ground and its style: as a file or inside of a page."""
+        """Return the drawing as SVG, with background and style sheet: a file, or part of a page."""
         width, height = f"{self.width:g}", f"{self.y + _MARGIN:g}"
         size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
         return "\n".join(
             [
-                f'<svg xmlns="http://www.w3.org/2000/svg" class="{ROOT}" {size} role="img" '
+                f'<svg xmlns="http://www.w3.org/2000/svg" class="{CANVAS_CLASS}" {size} role="img" '
                 f'aria-label="{escape(self.title)}">',
-                f"<style>{STYLE}</style>",
+                f"<style>{CANVAS_STYLE}</style>",
                 '<rect class="ground" width="100%" height="100%"/>',
                 *self._below,
                 *self.parts,
@@ -220,33 +224,33 @@ class Canvas:
         )
 
 
-def _breadth(label: str) -> float:
-    """The room that a label of an axis takes."""
+def _label_width(label: str) -> float:
+    """Return the width of an axis label in pixels, with its gap."""
     return len(label) * _DIGIT + 4
 
 
-def fitted(text: str, width: float, cell: float = CELL) -> str:
-    """A text that fits into a width, cut with an ellipsis where it is too long; "" in no room.
+def fit_text(text: str, width: float, cell: float = CELL) -> str:
+    """Return text that fits into a width in pixels, shortened with an ellipsis; "" if none fits.
 
-    >>> fitted("turbine", 40), fitted("turbine", 47), fitted("turbine", 5)
+    >>> fit_text("turbine", 40), fit_text("turbine", 47), fit_text("turbine", 5)
     ('turb…', 'turbine', '')
 
-    Of a whole IRI the end says more than the beginning.
+    The end of an IRI is more specific than its beginning, so the end is kept.
 
-    >>> fitted("<http://example.org/T1>", 60)
+    >>> fit_text("<http://example.org/T1>", 60)
     '<…rg/T1>'
     """
     room = int(width / cell)
     if cells(text, in_picture) <= room:
         return text
     if text.startswith("<") and text.endswith(">") and " " not in text and room > 4:
-        return f"<…{_begin(text[:0:-1], room - 2)[::-1]}"
-    made = _begin(text, room - 1)
-    return f"{made}…" if made else ""
+        return f"<…{_prefix(text[:0:-1], room - 2)[::-1]}"
+    prefix = _prefix(text, room - 1)
+    return f"{prefix}…" if prefix else ""
 
 
-def _begin(text: str, room: int) -> str:
-    """As much of a text as there is room for."""
+def _prefix(text: str, room: int) -> str:
+    """Return the longest prefix of a text that fits into `room` cells."""
     used = 0
     for k, char in enumerate(text):
         used += in_picture(char)
@@ -255,11 +259,11 @@ def _begin(text: str, room: int) -> str:
     return text
 
 
-def classed(kind: str) -> str:
-    """An element's class, if it has one."""
+def class_attribute(kind: str) -> str:
+    """Return the class attribute of an element, or nothing."""
     return f' class="{kind}"' if kind else ""
 
 
-def titled(tip: str) -> str:
-    """What shows where the pointer rests."""
+def title_element(tip: str) -> str:
+    """Return the title element of a shape, which browsers show as its tooltip, or nothing."""
     return f"<title>{escape(tip)}</title>" if tip else ""

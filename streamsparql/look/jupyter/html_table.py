@@ -1,4 +1,4 @@
-"""A table of the first rows of a result, and tables of other facts."""
+"""HTML tables: the first rows of a result, and other facts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from streamsparql.look.explain.drawing.palette import MONO, SANS
-from streamsparql.look.jupyter.solution_texts import Cell, Solutions
+from streamsparql.look.jupyter.display_rows import Cell, DisplayRows
 from streamsparql.text.instants import DisplayClock
 
-ROOM = 60
-"""The characters of a cell; what is longer shows where the pointer rests."""
+MAX_CELL = 60
+"""The length, in characters, beyond which a cell is cut; its tooltip has the whole text."""
 
 _LINE = "border-bottom:1px solid rgba(128,128,128,.3)"
 _CELLS = ".streamsparql-table.streamsparql-table"  # twice: stronger than JupyterLab's own rules
@@ -26,18 +26,18 @@ _STYLE = (
     f"@media print{{.streamsparql-rows{{overflow:visible}}{_CELLS} td,{_CELLS} th"
     "{white-space:normal;overflow-wrap:anywhere}}"
 )
-"""Ink and ground are those of the page."""
+"""The style sheet of tables; text and background colours are those of the page."""
 
 
-def table(
+def table_html(
     heads: Sequence[str],
     rows: Iterable[Sequence[str | Cell]],
     right: Sequence[bool] = (),
     more: str = "",
 ) -> str:
-    """A table of texts; columns that are `right` are aligned there; `more` stands below.
+    """Return an HTML table; `right` selects right-aligned columns, `more` is a note below it.
 
-    >>> print(table(["?x"], [["<a>"]]).partition("</style>")[2])
+    >>> print(table_html(["?x"], [["<a>"]]).partition("</style>")[2])
     <div class="streamsparql-rows"><table class="streamsparql-table"><tr><th>?x</th></tr>
     <tr><td>&lt;a&gt;</td></tr></table></div>
     """
@@ -48,39 +48,39 @@ def table(
         for row in rows
     ]
     body = "\n".join(f"<tr>{line}</tr>" for line in [top, *lines])
-    below = f"\n{note(more)}" if more else ""
-    made = f'<div class="streamsparql-rows"><table class="streamsparql-table">{body}</table></div>'
-    return f"<style>{_STYLE}</style>{made}{below}"
+    below = f"\n{note_html(more)}" if more else ""
+    table = f'<div class="streamsparql-rows"><table class="streamsparql-table">{body}</table></div>'
+    return f"<style>{_STYLE}</style>{table}{below}"
 
 
-def note(text: str) -> str:
-    """A line below a table."""
+def note_html(text: str) -> str:
+    """Return a line of text to be shown below a table."""
     return f'<div class="streamsparql-more">{escape(text)}</div>'
 
 
 def _cell(tag: str, value: str | Cell, right: bool) -> str:
-    """A cell; what is cut shows whole where the pointer rests."""
+    """Return a cell; text that is cut has the whole of it as its tooltip."""
     whole, short = (value.text, value.short) if isinstance(value, Cell) else (value, value)
-    short = short if len(short) <= ROOM else f"{short[: ROOM - 1]}…"
+    short = short if len(short) <= MAX_CELL else f"{short[: MAX_CELL - 1]}…"
     side = ' class="right"' if right else ""
     tip = "" if short == whole else f' title="{escape(whole)}"'
     return f"<{tag}{side}{tip}>{escape(short)}</{tag}>"
 
 
-def first_rows(shown: Solutions, limit: int = 20, timestamps: str | None = None) -> str:
-    """A result's first rows: when, then what."""
+def first_rows_html(shown: DisplayRows, limit: int = 20, timestamps: str | None = None) -> str:
+    """Return a table of a result's first rows: validity, then terms."""
     clock = DisplayClock.of(timestamps, shown.first())
     zone = "" if clock.style == "ms" else f" ({clock.zone})"
     rows: list[list[str | Cell]] = [
-        [clock.moment(row.start), "…" if row.lasts else clock.moment(row.end), *row.cells]
+        [clock.moment(row.start), "…" if row.never_ends else clock.moment(row.end), *row.cells]
         for row in shown.rows[:limit]
     ]
     number = clock.style == "ms"
     heads = [f"start{zone}", "end", *shown.heads]
-    return table(heads, rows, [number, number, *shown.numeric], _more(shown, limit))
+    return table_html(heads, rows, [number, number, *shown.numeric], _omitted(shown, limit))
 
 
-def _more(shown: Solutions, limit: int) -> str:
+def _omitted(shown: DisplayRows, limit: int) -> str:
     count = len(shown.rows)
     if not count:
         return "no rows"

@@ -1,4 +1,4 @@
-"""The labels of lanes: texts in columns, which share the room that there is."""
+"""Labels of lanes: text in columns that share a fixed width."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from streamsparql.look.jupyter.canvas import CELL
 from streamsparql.text.widths import cells, in_picture
 
 GAP = 2
-"""Cells between columns."""
-_LEAST = 8  # so much of a text can be told from another
+"""The gap between columns, in cells."""
+_MIN_WIDTH = 8  # in cells; shorter labels cannot be distinguished
 
 
-def shared(rows: Sequence[Sequence[str]], room: int) -> list[int]:
-    """The cells of each column: what its texts need, less where that is too much in all.
+def column_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Return the width of each column in cells: its longest text, reduced to fit into `room`.
 
-    Where there are too many columns for a look at each, the last ones are left out.
+    The last columns are omitted if they do not fit at their minimum width.
 
-    >>> shared([["?x", "?value"], ["<a>", "1"]], 40), shared([["?value"] * 9], 18)
+    >>> column_widths([["?x", "?value"], ["<a>", "1"]], 40), column_widths([["?value"] * 9], 18)
     ([3, 6], [6, 6])
-    >>> shared([["<http://example.org/one>", "<http://example.org/two>"]], 40)
+    >>> column_widths([["<http://example.org/one>", "<http://example.org/two>"]], 40)
     [18, 18]
     """
     needed = [max(cells(text, in_picture) for text in column) for column in zip(*rows, strict=True)]
     widths: list[int] = []
     for width in needed:
-        least = sum(min(w, _LEAST) for w in [*widths, width])
-        if widths and least + GAP * (len(widths) + 1) > room:
+        minimum = sum(min(w, _MIN_WIDTH) for w in [*widths, width])
+        if widths and minimum + GAP * (len(widths) + 1) > room:
             break
         widths.append(width)
     room -= GAP * len(widths)
-    while sum(widths) > room and max(widths) > _LEAST:
+    while sum(widths) > room and max(widths) > _MIN_WIDTH:
         widths[widths.index(max(widths))] -= 1
     return widths
 
 
-def columns(widths: Sequence[int]) -> Iterator[tuple[float, float]]:
-    """Where columns begin, and how wide they are, in pixels."""
+def column_places(widths: Sequence[int]) -> Iterator[tuple[float, float]]:
+    """Yield the x coordinate and width of each column, in pixels."""
     x = 8.0
     for width in widths:
         yield x, width * CELL + 1

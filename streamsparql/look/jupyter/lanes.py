@@ -1,7 +1,7 @@
-"""Lanes of bars: rows that overlap in time stand under each other, each with its label in reach.
+"""Lanes of bars: rows that overlap in time are drawn below each other, each next to its label.
 
-Where there are many, bars are thin and without labels (the pointer tells what they are); where so
-many overlap that nobody could tell them apart, an area says how many hold at each instant.
+Many bars are drawn thin, with tooltips in place of labels. If too many overlap to be distinguished,
+an area chart shows how many rows hold at each instant.
 """
 
 from __future__ import annotations
@@ -11,24 +11,25 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.look.jupyter.canvas import CELL, Canvas, fitted, titled
+from streamsparql.look.jupyter.canvas import CELL, Canvas, fit_text, title_element
 from streamsparql.text.widths import cells, in_picture
 
-LABELLED = 48
-"""Groups of up to so many bars have labels."""
-MOST_LANES, MOST_BARS = 28, 600
-"""Where more would be needed, the bars become an area."""
+MAX_LABELLED_BARS = 48
+"""The number of bars up to which a group has labels."""
+MAX_GROUP_LANES, MAX_GROUP_BARS = 28, 600
+"""The limits beyond which bars are drawn as an area chart."""
 
 _PITCH, _BAR = 17.0, 13.0
 _THIN_PITCH, _THIN = 6.0, 5.0
 _AREA = 46.0
 _GAP = 5.0
 _LABEL = 30 * CELL
-FAR = 9_000_000_000_000_000  # what scripts can count to
+FAR = 9_000_000_000_000_000
+"""An end that JavaScript represents exactly, in place of `INFINITY`."""
 
 
-class Bar(NamedTuple):
-    """A row, when it holds or is held, and which items it comes from."""
+class RowBar(NamedTuple):
+    """A row that an operator emitted or retained, over its time, with the items of its lineage."""
 
     operator: int
     part: str
@@ -38,40 +39,40 @@ class Bar(NamedTuple):
     colours: tuple[int, ...]
     origins: frozenset[int]
     tip: str
-    given: int | None
-    """When it was given; None for a row that is held."""
+    emitted: int | None
+    """The instant of the step that emitted it; None for a row that is retained in a state."""
 
 
-class Group(NamedTuple):
-    """Bars of one sort, with a name."""
+class BarGroup(NamedTuple):
+    """The bars of one kind: the output of an operator, or a part of its state."""
 
     name: str
-    bars: tuple[Bar, ...]
+    bars: tuple[RowBar, ...]
 
 
-class Placed(NamedTuple):
-    """A bar in its lane, with its label: where it starts, and whether it is on the bar."""
+class PlacedBar(NamedTuple):
+    """A bar in its lane, with its label: its x coordinate, and whether it is inside the bar."""
 
-    bar: Bar
+    bar: RowBar
     lane: int
     label: str
     x: float
     inside: bool
 
 
-def draw_group(canvas: Canvas, group: Group) -> bool:
-    """The bars of a group below what is drawn, in lanes; whether they became an area."""
+def draw_group(canvas: Canvas, group: BarGroup) -> bool:
+    """Draw a group at the current `y`; return whether it became an area chart."""
     top = canvas.y
     bars = [bar for bar in group.bars if bar.start < canvas.end]
     later = len(group.bars) - len(bars)
-    labelled = len(bars) <= LABELLED
-    placed = list(place(canvas, bars, labelled))
+    labelled = len(bars) <= MAX_LABELLED_BARS
+    placed = list(place_bars(canvas, bars, labelled))
     lanes = 1 + max((each.lane for each in placed), default=0)
-    if len(bars) > MOST_BARS:
-        lanes = MOST_LANES + 1
+    if len(bars) > MAX_GROUP_BARS:
+        lanes = MAX_GROUP_LANES + 1
     pitch = _PITCH if labelled else _THIN_PITCH
-    canvas.text(8, top + 11, fitted(group.name, canvas.left - 14, 6.4), "soft fine", group.name)
-    if lanes > MOST_LANES:
+    canvas.text(8, top + 11, fit_text(group.name, canvas.left - 14, 6.4), "soft fine", group.name)
+    if lanes > MAX_GROUP_LANES:
         _draw_area(canvas, bars)
         return True
     for each in placed:
@@ -83,32 +84,32 @@ def draw_group(canvas: Canvas, group: Group) -> bool:
     return False
 
 
-def place(canvas: Canvas, bars: Sequence[Bar], labelled: bool) -> Iterator[Placed]:
-    """The bars by start, each in the first lane where it and its label have room.
+def place_bars(canvas: Canvas, bars: Sequence[RowBar], labelled: bool) -> Iterator[PlacedBar]:
+    """Yield the bars by start, each in the first lane where it fits with its label.
 
     >>> canvas = Canvas("two", 0, 10, left=0, width=300)
-    >>> one = Bar(1, "gives", "?x 1", 0, 6, (0,), frozenset(), "", 0)
-    >>> [each.lane for each in place(canvas, [one, one._replace(start=6), one], True)]
+    >>> one = RowBar(1, "emits", "?x 1", 0, 6, (0,), frozenset(), "", 0)
+    >>> [each.lane for each in place_bars(canvas, [one, one._replace(start=6), one], True)]
     [0, 1, 0]
     """
     ends: list[float] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
         left, right = canvas.x(bar.start), max(canvas.x(bar.end), canvas.x(bar.start) + 3)
         label, x, inside = "", left, False
-        from_, to = left, right
+        begin, end = left, right
         if labelled:
             label, x, inside = _label(canvas, bar, left, right)
             after = x + cells(label, in_picture) * CELL
-            from_, to = min(left, x), right if inside else max(right, after + _GAP)
-        lane = next((k for k, end in enumerate(ends) if end <= from_), len(ends))
-        ends[lane : lane + 1] = [to]
-        yield Placed(bar, lane, label, x, inside)
+            begin, end = min(left, x), right if inside else max(right, after + _GAP)
+        lane = next((k for k, taken in enumerate(ends) if taken <= begin), len(ends))
+        ends[lane : lane + 1] = [end]
+        yield PlacedBar(bar, lane, label, x, inside)
 
 
-def _label(canvas: Canvas, bar: Bar, left: float, right: float) -> tuple[str, float, bool]:
-    """A bar's label, where it starts, whether it is inside: else after the bar, or before it."""
-    text = bar.text if cells(bar.text, in_picture) * CELL <= _LABEL else _with_tails(bar.text)
-    label = fitted(text, _LABEL)
+def _label(canvas: Canvas, bar: RowBar, left: float, right: float) -> tuple[str, float, bool]:
+    """Return a bar's label, its x coordinate, and whether it is inside, not after or before."""
+    text = bar.text if cells(bar.text, in_picture) * CELL <= _LABEL else _shorten_iris(bar.text)
+    label = fit_text(text, _LABEL)
     width = cells(label, in_picture) * CELL
     if right - left >= width + 8:
         return label, left + 4, True
@@ -116,68 +117,73 @@ def _label(canvas: Canvas, bar: Bar, left: float, right: float) -> tuple[str, fl
         return label, right + _GAP, False
     if left - _GAP - width >= canvas.left:
         return label, left - _GAP - width, False
-    return fitted(text, right - left - 8), left + 4, True
+    return fit_text(text, right - left - 8), left + 4, True
 
 
-def _with_tails(text: str) -> str:
-    """A text in which IRIs say how they end: of several, that tells more than how they begin.
+def _shorten_iris(text: str) -> str:
+    """Shorten long IRIs to their last part, which is what distinguishes them.
 
-    >>> _with_tails("?x <http://purl.oclc.org/NET/ssnx/ssn#Sensor>, ?y <urn:a>")
+    >>> _shorten_iris("?x <http://purl.oclc.org/NET/ssnx/ssn#Sensor>, ?y <urn:a>")
     '?x <…Sensor>, ?y <urn:a>'
-    >>> _with_tails("<urn:sensor:42> <http://example.org/>")
+    >>> _shorten_iris("<urn:sensor:42> <http://example.org/>")
     '<…42> <…example.org/>'
     """
-    return _IRI.sub(lambda found: _tail(found[1]), text)
+    return _LONG_IRI.sub(lambda match: _last_part(match[1]), text)
 
 
-def _tail(iri: str) -> str:
-    """What is behind the last mark in an IRI that is not its end."""
-    after = max(iri.rfind(mark, 0, -1) for mark in "/#:") + 1
-    return f"<…{iri[max(after, len(iri) - _TAIL) :]}>" if after else f"<{iri}>"
+def _last_part(iri: str) -> str:
+    """Return an IRI from its last separator on, a final separator ignored."""
+    after = max(iri.rfind(separator, 0, -1) for separator in "/#:") + 1
+    return f"<…{iri[max(after, len(iri) - _MAX_TAIL) :]}>" if after else f"<{iri}>"
 
 
-_IRI = re.compile(r"<([^<>\s]{13,})>")
-_TAIL = 16
+_LONG_IRI = re.compile(r"<([^<>\s]{13,})>")
+_MAX_TAIL = 16
 
 
-def _draw_bar(canvas: Canvas, placed: Placed, y: float, height: float) -> None:
-    """A bar in one colour or two; a line below it leads to when it was given, if that is later."""
+def _draw_bar(canvas: Canvas, placed: PlacedBar, y: float, height: float) -> None:
+    """Draw a bar, and a line below it up to when the row was emitted, if that is after its end."""
     bar = placed.bar
     items = " ".join(map(str, sorted(bar.origins)))
     canvas.add(
-        f'<g class="row" data-o="{bar.operator}" data-h="{int(bar.given is None)}"'
-        f' data-a="{bar.start}" data-b="{min(bar.end, FAR)}" data-i="{items}">{titled(bar.tip)}'
+        f'<g class="row" data-o="{bar.operator}" data-h="{int(bar.emitted is None)}"'
+        f' data-a="{bar.start}" data-b="{min(bar.end, FAR)}" data-i="{items}">'
+        f"{title_element(bar.tip)}"
     )
     _draw_shape(canvas, bar, y, height)
-    if bar.given is not None and bar.end < bar.given < INFINITY and height == _BAR:
+    if bar.emitted is not None and bar.end < bar.emitted < INFINITY and height == _BAR:
         below = y + height + 1.5
         canvas.line(
-            canvas.x(bar.start), below, canvas.x(bar.given), below, f"given l{bar.colours[0]}"
+            canvas.x(bar.start), below, canvas.x(bar.emitted), below, f"delay l{bar.colours[0]}"
         )
     if placed.label:
-        ink = "code on" if placed.inside and bar.given is not None else "code"
+        ink = "code on" if placed.inside and bar.emitted is not None else "code"
         canvas.text(placed.x, y + height - 3, placed.label, ink)
     canvas.add("</g>")
 
 
-def _draw_shape(canvas: Canvas, bar: Bar, y: float, height: float) -> None:
-    """One colour above the other; around what is held, a frame."""
+def _draw_shape(canvas: Canvas, bar: RowBar, y: float, height: float) -> None:
+    """Draw a bar's colours above each other, with a frame around a row that is retained."""
     part = height / len(bar.colours)
-    held = bar.given is None
+    retained = bar.emitted is None
     cut = 1 if height == _BAR else 0
     for k, colour in enumerate(bar.colours):
-        kind = f"c{colour} held" if held else f"c{colour}"
+        kind = f"c{colour} retained" if retained else f"c{colour}"
         at = y + k * part
-        if not held and bar.end - bar.start <= 1 and canvas.x(bar.end) - canvas.x(bar.start) < 6:
+        if (
+            not retained
+            and bar.end - bar.start <= 1
+            and canvas.x(bar.end) - canvas.x(bar.start) < 6
+        ):
             canvas.dot(canvas.x(bar.start), at + part / 2, kind, min(4, height / 2))
         else:
             canvas.bar(bar.start, bar.end, at, kind, part, cut=cut)
-    if held:
+    if retained:
         canvas.bar(bar.start, bar.end, y, f"l{bar.colours[0]} frame", height, cut=cut)
 
 
-def _draw_area(canvas: Canvas, bars: Sequence[Bar]) -> None:
-    """How many bars there are at each instant."""
+def _draw_area(canvas: Canvas, bars: Sequence[RowBar]) -> None:
+    """Draw an area chart of the number of bars at each instant."""
     changes: dict[int, int] = {}
     for bar in bars:
         changes[bar.start] = changes.get(bar.start, 0) + 1
@@ -194,7 +200,7 @@ def _draw_area(canvas: Canvas, bars: Sequence[Bar]) -> None:
     )
     outline = f"M{canvas.left:g} {bottom:g}{steps}H{canvas.x(canvas.end):g}V{bottom:g}z"
     tip = f"{len(bars)} rows, at most {most} at once"
-    canvas.add(f'<path d="{outline}" class="c0 l0 area">{titled(tip)}</path>')
+    canvas.add(f'<path d="{outline}" class="c0 l0 area">{title_element(tip)}</path>')
     canvas.text(8, canvas.y + 25, f"{len(bars)} rows,", "soft fine")
     canvas.text(8, canvas.y + 39, f"up to {most} at once", "soft fine")
     canvas.y = bottom + 5

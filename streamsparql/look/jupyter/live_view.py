@@ -1,11 +1,11 @@
-"""How a notebook shows a query that is open."""
+"""The displays of an open query, as HTML and as text: its progress, and its operators' rows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.look.jupyter.html_table import table
+from streamsparql.look.jupyter.html_table import table_html
 from streamsparql.text.instants import instant
 from streamsparql.text.numbers import count
 from streamsparql.text.widths import cells
@@ -18,13 +18,13 @@ HEADS = ("operator", "", "rows in", "rows out", "state")
 _RIGHT = (False, False, True, True, True)
 
 
-def shown(stats: Stats, closed: bool) -> str:
-    """How far the query is, and what each operator did and holds."""
-    return table(HEADS, _rows(stats), _RIGHT, facts(stats, closed))
+def live_html(stats: Stats, closed: bool) -> str:
+    """Return a table of the operators' rows and state, with a line of totals, as HTML."""
+    return table_html(HEADS, _rows(stats), _RIGHT, totals(stats, closed))
 
 
-def as_text(stats: Stats, closed: bool) -> str:
-    """The same for a terminal."""
+def live_text(stats: Stats, closed: bool) -> str:
+    """Return the same table for a terminal."""
     rows = [HEADS, *_rows(stats)]
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -34,7 +34,7 @@ def as_text(stats: Stats, closed: bool) -> str:
         ).rstrip()
         for row in rows
     ]
-    return "\n".join([*lines, facts(stats, closed)])
+    return "\n".join([*lines, totals(stats, closed)])
 
 
 def _rows(stats: Stats) -> list[tuple[str, ...]]:
@@ -44,24 +44,24 @@ def _rows(stats: Stats) -> list[tuple[str, ...]]:
     ]
 
 
-def facts(stats: Stats, closed: bool) -> str:
-    """The whole, in a line.
+def totals(stats: Stats, closed: bool) -> str:
+    """Return the progress, accounting and state of an open query in one line.
 
     >>> from streamsparql.run.live import Stats
     >>> from streamsparql.sources import Accounting
     >>> items = Accounting(read=1200, accepted=1197, late=1, rejected=2)
-    >>> facts(Stats(items, 0, INFINITY, 40, ()), closed=True)
-    'closed; all is known; 1,200 items, 1 late, 2 rejected; state 0; 40 terms'
+    >>> totals(Stats(items, 0, INFINITY, 40, ()), closed=True)
+    'closed; all input processed; 1,200 items, 1 late, 2 rejected; state 0; 40 terms'
     """
-    known = "nothing came"
+    progress = "no watermark yet"
     if stats.watermark >= INFINITY:
-        known = "all is known"
+        progress = "all input processed"
     elif stats.watermark > 0:
-        known = f"all before {instant(stats.watermark)} is known"
+        progress = f"watermark {instant(stats.watermark)}"
     late = f", {count(stats.late)} late" if stats.late else ""
     rejected = f", {count(stats.rejected)} rejected" if stats.rejected else ""
     items = f"{count(stats.items.read)} items{late}{rejected}"
     return (
-        f"{'closed' if closed else 'open'}; {known}; {items}; "
+        f"{'closed' if closed else 'open'}; {progress}; {items}; "
         f"state {count(stats.state)}; {count(stats.terms)} term{'s' * (stats.terms != 1)}"
     )

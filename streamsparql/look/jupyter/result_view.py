@@ -1,4 +1,4 @@
-"""How a notebook shows a result: its first rows, and when they hold."""
+"""The displays of a result: its first rows as a table, and a timeline of their validity."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from streamsparql.display.picture import Picture
 from streamsparql.errors import StreamSparqlError
-from streamsparql.look.jupyter.html_table import first_rows, note
-from streamsparql.look.jupyter.solution_texts import Solutions, cells_of, solutions
-from streamsparql.look.jupyter.timeline import Report, span, timeline
+from streamsparql.look.jupyter.display_rows import DisplayRows, cells_and_times, display_rows
+from streamsparql.look.jupyter.html_table import first_rows_html, note_html
+from streamsparql.look.jupyter.timeline import Report, timeline_picture, timeline_span
 from streamsparql.run.replay import layout_of
 from streamsparql.run.reports import reporting
 from streamsparql.run.result import preview, rejects_note
@@ -23,96 +23,98 @@ from streamsparql.sinks import open_sink
 if TYPE_CHECKING:
     from streamsparql.run.result import Preview, Result
 
-PEEK = 1000
-"""So many rows are computed for a look, if the result was not computed before."""
+PREVIEW = 1000
+"""The number of rows that are computed for a preview of a result that is not computed yet."""
 
-_ROWS = 20
+_TEXT_ROWS = 20
 
-_UNKNOWN = (
-    "A result whose rows are not computed yet: that would use up a source which can be read once,"
-    " or be a job on Spark. Iterating, timeline() and to_arrow() compute it; the rows are kept."
+_NOT_COMPUTED = (
+    "This result is not computed yet: a preview would consume a source that can be read only once,"
+    " or start a Spark job. Iterate over it, or call timeline() or to_arrow(), to compute its rows;"
+    " they are retained."
 )
 
 
-def shown(result: Result) -> str:
-    """The table of the first rows, and the timeline; or what is wrong with a source."""
+def result_or_error_html(result: Result) -> str:
+    """Return the display of a result, or the message of the error that computing it raised."""
     try:
-        return computed(result)
+        return result_html(result)
     except StreamSparqlError as error:
         return f"<pre>{escape(str(error))}</pre>"
 
 
-def computed(result: Result) -> str:
-    """The table of the first rows, and the timeline."""
-    first = preview(result, PEEK)
+def result_html(result: Result) -> str:
+    """Return a table of the first rows, their timeline, and a note of late and rejected items."""
+    first = preview(result, PREVIEW)
     if first is None:
-        return f"<p>{escape(_UNKNOWN)}</p>"
-    found = _solutions(result, first, PEEK)
-    parts = [first_rows(found)]
-    if found.rows:
-        parts.append(timeline(found, instants=_instants(result, found)).html)
+        return f"<p>{escape(_NOT_COMPUTED)}</p>"
+    rows = _display_rows(result, first, PREVIEW)
+    parts = [first_rows_html(rows)]
+    if rows.rows:
+        parts.append(timeline_picture(rows, instants=_report_instants(result, rows)).html)
     if text := rejects_note(first.rejected, first.example):
-        parts.append(note(text))
+        parts.append(note_html(text))
     return "\n".join(parts)
 
 
-def as_text(result: Result) -> str:
-    """The first rows, as the command line shows them."""
-    first = preview(result, PEEK)
+def result_text(result: Result) -> str:
+    """Return the first rows as text, as the command line prints them."""
+    first = preview(result, PREVIEW)
     if first is None:
-        return _UNKNOWN
+        return _NOT_COMPUTED
     rows = pa.concat_tables(first.tables)
     text = StringIO()
     with open_sink(
         text, "table", layout_of(result.computation.query, result.computation.decoder, False)
     ) as sink:
-        sink.write(rows.slice(0, _ROWS))
+        sink.write(rows.slice(0, _TEXT_ROWS))
     lines = text.getvalue().splitlines()
     if first.more:
-        lines.append(f"the first {min(len(rows), _ROWS)} of more than {PEEK:,} rows")
-    elif len(rows) > _ROWS:
-        lines.append(f"and {len(rows) - _ROWS:,} more")
-    if said := rejects_note(first.rejected, first.example):
-        lines.append(said)
+        lines.append(f"the first {min(len(rows), _TEXT_ROWS)} of more than {PREVIEW:,} rows")
+    elif len(rows) > _TEXT_ROWS:
+        lines.append(f"and {len(rows) - _TEXT_ROWS:,} more")
+    if note := rejects_note(first.rejected, first.example):
+        lines.append(note)
     return "\n".join(lines)
 
 
 def timeline_of(
     result: Result, limit: int, report: str | None, every: int | None, timestamps: str | None
 ) -> Picture:
-    """The timeline of all rows."""
-    first = preview(result, None)
-    assert first is not None
-    found = _solutions(result, first, None)
+    """Return the timeline of all rows, with the requested reports or the query's own."""
+    everything = preview(result, None)
+    assert everything is not None
+    rows = _display_rows(result, everything, None)
     if report is None and every is None:
-        return timeline(found, limit, _instants(result, found), timestamps=timestamps)
+        return timeline_picture(rows, limit, _report_instants(result, rows), timestamps=timestamps)
     instants, reports = _reports(result, report, every)
-    return timeline(found, limit, instants, reports, timestamps)
+    return timeline_picture(rows, limit, instants, reports, timestamps)
 
 
-def _solutions(result: Result, first: Preview, most: int | None) -> Solutions:
-    """The first rows as texts."""
-    query, given = result.computation.query, result.computation.input
+def _display_rows(result: Result, first: Preview, limit: int | None) -> DisplayRows:
+    """Return the rows of a preview as text, up to a limit."""
+    query, run_input = result.computation.query, result.computation.input
     names = result.computation.decoder.names
-    rows = list(solutions(first.tables, names, query.prefixes))
-    return Solutions(query.form, names, rows[:most], not first.more, given.start, given.end)
+    rows = list(display_rows(first.tables, names, query.prefixes))
+    horizon = run_input.start, run_input.end
+    return DisplayRows(query.form, names, rows[:limit], not first.more, *horizon)
 
 
-def _instants(result: Result, found: Solutions) -> Sequence[int]:
-    """When the query reports, by its own words, within what is drawn."""
+def _report_instants(result: Result, rows: DisplayRows) -> Sequence[int]:
+    """Return the report instants that the query itself prescribes, within the time drawn."""
     wanted = reporting(result.computation.query, None, None)
     if wanted.every is None:
         return ()
-    start, end = span(found, found.rows)
+    start, end = timeline_span(rows, rows.rows)
     return range(start + (wanted.origin - start) % wanted.every, end + 1, wanted.every)
 
 
 def _reports(result: Result, kind: str | None, every: int | None) -> tuple[list[int], list[Report]]:
-    """The instants of the reports that are asked for, and those that have rows."""
+    """Return the instants of all requested reports, and the reports that have rows."""
     query = result.computation.query
     decoder, batches, instants = result.computation.reported(reporting(query, kind, every))
     table = decoder.table(batches, reports=True)
-    cells = cells_of(table, len(decoder.names), query.prefixes)
+    cells = cells_and_times(table, len(decoder.names), query.prefixes)
     rows = sorted(cells, key=lambda row: row[1])
-    found = groupby(rows, key=lambda row: row[1])
-    return instants, [(instant, [cells for cells, _ in group]) for instant, group in found]
+    groups = groupby(rows, key=lambda row: row[1])
+    return instants, [(instant, [cells for cells, _ in group]) for instant, group in groups]

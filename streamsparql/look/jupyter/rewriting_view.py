@@ -1,8 +1,8 @@
-"""How notebooks and terminals show rewriting: before and after, side by side.
+"""The displays of rewriting, in notebooks and terminals: each plan before and after, side by side.
 
-Only what a rule changed is drawn whole. A subplan that both sides have is one box with a letter, as
-in the rule's law, so that one sees the law in its instance. Boxes that are gone, new or in another
-place are framed as such.
+Only the part that a rule changed is drawn in full. A subplan that both sides share is one box with
+a letter, as in the rule's law, so the law can be recognised in its instance. Boxes that were
+removed, added or moved have a frame that says so.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from streamsparql.look.explain.drawing.palette import PLAN_STYLE as PLANS
 from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.look.explain.formats import svg
 from streamsparql.look.explain.formats.plain_text import Ink, tree_lines
-from streamsparql.look.jupyter.equivalence_view import RULES, body
+from streamsparql.look.jupyter.equivalence_view import VERDICT_RULES, counterexample_html
 from streamsparql.text.visible import visible
 from streamsparql.text.widths import cells, wrap
 
 if TYPE_CHECKING:
     from streamsparql.look.rewrites import Application, Rewrites
 
-MOST = 40
-"""How many applications a notebook shows."""
+SHOWN_APPLICATIONS = 40
+"""The number of applications that a notebook shows."""
 _LETTERS = "PQRSTUVW"
-_SMALLEST = 0.7  # of the natural size of a picture
+_MIN_SCALE = 0.7  # of the natural size of a picture
 _COLUMN = 56  # cells of a column of text
 _ROOT = "streamsparql-steps"
 
@@ -43,28 +43,28 @@ _ROOT = "streamsparql-steps"
 # -- what changed ----------------------------------------------------------------------------------
 
 
-def compared(before: Plan, after: Plan, prefixes: Mapping[str, str]) -> tuple[Box, Box]:
-    """The boxes of two plans, what both have collapsed, what differs marked.
+def compare_plans(before: Plan, after: Plan, prefixes: Mapping[str, str]) -> tuple[Box, Box]:
+    """Return the boxes of two plans, with shared subplans collapsed and differences marked.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> p, q = triples("?x p ?y"), triples("?x q ?z")
     >>> c = equals("?y", "1")
-    >>> one, other = compared(Filter(c, Join(p, q)), Join(Filter(c, p), q), {})
+    >>> one, other = compare_plans(Filter(c, Join(p, q)), Join(Filter(c, p), q), {})
     >>> one.kind, one.mark, [(box.role, box.kind) for box in one.children[0].children]
     ('Filter', 'moved', [('P', 'TriplePatternMatching'), ('Q', 'TriplePatternMatching')])
     """
     shared = _plans(before) & _plans(after)
     letters: dict[Plan, str] = {}
-    names = _names()
-    sides = [_listed(plan, shared) for plan in (before, after)]
+    unused = _letters()
+    sides = [_preorder(plan, shared) for plan in (before, after)]
     for side in sides:
         for node in side:
             if node in shared and node.inputs and node not in letters:
-                letters[node] = next(names)
-    marks = _marks(*sides)
+                letters[node] = next(unused)
+    before_marks, after_marks = _marks(*sides)
     write = plan_writer(prefixes)
 
-    def boxes(root: Plan, marked: Mapping[Plan, str]) -> Box:
+    def boxes(root: Plan, marks: Mapping[Plan, str]) -> Box:
         def make(node: Plan) -> Box:
             kind = type(node)
             text = visible(title(node, write))
@@ -75,19 +75,19 @@ def compared(before: Plan, after: Plan, prefixes: Mapping[str, str]) -> tuple[Bo
                 title=text,
                 family=kind.__module__.rpartition(".")[2],
                 meaning=meaning(kind),
-                mark=marked.get(node, ""),
+                mark=marks.get(node, ""),
             )
 
         def below(node: Plan) -> list[tuple[str, Plan]]:
-            found = () if node in shared else node.inputs
-            return [(letters.get(one, ""), one) for one in found]
+            inputs = () if node in shared else node.inputs
+            return [(letters.get(each, ""), each) for each in inputs]
 
         return replace(build_tree(root, below, make), role=letters.get(root, ""))
 
-    return boxes(before, marks[0]), boxes(after, marks[1])
+    return boxes(before, before_marks), boxes(after, after_marks)
 
 
-def _names() -> Iterator[str]:
+def _letters() -> Iterator[str]:
     yield from _LETTERS
     yield from (f"P{k}" for k in count(1))
 
@@ -97,42 +97,42 @@ def _plans(plan: Plan) -> set[Plan]:
 
 
 def _operators(plan: Plan) -> int:
-    """How many operators a subplan has, what reads its sources left aside."""
+    """Count the operators of a subplan, without those that read its sources."""
     sources = (AccessStream, AccessGraph, Merge, Window)
     return sum(not isinstance(node, sources) for node in _plans(plan))
 
 
-def _listed(plan: Plan, shared: set[Plan]) -> list[Plan]:
-    """The operators in the order of reading; what is shared is one."""
-    found: list[Plan] = []
+def _preorder(plan: Plan, shared: set[Plan]) -> list[Plan]:
+    """Return the operators in pre-order; a shared subplan counts as one operator."""
+    nodes: list[Plan] = []
     pending = [plan]
     while pending:
         node = pending.pop()
-        found.append(node)
+        nodes.append(node)
         if node not in shared:
             pending.extend(reversed(node.inputs))
-    return found
+    return nodes
 
 
 Marks = dict[Plan, str]
 
 
 def _marks(before: list[Plan], after: list[Plan]) -> tuple[Marks, Marks]:
-    """What is not in the heaviest sequence that both sides have in common."""
+    """Mark the operators of each side that are not in the heaviest common subsequence."""
     keys = [[_key(node) for node in side] for side in (before, after)]
-    kept = _common(keys[0], keys[1], [1 + len(node.inputs) for node in before])
-    found: tuple[Marks, Marks] = ({}, {})
-    for side, (nodes, word) in enumerate(((before, "gone"), (after, "new"))):
-        stays, theirs = ({pair[one] for pair in kept} for one in (side, 1 - side))
-        left = {key for k, key in enumerate(keys[1 - side]) if k not in theirs}
+    pairs = _common(keys[0], keys[1], [1 + len(node.inputs) for node in before])
+    marks: tuple[Marks, Marks] = ({}, {})
+    for side, (nodes, mark) in enumerate(((before, "gone"), (after, "new"))):
+        paired, paired_there = ({pair[one] for pair in pairs} for one in (side, 1 - side))
+        unpaired_there = {key for k, key in enumerate(keys[1 - side]) if k not in paired_there}
         for k, node in enumerate(nodes):
-            if k not in stays:
-                found[side][node] = "moved" if keys[side][k] in left else word
-    return found
+            if k not in paired:
+                marks[side][node] = "moved" if keys[side][k] in unpaired_there else mark
+    return marks
 
 
 def _key(plan: Plan) -> Any:
-    """An operator without its inputs."""
+    """Return what identifies an operator without its inputs; for a leaf, the plan itself."""
     inputs = plan.inputs
     own = tuple(
         value
@@ -143,60 +143,59 @@ def _key(plan: Plan) -> Any:
 
 
 def _common(one: list[Any], other: list[Any], weights: list[int]) -> list[tuple[int, int]]:
-    """The heaviest common subsequence of two lists, as pairs of places."""
+    """Return the heaviest common subsequence of two lists, as pairs of indices."""
     best = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i in reversed(range(len(one))):
         for j in reversed(range(len(other))):
             same = weights[i] + best[i + 1][j + 1] if one[i] == other[j] else 0
             best[i][j] = max(same, best[i + 1][j], best[i][j + 1])
-    found, i, j = [], 0, 0
+    pairs, i, j = [], 0, 0
     while i < len(one) and j < len(other):
         if one[i] == other[j] and best[i][j] == weights[i] + best[i + 1][j + 1]:
-            found.append((i, j))
+            pairs.append((i, j))
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:
             i += 1
         else:
             j += 1
-    return found
+    return pairs
 
 
 # -- in a terminal ---------------------------------------------------------------------------------
 
 
 def summary(rewrites: Rewrites) -> str:
-    """What was done, in a line."""
+    """Return the number of applications by rule, and the outcome of a check, in one line."""
     if not rewrites.applications:
         return "no rule applies"
-    times = f"{len(rewrites)} application{'s' * (len(rewrites) != 1)} of rules"
-    shown = f"{times}: {applied_rules(rewrites.counts)}"
+    head = f"{len(rewrites)} rule application{'s' * (len(rewrites) != 1)}"
+    line = f"{head}: {applied_rules(rewrites.counts)}"
     if rewrites.checked is None:
-        return shown
-    wrong = len(rewrites.wrong)
-    told = f"{wrong} of them wrong" if wrong else "none of them wrong"
-    whole = "the same" if rewrites.checked else "not the same"
-    return f"{shown}; checked: {told}, and the last plan means {whole} as the first"
+        return line
+    verdict = f"{len(rewrites.wrong)} wrong" if rewrites.wrong else "all correct"
+    whole = "equivalent" if rewrites.checked else "not equivalent"
+    return f"{line}; checked: {verdict}; the final plan is {whole} to the first"
 
 
-def applications_text(found: Sequence[Application], head: str) -> str:
-    """Applications for a terminal. The law of a rule is told where it is used first."""
-    told: set[str] = set()
+def applications_text(applications: Sequence[Application], head: str) -> str:
+    """Return applications for a terminal; the first one of each rule states its law."""
+    stated: set[str] = set()
     parts = [head]
-    for application in found:
-        parts.append(application_text(application, application.rule not in told))
-        told.add(application.rule)
+    for application in applications:
+        parts.append(application_text(application, application.rule not in stated))
+        stated.add(application.rule)
     return "\n\n".join(parts)
 
 
-def application_text(application: Application, first: bool = True) -> str:
-    """An application for a terminal."""
+def application_text(application: Application, with_law: bool = True) -> str:
+    """Return an application for a terminal: its place, its law, and the plans side by side."""
     lines = [f"{application.number}  {application.name}: {application.place}"]
-    if first:
+    if with_law:
         lines += (f"   {line}".rstrip() for line in application.law.statement.splitlines())
     lines.append("")
     columns = [
         list(tree_lines(box, Ink(False), _COLUMN))
-        for box in compared(application.before, application.after, application.prefixes)
+        for box in compare_plans(application.before, application.after, application.prefixes)
     ]
     columns = [[part for line in column for part in wrap(line, _COLUMN)] for column in columns]
     for k, (one, other) in enumerate(zip_longest(*columns, fillvalue="")):
@@ -211,81 +210,85 @@ def application_text(application: Application, first: bool = True) -> str:
 # -- in a notebook ---------------------------------------------------------------------------------
 
 
-def applications(found: Sequence[Application], head: str) -> str:
-    """Applications as a piece of a page. The law of a rule is told where it is used first."""
-    told: set[str] = set()
+def applications_html(applications: Sequence[Application], head: str) -> str:
+    """Return applications as an HTML fragment; the first one of each rule states its law."""
+    stated: set[str] = set()
     parts = []
-    for application in found[:MOST]:
-        parts.append(_section(application, application.rule not in told))
-        told.add(application.rule)
-    more = len(found) - MOST
-    note = f"<p>{more} more: show them with [{MOST}:]</p>" if more > 0 else ""
-    legend = _LEGEND if found else ""
+    for application in applications[:SHOWN_APPLICATIONS]:
+        parts.append(_section(application, application.rule not in stated))
+        stated.add(application.rule)
+    more = len(applications) - SHOWN_APPLICATIONS
+    note = f"<p>{more} more: show them with [{SHOWN_APPLICATIONS}:]</p>" if more > 0 else ""
+    legend = _LEGEND if applications else ""
     top = f"<p>{escape(head)}</p>" * bool(head)
     style = f"<style>{PLANS}\n{_STYLE}\n{_PRINTED}</style>"
     return f'<div class="{_ROOT}">{style}{top}{legend}{"".join(parts)}{note}</div>'
 
 
-def _section(application: Application, first: bool) -> str:
-    boxes = compared(application.before, application.after, application.prefixes)
+def _section(application: Application, with_law: bool) -> str:
+    boxes = compare_plans(application.before, application.after, application.prefixes)
     before, after = (
-        _figure(box, word) for box, word in zip(boxes, ("before", "after"), strict=True)
+        _figure(box, side) for box, side in zip(boxes, ("before", "after"), strict=True)
     )
-    checked, example = _checked(application)
+    badge, example = _verdict(application)
     return (
         f'<section><h4><b class="nr">{application.number}</b> {escape(application.name)}'
-        f'<span class="soft"> in {escape(application.place)}</span>{checked}</h4>'
-        f"{_law(application) if first else ''}"
+        f'<span class="soft"> in {escape(application.place)}</span>{badge}</h4>'
+        f"{_law(application) if with_law else ''}"
         f'<div class="pair">{before}<span class="arrow">⟹</span>{after}</div>{example}</section>'
     )
 
 
 def _law(application: Application) -> str:
     law = application.law
-    source = f'<p class="soft">{_words(law.source)}</p>' * bool(law.source)
+    source = f'<p class="soft">{_inline(law.source)}</p>' * bool(law.source)
     return (
-        f'<div class="law"><div>{_prose(law.statement)}</div>'
-        f'<div class="soft"><i>provided:</i> {_prose(law.condition)}</div>{source}</div>'
+        f'<div class="law"><div>{_blocks(law.statement)}</div>'
+        f'<div class="soft"><i>provided:</i> {_blocks(law.condition)}</div>{source}</div>'
     )
 
 
-def _checked(application: Application) -> tuple[str, str]:
-    if application.checked is None:
+def _verdict(application: Application) -> tuple[str, str]:
+    """Return the badge and the counterexample of a checked application, or empty strings."""
+    checked = application.checked
+    if checked is None:
         return "", ""
-    if application.checked.counterexample is None:
-        return f'<span class="badge good">✓ {escape(str(application.checked))}</span>', ""
-    return '<span class="badge bad">✗ not equivalent</span>', body(application.checked)
+    if checked.counterexample is None:
+        return f'<span class="badge good">✓ {escape(str(checked))}</span>', ""
+    example = counterexample_html(checked.counterexample)
+    return '<span class="badge bad">✗ not equivalent</span>', example
 
 
 def _figure(box: Box, name: str) -> str:
     drawing = svg.tree_drawing(box)
     width, height = round(drawing.width + 8), round(drawing.height + 8)
-    least = round(width * _SMALLEST)  # smaller nobody could read it: then it scrolls
+    min_width = round(width * _MIN_SCALE)  # text would be too small to read, so the figure scrolls
     return (
         f'<figure><svg xmlns="http://www.w3.org/2000/svg" class="streamsparql-plan" '
-        f'style="min-width:{least}px" '
+        f'style="min-width:{min_width}px" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{name}" xml:space="preserve"><g transform="translate(4 4)">{drawing.svg}</g>'
         "</svg></figure>"
     )
 
 
-def _prose(text: str) -> str:
-    """A part of a docstring as HTML: paragraphs, lists, blocks that are set in."""
-    made = []
+def _blocks(text: str) -> str:
+    """Convert a part of a docstring to HTML: paragraphs, lists and indented blocks."""
+    blocks = []
     for block in re.split(r"\n\s*\n", text):
         lines = block.splitlines()
         if lines and all(line.startswith("    ") for line in lines):
-            made.append(f"<pre>{escape(chr(10).join(line[4:] for line in lines))}</pre>")
+            blocks.append(f"<pre>{escape(chr(10).join(line[4:] for line in lines))}</pre>")
         elif block.lstrip().startswith("- "):
             items = re.split(r"\n(?=- )", block.strip())
-            made.append(f"<ul>{''.join(f'<li>{_words(item[2:])}</li>' for item in items)}</ul>")
+            blocks.append(f"<ul>{''.join(f'<li>{_inline(item[2:])}</li>' for item in items)}</ul>")
         else:
-            made.append(f"<p>{_words(block)}</p>")
-    return "".join(made)
+            blocks.append(f"<p>{_inline(block)}</p>")
+    return "".join(blocks)
 
 
-def _words(text: str) -> str:
+def _inline(text: str) -> str:
+    """Convert a paragraph to HTML, with code in backticks."""
     words = escape(" ".join(text.split()))
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", words)
 
@@ -293,7 +296,7 @@ def _words(text: str) -> str:
 _GONE, _NEW, _MOVED = "#cf222e/#ff7b72", "#1a7f37/#56d364", "#b06f00/#e3b341"
 _LEGEND = (
     '<p class="legend"><b class="gone">gone</b><b class="new">new</b><b class="moved">moved</b>'
-    '<span class="soft">a letter stands for a subplan that both sides have</span></p>'
+    '<span class="soft">a letter marks a subplan that both sides share</span></p>'
 )
 _PAIRS = {name: "/".join(x) for name, x in (("p", PAPER), ("i", INK), ("f", FAINT), ("l", LINE))}
 _STYLE = themed(
@@ -322,10 +325,10 @@ ul{{margin:.2em 0;padding-left:1.4em}}
 .marked-gone .box.box{{stroke:{_GONE};stroke-width:2.5;stroke-dasharray:5 3}}
 .marked-new .box.box{{stroke:{_NEW};stroke-width:2.5}}
 .marked-moved .box.box{{stroke:{_MOVED};stroke-width:2.5}}
-{RULES}""",
+{VERDICT_RULES}""",
 )
 _PRINTED = (
     f"@media print{{.{_ROOT} figure{{max-height:none;overflow:visible}}"
     f".{_ROOT} figure svg.streamsparql-plan{{min-width:0!important}}}}"
 )
-"""What scrolls on a screen is whole on paper."""
+"""The rules for print, where a figure cannot scroll and is shown in full."""

@@ -1,8 +1,8 @@
-"""Stepping through a trace with a slider: a little script, and the data that it needs.
+"""The slider that steps through a trace: a small script, and the data that it needs.
 
-The script finds traces that nobody woke by their class, so that no element needs an id.
-It fades what does not hold at the instant, moves a line there, and lists what each operator gives
-and holds; where the pointer rests on a row, what comes of the same items stands out.
+The script selects traces that are not initialised yet by their class, so no element needs an id. At
+the selected instant it fades the rows that do not hold, moves a cursor, and lists the output and
+state of each operator. Hovering over a row highlights the rows that share an item of its lineage.
 """
 
 from __future__ import annotations
@@ -12,26 +12,29 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from streamsparql.look.jupyter.canvas import Canvas
-from streamsparql.look.jupyter.lanes import FAR, Group
+from streamsparql.look.jupyter.lanes import FAR, BarGroup
 
 if TYPE_CHECKING:
     from streamsparql.look.traces.trace import Trace, TracedOperator
 
-_MOST = 8_000
-"""So many rows of areas are listed at most: a page would be too heavy."""
+_MAX_ROWS = 8_000
+"""The number of rows in area charts beyond which none is listed, which bounds the page size."""
 
 
-def stepping(
+def slider_script(
     trace: Trace,
-    drawn: Sequence[TracedOperator],
-    areas: Sequence[Group],
+    operators: Sequence[TracedOperator],
+    areas: Sequence[BarGroup],
     canvas: Canvas,
 ) -> str:
-    """The data, and the script. Rows are read from their bars; those of areas have none."""
+    """Return the script with its data.
+
+    The script reads rows from their bars; only rows in area charts are part of the data.
+    """
     times = {*trace.instants, *(step.instant for step in trace.steps)}
     instants = sorted(t for t in times if 0 <= t <= canvas.end)
     rows = [
-        [bar.operator, int(bar.given is None), bar.tip, bar.start, min(bar.end, FAR)]
+        [bar.operator, int(bar.emitted is None), bar.tip, bar.start, min(bar.end, FAR)]
         for group in areas
         for bar in group.bars
     ]
@@ -39,9 +42,9 @@ def stepping(
         "instants": instants,
         "words": [trace.wording.moment(t) for t in instants],
         "x": [canvas.x(t) for t in instants],
-        "operators": {each.number: str(each) for each in drawn},
-        "rows": rows if len(rows) <= _MOST else [],
-        "whole": len(rows) <= _MOST,
+        "operators": {each.number: str(each) for each in operators},
+        "rows": rows if len(rows) <= _MAX_ROWS else [],
+        "whole": len(rows) <= _MAX_ROWS,
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json">{text}</script><script>{_SCRIPT}</script>'
@@ -77,7 +80,7 @@ document.querySelectorAll('.streamsparql-trace:not([data-alive])').forEach(root 
     cursor.setAttribute('transform', 'translate(' + data.x[k] + ',0)');
     rows.forEach(g => g.classList.toggle('faded', !(+g.dataset.a <= t && t < +g.dataset.b)));
     const head = table.createTHead().insertRow();
-    ['operator', 'holds', 'is held'].forEach(text => {
+    ['operator', 'holds', 'state'].forEach(text => {
       const th = document.createElement('th');
       th.textContent = text;
       head.append(th);
@@ -90,7 +93,7 @@ document.querySelectorAll('.streamsparql-trace:not([data-alive])').forEach(root 
       cell(line, own.filter(row => row[1]).map(row => row[2]));
     });
     panel.replaceChildren(table);
-    if (!data.whole) panel.append('Of areas nothing is listed here: trace.at(' + t + ') does.');
+    if (!data.whole) panel.append('Rows in area charts are not listed; see trace.at(' + t + ').');
     panel.hidden = false;
   };
   slider.addEventListener('input', () => show(+slider.value));

@@ -1,8 +1,8 @@
-"""A stream as points over time, and how long its items count in windows.
+"""The picture of a stream: its items as points over time, and their validity in windows.
 
-A few items have a lane each, with a bar for each window below each other: when the item is visible
-in it. A dotted line is the time that an item waits for a stepped window. Many items have a lane per
-subject and predicate, and for each window there is a curve of how many items it holds.
+A few items have a lane each, with a bar per window for the item's validity in it. A dotted line is
+the time until a stepped window contains the item. Many items share a lane per subject and
+predicate, and each window has a curve of the number of items that it contains.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.look.explain.boxes.phrases import plan_writer
 from streamsparql.look.explain.boxes.titles import title
-from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fitted
-from streamsparql.look.jupyter.label_columns import columns, shared
-from streamsparql.look.jupyter.moving_window import positions
+from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fit_text
+from streamsparql.look.jupyter.label_columns import column_places, column_widths
+from streamsparql.look.jupyter.moving_window import draw_positions
 from streamsparql.sources.chunk import Reject
 from streamsparql.text.instants import DisplayClock
 from streamsparql.text.visible import isolated, visible
 from streamsparql.text.widths import cells
 from streamsparql.translator.sparql_text import Writer
 
-WIDTH = 880.0
-FEW = 24
-"""Up to so many items have a lane each."""
-MOST = 30
-"""So many lanes of subjects and predicates are drawn."""
+_WIDTH = 880.0
+MAX_ITEM_LANES = 24
+"""The number of items up to which each has a lane."""
+MAX_SERIES = 30
+"""The number of lanes of a subject and predicate that are drawn."""
 
-_ROOM = 42
+_LABELS = 42  # cells, of all label columns together
 _BAR, _GAP = 8.0, 2.0
 _CURVE = 56.0
-_CLOSE = 2.0  # points that are closer, in pixels, are one
-_READ = 100_000
+_MIN_GAP = 2.0  # pixels; points that are closer are drawn as one
+_MAX_ITEMS = 100_000
 
 
-class Interval(NamedTuple):
-    """When an item is in a window; `item` is its place among the items."""
+class ItemInterval(NamedTuple):
+    """The validity of an item in a window; `item` is the item's index."""
 
     item: int
     start: int
@@ -54,54 +54,55 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A window, what it is called, and when each item is in it."""
+class WindowContent:
+    """A window, its label, and the validity of each item in it."""
 
     window: Window
     label: str
-    intervals: tuple[Interval, ...]
+    intervals: tuple[ItemInterval, ...]
 
     @property
     def curve(self) -> list[tuple[int, int]]:
-        """How many items the window holds, from which instant on.
+        """The number of items in the window, from each instant at which it changes.
 
         >>> from streamsparql.algebra.shape import UNIT
         >>> from streamsparql.algebra.window import NowWindow
-        >>> Seen(NowWindow(UNIT), "", (Interval(0, 3, 9), Interval(1, 5, 9))).curve
+        >>> intervals = ItemInterval(0, 3, 9), ItemInterval(1, 5, 9)
+        >>> WindowContent(NowWindow(UNIT), "", intervals).curve
         [(3, 1), (5, 2), (9, 0)]
         """
         changes: dict[int, int] = {}
         for _, start, end in self.intervals:
             changes[start] = changes.get(start, 0) + 1
             changes[end] = changes.get(end, 0) - 1
-        held, made = 0, []
+        count, curve = 0, []
         for t in sorted(changes):
-            held += changes[t]
-            made.append((t, held))
-        return made
+            count += changes[t]
+            curve.append((t, count))
+        return curve
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Items, by time, and windows over them."""
+class WindowedStream:
+    """Items by time, and windows over them."""
 
     items: Sequence[StreamItem]
-    windows: tuple[Seen, ...]
+    windows: tuple[WindowContent, ...]
     clock: DisplayClock
     write: Writer = field(default_factory=Writer)
     rejects: tuple[Reject, ...] = ()
 
     @property
     def span(self) -> tuple[int, int]:
-        """The part of time that is drawn."""
+        """The time that is drawn: to the last end, and with a margin if a validity has no end."""
         first = min((item.start for item in self.items), default=0)
         last = max((item.end for item in self.items), default=first) + 1
-        edges = [t for seen in self.windows for _, *both in seen.intervals for t in both]
+        edges = [t for each in self.windows for _, *both in each.intervals for t in both]
         end = max([last, *(t for t in edges if t < INFINITY)])
         return first, end + (max(1, (end - first) // 12) if INFINITY in edges else 0)
 
     def texts(self, item: StreamItem) -> list[str]:
-        """An item's terms."""
+        """Return the terms of an item as text."""
         subject, predicate, value = item.triple
         write = self.write
         texts = write.term(subject), write.predicate(predicate), write.term(value)
@@ -113,17 +114,17 @@ def show(
     windows: Any = None,
     *,
     stream: str | None = None,
-    limit: int = FEW,
+    limit: int = MAX_ITEM_LANES,
     timestamps: str | None = None,
     prefixes: Mapping[str, str] | None = None,
 ) -> Picture:
-    """A picture of a stream, and of how long its items count in windows.
+    """Draw a stream, and the validity of its items in windows.
 
-    `source` is what `Query.run` reads: a file, a table, a list of items. `windows` are a query (all
-    its windows; of several streams those of `stream`), a window of a plan, one that is written as
-    in a query (`"RANGE 10 SLIDE 5"`), or a list of those. Up to `limit` items have a lane each.
-    `timestamps` are ms, iso (UTC) or local. IRIs are shortened with the queries' prefixes, and with
-    `prefixes`.
+    `source` is anything that `Query.run` accepts: a file, a table, a list of items. `windows` is a
+    query (all its windows; those over `stream` if it reads several), a window of a plan, the text
+    of a window clause (`"RANGE 10 SLIDE 5"`), or a list of those. Up to `limit` items have a lane
+    each. `timestamps` is ms, iso (UTC) or local. IRIs are shortened with the queries' prefixes and
+    with `prefixes`.
 
     >>> items = [("<a>", "<p>", "<b>", 3), ("<a>", "<p>", "<c>", 7)]
     >>> print(show(items, "RANGE 10 SLIDE 5"))
@@ -132,44 +133,48 @@ def show(
     7  <a> <p> <c>  ① [7, 15)
     """
     if type(limit) is not int or limit < 0:
-        raise EngineError(f"limit is a number of items, from 0 on, not {limit!r}")
-    given = windows if isinstance(windows, list | tuple) else [windows]
-    given = [one for one in given if one is not None]
-    known = dict(prefixes or {})
-    for one in given:
-        if isinstance(one, CompiledQuery):
-            known = {**one.prefixes, **known}
-    write = plan_writer(known)
-    items, rejects = read(source)
-    seen = tuple(_seen(window, items, write) for one in given for window in _windows(one, stream))
+        raise EngineError(f"limit must be a non-negative number of items, not {limit!r}")
+    specified = windows if isinstance(windows, list | tuple) else [windows]
+    specified = [each for each in specified if each is not None]
+    all_prefixes = dict(prefixes or {})
+    for each in specified:
+        if isinstance(each, CompiledQuery):
+            all_prefixes = {**each.prefixes, **all_prefixes}
+    write = plan_writer(all_prefixes)
+    items, rejects = read_items(source)
+    contents = dict.fromkeys(
+        _content(window, items, write) for each in specified for window in _windows(each, stream)
+    )
     clock = DisplayClock.of(timestamps, min((item.start for item in items), default=0))
-    return drawn(Shown(items, tuple(dict.fromkeys(seen)), clock, write, rejects), limit)
+    return stream_picture(WindowedStream(items, tuple(contents), clock, write, rejects), limit)
 
 
-# -- what is given ---------------------------------------------------------------------------------
+# -- input -----------------------------------------------------------------------------------------
 
 
-def read(source: Any) -> tuple[list[StreamItem], tuple[Reject, ...]]:
-    """The items of a source, by time, ties in the order in which they come; and what is none."""
+def read_items(source: Any) -> tuple[list[StreamItem], tuple[Reject, ...]]:
+    """Return the items of a source by time, ties in input order, and the rejected items."""
     from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     from streamsparql.run.input import read_once
     from streamsparql.sources import read_stream
 
     if read_once(source):
-        raise SourceError("the source can be read once, and showing it would: give a list of it")
+        raise SourceError(
+            "the source can be read only once, and a picture would consume it; pass a list of items"
+        )
     terms: TermDictionary = TermDictionary()
     items: list[StreamItem] = []
     rejects: list[Reject] = []
-    for chunk in read_stream(source, "the stream", terms, chunk=_READ):
+    for chunk in read_stream(source, "the stream", terms, chunk=_MAX_ITEMS):
         rejects += chunk.rejects
         stamps = chunk.stamps if chunk.kept is None else chunk.stamps[chunk.kept]
         since = stamps if chunk.since is None else chunk.since
         triples = zip(*(terms.terms_of(ids) for ids in (chunk.s, chunk.p, chunk.o)), strict=True)
         times = zip(since.tolist(), stamps.tolist(), strict=True)
         items += (StreamItem(_triple(*t), *both) for t, both in zip(triples, times, strict=True))
-        if len(items) >= _READ:
+        if len(items) >= _MAX_ITEMS:
             raise EngineError(
-                f"the stream has {_READ:,} items or more, too many for a picture: show a part of it"
+                f"the stream has at least {_MAX_ITEMS:,} items, too many to draw; show a part of it"
             )
     return sorted(items, key=lambda item: item.end), tuple(rejects)
 
@@ -181,50 +186,56 @@ def _triple(subject: Term | None, predicate: Term | None, value: Term | None) ->
     return Triple(subject, predicate, value)
 
 
-def _windows(given: Any, stream: str | None) -> Iterator[Window]:
-    """The windows that are meant; of plans, all that are over the stream."""
-    if isinstance(given, str):
+def _windows(specified: Any, stream: str | None) -> Iterator[Window]:
+    """Yield the windows of a query, plan, draft or window clause, of plans those over `stream`."""
+    plan = specified
+    if isinstance(plan, str):
         from streamsparql.look.by_hand import access
 
-        given = access("urn:stream").window(given).plan
-    elif isinstance(given, CompiledQuery):
-        if len(given.streams) > 1 and stream is None:
-            names = ", ".join(f"<{name}>" for name in given.streams)
-            raise EngineError(f"say with stream=... which one it is: the query reads {names}")
-        if stream is not None and stream not in given.streams:
-            raise EngineError(f"the query does not read the stream <{stream}>")
-        given = given.logical
-    given = getattr(given, "plan", given)
-    if not isinstance(given, Plan):
+        plan = access("urn:stream").window(plan).plan
+    elif isinstance(plan, CompiledQuery):
+        names = ", ".join(f"<{name}>" for name in plan.streams) or "no stream"
+        if len(plan.streams) > 1 and stream is None:
+            raise EngineError(
+                f"ambiguous stream; the query reads {names}: select one with stream=..."
+            )
+        if stream is not None and stream not in plan.streams:
+            raise EngineError(f"unknown stream <{stream}>; the query reads {names}")
+        plan = plan.logical
+    plan = getattr(plan, "plan", plan)
+    if not isinstance(plan, Plan):
         raise EngineError(
-            f"windows are those of a query or of a plan, or texts such as 'RANGE 10 S SLIDE 5 S',"
-            f" not {given!r:.60}"
+            "windows must be a query, a plan, or window clauses such as 'RANGE 10 S SLIDE 5 S',"
+            f" not {plan!r:.60}"
         )
-    if isinstance(given, Window):
-        yield given
+    if isinstance(plan, Window):
+        yield plan
         return
-    for window in windows_of(given):
+    for window in windows_of(plan):
         if stream is None or any(
             isinstance(node, AccessStream) and node.stream.value == stream for node in window.walk()
         ):
             yield window
 
 
-def _seen(window: Window, items: Sequence[StreamItem], write: Writer) -> Seen:
-    """A window over the items; one that counts elements counts those that its patterns match."""
+def _content(window: Window, items: Sequence[StreamItem], write: Writer) -> WindowContent:
+    """Compute the validity of the items in a window.
+
+    A window that counts elements counts the items that match the patterns below it.
+    """
     counted: Sequence[int] = range(len(items))
     if isinstance(window, ElementWindow):
-        counted = [k for k in counted if _passes(window.input, items[k])]
+        counted = [k for k in counted if _matches(window.input, items[k])]
     elements = [Element(k, items[k].end, items[k].end + 1) for k in counted]
-    found = window.validity(elements)  # type: ignore[arg-type]
-    intervals = tuple(Interval(k, start, end) for k, start, end in found)  # type: ignore[arg-type]
+    validity = window.validity(elements)  # type: ignore[arg-type]
+    intervals = tuple(ItemInterval(*interval) for interval in validity)  # type: ignore[arg-type]
     label = f"{type(window).__name__}  {title(window, write)}".strip()
     plain = replace(window, input=AccessStream(IRI("")))
-    return Seen(plain if isinstance(window, TimeWindow) else window, label, intervals)
+    return WindowContent(plain if isinstance(window, TimeWindow) else window, label, intervals)
 
 
-def _passes(plan: Plan, item: StreamItem) -> bool:
-    """Whether an item gets through what is below a window."""
+def _matches(plan: Plan, item: StreamItem) -> bool:
+    """Return whether the plan below a window emits anything for an item."""
     names = {node.stream for node in plan.walk() if isinstance(node, AccessStream)}
     return bool(plan.elements(Inputs(streams={name: [item] for name in names})))
 
@@ -232,69 +243,70 @@ def _passes(plan: Plan, item: StreamItem) -> bool:
 # -- the picture -----------------------------------------------------------------------------------
 
 
-def drawn(shown: Shown, limit: int = FEW) -> Picture:
-    """The picture of items and windows."""
+def stream_picture(shown: WindowedStream, limit: int = MAX_ITEM_LANES) -> Picture:
+    """Draw items and windows; with more than `limit` items, a lane per subject and predicate."""
     few = len(shown.items) <= limit
     start, end = shown.span
     rows = [shown.texts(item)[: 3 if few else 2] for item in shown.items]
     if not few:
         rows = [list(row) for row in dict.fromkeys(map(tuple, rows))]
-    lanes = rows if few else rows[:MOST]
-    widths = shared(lanes, _ROOM)
+    lanes = rows if few else rows[:MAX_SERIES]
+    widths = column_widths(lanes, _LABELS)
     left = max(sum(widths) + 2 * len(widths), 18) * CELL + 14
-    canvas = Canvas("a stream and its windows", start, end, left=left, width=WIDTH)
-    _legend(canvas, shown.windows)
+    canvas = Canvas("a stream and its windows", start, end, left=left, width=_WIDTH)
+    _draw_legend(canvas, shown.windows)
     top = canvas.y
     if few:
-        _lanes(canvas, shown, widths)
+        _draw_lanes(canvas, shown, widths)
     else:
-        _series(canvas, shown, lanes, widths)
-        _curves(canvas, shown)
-    for k, seen in enumerate(shown.windows if shown.items else ()):
-        positions(canvas, seen.window, k, shown.items[-1].end)
+        _draw_series(canvas, shown, lanes, widths)
+        _draw_curves(canvas, shown)
+    for k, content in enumerate(shown.windows if shown.items else ()):
+        draw_positions(canvas, content.window, k, shown.items[-1].end)
     if not shown.items:
         canvas.text(canvas.left + 6, canvas.y + 14, "no items", "soft")
         canvas.y += 20
     canvas.ruler(top, canvas.y, shown.clock)
-    notes = [] if few or len(rows) <= MOST else [f"the first {MOST} of {len(rows):,} lanes"]
-    return canvas.picture(as_text(shown, limit), "; ".join([*notes, *_rejected(shown.rejects)]))
+    notes = []
+    if not few and len(rows) > MAX_SERIES:
+        notes.append(f"the first {MAX_SERIES} of {len(rows):,} lanes")
+    return canvas.picture(stream_text(shown, limit), "; ".join([*notes, *_rejected(shown.rejects)]))
 
 
 def _rejected(rejects: Sequence[Reject]) -> Iterator[str]:
-    """What is said of items that could not be read."""
+    """Yield a note of the rejected items, with the first as an example, if there are any."""
     if rejects:
         count = f"{len(rejects):,} item{'s' * (len(rejects) > 1)}"
-        yield visible(f"{count} could not be read: {rejects[0]}{' …' * (len(rejects) > 1)}")
+        yield visible(f"{count} rejected: {rejects[0]}{' …' * (len(rejects) > 1)}")
 
 
-def _legend(canvas: Canvas, windows: Sequence[Seen]) -> None:
-    """What the colours of windows mean."""
-    for k, seen in enumerate(windows):
+def _draw_legend(canvas: Canvas, windows: Sequence[WindowContent]) -> None:
+    for k, content in enumerate(windows):
         canvas.box(8, canvas.y + 3, 16, 9, f"c{k % len(SERIES)}")
-        canvas.text(30, canvas.y + 12, fitted(seen.label, WIDTH - 40), "code", seen.label)
+        canvas.text(30, canvas.y + 12, fit_text(content.label, _WIDTH - 40), "code", content.label)
         canvas.y += 17
     canvas.y += 6
 
 
-def _lanes(canvas: Canvas, shown: Shown, widths: Sequence[int]) -> None:
-    """A lane per item: its point, and a bar for each window that it is in."""
-    found: dict[int, list[tuple[int, Interval]]] = {}
-    for k, seen in enumerate(shown.windows):
-        for interval in seen.intervals:
-            found.setdefault(interval.item, []).append((k, interval))
+def _draw_lanes(canvas: Canvas, shown: WindowedStream, widths: Sequence[int]) -> None:
+    """Draw a lane per item: its point, and a bar for each window that contains it."""
+    intervals: dict[int, list[tuple[int, ItemInterval]]] = {}
+    for k, content in enumerate(shown.windows):
+        for interval in content.intervals:
+            intervals.setdefault(interval.item, []).append((k, interval))
     height = max(18.0, len(shown.windows) * (_BAR + _GAP) + 8)
-    for place, item in enumerate(shown.items):
+    for index, item in enumerate(shown.items):
         texts, y = shown.texts(item), canvas.y
-        whole = f"{' '.join(texts)}\nat {_moments(item, shown.clock)}"
-        _label(canvas, texts, widths, whole)
-        for k, (_, start, end) in found.get(place, ()):
-            at = y + 4 + k * (_BAR + _GAP)
+        whole = f"{' '.join(texts)}\nat {_occurrence(item, shown.clock)}"
+        _draw_label(canvas, texts, widths, whole)
+        for k, (_, start, end) in intervals.get(index, ()):
+            bar_y = y + 4 + k * (_BAR + _GAP)
             if start > item.end:
-                middle = at + _BAR / 2
+                middle = bar_y + _BAR / 2
                 line = f"wait l{k % len(SERIES)}"
                 canvas.line(canvas.x(item.end), middle, canvas.x(start), middle, line)
-            tip = f"{whole}\n{shown.windows[k].label}: {_until(start, end, shown.clock)}"
-            canvas.bar(start, end, at, f"c{k % len(SERIES)}", _BAR, tip=tip)
+            tip = f"{whole}\n{shown.windows[k].label}: {_validity(start, end, shown.clock)}"
+            canvas.bar(start, end, bar_y, f"c{k % len(SERIES)}", _BAR, tip=tip)
         middle = y + height / 2 - 1
         if item.start < item.end:
             canvas.line(canvas.x(item.start), middle, canvas.x(item.end), middle, "axis")
@@ -302,77 +314,77 @@ def _lanes(canvas: Canvas, shown: Shown, widths: Sequence[int]) -> None:
         canvas.y += height
 
 
-def _label(canvas: Canvas, texts: Sequence[str], widths: Sequence[int], tip: str) -> None:
-    for text, (x, width) in zip(texts, columns(widths), strict=True):
-        canvas.text(x, canvas.y + 13, fitted(text, width), "code", tip)
+def _draw_label(canvas: Canvas, texts: Sequence[str], widths: Sequence[int], tip: str) -> None:
+    for text, (x, width) in zip(texts, column_places(widths), strict=True):
+        canvas.text(x, canvas.y + 13, fit_text(text, width), "code", tip)
 
 
-def _series(
-    canvas: Canvas, shown: Shown, lanes: Sequence[Sequence[str]], widths: Sequence[int]
+def _draw_series(
+    canvas: Canvas, shown: WindowedStream, lanes: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> None:
-    """A lane per subject and predicate, with a point for each item."""
+    """Draw a lane per subject and predicate, with a point for each item or group of close items."""
     points: dict[tuple[str, ...], list[StreamItem]] = {}
     for item in shown.items:
         points.setdefault(tuple(shown.texts(item)[:2]), []).append(item)
     for lane in lanes:
-        _label(canvas, lane, widths, " ".join(lane))
+        _draw_label(canvas, lane, widths, " ".join(lane))
         close: dict[int, list[StreamItem]] = {}
         for item in points[tuple(lane)]:
-            close.setdefault(int(canvas.x(item.end) / _CLOSE), []).append(item)
+            close.setdefault(int(canvas.x(item.end) / _MIN_GAP), []).append(item)
         for first, *others in close.values():
-            tip = f"{' '.join(shown.texts(first))}\nat {_moments(first, shown.clock)}"
-            tip += f"\nand {len(others):,} more close to it" * bool(others)
+            tip = f"{' '.join(shown.texts(first))}\nat {_occurrence(first, shown.clock)}"
+            tip += f"\nand {len(others):,} more next to it" * bool(others)
             canvas.dot(canvas.x(first.end), canvas.y + 9, "point faint", 2.5, tip)
         canvas.y += 18
 
 
-def _curves(canvas: Canvas, shown: Shown) -> None:
-    """How many items each window holds."""
-    for k, seen in enumerate(shown.windows):
+def _draw_curves(canvas: Canvas, shown: WindowedStream) -> None:
+    """Draw for each window an area chart of the number of items that it contains."""
+    for k, content in enumerate(shown.windows):
         kind = f"c{k % len(SERIES)}"
-        most = max((held for _, held in seen.curve), default=0)
+        most = max((count for _, count in content.curve), default=0)
         bottom = canvas.y + _CURVE + 10
         path, heights = f"M{canvas.x(canvas.start):g} {bottom:g}", dict[float, float]()
-        for t, held in seen.curve:
-            x, height = canvas.x(t), _CURVE * held / max(most, 1)
-            heights[x] = max(height, heights.get(x, 0)) if held else height
+        for t, count in content.curve:
+            x, height = canvas.x(t), _CURVE * count / max(most, 1)
+            heights[x] = max(height, heights.get(x, 0)) if count else height
         for x, height in heights.items():
             path += f"H{x:g}V{bottom - height:.1f}"
         canvas.add(f'<path d="{path}H{canvas.right:g}V{bottom:g}z" class="{kind} area"/>')
         canvas.text(canvas.left - 8, bottom - _CURVE + 9, str(most), "soft end")
         canvas.text(canvas.left - 8, bottom, "0", "soft end")
-        canvas.text(8, bottom - _CURVE / 2 + 4, "items in it", "soft")
+        canvas.text(8, bottom - _CURVE / 2 + 4, "items in window", "soft")
         canvas.y = bottom + 4
 
 
-# -- in words --------------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------------
 
 
-def _moments(item: StreamItem, clock: DisplayClock) -> str:
+def _occurrence(item: StreamItem, clock: DisplayClock) -> str:
     both = [item.end] if item.start == item.end else [item.start, item.end]
     return " to ".join(clock.moment(t) for t in both)
 
 
-def _until(start: int, end: int, clock: DisplayClock) -> str:
+def _validity(start: int, end: int, clock: DisplayClock) -> str:
     return f"[{clock.moment(start)}, {'…' if end >= INFINITY else clock.moment(end)})"
 
 
-def as_text(shown: Shown, limit: int) -> str:
-    """The items with their intervals, for a terminal."""
+def stream_text(shown: WindowedStream, limit: int) -> str:
+    """Return the items with their validity in each window, for a terminal."""
     marks = [chr(0x2460 + k) if k < 20 else f"({k + 1})" for k in range(len(shown.windows))]
-    found: dict[int, list[str]] = {}
-    for mark, seen in zip(marks, shown.windows, strict=True):
-        for item, start, end in seen.intervals:
-            found.setdefault(item, []).append(f"{mark} {_until(start, end, shown.clock)}")
-    lines = [f"{mark} {seen.label}" for mark, seen in zip(marks, shown.windows, strict=True)]
+    spans: dict[int, list[str]] = {}
+    for mark, content in zip(marks, shown.windows, strict=True):
+        for item, start, end in content.intervals:
+            spans.setdefault(item, []).append(f"{mark} {_validity(start, end, shown.clock)}")
+    lines = [f"{mark} {each.label}" for mark, each in zip(marks, shown.windows, strict=True)]
     items = shown.items[:limit]
-    heads = [_moments(item, shown.clock) for item in items]
+    heads = [_occurrence(item, shown.clock) for item in items]
     texts = [" ".join(shown.texts(item)) for item in items]
-    side, broad = (max((cells(one) for one in many), default=0) for many in (heads, texts))
+    head_width, text_width = (max(map(cells, column), default=0) for column in (heads, texts))
     for k, (head, text) in enumerate(zip(heads, texts, strict=True)):
-        spans = "  ".join(found.get(k, ["in no window"] if marks else []))
-        pad = " " * (broad - cells(text))
-        lines.append(f"{head:>{side}}  {text}{pad}  {spans}".rstrip())
+        windows = "  ".join(spans.get(k, ["in no window"] if marks else []))
+        pad = " " * (text_width - cells(text))
+        lines.append(f"{head:>{head_width}}  {text}{pad}  {windows}".rstrip())
     if len(shown.items) > limit:
         lines.append(f"and {len(shown.items) - limit:,} more")
     lines += _rejected(shown.rejects)

@@ -1,7 +1,7 @@
-"""The timeline of a result: a lane per solution, with bars over the times at which it holds.
+"""The timeline of a result: a lane per solution, with a bar for each validity.
 
-Equal rows share a lane, one bar above the other where the solution holds more than once. Lanes with
-the same first value are neighbours and have one colour. Bars of rows that never end are arrows.
+Equal rows share a lane; duplicates that overlap are drawn below each other. Lanes with the same
+first value are neighbours and have the same colour. A bar without end is an arrow.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from dataclasses import dataclass, field
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError
-from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fitted
-from streamsparql.look.jupyter.label_columns import GAP, columns, shared
-from streamsparql.look.jupyter.solution_texts import Cell, Solution, Solutions
+from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fit_text
+from streamsparql.look.jupyter.display_rows import Cell, DisplayRow, DisplayRows
+from streamsparql.look.jupyter.label_columns import GAP, column_places, column_widths
 from streamsparql.text.instants import DisplayClock
 from streamsparql.text.widths import cells
 
-WIDTH = 880.0
-LIMIT = 40
-"""So many lanes are drawn, if it is not asked for more."""
+_WIDTH = 880.0
+MAX_LANES = 40
+"""The number of lanes that are drawn by default."""
 
-_LABELS = 46  # the cells of the labels, all columns together
+_LABELS = 46  # cells, of all label columns together
 _LANE, _BAR = 20.0, 12.0
-_THIN, _LEVELS = 7.0, 4  # bars above each other in a lane
-_CLOSE = 10.0  # pixels between reports
-_TEXT = 60
+_THIN, _MAX_LEVELS = 7.0, 4  # of bars that share a lane
+_MIN_GAP = 10.0  # pixels between the lines of reports
+_TEXT_WIDTH = 60
 
 Report = tuple[int, Sequence[tuple[Cell, ...]]]
 """An instant, and the rows of its report."""
 
 
 @dataclass
-class Lane:
-    """A solution, and the rows that are equal to it, level by level."""
+class SolutionLane:
+    """A solution with its rows, in levels of rows that do not overlap."""
 
     cells: tuple[Cell, ...]
     kind: str = "c0"
-    levels: list[list[Solution]] = field(default_factory=list)
+    levels: list[list[DisplayRow]] = field(default_factory=list)
 
-    def take(self, row: Solution) -> None:
-        """A row goes where it does not overlap those before it."""
+    def add(self, row: DisplayRow) -> None:
+        """Add a row to the first level where it does not overlap the row before it."""
         for level in self.levels:
             if level[-1].end <= row.start:
                 level.append(row)
@@ -50,145 +50,147 @@ class Lane:
         self.levels.append([row])
 
     @property
-    def rows(self) -> Iterable[Solution]:
-        """All rows of the lane."""
+    def rows(self) -> Iterable[DisplayRow]:
+        """The rows of all levels."""
         return (row for level in self.levels for row in level)
 
     @property
     def height(self) -> float:
-        """With what is between it and the next."""
-        count = min(len(self.levels), _LEVELS)
+        """The height in pixels, with the gap to the next lane."""
+        count = min(len(self.levels), _MAX_LEVELS)
         return _LANE if count < 2 else _LANE - _BAR + count * (_THIN + 1)
 
 
-def lanes(rows: Iterable[Solution], limit: int = LIMIT) -> tuple[list[Lane], int]:
-    """The lanes of the first solutions, those with the same first value together; and how many
-    solutions there are.
+def solution_lanes(
+    rows: Iterable[DisplayRow], limit: int = MAX_LANES
+) -> tuple[list[SolutionLane], int]:
+    """Return the lanes of the first solutions, grouped by first value, and the number of solutions.
 
     >>> one, two, three = [(Cell(x), Cell(y)) for x, y in ("a1", "b2", "a3")]
-    >>> rows = [Solution(one, 0, 5), Solution(two, 1, 3), Solution(three, 2, 4)]
-    >>> [lane.cells[1].text for lane in lanes(rows)[0]], lanes(rows, 2)[1]
+    >>> rows = [DisplayRow(one, 0, 5), DisplayRow(two, 1, 3), DisplayRow(three, 2, 4)]
+    >>> [lane.cells[1].text for lane in solution_lanes(rows)[0]], solution_lanes(rows, 2)[1]
     (['1', '3', '2'], 3)
     """
-    found: dict[tuple[Cell, ...], Lane] = {}
+    lanes: dict[tuple[Cell, ...], SolutionLane] = {}
     for row in rows:
-        found.setdefault(row.cells, Lane(row.cells)).take(row)
-    groups: dict[Cell, list[Lane]] = {}
-    for lane in list(found.values())[:limit]:
+        lanes.setdefault(row.cells, SolutionLane(row.cells)).add(row)
+    groups: dict[Cell, list[SolutionLane]] = {}
+    for lane in list(lanes.values())[:limit]:
         groups.setdefault(lane.cells[0] if lane.cells else Cell(""), []).append(lane)
-    apart = len(groups) > 1
+    coloured = len(groups) > 1
     for k, group in enumerate(groups.values()):
         for lane in group:
-            lane.kind = f"c{k % len(SERIES)}" if apart else "c0"
-    return [lane for group in groups.values() for lane in group], len(found)
+            lane.kind = f"c{k % len(SERIES)}" if coloured else "c0"
+    return [lane for group in groups.values() for lane in group], len(lanes)
 
 
-def timeline(
-    shown: Solutions,
-    limit: int = LIMIT,
+def timeline_picture(
+    shown: DisplayRows,
+    limit: int = MAX_LANES,
     instants: Sequence[int] = (),
     reports: Sequence[Report] = (),
     timestamps: str | None = None,
 ) -> Picture:
-    """The timeline of rows. Lines stand at `instants`, dots where `reports` have a row."""
+    """Return the timeline of rows, with lines at `instants` and dots for the rows of `reports`."""
     if type(limit) is not int or limit < 1:
-        raise EngineError(f"a timeline has so many lanes: a number from 1 on, not {limit!r}")
-    drawn, count = lanes(shown.rows, limit)
-    start, end = span(shown, [row for lane in drawn for row in lane.rows], reports)
-    instants = instants[bisect_left(instants, start) : bisect_right(instants, end)]  # may be many
+        raise EngineError(f"limit must be a positive number of lanes, not {limit!r}")
+    lanes, count = solution_lanes(shown.rows, limit)
+    start, end = timeline_span(shown, [row for lane in lanes for row in lane.rows], reports)
+    # a slice, because a range may have too many instants to iterate over
+    instants = instants[bisect_left(instants, start) : bisect_right(instants, end)]
     clock = DisplayClock.of(timestamps, start)
-    widths = shared([shown.heads, *([c.short for c in lane.cells] for lane in drawn)], _LABELS)
-    many = max((len(lane.levels) for lane in drawn), default=1)
-    times = 6 if many > 1 else 0
-    left = (sum(widths) + GAP * len(widths) + times) * CELL + 14
-    canvas = Canvas("when each row of the result holds", start, end, left=left, width=WIDTH)
+    labels = [[cell.short for cell in lane.cells] for lane in lanes]
+    widths = column_widths([shown.heads, *labels], _LABELS)
+    overlap = any(len(lane.levels) > 1 for lane in lanes)
+    left = (sum(widths) + GAP * len(widths) + (6 if overlap else 0)) * CELL + 14
+    canvas = Canvas("when each row of the result holds", start, end, left=left, width=_WIDTH)
     note = "; ".join(
         [
-            *_left_out(shown, len(drawn), count, len(widths)),
-            *_wall(len(instants), _close(canvas, instants)),
+            *_omissions(shown, len(lanes), count, len(widths)),
+            *_omitted_reports(len(instants), _too_dense(canvas, instants)),
         ]
     )
-    top = _heads(canvas, shown.heads, widths)
+    top = _draw_heads(canvas, shown.heads, widths)
     before: tuple[Cell, ...] = ()
-    for lane in drawn:
+    for lane in lanes:
         if shown.form == "ask":
             lane.kind = "c2" if lane.cells[0].text == "true" else "none l7"
-        _lane(canvas, lane, widths, before, clock, reports)
+        _draw_lane(canvas, lane, widths, before, clock, reports)
         before = lane.cells
-    if not drawn:
+    if not lanes:
         canvas.text(canvas.left + 6, canvas.y + 14, "no rows", "soft")
         canvas.y += _LANE
-    _verticals(canvas, shown, instants, top, clock)
+    _draw_verticals(canvas, shown, instants, top, clock)
     canvas.ruler(top, canvas.y, clock)
-    return canvas.picture(as_text(drawn, start, end, clock, note), note)
+    return canvas.picture(timeline_text(lanes, start, end, clock, note), note)
 
 
-def span(
-    shown: Solutions, rows: Sequence[Solution], reports: Sequence[Report] = ()
+def timeline_span(
+    shown: DisplayRows, rows: Sequence[DisplayRow], reports: Sequence[Report] = ()
 ) -> tuple[int, int]:
-    """The part of time that is drawn: the horizon, or that of these rows and of their reports."""
+    """Return the time to draw: the horizon, or where that is open, up to the last row or report."""
     start = shown.first() if shown.start is None else shown.start
     if shown.end is not None:
         return start, shown.end
     cells = {row.cells for row in rows}
-    told = (instant for instant, some in reversed(reports) if not cells.isdisjoint(some))
+    reported = (t for t, report in reversed(reports) if not cells.isdisjoint(report))
     ends = [t for row in rows for t in (row.start, row.end) if t < INFINITY]
-    end = max([*ends, start + 1, next(told, 0)])
-    return start, end + (max(1, (end - start) // 10) if any(row.lasts for row in rows) else 0)
+    end = max([*ends, start + 1, next(reported, 0)])
+    return start, end + (max(1, (end - start) // 10) if any(row.never_ends for row in rows) else 0)
 
 
-def _left_out(shown: Solutions, drawn: int, count: int, columns: int) -> Iterator[str]:
+def _omissions(shown: DisplayRows, drawn: int, count: int, columns: int) -> Iterator[str]:
     if count > drawn or not shown.whole:
-        of = f"{count:,}" if shown.whole else f"at least {count:,}"
-        yield f"the first {drawn} of {of} solutions"
+        total = f"{count:,}" if shown.whole else f"at least {count:,}"
+        yield f"the first {drawn} of {total} solutions"
     if columns < len(shown.heads):
-        yield f"the first {columns} of {len(shown.heads)} variables; the pointer shows all"
+        yield f"the first {columns} of {len(shown.heads)} variables; tooltips show all"
 
 
-def _wall(instants: int, close: bool) -> Iterator[str]:
-    if close:
-        yield f"{instants:,} reports, too close to each other to be drawn"
+def _omitted_reports(instants: int, too_dense: bool) -> Iterator[str]:
+    if too_dense:
+        yield f"{instants:,} reports, too close together to be drawn"
 
 
-def _close(canvas: Canvas, instants: Sequence[int]) -> bool:
-    """Whether lines at all instants would be a wall."""
-    return len(instants) * _CLOSE > canvas.right - canvas.left
+def _too_dense(canvas: Canvas, instants: Sequence[int]) -> bool:
+    """Return whether the lines of reports would be closer together than the minimum gap."""
+    return len(instants) * _MIN_GAP > canvas.right - canvas.left
 
 
 # -- labels
 
 
-def _heads(canvas: Canvas, heads: Sequence[str], widths: Sequence[int]) -> float:
-    """The names of the columns; gives where lanes begin."""
-    for head, (x, width) in zip(heads, columns(widths), strict=False):
-        canvas.text(x, canvas.y + 12, fitted(head, width), "code soft")
+def _draw_heads(canvas: Canvas, heads: Sequence[str], widths: Sequence[int]) -> float:
+    """Draw the column names; return the y coordinate of the first lane."""
+    for head, (x, width) in zip(heads, column_places(widths), strict=False):
+        canvas.text(x, canvas.y + 12, fit_text(head, width), "code soft")
     canvas.y += 20
     return canvas.y
 
 
-def _lane(
+def _draw_lane(
     canvas: Canvas,
-    lane: Lane,
+    lane: SolutionLane,
     widths: Sequence[int],
     before: tuple[Cell, ...],
     clock: DisplayClock,
     reports: Sequence[Report],
 ) -> None:
-    """A lane: its label, its bars, and dots where a report has it."""
+    """Draw a lane's label, its bars, and a dot for each report that contains its solution."""
     whole, y = "  ".join(cell.text for cell in lane.cells), canvas.y
-    again = True
-    for k, (cell, (x, width)) in enumerate(zip(lane.cells, columns(widths), strict=False)):
-        again = again and k < len(before) and before[k] == cell
-        kind = "code soft" if again else "code"
-        canvas.text(x, y + 13, fitted(cell.short, width), kind, whole)
+    repeated = True
+    for k, (cell, (x, width)) in enumerate(zip(lane.cells, column_places(widths), strict=False)):
+        repeated = repeated and k < len(before) and before[k] == cell
+        kind = "code soft" if repeated else "code"
+        canvas.text(x, y + 13, fit_text(cell.short, width), kind, whole)
     if len(lane.levels) > 1:
         canvas.text(canvas.left - 8, y + 13, f"×{len(lane.levels)}", "soft end")
     thin = len(lane.levels) > 1
-    for k, level in enumerate(lane.levels[:_LEVELS]):
-        at = y + (_LANE - _BAR) / 2 + (k * (_THIN + 1) if thin else 0)
-        for row in apart(canvas, level):
-            tip = f"{whole}\n{holds(row, clock)}"
-            canvas.bar(row.start, row.end, at, lane.kind, _THIN if thin else _BAR, tip=tip)
+    for k, level in enumerate(lane.levels[:_MAX_LEVELS]):
+        bar_y = y + (_LANE - _BAR) / 2 + (k * (_THIN + 1) if thin else 0)
+        for row in visibly_distinct(canvas, level):
+            tip = f"{whole}\n{validity_text(row, clock)}"
+            canvas.bar(row.start, row.end, bar_y, lane.kind, _THIN if thin else _BAR, tip=tip)
     canvas.y += lane.height
     for instant, rows in reports:
         if lane.cells in rows and canvas.start <= instant <= canvas.end:
@@ -196,8 +198,8 @@ def _lane(
             canvas.dot(canvas.x(instant), (y + canvas.y) / 2, "report", 3, tip)
 
 
-def apart(canvas: Canvas, rows: Iterable[Solution]) -> Iterator[Solution]:
-    """The rows of a level, less those whose bars nobody could tell from the one before."""
+def visibly_distinct(canvas: Canvas, rows: Iterable[DisplayRow]) -> Iterator[DisplayRow]:
+    """Yield the rows of a level, without those whose bar would be at the pixels of the previous."""
     before: tuple[int, int] | None = None
     for row in rows:
         place = round(canvas.x(row.start)), round(canvas.x(row.end))
@@ -206,56 +208,57 @@ def apart(canvas: Canvas, rows: Iterable[Solution]) -> Iterator[Solution]:
         before = place
 
 
-def holds(row: Solution, clock: DisplayClock) -> str:
-    """When a row holds, in words."""
-    if row.lasts:
-        return f"from {clock.moment(row.start)} on"
-    return f"from {clock.moment(row.start)} until before {clock.moment(row.end)}"
+def validity_text(row: DisplayRow, clock: DisplayClock) -> str:
+    """Return the validity of a row as text."""
+    end = "…" if row.never_ends else clock.moment(row.end)
+    return f"holds over [{clock.moment(row.start)}, {end})"
 
 
-def _verticals(
-    canvas: Canvas, shown: Solutions, instants: Sequence[int], top: float, clock: DisplayClock
+def _draw_verticals(
+    canvas: Canvas, shown: DisplayRows, instants: Sequence[int], top: float, clock: DisplayClock
 ) -> None:
-    """Lines at reports, behind the bars, and at the ends of the horizon."""
+    """Draw a line at each report, behind the bars, and at both ends of the horizon."""
 
-    def draw() -> None:
+    def draw_report_lines() -> None:
         for t in instants:
             tip = f"report at {clock.moment(t)}"
             canvas.line(canvas.x(t), top - 3, canvas.x(t), canvas.y, "mark thin", tip)
 
-    if not _close(canvas, instants):
-        canvas.behind(draw)
-    for t, tip in ((shown.start, "start"), (shown.end, "end")):
+    if not _too_dense(canvas, instants):
+        canvas.behind(draw_report_lines)
+    for t, side in ((shown.start, "start"), (shown.end, "end")):
         if t is not None:
-            canvas.line(canvas.x(t), top - 6, canvas.x(t), canvas.y, "axis", f"the horizon's {tip}")
+            canvas.line(
+                canvas.x(t), top - 6, canvas.x(t), canvas.y, "axis", f"{side} of the horizon"
+            )
 
 
 # -- for terminals
 
 
-def as_text(
-    drawn: Sequence[Lane], start: int, end: int, clock: DisplayClock, note: str = ""
+def timeline_text(
+    lanes: Sequence[SolutionLane], start: int, end: int, clock: DisplayClock, note: str = ""
 ) -> str:
-    """The lanes as lines of characters.
+    """Return the lanes as lines of text, for a terminal.
 
-    >>> row = Solution((Cell("a"),), 5, INFINITY)
-    >>> print(as_text([Lane(row.cells, levels=[[row]])], 0, 10, DisplayClock("ms")))
+    >>> row = DisplayRow((Cell("a"),), 5, INFINITY)
+    >>> print(timeline_text([SolutionLane(row.cells, levels=[[row]])], 0, 10, DisplayClock("ms")))
     a                                ██████████████████████████████▶
        0 to 10 ms
     """
-    names = ["  ".join(cell.text for cell in lane.cells) for lane in drawn]
+    names = ["  ".join(cell.text for cell in lane.cells) for lane in lanes]
     width = min(max(map(cells, names), default=0), _LABELS)
     lines = []
-    for name, lane in zip(names, drawn, strict=True):
-        line = [" "] * _TEXT
+    for name, lane in zip(names, lanes, strict=True):
+        line = [" "] * _TEXT_WIDTH
         for row in lane.rows:
-            low = (row.start - start) * _TEXT // (end - start)
-            high = -(-(min(row.end, end) - start) * _TEXT // (end - start))
+            low = (row.start - start) * _TEXT_WIDTH // (end - start)
+            high = -(-(min(row.end, end) - start) * _TEXT_WIDTH // (end - start))
             line[low:high] = "█" * (high - low)
         tail = "▶" if any(row.end > end for row in lane.rows) else ""
-        cut = fitted(name, width, 1)
-        pad = " " * (width - cells(cut))
-        lines.append(f"{cut}{pad}  {''.join(line)}{tail}".rstrip())
+        label = fit_text(name, width, 1)
+        pad = " " * (width - cells(label))
+        lines.append(f"{label}{pad}  {''.join(line)}{tail}".rstrip())
     unit = "" if clock.style == "iso" else f" {clock.zone}"
     lines.append(f"{' ' * width}  {clock.moment(start)} to {clock.moment(end)}{unit}")
     return "\n".join([*lines, note] if note else lines)

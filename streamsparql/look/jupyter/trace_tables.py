@@ -1,4 +1,4 @@
-"""Tables of traces: the steps, and the operators or the definitions at an instant."""
+"""HTML tables of a trace: its steps, and the operators or definitions at an instant."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streamsparql.look.explain.drawing.themes import themed
 from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
-    from streamsparql.look.traces.definitions import Logical
-    from streamsparql.look.traces.trace import Moment, Step, Trace
-    from streamsparql.look.traces.trace_rows import Wording
+    from streamsparql.look.traces.definitions import LogicalMoment
+    from streamsparql.look.traces.trace import Moment, Trace, TraceStep
+    from streamsparql.look.traces.trace_rows import TraceWording
 
-STEPS = 30
-"""So many steps are in a table."""
-_LINES, _MORE = 8, 30
-"""So many lines are in a cell of a table of steps, of one of a moment."""
+MAX_TABLE_STEPS = 30
+"""The number of steps that a table shows."""
+_STEP_LINES, _MOMENT_LINES = 8, 30
+"""The number of lines that a cell shows, in a table of steps and in a table of an instant."""
 
 
 def _rules() -> Iterator[str]:
@@ -29,7 +29,7 @@ def _rules() -> Iterator[str]:
     yield "& .frame{overflow:auto;max-height:80vh}"
     yield "&& .frame svg{max-width:none}"
     yield f"& table{{border-collapse:collapse;font-size:12px;margin:6px 0;background:{paper}}}"
-    yield (  # && is stronger than what JupyterLab says of cells and code
+    yield (  # && is more specific than the rules of JupyterLab for cells and code
         f"&& td,&& th{{text-align:left;vertical-align:top;padding:2px 10px 2px 0;"
         f"border-top:1px solid {line};background:{paper};color:{ink};white-space:normal;"
         f"overflow-wrap:anywhere}}"
@@ -48,76 +48,75 @@ _PRINTED = (
     f"@media print{{.{_ROOT} .frame{{max-height:none;overflow:visible}}.{_ROOT} .controls,"
     f".{_ROOT} .state{{display:none}}.{_ROOT}.{_ROOT} .frame svg{{max-width:100%;height:auto}}}}"
 )
-"""On paper nothing scrolls, and nobody steps."""
+"""The rules for print, where nothing scrolls and the controls are useless."""
 PAGE_STYLE = f"{themed(_ROOT, chr(10).join(_rules()))}\n{_PRINTED}"
-"""The style sheet of what is beside the picture of a trace."""
+"""The style sheet of the tables and controls around the picture of a trace."""
 
 
 def steps_table(trace: Trace) -> str:
-    """What came in each step, what became of the states, what the query gave."""
-    shown = list(islice((step for step in trace if _eventful(trace, step)), STEPS))
+    """Return a table of the steps: items read, changes of state, rows that the query emitted."""
+    shown = list(islice((step for step in trace if _eventful(trace, step)), MAX_TABLE_STEPS))
     rows = "".join(_step(trace, step) for step in shown)
-    after = shown[-1].number + 1 if len(shown) == STEPS else len(trace)
+    after = shown[-1].number + 1 if len(shown) == MAX_TABLE_STEPS else len(trace)
     more = len(trace) - after
     rest = f'<p class="note">and {more} more steps: trace[{after}:]</p>' if more > 0 else ""
-    heads = "".join(f"<th>{head}</th>" for head in ("at", "came", "states", "gave"))
+    heads = "".join(f"<th>{head}</th>" for head in ("instant", "items", "state changes", "output"))
     return (
         f'<table class="steps"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{rest}'
     )
 
 
-def _eventful(trace: Trace, step: Step) -> bool:
-    """Whether a step has anything to tell: where time goes on by itself, most have not."""
+def _eventful(trace: Trace, step: TraceStep) -> bool:
+    """Return whether anything happened in a step; most steps only advance time."""
     return bool(
-        any(step.came.values())
-        or step.gave(len(trace.operators))
+        any(step.consumed.values())
+        or step.emitted(len(trace.operators))
         or any(doing.changes for doing in step)
         or step.instant >= INFINITY
     )
 
 
-def _step(trace: Trace, step: Step) -> str:
-    from streamsparql.look.traces.trace_text import change
+def _step(trace: Trace, step: TraceStep) -> str:
+    from streamsparql.look.traces.trace_text import change_text
 
     wording = trace.wording
-    came = [wording.item(e.item) for rows in step.came.values() for e in rows]
-    states = [
-        f"{doing.operator.number} {change(wording, each)}"
+    items = [wording.item(e.item) for rows in step.consumed.values() for e in rows]
+    changes = [
+        f"{doing.operator.number} {change_text(wording, each)}"
         for doing in step
         for each in doing.changes
     ]
-    gave = [wording.element(e) for e in step.gave(len(trace.operators))]
-    return _line(
-        wording.instant(step.instant), *(_few(each, _LINES) for each in (came, states, gave))
-    )
+    output = [wording.element(e) for e in step.emitted(len(trace.operators))]
+    cells = (_cell(each, _STEP_LINES) for each in (items, changes, output))
+    return _line(wording.instant(step.instant), *cells)
 
 
 def moment_html(moment: Moment) -> str:
-    """The operators at an instant: what holds, what is held, what has just happened."""
-    from streamsparql.look.traces.trace_text import change, held_row
+    """Return a table of the operators at an instant: rows that hold, state, last changes."""
+    from streamsparql.look.traces.trace_text import change_text, state_row_text
 
     wording = moment.trace.wording
     rows = "".join(
         _line(
             str(standing.operator),
-            _few(_bag(wording, standing.snapshot)),
-            _few(held_row(moment, held) for held in standing.state),
-            _few(change(wording, each) for each in standing.changes),
+            _cell(_lines(wording, standing.snapshot)),
+            _cell(state_row_text(moment, held) for held in standing.state),
+            _cell(change_text(wording, each) for each in standing.changes),
             number=standing.operator.number,
         )
         for standing in moment
     )
     title = f"at {wording.moment(moment.t)}"
-    return _table(title, ("", "operator", "holds", "is held", "just now"), rows)
+    return _table(title, ("", "operator", "holds", "state", "last changes"), rows)
 
 
-def logical_html(logical: Logical) -> str:
-    """The nodes of the logical plan at an instant."""
+def logical_html(logical: LogicalMoment) -> str:
+    """Return a table of the nodes of the logical plan at an instant, with their snapshots."""
     wording = logical.trace.wording
     rows = "".join(
         _line(
             f"{type(node.node).__name__} {node.title}".rstrip(),
-            _few(_bag(wording, node.snapshot)),
+            _cell(_lines(wording, node.snapshot)),
             number=node.number,
         )
         for node in logical
@@ -139,13 +138,13 @@ def _line(head: str, *cells: str, number: int | None = None) -> str:
     return f"<tr>{first}<td>{escape(head)}</td>{rest}</tr>"
 
 
-def _few(texts: Iterable[str], most: int = _MORE) -> str:
-    found = list(texts)
-    shown = "<br>".join(f"<code>{escape(text)}</code>" for text in found[:most])
-    more = len(found) - most
+def _cell(texts: Iterable[str], limit: int = _MOMENT_LINES) -> str:
+    lines = list(texts)
+    shown = "<br>".join(f"<code>{escape(line)}</code>" for line in lines[:limit])
+    more = len(lines) - limit
     return f'{shown}<br><span class="soft">and {more} more</span>' if more > 0 else shown
 
 
-def _bag(wording: Wording, snapshot: Snapshot[Any]) -> Iterator[str]:
-    for item, times in snapshot.entries:
-        yield f"{wording.item(item)}{f'  x {times}' if times > 1 else ''}"
+def _lines(wording: TraceWording, snapshot: Snapshot[Any]) -> Iterator[str]:
+    for item, multiplicity in snapshot.entries:
+        yield f"{wording.item(item)}{f'  x {multiplicity}' if multiplicity > 1 else ''}"

@@ -1,9 +1,9 @@
-"""How a notebook shows a trace: the operators' timelines under each other, those below first.
+"""The notebook display of a trace: the timelines of its operators, those that read streams first.
 
-Solid bars are rows that an operator gives, over their validity; pale ones are rows that its state
-holds, from the instant at which they came in to that at which they were let go. So a row is seen to
-enter the window, to wait in the sweep area or the heap, to join, to leave. Colours are those of the
-items that a row comes from. A slider lists what holds and what is held at an instant; without a
+Solid bars are rows that an operator emitted, over their validity; pale bars are rows that its state
+retained, from the instant at which they entered it until they were evicted. This shows how a row
+enters a window, waits in a sweep area or heap, joins and expires. The colours of a row are those of
+the items of its lineage. A slider lists the rows that hold and the state at an instant; without a
 script, as in print, there are the timelines and a table of the steps.
 """
 
@@ -16,42 +16,49 @@ from typing import TYPE_CHECKING
 
 from streamsparql.display.picture import Picture
 from streamsparql.look.explain.drawing.themes import themed
-from streamsparql.look.jupyter.canvas import CELL, ROOT, Canvas, classed, fitted, titled
-from streamsparql.look.jupyter.lanes import Bar, Group, draw_group
-from streamsparql.look.jupyter.stepping import stepping
+from streamsparql.look.jupyter.canvas import (
+    CANVAS_CLASS,
+    CELL,
+    Canvas,
+    class_attribute,
+    fit_text,
+    title_element,
+)
+from streamsparql.look.jupyter.lanes import BarGroup, RowBar, draw_group
+from streamsparql.look.jupyter.stepping import slider_script
 from streamsparql.look.jupyter.trace_tables import PAGE_STYLE, steps_table
 from streamsparql.look.traces.lineage import Lineage, Origins
 from streamsparql.overriding import override
 from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
-    from streamsparql.look.traces.trace import Held, Trace, TracedOperator
+    from streamsparql.look.traces.trace import StateRow, Trace, TracedOperator
 
-WIDTH = 960.0
-LEFT = 118.0
+_WIDTH = 960.0
+_LEFT = 118.0
 _HEAD = 22.0
-_INPUTS = 12  # so many are listed
-_COLOURS = 7  # the eighth is for what comes of many items, or of none
-_BEYOND = 30  # time is drawn for so many times as long as items came
-_BOLD = 9.0  # the advance of the font of heads, on the safe side
+_MAX_INPUTS = 12  # listed in the head of an operator
+_COLOURS = 7  # the eighth is for rows with more than two items in their lineage, or none
+_MAX_TAIL = 30  # time drawn after the last step, as a multiple of the time of the steps
+_BOLD = 9.0  # the advance of the font of heads, rounded up
 
 _RULES = """\
-.held{fill-opacity:.2}
+.retained{fill-opacity:.2}
 .frame{fill:none;stroke-width:1}
-.given{stroke-dasharray:1 3;stroke-width:1.4;fill:none}
+.delay{stroke-dasharray:1 3;stroke-width:1.4;fill:none}
 .area{fill-opacity:.45}
 .cursor{stroke:#cf222e/#ff7b72;stroke-width:1.5;fill:none;visibility:hidden}
 .faded{opacity:.2}
 .fine{font-size:11px}"""
-STYLE = themed(ROOT, _RULES)
+_STYLE = themed(CANVAS_CLASS, _RULES)
 
 
 @dataclass(frozen=True)
 class TracePicture(Picture):
-    """The picture of a trace, with the means to step through it."""
+    """The picture of a trace, with a slider to step through it."""
 
     steps: str = ""
-    """The slider and the table of steps, with what they need."""
+    """The table of steps, and the script of the slider with its data."""
 
     @property
     @override
@@ -67,7 +74,7 @@ class TracePicture(Picture):
 
 
 def trace_picture(trace: Trace) -> TracePicture:
-    """The timelines of a trace.
+    """Draw the timelines of a trace.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED {?s ?p ?o}")
@@ -76,122 +83,125 @@ def trace_picture(trace: Trace) -> TracePicture:
     (True, True)
     """
     blocks = list(_blocks(trace))
-    start, end, last = _span(trace, blocks)
-    title = f"What passes {len(trace.operators)} operators"
-    canvas = Canvas(title, start, end, left=LEFT, width=WIDTH)
-    canvas.add(f"<style>{STYLE}</style>")
+    start, end, last = _drawn_span(trace, blocks)
+    title = f"rows and state of {len(trace.operators)} operators"
+    canvas = Canvas(title, start, end, left=_LEFT, width=_WIDTH)
+    canvas.add(f"<style>{_STYLE}</style>")
     canvas.times(trace.clock)
     top = canvas.y
-    areas = [group for block in blocks for group in _draw(canvas, block)]
+    areas = [group for block in blocks for group in _draw_block(canvas, block)]
     canvas.add(f'<path class="cursor" d="M0 {top:g}V{canvas.y:g}"/>')
     canvas.ruler(top, canvas.y, trace.clock)
-    _legend(canvas, trace, blocks)
+    _draw_legend(canvas, trace, blocks)
     text = str(trace)
-    drawn = [block.operator for block in blocks]
-    steps = steps_table(trace) + stepping(trace, drawn, areas, canvas)
+    operators = [block.operator for block in blocks]
+    steps = steps_table(trace) + slider_script(trace, operators, areas, canvas)
     note = trace.note
     if last > end:
         moment = trace.wording.moment
-        cut = f"what holds after {moment(end)}, to {moment(last)}, is cut off"
+        cut = f"cut off at {moment(end)}; rows hold until {moment(last)}"
         note = "; ".join(filter(None, (note, cut)))
     return TracePicture(canvas.svg(), title, text, note, steps)
 
 
 @dataclass(frozen=True)
-class Block:
-    """What is drawn of an operator: the rows that it gives, and the parts of its state."""
+class OperatorBlock:
+    """The part of a picture for one operator: the rows that it emitted, and its state by part."""
 
     operator: TracedOperator
     inputs: tuple[int, ...]
-    """The numbers of the operators that it reads, of those that are drawn or said to be idle."""
-    groups: tuple[Group, ...]
+    """The numbers of the operators that it reads, among those drawn or listed in the legend."""
+    groups: tuple[BarGroup, ...]
 
 
-def _blocks(trace: Trace) -> Iterator[Block]:
-    """Those of the operators that had any rows; a clip that cut nothing is left out."""
+def _blocks(trace: Trace) -> Iterator[OperatorBlock]:
+    """Yield a block for each operator that had rows, except a clip that is an identity."""
     lineage = Lineage(trace)
-    below: dict[int, int] = {}  # what the clips that are left out read
+    below: dict[int, int] = {}  # the input of each clip that is omitted
     for operator in trace.operators:
-        rows = list(_rows(trace, lineage, operator))
-        held = list(_held(trace, lineage, operator))
+        emitted = list(_emitted_rows(trace, lineage, operator))
+        retained = list(_retained_rows(trace, lineage, operator))
         inputs = tuple(below.get(k, k) for k in operator.inputs)
-        if operator.kind == "Clip" and not held and _same(lineage, operator):
+        if operator.kind == "Clip" and not retained and _is_identity(lineage, operator):
             below[operator.number] = inputs[0]
-        elif rows or held:
-            parts = dict.fromkeys(bar.part for bar in held)
-            groups = [Group(part, tuple(b for b in held if b.part == part)) for part in parts]
-            yield Block(operator, inputs, (Group("gives", tuple(rows)), *groups))
+        elif emitted or retained:
+            output = BarGroup("emits", tuple(emitted))
+            parts = dict.fromkeys(bar.part for bar in retained)
+            state = (BarGroup(p, tuple(b for b in retained if b.part == p)) for p in parts)
+            yield OperatorBlock(operator, inputs, (output, *state))
 
 
 def _reads(inputs: tuple[int, ...]) -> str:
-    """Which operators one reads, in a few words.
+    """Return a list of the operators that an operator reads, or their number if it is long.
 
     >>> _reads((2, 5)), _reads(()), _reads(tuple(range(20)))
     ('reads 2, 5', '', 'reads 20 operators')
     """
-    if len(inputs) > _INPUTS:
+    if len(inputs) > _MAX_INPUTS:
         return f"reads {len(inputs)} operators"
     return f"reads {', '.join(map(str, inputs))}" if inputs else ""
 
 
-def _same(lineage: Lineage, operator: TracedOperator) -> bool:
+def _is_identity(lineage: Lineage, operator: TracedOperator) -> bool:
+    """Return whether an operator emitted exactly the rows of its input."""
     below = lineage.rows[operator.inputs[0] - 1]
     return lineage.rows[operator.number - 1] == below
 
 
-def _rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[Bar]:
-    """The rows that an operator gives."""
-    given = trace.given_by(operator.number)
-    for (step, element), (_, origins) in zip(given, lineage.rows[operator.number - 1], strict=True):
-        later = step.instant > max(element.start, trace.first)
-        given_at = f", given at {trace.wording.instant(step.instant)}" if later else ""
-        yield Bar(
+def _emitted_rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[RowBar]:
+    """Yield a bar for each row that an operator emitted."""
+    output = trace.emitted_by(operator.number)
+    rows = lineage.rows[operator.number - 1]
+    for (step, element), (_, origins) in zip(output, rows, strict=True):
+        delayed = step.instant > max(element.start, trace.first)
+        emitted_at = f", emitted at {trace.wording.instant(step.instant)}" if delayed else ""
+        yield RowBar(
             operator.number,
-            "gives",
+            "emits",
             trace.wording.item(element.item),
             element.start,
             element.end,
             colours(origins),
             origins,
-            f"{trace.wording.element(element)}{given_at}",
+            f"{trace.wording.element(element)}{emitted_at}",
             step.instant,
         )
 
 
-def _held(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[Bar]:
-    """The rows of an operator's state, each from when it came until it was let go."""
-    since: dict[Held, list[int]] = {}
-    found: list[Bar] = []
+def _retained_rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> Iterator[RowBar]:
+    """Yield a bar for each row of an operator's state, from its entry to its eviction."""
+    entries: dict[StateRow, list[int]] = {}
+    bars: list[RowBar] = []
 
-    def over(held: Held, begun: int, until: int, why: str) -> None:
+    def add_bar(held: StateRow, entered: int, evicted: int, why: str) -> None:
         origins = lineage.of(operator.number, held)
         wording = trace.wording
-        there = f"{wording.instant(begun)} to {wording.instant(until)}"
-        tip = f"{held.part}: {wording.held(*held)}, there from {there}"
+        period = f"{wording.instant(entered)} to {wording.instant(evicted)}"
+        tip = f"{held.part}: {wording.state_row(*held)}, retained from {period}"
+        tip = f"{tip}, {why}" if why else tip
         text, shown = wording.item(held.element.item), colours(origins)
-        ended = f"{tip}, {why}" if why else tip
-        start = max(begun, trace.first)
-        found.append(
-            Bar(operator.number, held.part, text, start, until, shown, origins, ended, None)
+        start = max(entered, trace.first)
+        bars.append(
+            RowBar(operator.number, held.part, text, start, evicted, shown, origins, tip, None)
         )
 
     for step in trace.steps:
         for before, after, why in step[operator.number].changes:
-            begun = step.instant
+            entered = step.instant
             if before is not None:
-                begun = since[before].pop(0)
+                entered = entries[before].pop(0)
                 if after is None:
-                    over(before, begun, step.instant, why)
+                    add_bar(before, entered, step.instant, why)
             if after is not None:
-                since.setdefault(after, []).append(begun)
-    for held, begins in since.items():
-        for begun in begins:
-            over(held, begun, INFINITY, "")
-    yield from sorted(found, key=lambda bar: bar.start)
+                entries.setdefault(after, []).append(entered)
+    for held, instants in entries.items():
+        for entered in instants:
+            add_bar(held, entered, INFINITY, "")
+    yield from sorted(bars, key=lambda bar: bar.start)
 
 
 def colours(origins: Origins) -> tuple[int, ...]:
-    """The colours of a row: of the item or the two that it comes from, or that of all others.
+    """Return the colours of a row: those of its one or two items, else the common one.
 
     >>> colours(frozenset([1])), colours(frozenset([1, 9])), colours(frozenset())
     ((1,), (1, 2), (7,))
@@ -201,8 +211,11 @@ def colours(origins: Origins) -> tuple[int, ...]:
     return tuple(k % _COLOURS for k in sorted(origins))
 
 
-def _span(trace: Trace, blocks: Sequence[Block]) -> tuple[int, int, int]:
-    """The time that is drawn: to the last end, but not very far beyond what came; and that end."""
+def _drawn_span(trace: Trace, blocks: Sequence[OperatorBlock]) -> tuple[int, int, int]:
+    """Return the start and end of the time that is drawn, and the last end of a row.
+
+    Rows that hold far longer than the steps last would compress the steps, so time is cut.
+    """
     first = trace.first
     instants = [step.instant for step in trace.steps if step.instant < INFINITY]
     last = max([first, *instants])
@@ -215,13 +228,13 @@ def _span(trace: Trace, blocks: Sequence[Block]) -> tuple[int, int, int]:
         if t < INFINITY
     ]
     furthest = max([last + 1, *ends])
-    if furthest - last > _BEYOND * (last - first) > 0:
-        return first, last + _BEYOND * (last - first), furthest
+    if furthest - last > _MAX_TAIL * (last - first) > 0:
+        return first, last + _MAX_TAIL * (last - first), furthest
     return first, furthest, furthest
 
 
-def _draw(canvas: Canvas, block: Block) -> list[Group]:
-    """A head, and the groups below it; gives those that became areas."""
+def _draw_block(canvas: Canvas, block: OperatorBlock) -> list[BarGroup]:
+    """Draw an operator's head and groups; return the groups that became area charts."""
     operator = block.operator
     canvas.line(8, canvas.y, canvas.width - 8, canvas.y, "grid")
     y = canvas.y + 16
@@ -230,8 +243,8 @@ def _draw(canvas: Canvas, block: Block) -> list[Group]:
     if reads:
         canvas.text(canvas.width - 8, y, reads, "soft end")
     room = canvas.width - 40 - len(reads) * CELL - len(head) * _BOLD
-    title = escape(fitted(operator.title, room))
-    tip = titled("\n".join(filter(None, (operator.box.meaning, operator.title))))
+    title = escape(fit_text(operator.title, room))
+    tip = title_element("\n".join(filter(None, (operator.box.meaning, operator.title))))
     canvas.add(
         f'<text x="8" y="{y:g}">{tip}<tspan class="head">{escape(head)}</tspan>'
         f'<tspan class="code" dx="12">{title}</tspan></text>'
@@ -242,29 +255,29 @@ def _draw(canvas: Canvas, block: Block) -> list[Group]:
     return areas
 
 
-def _legend(canvas: Canvas, trace: Trace, blocks: Sequence[Block]) -> None:
-    """What bars and colours say, and which operators had no rows."""
+def _draw_legend(canvas: Canvas, trace: Trace, blocks: Sequence[OperatorBlock]) -> None:
+    """Draw the meaning of bars and colours, and list the operators without rows."""
     drawn = {block.operator.number for block in blocks}
     idle = [o for o in trace.operators if o.number not in drawn and o.kind != "Clip"]
     canvas.y += 8
     y = canvas.y
     legend = (
-        ("c0", "", "given, over its validity"),
-        ("c0 held l0", "", "held in a state, as long as it was there"),
-        ("c7", "", "of several items, or of none"),
+        ("c0", "", "emitted, over its validity"),
+        ("c0 retained l0", "", "retained in a state"),
+        ("c7", "", "from several items, or from none"),
     )
     x = 8.0
     for kind, tip, text in legend:
         canvas.add(
-            f'<rect x="{x:g}" y="{y:g}" width="18" height="9" rx="2"{classed(kind)}>'
-            f"{titled(tip)}</rect>"
+            f'<rect x="{x:g}" y="{y:g}" width="18" height="9" rx="2"{class_attribute(kind)}>'
+            f"{title_element(tip)}</rect>"
         )
         canvas.text(x + 24, y + 9, text, "soft fine")
         x += 48 + len(text) * 6.2
-    canvas.line(x, y + 5, x + 18, y + 5, "given l0")
-    canvas.text(x + 24, y + 9, "until it was given", "soft fine")
+    canvas.line(x, y + 5, x + 18, y + 5, "delay l0")
+    canvas.text(x + 24, y + 9, "until it was emitted", "soft fine")
     canvas.y += 16
     if idle:
         text = "without rows: " + ", ".join(f"{o.number} {o.kind}" for o in idle)
-        canvas.text(8, canvas.y + 10, fitted(text, canvas.width - 16), "soft fine", text)
+        canvas.text(8, canvas.y + 10, fit_text(text, canvas.width - 16), "soft fine", text)
         canvas.y += 16

@@ -1,6 +1,7 @@
-"""Traces: what passed each operator of a query over a little data, and what each one held.
+"""Traces: the rows that each operator emits over a little data, and the state that it retains.
 
-`recording` runs the physical plan instant by instant and notes all that happens, `trace` says it to
-people, `definitions` says what the logical plan makes of the same data, `lineage` which items a row
-comes from, and `text` is what a terminal shows. `streamsparql.look.jupyter.trace_view` draws it.
+`recording` runs the physical plan instant by instant and records every step; `trace` presents the
+record with decoded rows; `definitions` evaluates the logical plan over the same data; `lineage`
+finds the items that a row derives from; `trace_text` prints all this in a terminal, and
+`streamsparql.look.jupyter.trace_view` draws it.
 """

@@ -1,4 +1,4 @@
-"""The other side of a trace: what the definitions of the logical plan say of the same data."""
+"""The definitions of the logical plan, evaluated over the data of a trace."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI, Literal, Triple
 from streamsparql.algebra.xsd.values import date_time_literal
+from streamsparql.display import Displayed
 from streamsparql.look.explain.boxes.titles import title
-from streamsparql.look.traces.trace_rows import compared, numbered
+from streamsparql.look.traces.trace_rows import numbered, without_hidden
+from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.hidden import ANSWER, is_carried, variable_of
 from streamsparql.physical.lowering.lower import Catalog
@@ -26,57 +28,53 @@ if TYPE_CHECKING:
 
 
 class Disagreement(NamedTuple):
-    """An instant at which an operator does not give what the node means that it computes."""
+    """An instant at which an operator's output differs from the definition of its node."""
 
     operator: TracedOperator
     t: int
-    ours: Snapshot[Any]
+    emitted: Snapshot[Any]
+    """The snapshot of the operator's output."""
     definition: Snapshot[Any]
 
 
-class Defined(NamedTuple):
+class NodeMoment(NamedTuple):
     """A node of the logical plan, and its snapshot at an instant."""
 
     number: int
     node: Plan
     title: str
-    """What it is given, in the query's words."""
+    """Its parameters, in the query's words."""
     inputs: tuple[int, ...]
     """The numbers of the nodes that it reads."""
     snapshot: Snapshot[Any]
 
 
 @dataclass(frozen=True, repr=False)
-class Logical:
-    """The nodes of the logical plan at an instant, those below first, the query's result last."""
+class LogicalMoment(Displayed):
+    """The nodes of the logical plan at an instant, inputs first, the query's result last."""
 
     trace: Trace
     t: int
-    nodes: tuple[Defined, ...]
+    nodes: tuple[NodeMoment, ...]
 
-    def __iter__(self) -> Iterator[Defined]:
+    def __iter__(self) -> Iterator[NodeMoment]:
         return iter(self.nodes)
 
-    def __getitem__(self, number: int) -> Defined:
+    def __getitem__(self, number: int) -> NodeMoment:
         return numbered(self.nodes, number)
 
+    @override
     def __str__(self) -> str:
-        from streamsparql.look.traces.trace_text import of_logical
+        from streamsparql.look.traces.trace_text import logical_text
 
-        return of_logical(self)
+        return logical_text(self)
 
     def __repr__(self) -> str:
-        return f"<Logical at {self.trace.wording.moment(self.t)}>"
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        from streamsparql.look.jupyter.trace_tables import logical_html
-
-        return logical_html(self)
+        return f"<LogicalMoment at {self.trace.wording.moment(self.t)}>"
 
 
 class Definitions:
-    """What the logical plans of a query say of the data of a trace."""
+    """The logical plans of a query, and the data of a trace over which they are evaluated."""
 
     def __init__(self, trace: Trace, catalog: Catalog, started: int) -> None:
         self._trace = trace
@@ -93,63 +91,64 @@ class Definitions:
     def _triples(self, batch: Batch) -> frozenset[Triple]:
         return frozenset(element.item for element in self._trace.decoder.elements(batch))
 
-    def logical(self, t: int) -> Logical:
-        """The snapshots of the nodes of the logical plan."""
+    def logical(self, t: int) -> LogicalMoment:
+        """Evaluate each node of the logical plan at an instant."""
         write = self._trace.wording.write
         numbers: dict[Plan, int] = {}
-        found: list[Defined] = []
-        for node in _below_first(self._trace.query.logical):
-            numbers[node] = len(found) + 1
-            below = tuple(numbers[each] for each in _read(node) if each in numbers)
-            shown = node.at(t, self.inputs)
-            found.append(Defined(len(found) + 1, node, title(node, write), below, shown))
-        return Logical(self._trace, t, tuple(found))
+        nodes: list[NodeMoment] = []
+        for node in _inputs_first(self._trace.query.logical):
+            numbers[node] = len(nodes) + 1
+            inputs = tuple(numbers[each] for each in _inputs_of(node) if each in numbers)
+            snapshot = node.at(t, self.inputs)
+            nodes.append(NodeMoment(numbers[node], node, title(node, write), inputs, snapshot))
+        return LogicalMoment(self._trace, t, tuple(nodes))
 
     def check(self) -> list[Disagreement]:
-        """Where operators do not agree with their nodes, or the rows with the query."""
+        """Compare each operator with its node, and the result with the query, at each instant."""
         trace = self._trace
-        known = set(_comparable(trace.query.optimized))
+        comparable = set(_comparable(trace.query.optimized))
         pairs = [
             (operator, operator.node)
             for operator, physical in zip(trace.operators, trace.physical, strict=True)
-            if operator.node in known and not any(map(is_carried, physical.names))
+            if operator.node in comparable and not any(map(is_carried, physical.names))
         ]
-        found: list[Disagreement] = []
+        disagreements: list[Disagreement] = []
         for t in trace.instants:
             moment = trace.at(t)
             for operator, node in pairs:
                 assert node is not None
-                ours, definition = moment[operator.number].snapshot, node.at(t, self.inputs)
-                if Snapshot.of(compared(ours)) != Snapshot.of(compared(definition)):
-                    found.append(Disagreement(operator, t, ours, definition))
-            ours, definition = self._shown(moment[len(trace.operators)].snapshot), self._whole(t)
-            if ours != definition:
-                found.append(Disagreement(trace.operators[-1], t, ours, definition))
-        return found
+                emitted, definition = moment[operator.number].snapshot, node.at(t, self.inputs)
+                if Snapshot.of(without_hidden(emitted)) != Snapshot.of(without_hidden(definition)):
+                    disagreements.append(Disagreement(operator, t, emitted, definition))
+            emitted = self._result_columns(moment[len(trace.operators)].snapshot)
+            definition = self._query_snapshot(t)
+            if emitted != definition:
+                disagreements.append(Disagreement(trace.operators[-1], t, emitted, definition))
+        return disagreements
 
-    def _whole(self, t: int) -> Snapshot[Any]:
-        """What the query means."""
-        found = self._trace.query.logical.at(t, self.inputs)
+    def _query_snapshot(self, t: int) -> Snapshot[Any]:
+        """Evaluate the query at an instant by its definition, in the form of the result's rows."""
+        snapshot = self._trace.query.logical.at(t, self.inputs)
         if self._trace.query.form != "ask":
-            return Snapshot.of(compared(found))
+            return Snapshot.of(without_hidden(snapshot))
         answer = variable_of(ANSWER)
-        return Snapshot.of(Solution({answer: x}) for x in found if isinstance(x, Literal))
+        return Snapshot.of(Solution({answer: x}) for x in snapshot if isinstance(x, Literal))
 
-    def _shown(self, rows: Snapshot[Any]) -> Snapshot[Any]:
-        """What a reader sees of the rows."""
+    def _result_columns(self, rows: Snapshot[Any]) -> Snapshot[Any]:
+        """Project rows to the variables of the result."""
         if self._trace.query.form != "select":
             return rows
         names = [Variable(name) for name in self._trace.query.variables]
         return rows.map(lambda row: row.project(names))
 
 
-def _read(node: Plan) -> tuple[Plan, ...]:
-    """The plans whose snapshots a node is made of; the patterns of EXISTS are not among them."""
+def _inputs_of(node: Plan) -> tuple[Plan, ...]:
+    """Return the plans that a node evaluates at its own instant, without patterns of EXISTS."""
     return node.operands if isinstance(node, Operator) else node.inputs
 
 
-def _below_first(root: Plan) -> list[Plan]:
-    """Each node once, after those that it reads; not those whose `GRAPH ?g` stands above them."""
+def _inputs_first(root: Plan) -> list[Plan]:
+    """Return each node once, after its inputs, without nodes that depend on a `GRAPH ?g` above."""
     order: dict[Plan, None] = {}
     pending = [(root, False)]
     while pending:
@@ -161,13 +160,16 @@ def _below_first(root: Plan) -> list[Plan]:
             continue
         pending.append((node, True))
         if not (isinstance(node, Graph) and isinstance(node.name, Variable)):
-            pending += [(below, False) for below in reversed(_read(node))]
+            pending += [(below, False) for below in reversed(_inputs_of(node))]
     return list(order)
 
 
 def _comparable(plan: Plan) -> Iterator[Plan]:
-    """The nodes that have one meaning wherever they stand, matchings also by their sources."""
-    for node in _below_first(plan):
+    """Yield the nodes whose snapshot does not depend on where they are used.
+
+    A matching over merged sources is lowered to one operator per source, so these are yielded too.
+    """
+    for node in _inputs_first(plan):
         yield node
         if isinstance(node, match.TriplePatternMatching) and isinstance(node.input, access.Merge):
             for source in node.input.sources:

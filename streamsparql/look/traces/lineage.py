@@ -1,8 +1,8 @@
-"""Which items of the streams a row comes from: what gives rows their colours in a picture.
+"""Lineage: the items of the streams that a row derives from, which colour the rows of a picture.
 
-Operators do not keep this, so it is found afterwards, from what a row says and when it holds: a row
-comes from rows of the operators below that overlap it and agree with it in what both bind. Where
-several do, as under an aggregate, it comes from all of them. Rows of static data come from no item.
+Operators do not track lineage, so it is reconstructed from items and validities: a row derives
+from the input rows that overlap it and agree with it on the variables that both bind. Where several
+do, as under an aggregate, it derives from all of them. Rows of static data derive from no item.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.window import ElementWindow, TimeWindow
 
 if TYPE_CHECKING:
-    from streamsparql.look.traces.trace import Held, Trace
+    from streamsparql.look.traces.trace import StateRow, Trace
 
 Origins = frozenset[int]
-Row = tuple[Element[Any], Origins]
-NONE: Origins = frozenset()
-_MOST = 24
-MANY = 600
-"""Of operators that give more rows it is not found out: nobody could follow so many."""
+"""The positions of items in `trace.items`."""
+TracedRow = tuple[Element[Any], Origins]
+NO_ORIGINS: Origins = frozenset()
+_MAX_ORIGINS = 24  # a row of more items, such as a large aggregate, has none in particular
+MAX_ROWS = 600
+"""The number of rows of an operator above which its lineage is not computed."""
 
 
 class Lineage:
-    """The origins of the rows of a trace: the places of items among `trace.items`.
+    """The origins of the rows of a trace.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED {?s ?p ?o}")
@@ -44,112 +45,119 @@ class Lineage:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self.rows: list[list[Row]] = []
-        """By operator: what it gave, in order, with the origins."""
-        self._below: list[list[_Source]] = []
-        places = {id(element): k for k, (_, element) in enumerate(trace.items)}
+        self.rows: list[list[TracedRow]] = []
+        """By operator: the rows that it emitted, in order, with their origins."""
+        self._candidates: list[list[_Candidates]] = []
+        positions = {id(element): k for k, (_, element) in enumerate(trace.items)}
         for operator, physical in zip(trace.operators, trace.physical, strict=True):
-            given = [element for _, element in trace.given_by(operator.number)]
-            below = [self.rows[number - 1] for number in operator.inputs]
-            sources = _sources(physical, below)
+            emitted = [element for _, element in trace.emitted_by(operator.number)]
+            inputs = [self.rows[number - 1] for number in operator.inputs]
+            candidates = _candidates(physical, inputs)
             if isinstance(physical, StreamAccess):
-                found = list(_items(trace, physical.stream, given, places))
-            elif isinstance(physical, Always) or len(given) > MANY:
-                found = [NONE] * len(given)
+                origins = list(_item_origins(trace, physical.stream, emitted, positions))
+            elif isinstance(physical, Always) or len(emitted) > MAX_ROWS:
+                origins = [NO_ORIGINS] * len(emitted)
             elif isinstance(physical, TimeWindow | ElementWindow):
-                found = _windowed(given, below[0])
+                origins = _window_origins(emitted, inputs[0])
             else:
-                found = [_derived(element, sources) for element in given]
-            self._below.append(sources)
-            self.rows.append(list(zip(given, found, strict=True)))
-        self._known = [_by_item(rows) for rows in self.rows]
+                origins = [_derived_origins(element, candidates) for element in emitted]
+            self._candidates.append(candidates)
+            self.rows.append(list(zip(emitted, origins, strict=True)))
+        self._by_item = [_rows_by_item(rows) for rows in self.rows]
 
-    def of(self, number: int, held: Held) -> Origins:
-        """The origins of a row in an operator's state: it came in, or will go out."""
+    def of(self, number: int, row: StateRow) -> Origins:
+        """Return the origins of a row in an operator's state.
+
+        They are those of an equal row of its output or of its inputs, if there is one.
+        """
         operator = self._trace.operators[number - 1]
-        _, start, end = held.element
-        for places in ((number,), operator.inputs):
-            found = [row for k in places for row in self._known[k - 1].get(held.element.item, ())]
-            exact = [row for row in found if row[0].end == end and row[0].start == start]
-            ends = [row for row in found if row[0].end == end or row[0].start == start]
-            if found and (exact or ends or places is operator.inputs):
-                return (exact or ends or found)[0][1]
-        if any(len(self.rows[k - 1]) > MANY for k in operator.inputs):
-            return NONE
-        return _derived(held.element, self._below[number - 1])
+        item, start, end = row.element
+        for numbers in ((number,), operator.inputs):
+            equal = [each for k in numbers for each in self._by_item[k - 1].get(item, ())]
+            exact = [each for each in equal if each[0].end == end and each[0].start == start]
+            close = [each for each in equal if each[0].end == end or each[0].start == start]
+            if equal and (exact or close or numbers is operator.inputs):
+                return (exact or close or equal)[0][1]
+        if any(len(self.rows[k - 1]) > MAX_ROWS for k in operator.inputs):
+            return NO_ORIGINS
+        return _derived_origins(row.element, self._candidates[number - 1])
 
 
-def _by_item(rows: Sequence[Row]) -> dict[Any, list[Row]]:
-    found: dict[Any, list[Row]] = {}
+def _rows_by_item(rows: Sequence[TracedRow]) -> dict[Any, list[TracedRow]]:
+    by_item: dict[Any, list[TracedRow]] = {}
     for row in rows:
-        found.setdefault(row[0].item, []).append(row)
-    return found
+        by_item.setdefault(row[0].item, []).append(row)
+    return by_item
 
 
-def _items(
-    trace: Trace, stream: str, given: Sequence[Element[Any]], places: dict[int, int]
+def _item_origins(
+    trace: Trace, stream: str, emitted: Sequence[Element[Any]], positions: dict[int, int]
 ) -> Iterator[Origins]:
-    """Items are given as they come."""
-    own = [places[id(element)] for name, element in trace.items if name == stream]
-    return (frozenset([k]) for k, _ in zip(own, given, strict=True))
+    """Yield the origins of the rows of a stream's access, which emits items in their order."""
+    of_stream = [positions[id(element)] for name, element in trace.items if name == stream]
+    return (frozenset([k]) for k, _ in zip(of_stream, emitted, strict=True))
 
 
-def _windowed(given: Sequence[Element[Any]], below: Sequence[Row]) -> list[Origins]:
-    """Of equal items, the last that came before the row begins to hold and was not taken yet."""
-    known = {item: list(rows) for item, rows in _by_item(below).items()}
-    found = []
-    for element in given:
-        rows = known.get(element.item, [])
+def _window_origins(emitted: Sequence[Element[Any]], inputs: Sequence[TracedRow]) -> list[Origins]:
+    """Return the origins of a window's rows: one equal input row each.
+
+    It is the one with the same start, else the first with an earlier start. Each input row is used
+    once, but for the last of equal ones.
+    """
+    unused = {item: list(rows) for item, rows in _rows_by_item(inputs).items()}
+    origins = []
+    for element in emitted:
+        rows = unused.get(element.item, [])
         early = [row for row in rows if row[0].start <= element.start]
         exact = [row for row in early if row[0].start == element.start]
         chosen = (exact or early or rows)[:1]
         if len(rows) > 1:
             rows.remove(chosen[0])
-        found.append(chosen[0][1] if chosen else NONE)
-    return found
+        origins.append(chosen[0][1] if chosen else NO_ORIGINS)
+    return origins
 
 
-def _derived(element: Element[Any], sources: Sequence[_Source]) -> Origins:
-    """The origins of all rows below that a row can come from."""
+def _derived_origins(element: Element[Any], candidates: Sequence[_Candidates]) -> Origins:
+    """Return the origins of all input rows that a row can derive from."""
     origins: set[int] = set()
-    for source in sources:
-        for origin in source.of(element):
+    for rows in candidates:
+        for origin in rows.of(element):
             origins |= origin
-    return frozenset(origins) if len(origins) <= _MOST else NONE
+    return frozenset(origins) if len(origins) <= _MAX_ORIGINS else NO_ORIGINS
 
 
-def _sources(operator: Operator, below: Sequence[list[Row]]) -> list[_Source]:
-    """What the rows of an operator come from."""
+def _candidates(operator: Operator, inputs: Sequence[list[TracedRow]]) -> list[_Candidates]:
+    """Return the input rows that rows of an operator can derive from."""
     if isinstance(operator, Minus | AntiJoin):
-        below = below[:1]
+        inputs = inputs[:1]
     whole = isinstance(operator, Join | LeftJoin | LeftJoinOn | Union | Minus | AntiJoin)
-    return [_Source(rows, whole) for rows in below]
+    return [_Candidates(rows, whole) for rows in inputs]
 
 
-class _Source:
-    """Rows that others come from. If they are taken `whole`, nothing that they bind gets lost."""
+class _Candidates:
+    """Input rows that others derive from. With `whole`, all their variables are in the output."""
 
-    def __init__(self, rows: Sequence[Row], whole: bool) -> None:
+    def __init__(self, rows: Sequence[TracedRow], whole: bool) -> None:
         self._whole = whole
         self._rows = sorted(rows, key=lambda row: row[0].start)
         self._starts = [row[0].start for row in self._rows]
 
     def of(self, element: Element[Any]) -> list[Origins]:
-        """The origins of the rows that the element can come from."""
+        """Return the origins of the rows that the element can derive from."""
         before = self._rows[: bisect_left(self._starts, element.end)]
-        over = (row for row in before if row[0].end > element.start)
-        found = [row for row in over if _agree(element.item, row[0].item, self._whole)]
-        whole = [
+        overlapping = (row for row in before if row[0].end > element.start)
+        matches = [row for row in overlapping if _agree(element.item, row[0].item, self._whole)]
+        same = [
             row
-            for row in found
+            for row in matches
             if (row[0].start, row[0].end) == (element.start, element.end)
-            and _says_no_more(element.item, row[0].item)
+            and _adds_nothing(element.item, row[0].item)
         ]
-        return [origins for _, origins in whole or found]
+        return [origins for _, origins in same or matches]
 
 
 def _agree(item: Any, other: Any, whole: bool) -> bool:
-    """Whether an item can come from another one."""
+    """Return whether an item can derive from another one, by their terms."""
     if isinstance(item, Solution):
         if isinstance(other, Solution):
             if whole and not other.keys() <= item.keys():
@@ -161,8 +169,8 @@ def _agree(item: Any, other: Any, whole: bool) -> bool:
     return bool(item == other)
 
 
-def _says_no_more(item: Any, other: Any) -> bool:
-    """Whether nothing was added: a filter, a projection, a pattern."""
+def _adds_nothing(item: Any, other: Any) -> bool:
+    """Return whether an item binds no more than another one, as after a filter or a projection."""
     if isinstance(item, Triple) or isinstance(other, Triple):
         return True
     return bool(item.keys() <= other.keys())

@@ -1,8 +1,8 @@
-"""Recording: a run that takes its items instant by instant, and forgets nothing.
+"""A recorded run: it consumes its items instant by instant, and retains every row and state.
 
-All items of an instant come in one round, after which it is over: the watermark is the instant
-after it. So what a state holds after a round is what is needed of the past once everything up to
-that instant is known. The last round says that all streams have ended.
+All items of an instant are consumed in one step, after which the watermark is the next instant. So
+the state after a step is what the operators need of the past once all items up to that instant are
+known. The last step ends all streams.
 """
 
 from __future__ import annotations
@@ -27,70 +27,70 @@ from streamsparql.sources import Chunk, Wanted
 if TYPE_CHECKING:
     from streamsparql.compiled import CompiledQuery
 
-STANDING = "values"
-"""The part of a state that tells each group's value, and since when it has it."""
+GROUP_VALUES = "values"
+"""The part of a state with each group's value, valid since its last change."""
 
-MOST_ROUNDS = 5_000
-"""A trace of more would be read by nobody."""
+MAX_STEPS = 5_000
+"""The number of steps above which a trace with `step` is refused."""
 
-MOST_ROWS = 300_000
-"""So many rows of states, of all steps together, are noted at most."""
+MAX_STATE_ROWS = 300_000
+"""The number of rows of states, over all steps, at which a trace is cut off."""
 
 
-class Frame(NamedTuple):
-    """A round: what came, what each operator gave, and what it held afterwards."""
+class RecordedStep(NamedTuple):
+    """A step: the items consumed, each operator's output, and its state afterwards."""
 
     instant: int
-    """What is over: all up to this instant has come. NEVER for what came before the trace."""
-    offered: Mapping[str, Batch]
-    given: Mapping[Operator, Batch]
-    content: Mapping[Operator, tuple[NamedRows, ...]]
+    """All items up to it were consumed; NEVER in the step of the items before the start."""
+    consumed: Mapping[str, Batch]
+    emitted: Mapping[Operator, Batch]
+    states: Mapping[Operator, tuple[NamedRows, ...]]
 
 
-class Recorded(NamedTuple):
-    """A run, and its rounds."""
+class RecordedRun(NamedTuple):
+    """A run and its steps."""
 
     run: Recording
-    frames: tuple[Frame, ...]
+    steps: tuple[RecordedStep, ...]
     until: int | None
-    """Where the trace was broken off, if there were more items than wanted, or too many rows."""
-    heavy: bool
-    """Whether it was because of the rows."""
+    """The instant at which the trace was cut off, for too many items or too many rows of states."""
+    too_many_rows: bool
+    """Whether the trace was cut off for the rows of states."""
 
 
 class Recorder:
-    """An observer of a pipeline that keeps what operators give in a round.
+    """An observer of a pipeline that retains the output of each operator in a step.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> recorder, one = Recorder(), Always.of({"x": np.array([5, 6])}, 2)
     >>> recorder.observe(one, [], one.rows)
-    >>> recorder.given[one].columns["x"].tolist()
+    >>> recorder.emitted[one].columns["x"].tolist()
     [5, 6]
     """
 
     def __init__(self) -> None:
-        self.given: dict[Operator, Batch] = {}
+        self.emitted: dict[Operator, Batch] = {}
 
     def observe(self, operator: Operator, inputs: Sequence[Batch], output: Batch) -> None:
-        """Retain the output of a step of an operator."""
-        self.given[operator] = _copied(output)
+        """Retain a copy of an operator's output."""
+        self.emitted[operator] = _copy(output)
 
 
 class Recording(Execution):
-    """A run that keeps all that passes its operators, also items that no pattern can match.
+    """An execution that records every step, and reads items that no pattern can match too.
 
-    Those are set aside as they are read, so that what is late is what is late in any other run.
+    Unmatched items bypass the sorters, so that the same items are late as in any other run.
     """
 
-    def __init__(self, query: CompiledQuery, given: RunInput) -> None:
-        self.frames: list[Frame] = []
-        self.waiting: Mapping[str, Batch] = {}
-        """The items that are read, of which some are still to be taken."""
+    def __init__(self, query: CompiledQuery, run_input: RunInput) -> None:
+        self.steps: list[RecordedStep] = []
+        self.items: Mapping[str, Batch] = {}
+        """The items that were read, consumed or not: their terms stay in the dictionary."""
         self._unmatched: dict[str, list[Batch]] = {}
-        self.noted = 0
-        """How many rows of states were noted."""
+        self.state_rows = 0
+        """The number of rows of states that were recorded."""
         self._recorder = Recorder()
-        super().__init__(query, given, observer=self._recorder)
+        super().__init__(query, run_input, observer=self._recorder)
 
     @override
     def wanted(self, stream: str) -> Wanted | None:
@@ -113,85 +113,93 @@ class Recording(Execution):
             yield replace(chunk, s=s, p=p, o=o, since=since, kept=kept[matched])
 
     def unmatched(self) -> dict[str, list[Batch]]:
-        """What was set aside since the last call."""
-        found, self._unmatched = self._unmatched, {}
-        return found
+        """Return the unmatched items that were read since the last call, by stream."""
+        unmatched, self._unmatched = self._unmatched, {}
+        return unmatched
 
-    def take(self, instant: int, watermark: int, offered: Mapping[str, Batch]) -> None:
-        """A round, which is noted."""
-        given = self._recorder.given = {}
-        self.step(offered, watermark)
-        before = self.frames[-1].content if self.frames else {}
-        content = {
-            operator: _content(operator) if operator in given else before.get(operator, ())
+    def record_step(self, instant: int, watermark: int, consumed: Mapping[str, Batch]) -> None:
+        """Execute a step and record it."""
+        emitted = self._recorder.emitted = {}
+        self.step(consumed, watermark)
+        before = self.steps[-1].states if self.steps else {}
+        states = {
+            operator: _state(operator) if operator in emitted else before.get(operator, ())
             for operator in self.pipeline.operators
         }
-        self.noted += sum(len(rows) for o in given for _, rows in content[o])
-        self.frames.append(Frame(instant, offered, given, content))
+        self.state_rows += sum(len(rows) for o in emitted for _, rows in states[o])
+        self.steps.append(RecordedStep(instant, consumed, emitted, states))
 
-    def break_off(self, t: int) -> None:
-        """The horizon ends here."""
+    def cut_off(self, t: int) -> None:
+        """End the horizon at an instant."""
         self._clip.end = min(self._clip.end, t)
 
     @override
     def _ids(self) -> Iterator[IntArray]:
         yield from super()._ids()
-        for rows in self.waiting.values():
+        for rows in self.items.values():
             yield from rows.columns.values()
-        for frame in self.frames:
-            parts = (rows for part in frame.content.values() for _, rows in part)
-            for rows in chain(frame.offered.values(), frame.given.values(), parts):
+        for step in self.steps:
+            parts = (rows for state in step.states.values() for _, rows in state)
+            for rows in chain(step.consumed.values(), step.emitted.values(), parts):
                 yield from rows.columns.values()
 
 
-def record(query: CompiledQuery, given: RunInput, limit: int, step: int | None) -> Recorded:
-    """Runs a query over at most so many items of the horizon; with `step` time goes on in between.
+def record(query: CompiledQuery, run_input: RunInput, limit: int, step: int | None) -> RecordedRun:
+    """Run a query over up to `limit` items of the horizon, and record each step.
+
+    With `step`, the watermark also advances between items, by that many milliseconds.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
     >>> items = [("<a>", "<p>", '"1"', t) for t in (3, 5, 5, 9)]
     >>> recorded = record(query, RunInput({"s": items}), 3, None)
-    >>> [frame.instant for frame in recorded.frames][:2], recorded.until
+    >>> [step.instant for step in recorded.steps][:2], recorded.until
     ([3, 5], 9)
     """
-    run = Recording(query, given)
-    rows, until = _read(run, given, limit)
-    run.waiting = rows
+    run = Recording(query, run_input)
+    rows, until = _read_items(run, run_input, limit)
+    run.items = rows
     if until is not None:
-        run.break_off(until)
-    early, stamps = _stamps(rows, given.start)
-    if early:
-        assert given.start is not None
-        run.take(NEVER, given.start, _at(rows, 0, given.start))
+        run.cut_off(until)
+    any_before, stamps = _stamps(rows, run_input.start)
+    if any_before:
+        assert run_input.start is not None
+        run.record_step(NEVER, run_input.start, _between(rows, 0, run_input.start))
     if step is not None:
-        first = stamps[0] if given.start is None and stamps else given.start or 0
+        first = stamps[0] if run_input.start is None and stamps else run_input.start or 0
         ticks = range(-(-first // step) * step, stamps[-1] if stamps else first, step)
-        _refuse(len(ticks), step)
+        _check_step_count(len(ticks), step)
         stamps = sorted({*stamps, *ticks})
-    heavy = False
+    too_many_rows = False
     for t in stamps:
-        heavy = run.noted > MOST_ROWS
-        if heavy:
+        too_many_rows = run.state_rows > MAX_STATE_ROWS
+        if too_many_rows:
             until = t
-            run.break_off(t)
+            run.cut_off(t)
             break
-        run.take(t, t + 1, _at(rows, t, t + 1))
-    if step is not None and not heavy:
-        _on(run, step, given.end if until is None else until)
-    run.take(INFINITY, INFINITY, {})
-    return Recorded(run, tuple(run.frames), until, heavy)
+        run.record_step(t, t + 1, _between(rows, t, t + 1))
+    if step is not None and not too_many_rows:
+        _advance_to_last_end(run, step, run_input.end if until is None else until)
+    run.record_step(INFINITY, INFINITY, {})
+    return RecordedRun(run, tuple(run.steps), until, too_many_rows)
 
 
-def _read(run: Recording, given: RunInput, limit: int) -> tuple[dict[str, Batch], int | None]:
-    """The items before the end of the horizon; where they are too many, up to when they are not."""
-    first = 0 if given.start is None else given.start
-    end = INFINITY if given.end is None else given.end
+def _read_items(
+    run: Recording, run_input: RunInput, limit: int
+) -> tuple[dict[str, Batch], int | None]:
+    """Read the items before the end of the horizon.
+
+    Where there are more than `limit`, return those before an instant, and the instant. All items
+    of the first instant are returned, whatever the limit.
+    """
+    first = 0 if run_input.start is None else run_input.start
+    end = INFINITY if run_input.end is None else run_input.end
     parts: dict[str, list[Batch]] = {name: [] for name in run.streams}
     stamps: list[int] = []
     until = None
     for batches, watermark in run.input_steps():
-        came = chain(batches.items(), ((n, b) for n, some in run.unmatched().items() for b in some))
-        for name, batch in came:
+        unmatched = ((n, b) for n, some in run.unmatched().items() for b in some)
+        for name, batch in chain(batches.items(), unmatched):
             parts[name].append(batch)
             stamps += batch.start[(batch.start >= first) & (batch.start < end)].tolist()
         if len(stamps) > limit:
@@ -202,65 +210,65 @@ def _read(run: Recording, given: RunInput, limit: int) -> tuple[dict[str, Batch]
         if watermark >= end:
             break
     last = end if until is None else until
-    rows = {name: Batch.concat(found).ordered() for name, found in parts.items() if found}
+    rows = {name: Batch.concat(batches).ordered() for name, batches in parts.items() if batches}
     kept = {name: batch.where(batch.start < last) for name, batch in rows.items()}
     return kept, until
 
 
 def _stamps(rows: Mapping[str, Batch], start: int | None) -> tuple[bool, list[int]]:
-    """Whether there are items before the start, and the instants of the others."""
-    found = sorted({t for batch in rows.values() for t in batch.start.tolist()})
+    """Return whether there are items before the start, and the distinct stamps of the others."""
+    stamps = sorted({t for batch in rows.values() for t in batch.start.tolist()})
     if start is None:
-        return False, found
-    kept = [t for t in found if t >= start]
-    return len(kept) < len(found), kept
+        return False, stamps
+    kept = [t for t in stamps if t >= start]
+    return len(kept) < len(stamps), kept
 
 
-def _at(rows: Mapping[str, Batch], begin: int, end: int) -> dict[str, Batch]:
-    """The items within a part of time."""
-    found = {}
+def _between(rows: Mapping[str, Batch], begin: int, end: int) -> dict[str, Batch]:
+    """Return the items stamped in `[begin, end)`, by stream."""
+    inside = {}
     for name, batch in rows.items():
         first, after = np.searchsorted(batch.start, [begin, end]).tolist()
         if first < after:
-            found[name] = batch.part(first, after)
-    return found
+            inside[name] = batch.part(first, after)
+    return inside
 
 
-def _on(run: Recording, step: int, end: int | None) -> None:
-    """Time goes on step by step until all that ends has ended."""
-    t = 0 if not run.frames else (max(run.frames[-1].instant, 0) // step + 1) * step
+def _advance_to_last_end(run: Recording, step: int, end: int | None) -> None:
+    """Advance the watermark in steps until all rows with an end have ended."""
+    t = 0 if not run.steps else (max(run.steps[-1].instant, 0) // step + 1) * step
     last = INFINITY if end is None else end
-    while t < last and t <= _last_end(run.frames):
-        run.take(t, t + 1, {})
-        _refuse(len(run.frames), step)
+    while t < last and t <= _last_end(run.steps):
+        run.record_step(t, t + 1, {})
+        _check_step_count(len(run.steps), step)
         t += step
 
 
-def _last_end(frames: Sequence[Frame]) -> int:
-    """When the last row ends of those that were given or are held, and that end."""
-    held = (rows for part in frames[-1].content.values() for _, rows in part) if frames else ()
-    given = (rows for frame in frames for rows in frame.given.values())
-    ends = [rows.end[rows.end < INFINITY].max(initial=-1) for rows in chain(held, given)]
+def _last_end(steps: Sequence[RecordedStep]) -> int:
+    """Return the greatest finite end of the rows that were emitted or are retained; -1 if none."""
+    retained = (rows for state in steps[-1].states.values() for _, rows in state) if steps else ()
+    emitted = (rows for step in steps for rows in step.emitted.values())
+    ends = [rows.end[rows.end < INFINITY].max(initial=-1) for rows in chain(retained, emitted)]
     return int(max(ends, default=-1))
 
 
-def _refuse(rounds: int, step: int) -> None:
-    if rounds > MOST_ROUNDS:
+def _check_step_count(steps: int, step: int) -> None:
+    if steps > MAX_STEPS:
         raise EngineError(
-            f"step={step} makes more than {MOST_ROUNDS} steps: take a longer one, or trace a part"
-            " of the time, from start= to end="
+            f"step={step} makes more than {MAX_STEPS} steps: use a longer step, or trace a part of"
+            " the time with start= and end="
         )
 
 
-def _content(operator: Operator) -> tuple[NamedRows, ...]:
-    """The parts of a state, as they are now."""
-    parts = [(name, _copied(rows)) for name, rows in operator.content()]
+def _state(operator: Operator) -> tuple[NamedRows, ...]:
+    """Return copies of the parts of an operator's state, with the values of its groups."""
+    parts = [(name, _copy(rows)) for name, rows in operator.content()]
     if isinstance(operator, Aggregation | Annotate):
-        parts.append((STANDING, _copied(operator.values())))
+        parts.append((GROUP_VALUES, _copy(operator.values())))
     return tuple(parts)
 
 
-def _copied(rows: Batch) -> Batch:
+def _copy(rows: Batch) -> Batch:
     columns = {name: column.copy() for name, column in rows.columns.items()}
     count = None if rows.count is None else rows.count.copy()
     return Batch(columns, rows.start.copy(), rows.end.copy(), count)

@@ -1,4 +1,4 @@
-"""What a trace says: operators, steps, and what each operator did and held in each of them."""
+"""A trace of a query: its operators, its steps, and what each operator did in each step."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import Element, Snapshot
+from streamsparql.display import Displayed, draw_trace
 from streamsparql.errors import EngineError
 from streamsparql.look.explain.boxes.box import Box
 from streamsparql.look.explain.boxes.physical import operator_box
-from streamsparql.look.traces.recording import STANDING, Frame, Recorded, record
-from streamsparql.look.traces.trace_rows import Decoder, Elements, Wording, numbered
+from streamsparql.look.traces.recording import GROUP_VALUES, RecordedRun, RecordedStep, record
+from streamsparql.look.traces.trace_rows import (
+    ElementDecoder,
+    Elements,
+    TraceWording,
+    numbered,
+)
+from streamsparql.overriding import override
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.operators.window import INSIDE
@@ -25,7 +32,7 @@ from streamsparql.text.instants import DisplayClock
 if TYPE_CHECKING:
     from streamsparql.compiled import CompiledQuery
     from streamsparql.display.picture import Picture
-    from streamsparql.look.traces.definitions import Definitions, Disagreement, Logical
+    from streamsparql.look.traces.definitions import Definitions, Disagreement, LogicalMoment
     from streamsparql.run.input import RunInput
 
 
@@ -36,172 +43,173 @@ class TracedOperator:
     number: int
     kind: str
     title: str
-    """What it is given, in the query's words."""
+    """Its parameters, in the query's words."""
     state: str
-    """What it remembers between steps, in a line."""
+    """A one-line description of its state."""
     inputs: tuple[int, ...]
     """The numbers of the operators that it reads."""
     node: Plan | None = field(repr=False)
-    """The logical node that it computes, where that is just one."""
+    """The logical node that it computes; None where it computes a part of one, or several."""
     box: Box = field(repr=False)
-    """How it is drawn."""
+    """Its box in a drawing of the plan."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.title}".rstrip()
 
 
-class Held(NamedTuple):
-    """A row in a state: the part that it is in, and the row over the time it is needed for."""
+class StateRow(NamedTuple):
+    """A row in a state: the part of the state, and the row over the time for which it is needed."""
 
     part: str
     element: Element[Any]
 
 
 class Change(NamedTuple):
-    """What became of a row in a state: entered, left, or the time changed that it is needed for."""
+    """A change of a state: a row was inserted, was evicted, or is needed for another time."""
 
-    before: Held | None
-    after: Held | None
+    before: StateRow | None
+    """None for an inserted row."""
+    after: StateRow | None
+    """None for an evicted row."""
     why: str
-    """Of one that left: "ended", "given out", "pushed out" of a window of elements, or "not
-    needed", for no partner can come.
+    """Of an evicted row: "expired", "emitted", "pushed out" by newer elements of its window, or
+    "purged", because no later row can match it. Empty for other changes.
     """  # fmt: skip
 
 
-class Doing(NamedTuple):
-    """What an operator did in a step, and what it held afterwards."""
+class OperatorStep(NamedTuple):
+    """What an operator consumed and emitted in a step, and how its state changed."""
 
     operator: TracedOperator
-    came: tuple[Elements, ...]
+    consumed: tuple[Elements, ...]
     """Per input."""
-    gave: Elements
+    emitted: Elements
     changes: tuple[Change, ...]
-    state: tuple[Held, ...]
+    state: tuple[StateRow, ...]
+    """The rows that it retains after the step."""
 
     @property
-    def entered(self) -> list[Held]:
-        """The rows that the state took in."""
+    def inserted(self) -> list[StateRow]:
+        """The rows that entered the state."""
         return [c.after for c in self.changes if c.before is None and c.after is not None]
 
     @property
-    def left(self) -> list[Held]:
-        """The rows that the state let go."""
+    def evicted(self) -> list[StateRow]:
+        """The rows that left the state."""
         return [c.before for c in self.changes if c.after is None and c.before is not None]
 
     def __bool__(self) -> bool:
-        """Whether anything happened."""
-        return bool(self.gave or self.changes or any(self.came))
+        """Return whether the operator consumed or emitted rows, or changed its state."""
+        return bool(self.emitted or self.changes or any(self.consumed))
 
 
-class Step:
-    """All that happened up to an instant, after the step before: an item or several came.
+class TraceStep:
+    """One step of the trace: all items after the step before it, up to its instant.
 
-    A step is a sequence of what the operators did that did something; `step[n]` is that of the
-    operator with the number n, whether or not it did.
+    Iteration yields an `OperatorStep` for each operator that did something; `step[n]` returns that
+    of the operator with number n, even if it did nothing.
     """
 
-    def __init__(self, trace: Trace, number: int, frame: Frame) -> None:
+    def __init__(self, trace: Trace, number: int, recorded: RecordedStep) -> None:
         self.number = number
-        self.instant = frame.instant
-        """All items up to it have come; INFINITY in the last step: the streams have ended."""
-        self._trace, self._frame = trace, frame
+        self.instant = recorded.instant
+        """All items up to it were consumed; INFINITY in the last step: the streams have ended."""
+        self._trace, self._recorded = trace, recorded
 
     @cached_property
-    def came(self) -> Mapping[str, Elements]:
-        """The items that came, by stream."""
+    def consumed(self) -> Mapping[str, Elements]:
+        """The items of the step, by stream."""
         decode = self._trace.decoder.elements
-        return {name: decode(rows) for name, rows in self._frame.offered.items()}
+        return {name: decode(rows) for name, rows in self._recorded.consumed.items()}
 
-    def __iter__(self) -> Iterator[Doing]:
-        return (doing for k in self._doings if (doing := self[k]))
+    def __iter__(self) -> Iterator[OperatorStep]:
+        return (each for k in self._operator_steps if (each := self[k]))
 
-    def __getitem__(self, number: int) -> Doing:
-        found = self._doings[numbered(range(1, len(self._doings) + 1), number)]
-        if found is None:
-            found = self._doings[number] = self._doing(number)
-        return found
+    def __getitem__(self, number: int) -> OperatorStep:
+        step = self._operator_steps[numbered(range(1, len(self._operator_steps) + 1), number)]
+        if step is None:
+            step = self._operator_steps[number] = self._operator_step(number)
+        return step
 
     @cached_property
-    def _doings(self) -> dict[int, Doing | None]:
+    def _operator_steps(self) -> dict[int, OperatorStep | None]:
+        """A cache of the operators' steps; None for those that were not decoded yet."""
         return dict.fromkeys(range(1, len(self._trace.operators) + 1))
 
-    def gave(self, number: int) -> Elements:
-        """The rows that an operator gave."""
+    def emitted(self, number: int) -> Elements:
+        """Return the rows that an operator emitted in this step."""
         operator = self._trace.physical[number - 1]
-        rows = self._frame.given.get(operator)
+        rows = self._recorded.emitted.get(operator)
         return () if rows is None else self._trace.decoder.elements(rows)
 
-    def state(self, number: int) -> tuple[Held, ...]:
-        """What an operator held after the step."""
-        parts = self._frame.content[self._trace.physical[number - 1]]
+    def state(self, number: int) -> tuple[StateRow, ...]:
+        """Return the rows that an operator retains after this step."""
+        parts = self._recorded.states[self._trace.physical[number - 1]]
         decode = self._trace.decoder.elements
-        return tuple(Held(part, element) for part, rows in parts for element in decode(rows))
+        return tuple(StateRow(part, element) for part, rows in parts for element in decode(rows))
 
-    def _doing(self, number: int) -> Doing:
+    def _operator_step(self, number: int) -> OperatorStep:
         trace = self._trace
         operator = trace.operators[number - 1]
         physical = trace.physical[number - 1]
-        content, state = self._frame.content[physical], self.state(number)
+        parts, state = self._recorded.states[physical], self.state(number)
         changes: tuple[Change, ...] = ()
         before = trace.steps[self.number - 1] if self.number else None
-        if before is None or before._frame.content[physical] is not content:
+        if before is None or before._recorded.states[physical] is not parts:
             earlier = () if before is None else before.state(number)
             changes = tuple(_changes(earlier, state, self.instant))
-        came = tuple(self.gave(below) for below in operator.inputs)
-        return Doing(operator, came, self.gave(number), changes, state)
+        consumed = tuple(self.emitted(below) for below in operator.inputs)
+        return OperatorStep(operator, consumed, self.emitted(number), changes, state)
 
     def __str__(self) -> str:
-        from streamsparql.look.traces.trace_text import of_step
+        from streamsparql.look.traces.trace_text import step_text
 
-        return of_step(self._trace, self)
+        return step_text(self._trace, self)
 
     def __repr__(self) -> str:
-        return f"<Step {self.number}: {self._trace.wording.instant(self.instant)}>"
+        return f"<TraceStep {self.number}: {self._trace.wording.instant(self.instant)}>"
 
 
-class Standing(NamedTuple):
-    """An operator at an instant: what holds of all that it gives, what it held when that came."""
+class OperatorMoment(NamedTuple):
+    """An operator at an instant: the snapshot of its output, and its state."""
 
     operator: TracedOperator
     snapshot: Snapshot[Any]
-    state: tuple[Held, ...]
+    """Of all rows that it emits in the whole trace, those that hold at the instant."""
+    state: tuple[StateRow, ...]
+    """The rows that it retains after the last step up to the instant."""
     changes: tuple[Change, ...]
-    """What happened at this very instant."""
+    """The changes of its state in a step at this very instant."""
 
 
 @dataclass(frozen=True, repr=False)
-class Moment:
-    """All operators at an instant: `print` it, or `moment[n]` for the operator with number n."""
+class Moment(Displayed):
+    """All operators at an instant; `moment[n]` is the operator with number n."""
 
     trace: Trace
     t: int
-    step: Step | None
+    step: TraceStep | None
     """The last step up to the instant; None before the first."""
-    standings: tuple[Standing, ...]
+    operators: tuple[OperatorMoment, ...]
 
-    def __iter__(self) -> Iterator[Standing]:
-        return iter(self.standings)
+    def __iter__(self) -> Iterator[OperatorMoment]:
+        return iter(self.operators)
 
-    def __getitem__(self, number: int) -> Standing:
-        return numbered(self.standings, number)
+    def __getitem__(self, number: int) -> OperatorMoment:
+        return numbered(self.operators, number)
 
+    @override
     def __str__(self) -> str:
-        from streamsparql.look.traces.trace_text import of_moment
+        from streamsparql.look.traces.trace_text import moment_text
 
-        return of_moment(self)
+        return moment_text(self)
 
     def __repr__(self) -> str:
         return f"<Moment at {self.trace.wording.moment(self.t)}>"
 
-    def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        from streamsparql.look.jupyter.trace_tables import moment_html
 
-        return moment_html(self)
-
-
-class Trace(Sequence[Step]):
-    """What passed each operator of a query, and what each held: a sequence of steps.
+class Trace(Sequence[TraceStep]):
+    """The rows that pass each operator of a query, and its states: a sequence of steps.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED {?s ?p ?o}")
@@ -212,23 +220,25 @@ class Trace(Sequence[Step]):
     <a> <p> "1" 1
     """
 
-    def __init__(self, query: CompiledQuery, given: RunInput, limit: int, step: int | None) -> None:
+    def __init__(
+        self, query: CompiledQuery, run_input: RunInput, limit: int, step: int | None
+    ) -> None:
         for name, value in (("limit", limit), ("step", step)):
             if value is not None and (type(value) is not int or value < 1):
-                raise EngineError(f"{name} is a whole number from 1 on, not {value!r}")
-        self.query, self.given, self.limit = query, given, limit
-        self._recorded: Recorded = record(query, given, limit, step)
+                raise EngineError(f"{name} must be a positive integer, not {value!r}")
+        self.query, self.run_input, self.limit = query, run_input, limit
+        self._recorded: RecordedRun = record(query, run_input, limit, step)
         run = self._recorded.run
-        self.decoder = Decoder(run.terms)
+        self.decoder = ElementDecoder(run.terms)
         self.physical: tuple[Operator, ...] = tuple(run.pipeline.operators)
         prefixes = query.prefixes
         self.clock = DisplayClock.of(None, self.first)
-        self.wording = Wording(prefixes, self._moment)
+        self.wording = TraceWording(prefixes, self._moment)
         numbers = {operator: k for k, operator in enumerate(self.physical, 1)}
-        self.operators = tuple(self._described(o, numbers) for o in self.physical)
-        self.steps = tuple(Step(self, k, f) for k, f in enumerate(self._recorded.frames))
+        self.operators = tuple(self._describe(o, numbers) for o in self.physical)
+        self.steps = tuple(TraceStep(self, k, r) for k, r in enumerate(self._recorded.steps))
 
-    def _described(self, operator: Operator, numbers: Mapping[Operator, int]) -> TracedOperator:
+    def _describe(self, operator: Operator, numbers: Mapping[Operator, int]) -> TracedOperator:
         box = operator_box(operator, self.wording.write)
         inputs = tuple(numbers[below] for below in operator.inputs)
         kind, title = type(operator).__name__, box.title
@@ -237,9 +247,9 @@ class Trace(Sequence[Step]):
         )
 
     def _moment(self, t: int) -> str:
-        """An instant: where it is on the day on which the trace begins, without the date."""
-        day, own = self.clock.day(self.first), self.clock.moment(t)
-        return own[11:] if day and own[:10] == day[:10] else own
+        """Return an instant as text, without the date on the day on which the trace begins."""
+        first_day, text = self.clock.day(self.first), self.clock.moment(t)
+        return text[11:] if first_day and text[:10] == first_day[:10] else text
 
     # -- steps
 
@@ -249,7 +259,7 @@ class Trace(Sequence[Step]):
     def __getitem__(self, index: Any) -> Any:
         return self.steps[index]
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[TraceStep]:
         return iter(self.steps)
 
     # -- the whole
@@ -257,13 +267,13 @@ class Trace(Sequence[Step]):
     @cached_property
     def first(self) -> int:
         """The first instant of the trace."""
-        instants = [f.instant for f in self._recorded.frames if 0 <= f.instant < INFINITY]
-        start = self.given.start
+        instants = [s.instant for s in self._recorded.steps if 0 <= s.instant < INFINITY]
+        start = self.run_input.start
         return min(instants, default=0) if start is None else start
 
     @property
     def until(self) -> int | None:
-        """Where the trace was broken off: too many items, or too many rows in states."""
+        """The instant at which the trace was cut off, for too many items or rows; None if whole."""
         return self._recorded.until
 
     @property
@@ -283,88 +293,87 @@ class Trace(Sequence[Step]):
 
     @cached_property
     def items(self) -> tuple[tuple[str, Element[Any]], ...]:
-        """The items with their streams, in the order in which they came."""
-        found = ((s, e) for step in self.steps for s, rows in step.came.items() for e in rows)
-        return tuple(sorted(found, key=lambda pair: pair[1].start))
+        """The items with their streams, by time."""
+        pairs = ((s, e) for step in self.steps for s, rows in step.consumed.items() for e in rows)
+        return tuple(sorted(pairs, key=lambda pair: pair[1].start))
 
-    def given_by(self, number: int) -> list[tuple[Step, Element[Any]]]:
-        """The rows that an operator gave, with the steps in which it did."""
+    def emitted_by(self, number: int) -> list[tuple[TraceStep, Element[Any]]]:
+        """Return the rows that an operator emitted, each with the step in which it did."""
         numbered(self.operators, number)
-        return [(step, element) for step in self.steps for element in step.gave(number)]
+        return [(step, element) for step in self.steps for element in step.emitted(number)]
 
     @cached_property
-    def _given(self) -> tuple[tuple[Element[Any], ...], ...]:
+    def _emitted(self) -> tuple[tuple[Element[Any], ...], ...]:
+        """All rows that each operator emitted."""
         numbers = range(1, len(self.operators) + 1)
-        return tuple(tuple(e for _, e in self.given_by(n)) for n in numbers)
+        return tuple(tuple(e for _, e in self.emitted_by(n)) for n in numbers)
 
     # -- instants
 
     def at(self, t: int) -> Moment:
-        """Every operator at an instant.
+        """Return every operator at an instant: the snapshot of its output, and its state.
 
-        That is what holds then of all that it gives, and what it held once everything that happens
-        up to that instant had come: of the sweep areas, of the heap, of the window.
+        The snapshot contains all rows that hold at the instant, also those emitted later. The state
+        (sweep areas, heap, window) is the one after the last step up to the instant.
         """
-        _checked(t)
+        _check_instant(t)
         steps = [step for step in self.steps if step.instant <= t]
         step = steps[-1] if steps else None
-        standings = []
-        for operator, elements in zip(self.operators, self._given, strict=True):
+        operators = []
+        for operator, elements in zip(self.operators, self._emitted, strict=True):
             snapshot = Snapshot.of(e.item for e in elements if e.holds(t))
             state = () if step is None else step.state(operator.number)
             here = step is not None and step.instant == t
             changes = step[operator.number].changes if step is not None and here else ()
-            standings.append(Standing(operator, snapshot, state, changes))
-        return Moment(self, t, step, tuple(standings))
+            operators.append(OperatorMoment(operator, snapshot, state, changes))
+        return Moment(self, t, step, tuple(operators))
 
     @cached_property
     def instants(self) -> tuple[int, ...]:
-        """Those of the steps, and those at which a row that was given begins or ends."""
-        found = {step.instant for step in self.steps}
-        for elements in self._given:
-            found.update(t for e in elements for t in (e.start, e.end))
-        last = INFINITY if self.given.end is None else self.given.end
+        """The instants of steps, and those at which an emitted row starts or ends, in order."""
+        instants = {step.instant for step in self.steps}
+        for elements in self._emitted:
+            instants.update(t for e in elements for t in (e.start, e.end))
+        last = INFINITY if self.run_input.end is None else self.run_input.end
         last = last if self.until is None else min(last, self.until)
-        return tuple(sorted(t for t in found if self.first <= t < last))
+        return tuple(sorted(t for t in instants if self.first <= t < last))
 
     # -- definitions
 
     @cached_property
     def definitions(self) -> Definitions:
-        """What the logical plans say of the same data."""
+        """The definitions of the logical plan, over the data of the trace."""
         from streamsparql.look.traces.definitions import Definitions
 
         recorded = self._recorded
         return Definitions(self, recorded.run.catalog, recorded.run.input.started)
 
-    def logical(self, t: int) -> Logical:
-        """The snapshot of each node of the logical plan at an instant, by its definition."""
-        _checked(t)
+    def logical(self, t: int) -> LogicalMoment:
+        """Return the snapshot of each node of the logical plan at an instant, by its definition."""
+        _check_instant(t)
         return self.definitions.logical(t)
 
     def check(self) -> list[Disagreement]:
-        """Where an operator and the definition of the node that it computes do not agree.
+        """Compare the operators with the definitions of their nodes, at all instants of the trace.
 
-        They are compared at all instants of the trace; an empty list says that they do agree.
+        An empty list means that they agree.
         """
         return self.definitions.check()
 
     # -- display
 
     def picture(self) -> Picture:
-        """The timelines of all operators under each other, those below first."""
-        from streamsparql.look.jupyter.trace_view import trace_picture
-
-        return trace_picture(self)
+        """Draw the timelines of all operators below each other, in the order of their numbers."""
+        picture: Picture = draw_trace(self)
+        return picture
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it."""
         return self.picture().html
 
     def __str__(self) -> str:
-        from streamsparql.look.traces.trace_text import of_trace
+        from streamsparql.look.traces.trace_text import trace_text
 
-        return of_trace(self)
+        return trace_text(self)
 
     def __repr__(self) -> str:
         return (
@@ -373,16 +382,16 @@ class Trace(Sequence[Step]):
 
     @property
     def note(self) -> str:
-        """What is not in the trace; nothing if it is whole."""
+        """A note on the items that the trace does not contain; empty if it contains all."""
         notes = []
         if self.until is not None:
             until = self.wording.moment(self.until)
             notes.append(
-                f"The operators hold very many rows: this is up to {until}. Shorter windows,"
-                " a filter or fewer items make room for more."
-                if self._recorded.heavy
-                else f"There are more than {self.limit} items: this is up to {until}."
-                " limit= traces more, start= later ones."
+                f"The states have too many rows: the trace ends at {until}. To trace more, use"
+                " shorter windows, a filter, or fewer items."
+                if self._recorded.too_many_rows
+                else f"There are more than {self.limit} items: the trace ends at {until}."
+                " limit= traces more items, start= later ones."
             )
         if rejects := len(self._recorded.run.rejects()):
             items = "One item was" if rejects == 1 else f"{rejects} items were"
@@ -390,43 +399,48 @@ class Trace(Sequence[Step]):
         return " ".join(notes)
 
 
-def _changes(before: Sequence[Held], after: Sequence[Held], instant: int) -> Iterator[Change]:
-    """What became of the rows of a state; of those that stay as they are nothing is said."""
-    gone, new = Counter(before), Counter(after)
-    gone, new = gone - new, new - gone
-    came: dict[tuple[str, Any], list[Held]] = {}
-    for held in new.elements():
-        came.setdefault((held.part, held.element.item), []).append(held)
-    for held in gone.elements():
-        same = came.get((held.part, held.element.item))
+def _changes(
+    before: Sequence[StateRow], after: Sequence[StateRow], instant: int
+) -> Iterator[Change]:
+    """Yield the differences of two states.
+
+    An old and a new row that differ in their times only are one change of the same row.
+    """
+    old, new = Counter(before), Counter(after)
+    old, new = old - new, new - old
+    new_by_item: dict[tuple[str, Any], list[StateRow]] = {}
+    for row in new.elements():
+        new_by_item.setdefault((row.part, row.element.item), []).append(row)
+    for row in old.elements():
+        same = new_by_item.get((row.part, row.element.item))
         if same:
-            yield Change(held, same.pop(0), "")
+            yield Change(row, same.pop(0), "")
         else:
-            yield Change(held, None, _why(held, instant))
-    for rest in came.values():
-        for held in rest:
-            yield Change(None, held, "")
+            yield Change(row, None, _eviction_reason(row, instant))
+    for inserted in new_by_item.values():
+        for row in inserted:
+            yield Change(None, row, "")
 
 
-def _why(held: Held, instant: int) -> str:
-    if held.part in (MIN_HEAP, TO_BE_EMITTED):
-        return "given out"
-    if held.part == STANDING or instant == INFINITY:
-        return "ended"
-    if held.part == INSIDE:
+def _eviction_reason(row: StateRow, instant: int) -> str:
+    if row.part in (MIN_HEAP, TO_BE_EMITTED):
+        return "emitted"
+    if row.part == GROUP_VALUES or instant == INFINITY:
+        return "expired"
+    if row.part == INSIDE:
         return "pushed out"
-    return "ended" if held.element.end <= instant + 1 else "not needed"
+    return "expired" if row.element.end <= instant + 1 else "purged"
 
 
-def _checked(t: int) -> None:
+def _check_instant(t: int) -> None:
     if type(t) is not int or t < 0:
-        raise EngineError(f"an instant is a number of milliseconds, not {t!r}")
+        raise EngineError(f"an instant must be a number of milliseconds, not {t!r}")
 
 
-def living(held: Held, known: int) -> bool:
-    """Whether a row in a state can still matter, when all before an instant is known.
+def is_live(row: StateRow, watermark: int) -> bool:
+    """Return whether a row in a state can still matter at a watermark.
 
-    >>> living(Held("left area", Element("x", 3, 10)), 10)
+    >>> is_live(StateRow("left area", Element("x", 3, 10)), 10)
     False
     """
-    return held.part in (MIN_HEAP, TO_BE_EMITTED, STANDING) or held.element.end > known
+    return row.part in (MIN_HEAP, TO_BE_EMITTED, GROUP_VALUES) or row.element.end > watermark

@@ -1,4 +1,4 @@
-"""Rows of batches as what they stand for, triples and solutions, and how these are written."""
+"""The decoding of batches to triples and solutions, and the formatting of these as text."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ from streamsparql.physical.operator import INFINITY, NEVER
 from streamsparql.physical.operators.window import INSIDE
 from streamsparql.text.visible import isolated
 
-_BARE = {XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "dateTime")}
+_PLAIN_TYPES = {
+    XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "dateTime")
+}
 
-Item = Triple | Solution
+_Item = Triple | Solution
 Elements = tuple[Element[Any], ...]
 _T = TypeVar("_T")
 
 
-class Decoder:
-    """Makes elements of batches: triples, or solutions of the variables that are not hidden.
+class ElementDecoder:
+    """A decoder of batches to elements: triples, or solutions of the variables that are not hidden.
 
     >>> import numpy as np
     >>> terms = TermDictionary()
     >>> batch = Batch({"x": terms.encode(["<a>"])}, np.array([3]), np.array([9]))
-    >>> Decoder(terms).elements(batch)
+    >>> ElementDecoder(terms).elements(batch)
     (Element(item={?x: <a>}, start=3, end=9),)
     """
 
     def __init__(self, terms: TermDictionary) -> None:
         self._terms = terms
-        self._known: dict[tuple[tuple[str, ...], tuple[int, ...]], Item] = {}
+        self._decoded: dict[tuple[tuple[str, ...], tuple[int, ...]], _Item] = {}
 
     def elements(self, batch: Batch) -> Elements:
-        """The rows, each as often as it is there."""
+        """Decode a batch; a row with a count becomes that many elements."""
         if not len(batch):
             return ()
         batch = batch.expanded()
-        whole = all(name in batch.columns for name in TRIPLE)
-        names = TRIPLE if whole else tuple(n for n in batch.columns if in_solution(n))
+        is_triples = all(name in batch.columns for name in TRIPLE)
+        names = TRIPLE if is_triples else tuple(n for n in batch.columns if in_solution(n))
         columns = [batch.columns[name].tolist() for name in names]
         rows = zip(*columns, strict=True) if columns else [()] * len(batch)
         times = zip(batch.start.tolist(), batch.end.tolist(), strict=True)
@@ -55,26 +57,26 @@ class Decoder:
             for ids, (start, end) in zip(rows, times, strict=True)
         )
 
-    def _item(self, names: tuple[str, ...], ids: tuple[int, ...]) -> Item:
+    def _item(self, names: tuple[str, ...], ids: tuple[int, ...]) -> _Item:
         key = names, ids
-        found = self._known.get(key)
-        if found is None:
+        item = self._decoded.get(key)
+        if item is None:
             terms = [self._terms.term_of(k) if k else None for k in ids]
             if names == TRIPLE:
-                found = Triple(*terms)  # type: ignore[arg-type]
+                item = Triple(*terms)  # type: ignore[arg-type]
             else:
                 pairs = zip(names, terms, strict=True)
-                found = Solution({variable_of(name): t for name, t in pairs if t is not None})
-            self._known[key] = found
-        return found
+                item = Solution({variable_of(name): t for name, t in pairs if t is not None})
+            self._decoded[key] = item
+        return item
 
 
-def compared(items: Iterable[Any]) -> Iterator[Any]:
-    """The items of a snapshot without what is hidden from solutions: stamps, keys of an order.
+def without_hidden(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield items without the columns that solutions do not have: timestamps, sort keys.
 
     >>> from streamsparql.algebra.terms import IRI
     >>> x, since = Variable("x"), variable_of(".t ?x")
-    >>> list(compared([Solution({x: IRI("a"), since: IRI("b")})]))
+    >>> list(without_hidden([Solution({x: IRI("a"), since: IRI("b")})]))
     [{?x: <a>}]
     """
     for item in items:
@@ -84,11 +86,13 @@ def compared(items: Iterable[Any]) -> Iterator[Any]:
             yield item.triple if isinstance(item, Stamped) else item
 
 
-class Wording:
-    """How items and times are written for people, with a query's prefixes.
+class TraceWording:
+    """The formatting of items and times as text, with a query's prefixes.
+
+    `moment` formats an instant.
 
     >>> from streamsparql.algebra.terms import IRI
-    >>> wording = Wording({"": "http://e/"}, str)
+    >>> wording = TraceWording({"": "http://e/"}, str)
     >>> wording.element(Element(Solution({Variable("x"): IRI("http://e/a")}), 3, INFINITY))
     '?x :a  from 3 on'
     """
@@ -98,31 +102,33 @@ class Wording:
         self.moment = moment
 
     def item(self, item: Any) -> str:
-        """A triple by its places, a solution by its variables."""
+        """Format a triple by its terms, a solution by its variables that are not hidden."""
         if isinstance(item, Stamped):
             item = item.triple
         if isinstance(item, Triple):
             return " ".join(map(self.term, item))
         if not isinstance(item, Solution):
             return str(item)
-        shown = [v for v in item if not v.hidden] or list(item)
-        return ", ".join(f"{_called(v)} {self.term(item[v])}" for v in shown) or "(no columns)"
+        variables = [v for v in item if not v.hidden] or list(item)
+        return ", ".join(f"{_label(v)} {self.term(item[v])}" for v in variables) or "(no columns)"
 
     def term(self, term: Term) -> str:
-        """A term, numbers and times without their type."""
-        if isinstance(term, Literal) and term.datatype.value in _BARE:
+        """Format a term; numbers, booleans and times without their datatype."""
+        if isinstance(term, Literal) and term.datatype.value in _PLAIN_TYPES:
             return isolated(term.lexical)
         return isolated(self.write.term(term))
 
     def element(self, element: Element[Any]) -> str:
-        """An item, and when it holds."""
+        """Format an item and its validity."""
         return f"{self.item(element.item)}  {self.times(element)}"
 
-    def held(self, part: str, element: Element[Any]) -> str:
-        """The same of a row in a part of a state. What a window of elements holds goes some time.
+    def state_row(self, part: str, element: Element[Any]) -> str:
+        """Format a row in a part of a state.
 
-        >>> wording, element = Wording({}, str), Element("x", 0, INFINITY)
-        >>> wording.held(INSIDE, element), wording.element(element)
+        The end of an element in a window of elements is unknown, so it is never "always".
+
+        >>> wording, element = TraceWording({}, str), Element("x", 0, INFINITY)
+        >>> wording.state_row(INSIDE, element), wording.element(element)
         ('x  from 0 on', 'x  always')
         """
         if part == INSIDE and element.end >= INFINITY:
@@ -130,35 +136,37 @@ class Wording:
         return self.element(element)
 
     def times(self, element: Element[Any]) -> str:
-        """When an element holds: a half-open interval."""
+        """Format the validity of an element, a half-open interval."""
         _, start, end = element
         if end >= INFINITY:
             return "always" if start <= 0 else f"from {self.moment(start)} on"
         if start >= end:
-            return f"nothing left before {self.moment(end)}"
+            return f"empty at {self.moment(end)}"
         if start == NEVER:
             return f"until {self.moment(end)}"
         return f"[{self.moment(start)}, {self.moment(end)})"
 
     def instant(self, t: int) -> str:
-        """What a step is of."""
+        """Format the instant of a step."""
         if t >= INFINITY:
             return "the end"
         return "before" if t == NEVER else self.moment(t)
 
 
-def _called(variable: Variable) -> str:
+def _label(variable: Variable) -> str:
     if not isinstance(variable, Hidden):
         return str(variable)
     return "answer" if variable.kind is ColumnKind.ANSWER else variable.name
 
 
 def numbered(operators: Sequence[_T], number: int) -> _T:
-    """The operator with a number, which count from 1.
+    """Return the operator with a number; numbers start at 1.
 
     >>> numbered("ab", 2)
     'b'
     """
     if not 1 <= number <= len(operators):
-        raise EngineError(f"there is no operator {number}: they are 1 to {len(operators)}")
+        raise EngineError(
+            f"unknown operator {number}; operators are numbered 1 to {len(operators)}"
+        )
     return operators[number - 1]

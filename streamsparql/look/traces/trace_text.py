@@ -1,4 +1,4 @@
-"""Traces, moments and definitions as a terminal shows them."""
+"""Traces, moments and snapshots by definition, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra.streams import Snapshot
-from streamsparql.look.traces.trace import Held, living
+from streamsparql.look.traces.trace import StateRow, is_live
 from streamsparql.physical.operator import INFINITY
 
 if TYPE_CHECKING:
-    from streamsparql.look.traces.definitions import Logical
-    from streamsparql.look.traces.trace import Change, Doing, Moment, Step, Trace
-    from streamsparql.look.traces.trace_rows import Wording
+    from streamsparql.look.traces.definitions import LogicalMoment
+    from streamsparql.look.traces.trace import Change, Moment, OperatorStep, Trace, TraceStep
+    from streamsparql.look.traces.trace_rows import TraceWording
 
-_STEPS = 40
-_ROWS = 24
+_MAX_STEPS = 40
+_MAX_LINES = 24
 
 
-def of_trace(trace: Trace) -> str:
-    """The operators, then step by step what happened."""
-    lines = [_head(trace), *_operators(trace), ""]
-    for step in trace.steps[:_STEPS]:
-        lines += [of_step(trace, step), ""]
-    if len(trace) > _STEPS:
-        lines.append(f"and {len(trace) - _STEPS} more steps: trace[{_STEPS}:]")
+def trace_text(trace: Trace) -> str:
+    """Return the operators of a trace, then its steps."""
+    lines = [_summary(trace), *_operators(trace), ""]
+    for step in trace.steps[:_MAX_STEPS]:
+        lines += [step_text(trace, step), ""]
+    if len(trace) > _MAX_STEPS:
+        lines.append(f"and {len(trace) - _MAX_STEPS} more steps: trace[{_MAX_STEPS}:]")
     return "\n".join([*lines, trace.note]).rstrip()
 
 
-def _head(trace: Trace) -> str:
+def _summary(trace: Trace) -> str:
     items = "one item" if len(trace.items) == 1 else f"{len(trace.items)} items"
     return f"{items} in {len(trace)} steps through {len(trace.operators)} operators"
 
@@ -40,74 +40,73 @@ def _operators(trace: Trace) -> Iterator[str]:
         yield f"  {operator.number:>{width}}  {operator}{reads}"
 
 
-def of_step(trace: Trace, step: Step) -> str:
-    """What happened in a step, operator by operator."""
+def step_text(trace: Trace, step: TraceStep) -> str:
+    """Return a step, operator by operator: the rows emitted, and the changes of the state."""
     when = trace.wording.instant(step.instant)
     lines = [f"at {when}" if 0 <= step.instant < INFINITY else when]
     width = len(str(len(trace.operators)))
-    for doing in step:
-        head = f"  {doing.operator.number:>{width}}  {doing.operator.kind}"
-        told = list(_told(trace.wording, doing))
-        if told:
-            lines += [head, *(f"  {'':>{width}}    {line}" for line in told)]
+    for each in step:
+        head = f"  {each.operator.number:>{width}}  {each.operator.kind}"
+        events = list(_events(trace.wording, each))
+        if events:
+            lines += [head, *(f"  {'':>{width}}    {line}" for line in events)]
     return "\n".join(lines)
 
 
-def _told(wording: Wording, doing: Doing) -> Iterator[str]:
-    some = [f"gives {wording.element(e)}" for e in doing.gave]
-    some += [change(wording, c) for c in doing.changes]
-    yield from some[:_ROWS]
-    if len(some) > _ROWS:
-        yield f"and {len(some) - _ROWS} more"
+def _events(wording: TraceWording, step: OperatorStep) -> Iterator[str]:
+    emitted = [f"emits {wording.element(e)}" for e in step.emitted]
+    return _first_lines(emitted + [change_text(wording, c) for c in step.changes])
 
 
-def change(wording: Wording, what: Change) -> str:
-    """What became of a row in a state, in a line."""
-    if what.before is None:
-        assert what.after is not None
-        return f"{what.after.part} + {wording.held(*what.after)}"
-    if what.after is None:
-        return f"{what.before.part} - {wording.held(*what.before)}: {what.why}"
-    times = wording.times(what.after.element)
-    return f"{what.before.part} ~ {wording.held(*what.before)} now {times}"
+def change_text(wording: TraceWording, change: Change) -> str:
+    """Return a change of a state in a line: `+` inserted, `-` evicted, `~` another time."""
+    if change.before is None:
+        assert change.after is not None
+        return f"{change.after.part} + {wording.state_row(*change.after)}"
+    if change.after is None:
+        return f"{change.before.part} - {wording.state_row(*change.before)}: {change.why}"
+    times = wording.times(change.after.element)
+    return f"{change.before.part} ~ {wording.state_row(*change.before)} now {times}"
 
 
-def of_moment(moment: Moment) -> str:
-    """What holds at an instant, and what is held."""
+def moment_text(moment: Moment) -> str:
+    """Return the operators at an instant, each with its snapshot and, after `|`, its state."""
     wording = moment.trace.wording
     lines = [f"at {wording.moment(moment.t)}"]
-    for standing in moment:
-        lines.append(f"  {standing.operator.number}  {standing.operator}")
-        lines += [f"       {row}" for row in _bag(wording, standing.snapshot)]
-        held = [held_row(moment, h) for h in standing.state]
-        lines += [f"       | {row}" for row in _few(held)]
+    for each in moment:
+        lines.append(f"  {each.operator.number}  {each.operator}")
+        lines += [f"       {line}" for line in _snapshot_lines(wording, each.snapshot)]
+        state = [state_row_text(moment, row) for row in each.state]
+        lines += [f"       | {line}" for line in _first_lines(state)]
     return "\n".join(lines)
 
 
-def held_row(moment: Moment, held: Held) -> str:
-    """A row in a state, in a line."""
-    known = moment.t if moment.step is None else max(moment.t, moment.step.instant + 1)
-    ended = not living(held, known)
-    row = f"{held.part}: {moment.trace.wording.held(*held)}"
-    return f"{row}, ended, still there" if ended else row
+def state_row_text(moment: Moment, row: StateRow) -> str:
+    """Return a row of a state in a line, with a note if it has expired and was not purged yet."""
+    watermark = moment.t if moment.step is None else max(moment.t, moment.step.instant + 1)
+    line = f"{row.part}: {moment.trace.wording.state_row(*row)}"
+    return line if is_live(row, watermark) else f"{line}, expired, not yet purged"
 
 
-def of_logical(logical: Logical) -> str:
-    """The nodes with their snapshots."""
+def logical_text(logical: LogicalMoment) -> str:
+    """Return the nodes of the logical plan, each with its snapshot."""
     wording = logical.trace.wording
     lines = [f"by definition at {wording.moment(logical.t)}"]
     for node in logical:
         lines.append(f"  {node.number}  {type(node.node).__name__} {node.title}".rstrip())
-        lines += [f"       {row}" for row in _bag(wording, node.snapshot)]
+        lines += [f"       {line}" for line in _snapshot_lines(wording, node.snapshot)]
     return "\n".join(lines)
 
 
-def _bag(wording: Wording, snapshot: Snapshot[Any]) -> Iterator[str]:
-    return _few([f"{wording.item(x)}{f'  x {n}' if n > 1 else ''}" for x, n in snapshot.entries])
+def _snapshot_lines(wording: TraceWording, snapshot: Snapshot[Any]) -> Iterator[str]:
+    return _first_lines(
+        [f"{wording.item(x)}{f'  x {n}' if n > 1 else ''}" for x, n in snapshot.entries]
+    )
 
 
-def _few(lines: Iterable[str]) -> Iterator[str]:
-    found = list(lines)
-    yield from found[:_ROWS]
-    if len(found) > _ROWS:
-        yield f"and {len(found) - _ROWS} more"
+def _first_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the first lines, and the number of those left out."""
+    lines = list(lines)
+    yield from lines[:_MAX_LINES]
+    if len(lines) > _MAX_LINES:
+        yield f"and {len(lines) - _MAX_LINES} more"

@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 
 from streamsparql.algebra.inputs import MAX_JUMP
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_Parameters = ParamSpec("_Parameters")
+_Output = TypeVar("_Output")
 
 
 class InputOptions(TypedDict, total=False):
@@ -19,7 +19,7 @@ class InputOptions(TypedDict, total=False):
 
     Times are whole milliseconds. Items may arrive out of order by up to `max_delay`; later ones are
     late. An item that jumps ahead of its stream by more than `max_jump` is quarantined until a
-    second one confirms it; None switches that off. With `strict`, a late or rejected item is an
+    second one confirms it; None disables that. With `strict`, a late or rejected item is an
     error.
     """
 
@@ -41,7 +41,7 @@ class OutputOptions(ReportOptions, total=False):
     """How the rows of an open query are emitted.
 
     `emit` is final, for rows that have ended, or eager, for all rows, cut at each call of `rows`. A
-    stream that is silent for `idle` milliseconds of the others' time no longer holds them back.
+    stream that is silent for `idle` milliseconds of the others' time is left out of the watermark.
     `on_row` is called with each row, or report, once it is final.
     """
 
@@ -51,7 +51,7 @@ class OutputOptions(ReportOptions, total=False):
 
 
 class LiveOptions(InputOptions, OutputOptions, total=False):
-    """The options of an open query: how its input is read, how its rows are emitted."""
+    """The options of an open query: how its input is read and its rows are emitted."""
 
 
 DEFAULTS: dict[str, Any] = {
@@ -71,13 +71,15 @@ DEFAULTS: dict[str, Any] = {
     "step": None,
     "limit": 1_000,
 }
-"""The value of each option that a caller leaves out."""
+"""The default of each option."""
 
 
-def with_options(options: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def with_options(
+    options: type,
+) -> Callable[[Callable[_Parameters, _Output]], Callable[_Parameters, _Output]]:
     """Check the keyword arguments of the decorated method against a TypedDict, and fill them in.
 
-    `help` and notebooks show each option with its default, as though the method had written it out.
+    `help` and notebooks show each option with its default, as if the method declared it.
 
     >>> class Size(TypedDict, total=False):
     ...     limit: int
@@ -93,7 +95,7 @@ def with_options(options: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
     names = tuple(options.__annotations__)
     defaults = {name: DEFAULTS[name] for name in names}
 
-    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+    def decorate(method: Callable[_Parameters, _Output]) -> Callable[_Parameters, _Output]:
         signature = inspect.signature(method)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         added = [
@@ -108,7 +110,7 @@ def with_options(options: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
         known = {p.name for p in own} | set(names)
 
         @wraps(method)
-        def checked(*args: P.args, **named: P.kwargs) -> R:
+        def checked(*args: _Parameters.args, **named: _Parameters.kwargs) -> _Output:
             for name in named:
                 if name not in known:
                     raise TypeError(
