@@ -1,7 +1,7 @@
-"""Draws the pictures of time.md, from what queries answer: nothing in them is placed by hand.
+"""The pictures of time.md, drawn from the results of queries: no position is set by hand.
 
-`python docs/pictures.py` (or `make pictures`) writes docs/pictures/*.svg anew; a test compares them
-with what is there. A picture follows its reader's light or dark theme.
+`python docs/pictures.py` (or `make pictures`) updates docs/pictures/*.svg; a test checks that they
+are up to date. Pictures follow the reader's light or dark theme.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NUMBER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
 class Row(NamedTuple):
-    """A row of an answer, as the pictures need it: what it says, and when it holds."""
+    """A row of a result: its label, and its validity."""
 
     label: str
     start: int
@@ -29,8 +29,8 @@ class Row(NamedTuple):
 Item = tuple[str, str, int | str, int]
 
 
-def items(*given: Item) -> list[tuple[str, str, str, int]]:
-    """Items of a stream, with short names.
+def items(*short_items: Item) -> list[tuple[str, str, str, int]]:
+    """Expand the short names in items of a stream.
 
     >>> items(("a", "door", "open", 3))
     [('<http://example.org/a>', '<http://example.org/door>', '<http://example.org/open>', 3)]
@@ -38,7 +38,7 @@ def items(*given: Item) -> list[tuple[str, str, str, int]]:
     name = "<http://example.org/{}>".format
     return [
         (name(s), name(p), NUMBER.format(o) if isinstance(o, int) else name(o), t)
-        for s, p, o, t in given
+        for s, p, o, t in short_items
     ]
 
 
@@ -51,12 +51,12 @@ TWO = "FROM STREAM :heat WINDOW RANGE 10 SLIDE 1 FROM STREAM :doors WINDOW RANGE
 
 
 def short(term: object) -> str:
-    """A term without its namespace."""
+    """Return a term without its namespace."""
     return "no door" if term is None else str(term).rpartition("/")[2]
 
 
 def rows(text: str, streams: object) -> list[Row]:
-    """What a query answers."""
+    """Return the rows of a query over streams."""
     result = streamsparql.compile(PREFIX + text).run(streams)
     return [Row(" ".join(map(short, r.values())), r.start, r.end) for r in result]
 
@@ -65,7 +65,7 @@ def rows(text: str, streams: object) -> list[Row]:
 
 
 def drawing(title: str, span: int, left: int = 190) -> Canvas:
-    """A canvas with a time axis from 0 on."""
+    """Return a canvas with a time axis from 0 to `span`."""
     return Canvas(title, 0, span, left=left, width=720)
 
 
@@ -85,19 +85,19 @@ WINDOWS = (
 
 
 def validities(clause: str, where: str, stamps: Sequence[int]) -> list[Row]:
-    """How long items of these stamps count in a window, in the order of the stamps."""
-    given = [(f"<{k}>", "<p>", "<o>", t) for k, t in enumerate(stamps)]
+    """Return the validity in a window of items with some timestamps, in their order."""
+    stream = [(f"<{k}>", "<p>", "<o>", t) for k, t in enumerate(stamps)]
     query = streamsparql.compile("SELECT ?k " + where.format(clause))
-    found = {
+    by_position = {
         int(short(r["k"])): Row(str(stamps[int(short(r["k"]))]), r.start, r.end)
-        for r in query.run(given)
+        for r in query.run(stream)
     }
-    return [found[k] for k in range(len(stamps))]
+    return [by_position[k] for k in range(len(stamps))]
 
 
 def windows() -> Canvas:
-    """The same four items through five windows."""
-    picture = drawing("How long four items count in five kinds of windows", 25)
+    """Draw the validity of four items in five windows."""
+    picture = drawing("The validity of four items in five kinds of windows", 25)
     stamps = (1, 5, 7, 12)
     top = picture.y
     for clause, title, where in WINDOWS:
@@ -115,9 +115,9 @@ def windows() -> Canvas:
 
 
 def content() -> Canvas:
-    """What windows hold at each instant, out of a stream that never pauses."""
+    """Draw the content of windows at each instant, over a stream with an item at each instant."""
     unit, gap = 8.0, 28
-    picture = drawing("What three windows hold at each instant", 1)
+    picture = drawing("The content of three windows at each instant", 1)
     side, stamps = 25, range(25)
     for k, (clause, title, where) in enumerate(WINDOWS[:3]):
         left, top = 44 + k * (side * unit + gap), 44.0
@@ -139,10 +139,10 @@ def content() -> Canvas:
     picture.text(
         44,
         picture.y + 18,
-        "across: the instant at which one looks (ms); up: the stamps of what the window holds then",
+        "horizontal: the instant (ms); vertical: the timestamps of the items in the window then",
         "soft",
     )
-    picture.text(44, picture.y + 35, "the item of 10, which is on a border", "soft")
+    picture.text(44, picture.y + 35, "the item at 10, on a boundary of windows", "soft")
     picture.add(f'<rect x="28" y="{picture.y + 27:g}" width="10" height="8" class="c1"/>')
     picture.y += 44
     return picture
@@ -152,11 +152,11 @@ LEFT = 150
 
 
 def law() -> Canvas:
-    """Two streams, a join, and what an instant cuts out of them."""
+    """Draw two streams, their join, and the snapshots at an instant."""
     query = streamsparql.compile(
         f"{PREFIX} SELECT ?x ?v ?door {TWO} {{ ?x :value ?v . ?x :door ?door }}"
     )
-    picture = drawing("A snapshot cuts through all that holds at an instant", 25, LEFT)
+    picture = drawing("A snapshot is what holds at an instant", 25, LEFT)
     at, top = 9, picture.y + 14
     picture.y = top
     parts = (
@@ -176,12 +176,12 @@ def law() -> Canvas:
             3,
         ),
     )
-    for name, found, colour in parts:
+    for name, row_list, colour in parts:
         picture.text(8, picture.y + 18, name, "head" if colour == 3 else "")
-        for row in found:
+        for row in row_list:
             pale = "" if row.start <= at < row.end else " pale"
             picture.bar(row.start, row.end, picture.y + 5, f"c{colour}{pale}", 16)
-            before = row.end <= at  # a label stays clear of the line
+            before = row.end <= at  # keep the label clear of the line
             x = picture.x(row.start) - 5 if before else picture.x(row.end) + 5
             ink = ("soft" if pale else "") + (" end" if before else "")
             picture.text(x, picture.y + 17, row.label, ink)
@@ -197,14 +197,14 @@ def law() -> Canvas:
     picture.text(
         8,
         picture.y + 14,
-        f"SPARQL over what the line cuts above answers: {answer}. This is what it cuts below.",
+        f"SPARQL over the snapshots of both streams returns {answer}: the snapshot of the join.",
     )
     picture.y += 24
     return picture
 
 
 def gap() -> Canvas:
-    """A left join: with a partner, without, with another."""
+    """Draw a left join: matched, unmatched in a gap, matched again."""
     picture = drawing("The gap of an OPTIONAL", 14, LEFT)
     top = picture.y
     only = [item for item in HEAT if "/a>" in item[0]][:1]
@@ -212,13 +212,13 @@ def gap() -> Canvas:
     left = rows("SELECT ?x ?v FROM STREAM :heat WINDOW RANGE 10 SLIDE 1 { ?x :value ?v }", only)
     right = rows("SELECT ?d FROM STREAM :doors WINDOW RANGE 4 SLIDE 1 { ?x :door ?d }", DOORS)
     both = rows(f"SELECT ?v ?d {TWO} {{ ?x :value ?v OPTIONAL {{ ?x :door ?d }} }}", streams)
-    for name, found, colour in (
+    for name, row_list, colour in (
         ("left side", left, 0),
         ("OPTIONAL side", right, 2),
         ("answer", both, 3),
     ):
         picture.text(8, picture.y + 20, name, "head" if colour == 3 else "")
-        for row in found:
+        for row in row_list:
             unbound = "no door" in row.label
             picture.bar(
                 row.start,
@@ -240,7 +240,7 @@ def gap() -> Canvas:
     picture.text(
         LEFT,
         picture.y + 12,
-        "dashed: ?d is unbound. At 7 nothing is known of the door, for one millisecond.",
+        "dashed: ?d is unbound. At 7 no item of the door is valid, for one millisecond.",
         "soft",
     )
     picture.y += 22
@@ -251,7 +251,7 @@ ARRIVALS = (2, 5, 4, 9, 7, 12, 3, 15, 14, 21, 20, 16, 24)
 
 
 def watermark() -> Canvas:
-    """Items out of order, the watermark behind them, and who is late."""
+    """Draw items out of order, the watermark, and the late items."""
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 SLIDE 5 { ?s <p> ?o }")
     live = query.open(max_delay=4)
     marks, late = [], set()
@@ -261,7 +261,7 @@ def watermark() -> Canvas:
         marks.append(live.watermark)
         if len(live.late) > before:
             late.add(k)
-    picture = drawing("The watermark, and items that are late", len(ARRIVALS), 60)
+    picture = drawing("The watermark and late items", len(ARRIVALS), 60)
     top, unit = 14.0, 8.0
     bottom = top + 25 * unit
     for t in range(0, 26, 5):
@@ -284,22 +284,22 @@ def watermark() -> Canvas:
     picture.text(
         64,
         bottom + 18,
-        "across: items in the order in which they come; up: their stamps (ms)",
+        "horizontal: items in the order of arrival; vertical: their timestamps (ms)",
         "soft",
     )
     picture.line(64, bottom + 33, 88, bottom + 33, "l0")
     picture.text(
         94,
         bottom + 37,
-        "the watermark: the greatest stamp so far, less max_delay, which is 4 here",
+        "the watermark: the greatest timestamp so far minus max_delay, which is 4 here",
         "soft",
     )
     picture.y = bottom + 48
     return picture
 
 
-def _given(pushes: Sequence[int], **how: object) -> Iterator[tuple[int, Row]]:
-    """Rows, or rows of reports, with the stream's time at which they were given out."""
+def _emitted_rows(pushes: Sequence[int], **how: object) -> Iterator[tuple[int, Row]]:
+    """Yield rows, or rows of reports, each with the stream's time at which it was emitted."""
     query = streamsparql.compile(
         f"{PREFIX} SELECT ?v FROM STREAM :heat WINDOW RANGE 10 SLIDE 5 {{ ?x :value ?v }}"
     )
@@ -312,17 +312,17 @@ def _given(pushes: Sequence[int], **how: object) -> Iterator[tuple[int, Row]]:
         live.advance(now)
         for each in live.rows():
             if isinstance(each, tuple):
-                instant, found = each
-                for row in found:
+                instant, report = each
+                for row in report:
                     yield now, Row(short(row["v"]), instant, instant)
             else:
                 yield now, Row(short(each["v"]), each.start, each.end)
 
 
 def emit() -> Canvas:
-    """When rows are given out, in the three ways."""
-    looks = (3, 6, 9, 12, 15, 18, 21)
-    picture = drawing("When rows are given out", 23, 150)
+    """Draw the times at which rows are emitted: final, eager, and as reports."""
+    calls = (3, 6, 9, 12, 15, 18, 21)
+    picture = drawing("When rows are emitted", 23, 150)
     colours = {"20": 0, "25": 1, "24": 2, "30": 3}
     top = picture.y + 14
     picture.y = top
@@ -334,7 +334,7 @@ def emit() -> Canvas:
     for name, title, how in ways:
         picture.text(8, picture.y + 22, name, "head")
         picture.text(8, picture.y + 38, title, "soft")
-        for now, row in _given(looks, **how):
+        for now, row in _emitted_rows(calls, **how):
             k = colours[row.label]
             y = picture.y + 10 + 15 * k
             if name == "report":
@@ -346,9 +346,9 @@ def emit() -> Canvas:
             if now > row.end:
                 picture.add(f'<path d="M{picture.x(now):g} {y + 5:g}l-6 -4.5v9z" class="c{k}"/>')
         picture.y += 78
-    for t in looks:
+    for t in calls:
         picture.line(picture.x(t), top, picture.x(t), picture.y, "axis")
-        picture.text(picture.x(t), top - 6, f"call at {t}" if t == looks[0] else str(t), "soft mid")
+        picture.text(picture.x(t), top - 6, f"call at {t}" if t == calls[0] else str(t), "soft mid")
     picture.ruler(top, picture.y)
     return picture
 
@@ -364,7 +364,7 @@ PICTURES: dict[str, Callable[[], Canvas]] = {
 
 
 def main() -> None:
-    """Writes all pictures."""
+    """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
     for name, draw in PICTURES.items():
         (FOLDER / f"{name}.svg").write_text(draw().svg(), "utf-8")

@@ -1,9 +1,10 @@
 """Fixtures and hypothesis profiles of all tests.
 
-Random tests draw the same examples each time. `pytest --hypothesis-profile=find` draws new ones, and
-does not shrink what fails, which for whole queries can take minutes.
+Random tests draw the same examples each time. `pytest --hypothesis-profile=find` draws new
+examples, and does not shrink failures, which can take minutes for whole queries.
 
-Where the external data is, and why tests that need it may skip, is in support/external_data.py.
+The location of the external data, without which some tests are skipped, is in
+support/external_data.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ settings.load_profile("default")
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder of the test data."""
+    """Return the folder of the external test data."""
     if not DATA.is_dir():
         pytest.skip(NO_DATA)
     return DATA
@@ -34,16 +35,16 @@ def data() -> Path:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The Spark session of all tests: two cores, four tries for each task."""
+    """Yield the Spark session of all tests: two cores, four attempts per task."""
     from support.spark_session import started
 
-    made = started()
-    yield made
-    made.stop()
+    session = started()
+    yield session
+    session.stop()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests that share a Spark session run in one process, where there are several."""
+    """Run the tests that share a Spark session in one process if there are several."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))

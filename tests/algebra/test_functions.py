@@ -13,7 +13,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.expressions import RUN, any_terms, oxigraph, term, worth
+from support.expressions import RUN, any_terms, call_value, oxigraph, term
 
 import streamsparql
 from streamsparql.algebra.expression_error import ExpressionError
@@ -39,7 +39,7 @@ Row = tuple[str, str | None] | tuple[str, str | None, str]
 def check(row: Row) -> None:
     expression, expected, deviation = (*row, "")[:3]
     answer = None if expected is None else term(expected)
-    assert worth(expression) == answer
+    assert call_value(expression) == answer
     (theirs,) = oxigraph(expression)
     assert same(theirs, answer) is (deviation == ""), f"pyoxigraph returns {theirs}"
 
@@ -140,7 +140,7 @@ def test_iri_resolves_against_the_base_of_the_query() -> None:
 
 
 def test_now_is_the_instant_of_the_run() -> None:
-    assert worth("NOW()") == Literal("2020-09-13T12:26:40Z", IRI(XSD + "dateTime"))
+    assert call_value("NOW()") == Literal("2020-09-13T12:26:40Z", IRI(XSD + "dateTime"))
 
 
 # -- Strings ------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_functions_of_two_strings_agree_with_pyoxigraph(
     name: str, one: Literal, other: Literal
 ) -> None:
     expression = f"{name}({one}, {other})"
-    assert [worth(expression)] == oxigraph(expression)
+    assert [call_value(expression)] == oxigraph(expression)
 
 
 @given(
@@ -228,7 +228,7 @@ def test_functions_of_two_strings_agree_with_pyoxigraph(
 )
 def test_functions_of_one_string_agree_with_pyoxigraph(name: str, text: Literal) -> None:
     expression = f"{name}({text})"
-    assert [worth(expression)] == oxigraph(expression)
+    assert [call_value(expression)] == oxigraph(expression)
 
 
 @pytest.mark.parametrize("name", ["ENCODE_FOR_URI", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"])
@@ -247,7 +247,7 @@ def test_substr_returns_the_characters_at_xpath_positions(
     first = math.floor(start + Decimal("0.5"))
     end = first + math.floor(length + Decimal("0.5"))
     expected = "".join(char for at, char in enumerate(text, 1) if first <= at < end)
-    assert worth(f"SUBSTR({Literal(text)}, {start}, {length})") == Literal(expected)
+    assert call_value(f"SUBSTR({Literal(text)}, {start}, {length})") == Literal(expected)
 
 
 @table(
@@ -320,7 +320,7 @@ def test_functions_on_numbers_and_dates(row: Row) -> None:
 def test_rounding_agrees_with_pyoxigraph(name: str, number: Decimal) -> None:
     for datatype in ["decimal", "double", "float"]:
         expression = f'{name}("{number}"^^xsd:{datatype})'
-        assert same(worth(expression), oxigraph(expression)[0])
+        assert same(call_value(expression), oxigraph(expression)[0])
 
 
 # -- Volatile functions -------------------------------------------------------------------------

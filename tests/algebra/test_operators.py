@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.plans import X, Y, beside, events, graph, matching, plan, row, rows, stream, triple
+from support.plans import (
+    X,
+    Y,
+    events,
+    graph,
+    matching,
+    plan,
+    row,
+    rows,
+    stream,
+    triple,
+    with_background,
+)
 
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.access import AccessGraph
@@ -54,8 +66,8 @@ def test_matchings_keep_duplicates_of_streams_and_merge_the_graph():
     )
     window = SlidingDeltaWindow(stream(), 5, 5)
     assert at(matching("a p ?y", window), data) == rows({"y": "1"}, {"y": "1"})
-    assert len(at(matching("a p ?y", beside(window)), data)) == 3
-    assert at(matching("a p ?y", Distinct(beside(window))), data) == rows({"y": "1"})
+    assert len(at(matching("a p ?y", with_background(window)), data)) == 3
+    assert at(matching("a p ?y", Distinct(with_background(window))), data) == rows({"y": "1"})
 
 
 def test_a_join_merges_compatible_rows_and_multiplies():

@@ -118,7 +118,9 @@ def test_an_optimized_plan_that_differs_is_shown_with_the_applied_rules() -> Non
         "prune_columns": 1,
     }
     assert stage["nodes"][0]["kind"] == "Ask"
-    assert "<p>rules: fold constants, drop constant conditions, " in query.explain("optimized", "html")
+    assert "<p>rules: fold constants, drop constant conditions, " in query.explain(
+        "optimized", "html"
+    )
     for kind in ("dot", "mermaid", "svg"):
         assert "Ask" in query.explain("optimized", kind)
 

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.families import FAMILIES, of_family
-from support.histories import many
+from support.histories import dense_history
 
 import streamsparql
 from streamsparql.errors import EngineError, SourceError
@@ -244,7 +244,7 @@ def test_content_of_a_state_has_as_many_rows_as_its_size() -> None:
     for k in range(400):
         random = Random(k)
         text = _random_text(random)
-        data = many(k).of(streamsparql.compile(text), False)
+        data = dense_history(k).of(streamsparql.compile(text), False)
         run = Execution(streamsparql.compile(text), RunInput(*data), observer=sizes)
         for batches, watermark in run.input_steps():
             for t in sorted({t for rows in batches.values() for t in rows.start.tolist()}):
@@ -268,7 +268,7 @@ def test_operators_agree_with_the_definitions(family: str) -> None:
     @given(of_family(family), st.integers(0, 2**32))
     def agrees(text: str, seed: int) -> None:
         query = streamsparql.compile(text)
-        data = many(seed).of(query, False)
+        data = dense_history(seed).of(query, False)
         trace = query.trace(*data)
         assert trace.check() == []
         total = sum(len(rows) for part in trace[-1]._recorded.states.values() for _, rows in part)

@@ -1,6 +1,6 @@
-"""Graphs out of batches: CONSTRUCT, DESCRIBE and ASK, held to the algebra at every instant.
+"""CONSTRUCT, DESCRIBE and ASK over batches, compared with the algebra at each instant.
 
-What it cannot see: how the rows below come about (test_lowering.py, and whole queries elsewhere).
+Not covered: the operators below them (test_lowering.py, and tests of whole queries elsewhere).
 """
 
 from __future__ import annotations
@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.generate import PREFIX, triples
-from support.steps import Bag, Case, Row, agrees, at_once, cases, drive, one_by_one, rows_over
+from support.steps import (
+    Bag,
+    Case,
+    Row,
+    at_once,
+    cases,
+    check_snapshots,
+    drive,
+    one_by_one,
+    rows_over,
+)
 
 import streamsparql
 from streamsparql.algebra import graph
@@ -32,7 +42,7 @@ IDS = [TERMS.id_of(term) for term in KINDS]
 ONE, TWO = integer(1), integer(2)
 NUMBERS = [TERMS.id_of(ONE), TERMS.id_of(TWO)]
 X, Y, P = Variable("x"), Variable("y"), IRI("http://e/p")
-some = cases(
+construct_cases = cases(
     rows_over([st.sampled_from([0, *IDS]), st.sampled_from([0, *IDS]), st.sampled_from(NUMBERS)])
 )
 places = st.sampled_from([X, Y, P, BlankNode("b"), BlankNode("c"), Literal("o"), Variable("z")])
@@ -40,25 +50,25 @@ patterns = st.builds(TriplePattern, places, places, places)
 NAMES = [["x", "y", ".number"]]
 
 
-@given(some, patterns)
+@given(construct_cases, patterns)
 def test_a_pattern_is_instantiated_for_each_row(case: Case, pattern: TriplePattern) -> None:
-    def defined(bag: Bag) -> Bag:
-        made: Bag = Counter()
+    def definition(bag: Bag) -> Bag:
+        triples_of_bag: Bag = Counter()
         for (x, y, number), n in bag.items():
-            found = ((v, TERMS.term_of(i)) for v, i in ((X, x), (Y, y)))
-            row = Solution({v: term for v, term in found if term is not None})
+            terms = ((v, TERMS.term_of(i)) for v, i in ((X, x), (Y, y)))
+            row = Solution({v: term for v, term in terms if term is not None})
             for triple in graph.instantiate_template((pattern,), row, 1 + NUMBERS.index(number)):
-                made[tuple(map(TERMS.id_of, triple))] += n
-        return made
+                triples_of_bag[tuple(map(TERMS.id_of, triple))] += n
+        return triples_of_bag
 
     def construct(source: Operator) -> Construct:
         return Construct(source, pattern, TERMS, ".number")
 
-    for played in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=True)):
-        agrees(drive(construct, NAMES, played), case, defined)
+    for variant in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=True)):
+        check_snapshots(drive(construct, NAMES, variant), case, definition)
 
 
-def test_a_constructed_blank_node_outlives_the_cuts_of_its_row() -> None:
+def test_cutting_a_row_keeps_its_constructed_blank_node() -> None:
     pattern = TriplePattern(BlankNode("b"), P, X)
     row = (IDS[0], IDS[1], NUMBERS[0])
     whole, cut = [Row(row, 0, 9)], [Row(row, 0, 4), Row(row, 4, 9)]
@@ -66,22 +76,22 @@ def test_a_constructed_blank_node_outlives_the_cuts_of_its_row() -> None:
         drive(lambda source: Construct(source, pattern, TERMS, ".number"), NAMES, at_once(rows))
         for rows in (whole, cut)
     )
-    assert {made.ids for made in one} == {made.ids for made in two}
+    assert {triple.ids for triple in one} == {triple.ids for triple in two}
 
 
 @pytest.mark.parametrize(("sort", "kept"), [(IRI_SORT, IDS[:2]), (BLANK_SORT, IDS[2:3])])
-def test_terms_of_a_sort(sort: int, kept: list[int]) -> None:
+def test_only_terms_of_the_sort_are_selected(sort: int, kept: list[int]) -> None:
     rows = [Row((i,), 0, 5) for i in (0, *IDS)]
-    made = drive(lambda source: SelectSort(source, "x", sort, TERMS), [["x"]], at_once(rows))
-    assert [row.ids for row in made] == [(i,) for i in kept]
+    output = drive(lambda source: SelectSort(source, "x", sort, TERMS), [["x"]], at_once(rows))
+    assert [row.ids for row in output] == [(i,) for i in kept]
 
 
 @given(cases(rows_over([st.sampled_from(IDS)])))
-def test_tags_tell_all_rows_apart(case: Case) -> None:
+def test_each_row_has_a_unique_tag(case: Case) -> None:
     rows = drive(lambda source: Tag(source, "..row", TERMS), [["x"]], case)
     assert len({row.ids[1] for row in rows}) == len(rows)
     untagged = [row._replace(ids=row.ids[:1]) for row in rows]
-    agrees(untagged, case, lambda bag: bag)
+    check_snapshots(untagged, case, lambda bag: bag)
 
 
 # -- Whole queries
@@ -107,12 +117,12 @@ WINDOW = "FROM STREAM :s WINDOW RANGE 5 MS SLIDE 2 MS {"
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_a_form_gives_what_is_defined(text: str) -> None:
+def test_a_query_form_agrees_with_its_definition(text: str) -> None:
     query = streamsparql.compile(PREFIX + text.replace("STREAM {", WINDOW))
 
     @given(triples(8), triples(3))
     @settings(max_examples=10)
-    def right(items: list[tuple[str, str, str]], facts: list[tuple[str, str, str]]) -> None:
+    def check(items: list[tuple[str, str, str]], facts: list[tuple[str, str, str]]) -> None:
         stamped = [(*triple, k // 2) for k, triple in enumerate(items)]
         streams = dict.fromkeys(query.streams, stamped)
         run = Execution(query, RunInput(streams, facts))
@@ -126,15 +136,15 @@ def test_a_form_gives_what_is_defined(text: str) -> None:
         ]  # fmt: skip
         inputs = streamsparql.inputs(streams, facts, {}, Run())
         for t in range(14):
-            here = Counter(tuple(item) for item, start, end in rows if start <= t < end)
-            found = query.logical.at(t, inputs).entries
-            there = Counter({(x,) if query.form == "ask" else tuple(x): n for x, n in found})
-            assert here == there, f"at {t}"
+            actual = Counter(tuple(item) for item, start, end in rows if start <= t < end)
+            entries = query.logical.at(t, inputs).entries
+            expected = Counter({(x,) if query.form == "ask" else tuple(x): n for x, n in entries})
+            assert actual == expected, f"at {t}"
 
-    right()
+    check()
 
 
-def test_a_description_follows_blank_nodes_as_long_as_they_lead_on() -> None:
+def test_describe_follows_blank_nodes_while_the_connection_holds() -> None:
     query = streamsparql.compile(PREFIX + "DESCRIBE :a STREAM { }".replace("STREAM {", WINDOW))
     items = [
         ("<http://e/a>", "<http://e/p>", "_:n1", 0), ("_:n1", "<http://e/p>", "_:n2", 1),
@@ -142,13 +152,13 @@ def test_a_description_follows_blank_nodes_as_long_as_they_lead_on() -> None:
         ("<http://e/b>", "<http://e/p>", "<http://e/c>", 3),
     ]  # fmt: skip
     result = query.run({query.streams[0]: items})
-    held = [len(list(result.snapshot(t))) for t in (0, 1, 2, 3, 4, 20)]
-    assert held == [1, 2, 3, 4, 0, 0], "what leads to the others is the first to go"
+    sizes = [len(list(result.snapshot(t))) for t in (0, 1, 2, 3, 4, 20)]
+    assert sizes == [1, 2, 3, 4, 0, 0], "the triple that leads to the others expires first"
 
 
-def test_columns_of_a_construct() -> None:
-    made = drive(
+def test_construct_emits_triples_with_the_validity_and_count_of_rows() -> None:
+    output = drive(
         lambda source: Construct(source, TriplePattern(X, P, Y), TERMS), [["x", "y"]],
         at_once([Row((IDS[0], IDS[3]), 2, 5, 3)]),
     )  # fmt: skip
-    assert made == [Row((IDS[0], TERMS.id_of(P), IDS[3]), 2, 5, 3)]
+    assert output == [Row((IDS[0], TERMS.id_of(P), IDS[3]), 2, 5, 3)]

@@ -1,4 +1,4 @@
-"""Sums that are exact at each change point, whatever came and went before, and rounded once."""
+"""Sums that are exact at each change point, whatever was added before, and rounded once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ events = st.lists(st.tuples(doubles, st.sampled_from([1, 1, 1, 2, 1000])), min_s
 
 
 def rounded(exact: Fraction) -> float:
-    """The nearest double; an infinity where it is too large."""
+    """Return the nearest double, or an infinity on overflow."""
     try:
         return exact.numerator / exact.denominator
     except OverflowError:
@@ -32,9 +32,9 @@ def rounded(exact: Fraction) -> float:
 
 
 def check(steps: list[list[tuple[float, int]]], many: bool) -> None:
-    """Adds events to two slots by turns, and compares the sums after each.
+    """Add events to two slots in turn; compare the sums after each.
 
-    Where there are `many` points it is arrays that round, else Python's integers.
+    With `many` points arrays are rounded, else integers of Python.
     """
     sums, exact = ExactSums(), [Fraction(0), Fraction(0)]
     for step in steps:
@@ -42,7 +42,7 @@ def check(steps: list[list[tuple[float, int]]], many: bool) -> None:
         values = np.array([value for value, _ in step])
         count = np.array([times for _, times in step])
         slots, times = np.arange(len(step)) % 2, np.arange(len(step))
-        found = sums.after(
+        sums_after = sums.after(
             Sweep(slots, times, 2), *mantissas_and_exponents(values), count
         ).doubles()
         expected = np.empty(len(step))
@@ -50,7 +50,7 @@ def check(steps: list[list[tuple[float, int]]], many: bool) -> None:
             exact[i % 2] += Fraction(value) * n
             expected[i] = rounded(exact[i % 2])
         in_order = np.lexsort((times, slots))
-        assert found.tobytes() == (expected[in_order] + 0.0).tobytes()
+        assert sums_after.tobytes() == (expected[in_order] + 0.0).tobytes()
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -81,7 +81,7 @@ def test_many_sums_of_doubles_are_rounded_once(many: bool) -> None:
     st.sampled_from([0, -32, -64]),
     st.booleans(),
 )
-def test_integers_are_exact_or_said_not_to_fit(
+def test_integers_are_exact_or_reported_not_to_fit(
     numbers: list[list[int]], base: int, many: bool
 ) -> None:
     below = -base // 32
@@ -94,19 +94,19 @@ def test_integers_are_exact_or_said_not_to_fit(
 
 
 @given(doubles)
-def test_a_double_is_its_parts(value: float) -> None:
+def test_mantissa_and_exponent_are_those_of_the_double(value: float) -> None:
     mantissa, exponent = (int(array[0]) for array in mantissas_and_exponents(np.array([value])))
     assert Fraction(mantissa) * Fraction(2) ** exponent == Fraction(value)
 
 
-def test_a_sum_that_has_seen_all_comes_back_to_nothing() -> None:
+def test_a_sum_is_zero_after_all_values_expired() -> None:
     sums = ExactSums()
     random = np.random.default_rng(1)
     values = random.random(500) * 10.0 ** random.integers(-300, 300, 500)
     for sign in (1, -1):
         order = random.permutation(500)
         sweep = Sweep(np.zeros(500, np.int64), np.arange(500), 1)
-        found = sums.after(
+        sums_after = sums.after(
             sweep, *mantissas_and_exponents(values[order]), np.full(500, sign)
         ).doubles()
-        assert found[-1] == (math.fsum(values) if sign > 0 else 0)
+        assert sums_after[-1] == (math.fsum(values) if sign > 0 else 0)

@@ -1,6 +1,6 @@
-"""Hidden variables and their columns: the name of each says what it is, both ways.
+"""Hidden variables and their columns: names are formatted from fields and parsed back.
 
-Names are what plans print and batches are keyed by, so the forms of the names are tested too.
+Plans print the names and batches are keyed by them, so their forms are tested, too.
 """
 
 from __future__ import annotations
@@ -34,32 +34,36 @@ terms = st.one_of(
 
 @st.composite
 def hidden(draw: st.DrawFn) -> Hidden:
-    """A hidden variable of any kind, with the fields that its names have room for."""
+    """Draw a hidden variable of any kind, with the fields that its name contains."""
     kind = draw(st.sampled_from(KINDS))
     number = draw(st.integers(0, 200)) if "{number}" in kind.value else 0
     if "{of}" in kind.value:
         return Hidden(kind, number, tuple(draw(st.lists(terms, min_size=1, max_size=3))))
     if "{name}" in kind.value:
-        known = st.one_of(variables, st.builds(Hidden, st.just(PlanKind.BLANK), st.integers(0, 20)))
-        of = draw(variables if kind is ColumnKind.PRIVATE else known)
+        named = st.one_of(variables, st.builds(Hidden, st.just(PlanKind.BLANK), st.integers(0, 20)))
+        of = draw(variables if kind is ColumnKind.PRIVATE else named)
         return Hidden(kind, number, (of,))
     return Hidden(kind, number, (draw(st.builds(IRI, texts)),) if "{iri}" in kind.value else ())
 
 
 @given(hidden())
-def test_a_name_is_read_back_as_the_variable(variable: Hidden) -> None:
-    found = variable_of(variable.name)
-    assert isinstance(found, Hidden)
-    if variable.kind is ColumnKind.PRIVATE:  # its name may be of another kind
-        assert found.name == variable.name
+def test_a_name_is_parsed_to_its_variable(variable: Hidden) -> None:
+    parsed = variable_of(variable.name)
+    assert isinstance(parsed, Hidden)
+    if variable.kind is ColumnKind.PRIVATE:  # its name may parse as another kind
+        assert parsed.name == variable.name
     else:
-        assert (found.kind, found.number, found.of) == (variable.kind, variable.number, variable.of)
-    assert found == variable
-    assert hash(found) == hash(variable)
+        assert (parsed.kind, parsed.number, parsed.of) == (
+            variable.kind,
+            variable.number,
+            variable.of,
+        )
+    assert parsed == variable
+    assert hash(parsed) == hash(variable)
 
 
 @given(hidden(), hidden())
-def test_variables_are_equal_if_and_only_if_their_names_are(one: Hidden, other: Hidden) -> None:
+def test_variables_are_equal_exactly_if_their_names_are(one: Hidden, other: Hidden) -> None:
     assert (one == other) == (one.name == other.name)
     assert one != Variable("b0")
 
@@ -67,14 +71,14 @@ def test_variables_are_equal_if_and_only_if_their_names_are(one: Hidden, other: 
 @given(hidden())
 def test_a_hidden_variable_survives_pickling(variable: Hidden) -> None:
     plan = Projection((X, variable), UNIT)
-    again = pickle.loads(pickle.dumps(plan))
-    assert again == plan
-    assert again.variables[1].of == variable.of
-    assert repr(again) == repr(plan)
+    restored = pickle.loads(pickle.dumps(plan))
+    assert restored == plan
+    assert restored.variables[1].of == variable.of
+    assert repr(restored) == repr(plan)
 
 
 @given(hidden())
-def test_an_expression_reads_nothing_of_what_a_hidden_variable_is_of(variable: Hidden) -> None:
+def test_walking_a_hidden_variable_does_not_visit_its_fields(variable: Hidden) -> None:
     assert list(variable.walk()) == [variable]
     assert Projection((variable,), UNIT).parts() == (variable, UNIT)
 
@@ -93,13 +97,13 @@ def test_an_expression_reads_nothing_of_what_a_hidden_variable_is_of(variable: H
         (Hidden(ColumnKind.OUTER_VALUE, 1, (Hidden(PlanKind.BLANK, 2),)), "..row 1 .b2"),
     ],
 )
-def test_the_forms_of_names(variable: Hidden, name: str) -> None:
+def test_names_have_their_documented_form(variable: Hidden, name: str) -> None:
     assert variable.name == name
     assert str(variable) == f"?{name}"
     assert variable_of(name) == variable
 
 
-def test_names_of_queries_are_no_names_of_hidden_variables() -> None:
+def test_names_in_queries_are_not_names_of_hidden_variables() -> None:
     assert variable_of("x") == X
     assert not variable_of("b0").hidden
     with pytest.raises(AssertionError):
@@ -107,7 +111,7 @@ def test_names_of_queries_are_no_names_of_hidden_variables() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_stamps_are_no_part_of_solutions(kind: HiddenKind) -> None:
+def test_stamps_are_not_part_of_solutions(kind: HiddenKind) -> None:
     column = Hidden(kind, 1, (S if "{iri}" in kind.value else X,)).name
     assert is_stamp(column) == (kind in (PlanKind.STAMP, ColumnKind.ARRIVAL))
     assert not (is_stamp(column) and in_solution(column))
@@ -123,10 +127,10 @@ GROUP BY ?x (STR(?y)) """
 
 def test_the_hidden_variables_of_a_query_have_fields() -> None:
     plan = streamsparql.compile(QUERY).logical
-    found = {node for node in plan.walk() if isinstance(node, Hidden)}
-    kinds = {variable.kind for variable in found}
+    hidden_variables = {node for node in plan.walk() if isinstance(node, Hidden)}
+    kinds = {variable.kind for variable in hidden_variables}
     events = {PlanKind.START, PlanKind.END, PlanKind.DURATION}
     assert kinds == set(PlanKind) - events
-    stamps = {variable.of for variable in found if variable.kind is PlanKind.STAMP}
+    stamps = {variable.of for variable in hidden_variables if variable.kind is PlanKind.STAMP}
     y, z = Variable("y"), Variable("z")
     assert stamps == {(X,), (y, IRI("s")), (y, IRI("q"), z)}

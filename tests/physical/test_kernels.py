@@ -1,4 +1,4 @@
-"""The kernels over arrays of intervals are what a loop over the rows would give."""
+"""Kernels over arrays of intervals, compared with loops over rows."""
 
 from __future__ import annotations
 
@@ -34,41 +34,41 @@ def arrays(rows: list[tuple[int, int, int]]) -> tuple[IntArray, IntArray, IntArr
     return one.copy(), two.copy(), three.copy()
 
 
-def pieces(groups: set[int], rows: list[tuple[int, int, int]]) -> list[int]:
-    """All instants at which something can change; between two of them nothing does."""
+def change_points(rows: list[tuple[int, int, int]]) -> list[int]:
+    """Return all instants at which coverage can change."""
     return sorted({t for row in rows for t in row[1:]} | {0})
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=8), st.integers(1, 7))
-def test_blocks_are_the_pairs_of_the_ranges_in_order(
+def test_blocks_have_the_pairs_of_the_ranges_in_order(
     ranges: list[tuple[int, int]], size: int
 ) -> None:
     expected = [(i, first + k) for i, (first, count) in enumerate(ranges) for k in range(count)]
     before, intervals.BLOCK = intervals.BLOCK, size
     try:
-        found = list(pairs_in_blocks(*np.array(ranges, np.int64).reshape(-1, 2).T))
+        blocks = list(pairs_in_blocks(*np.array(ranges, np.int64).reshape(-1, 2).T))
     finally:
         intervals.BLOCK = before
-    assert [pair for i, j in found for pair in zip(i.tolist(), j.tolist())] == expected
-    assert all(0 < len(i) <= size for i, _ in found)
+    assert [pair for i, j in blocks for pair in zip(i.tolist(), j.tolist())] == expected
+    assert all(0 < len(i) <= size for i, _ in blocks)
 
 
 @given(st.lists(time, max_size=9), st.lists(time), st.sampled_from([1, 5, 1 << 61]))
-def test_a_clock_keeps_the_order_of_what_it_knows(
-    known: list[int], asked: list[int], groups: int
+def test_time_codes_preserve_the_order_of_times(
+    known: list[int], probes: list[int], groups: int
 ) -> None:
-    clock = TimeCodes(np.array(known, np.int64), groups)
-    assert clock.span * groups < 1 << 63 or clock.span <= len(known) + 1
-    numbers = clock.of(np.array(asked, np.int64)).tolist()
-    own = clock.of(np.array(known, np.int64)).tolist()
-    assert all(0 <= number < clock.span for number in numbers + own)
-    for t, number in zip(asked, numbers):
-        for other, its in zip(known, own):
-            assert (other < t) == (its < number), "to be before a time is to have a lower number"
+    codes = TimeCodes(np.array(known, np.int64), groups)
+    assert codes.span * groups < 1 << 63 or codes.span <= len(known) + 1
+    probe_codes = codes.of(np.array(probes, np.int64)).tolist()
+    known_codes = codes.of(np.array(known, np.int64)).tolist()
+    assert all(0 <= code < codes.span for code in probe_codes + known_codes)
+    for t, code in zip(probes, probe_codes):
+        for other, known_code in zip(known, known_codes):
+            assert (other < t) == (known_code < code), "an earlier time must have a lower code"
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.one_of(time, st.just(INFINITY)))))
-def test_running_max_is_that_of_each_group(rows: list[tuple[int, int]]) -> None:
+def test_running_max_is_computed_per_group(rows: list[tuple[int, int]]) -> None:
     rows = sorted(rows, key=lambda row: row[0])
     numbers = {group: k for k, group in enumerate(dict.fromkeys(group for group, _ in rows))}
     greatest: dict[int, int] = {}
@@ -81,7 +81,7 @@ def test_running_max_is_that_of_each_group(rows: list[tuple[int, int]]) -> None:
 
 
 @given(spans.filter(bool))
-def test_the_order_by_group_and_time(rows: list[tuple[int, int, int]]) -> None:
+def test_rows_are_ordered_by_group_and_time(rows: list[tuple[int, int, int]]) -> None:
     group, start, _ = arrays(rows)
     order = by_group_and_time(group, start).tolist()
     assert sorted(order) == list(range(len(rows)))
@@ -93,34 +93,34 @@ def test_newly_covered_is_the_difference_at_each_instant(
     rows: list[tuple[int, int, int]], known: list[tuple[int, int, int]], cut: int
 ) -> None:
     parts = [arrays(known[:cut]), arrays(known[cut:])]
-    found = list(zip(*(x.tolist() for x in newly_covered(arrays(rows), parts)), strict=True))
+    new = list(zip(*(x.tolist() for x in newly_covered(arrays(rows), parts)), strict=True))
     for group in range(4):
-        for t in pieces({group}, rows + known):
+        for t in change_points(rows + known):
 
-            def holds(where: list[tuple[int, int, int]], g: int = group, t: int = t) -> int:
-                return sum(s <= t < e for of, s, e in where if of == g)
+            def holds(intervals_: list[tuple[int, int, int]], g: int = group, t: int = t) -> int:
+                return sum(s <= t < e for of, s, e in intervals_ if of == g)
 
             expected = bool(holds(rows)) and not holds(known)
-            assert holds(found) == expected
-    for (group, _, end), (other, start, _) in pairwise(sorted(found)):
+            assert holds(new) == expected
+    for (group, _, end), (other, start, _) in pairwise(sorted(new)):
         assert group != other or end < start, "pieces neither overlap nor adjoin"
 
 
 @given(spans, st.lists(time, min_size=4, max_size=4))
-def test_told_parts_a_row_into_gaps_and_covered_pieces(
-    rows: list[tuple[int, int, int]], told: list[int]
+def test_a_row_is_split_into_gaps_and_covered_pieces(
+    rows: list[tuple[int, int, int]], emitted_until: list[int]
 ) -> None:
-    parts = split_by_coverage(*arrays(rows), np.array(told, np.int64))
+    parts = split_by_coverage(*arrays(rows), np.array(emitted_until, np.int64))
     until = dict(zip(parts.place.tolist(), parts.until.tolist(), strict=True))
     gaps = list(zip(*(x.tolist() for x in parts.gaps), strict=True))
     covered = list(zip(*(x.tolist() for x in parts.covered), strict=True))
     assert all(start < end for _, start, end in gaps + covered)
     for group in range(4):
-        mine = [row for row in rows if row[0] == group]
-        last = max([told[group], *(end for _, _, end in mine)])
-        assert until.get(group, told[group]) == last
-        for t in pieces({group}, rows + [(group, told[group], last)]):
-            is_covered = any(s <= t < e for _, s, e in mine)
-            new = told[group] <= t < last
+        own = [row for row in rows if row[0] == group]
+        last = max([emitted_until[group], *(end for _, _, end in own)])
+        assert until.get(group, emitted_until[group]) == last
+        for t in change_points(rows + [(group, emitted_until[group], last)]):
+            is_covered = any(s <= t < e for _, s, e in own)
+            new = emitted_until[group] <= t < last
             assert sum(s <= t < e for g, s, e in gaps if g == group) == (new and not is_covered)
             assert sum(s <= t < e for g, s, e in covered if g == group) == (new and is_covered)

@@ -1,11 +1,12 @@
-"""From logical plans to physical ones: every node has an operator, and EXISTS asks as it should.
+"""Lowering of logical plans: each node has an operator, and EXISTS is evaluated for its outer rows.
 
-EXISTS has two ways (physical/lowering/lower_exists.py): a pattern that stands alone is matched with
-the rows that ask; to any other the outer rows are brought. The second is right for every pattern,
-so it is run for those too that stand alone, and both are held to the definition.
+EXISTS is lowered in two ways (physical/lowering/lower_exists.py): an independent pattern is joined
+with the outer rows; in any other pattern the outer rows are an input. The second way is correct for
+all patterns, so independent patterns are evaluated both ways, and both are compared with the
+definition.
 
-What it cannot see: what an operator does with its rows (test_joins.py, test_group.py and the other
-tests of operators in this folder).
+Not covered: the computation of each operator (test_joins.py, test_group.py and the other tests of
+operators in this folder).
 """
 
 from __future__ import annotations
@@ -52,19 +53,25 @@ from streamsparql.sources import read_graph
 # -- Each node has an operator
 
 
-def kinds_of(base: type) -> set[type]:
-    """The classes below one that can be made."""
-    below = {kind for one in base.__subclasses__() for kind in kinds_of(one)}
+def concrete_classes(base: type) -> set[type]:
+    """Return a class and its subclasses, without the abstract ones."""
+    below = {kind for one in base.__subclasses__() for kind in concrete_classes(one)}
     return below if inspect.isabstract(base) else below | {base}
 
 
 BASES = {w.TimeWindow, w.ElementWindow, w.Window, event.EventPair}
 NODES = {
     kind
-    for kind in kinds_of(Plan)
+    for kind in concrete_classes(Plan)
     if kind.__module__.startswith("streamsparql.algebra.") and "plan" not in kind.__module__
 } - BASES
-LEAVES = {match.TriplePatternMatching, shape.Table, path.Path, align.Align, *kinds_of(w.Window)}
+LEAVES = {
+    match.TriplePatternMatching,
+    shape.Table,
+    path.Path,
+    align.Align,
+    *concrete_classes(w.Window),
+}
 REFUSED = {*EVENTS, event.Detect}
 
 
@@ -74,18 +81,20 @@ def test_each_node_is_lowered_or_refused() -> None:
     assert not set(LOWER) & set(LOWER_ABOVE)
 
 
-def test_each_node_has_an_operator_that_says_so() -> None:
-    operators = [kind for kind in kinds_of(Operator) if kind.__module__.startswith("streamsparql.")]
-    said = {node for kind in operators for node in kind.implements}
-    made_of_others = {
+def test_each_node_is_declared_by_an_operator() -> None:
+    operators = [
+        kind for kind in concrete_classes(Operator) if kind.__module__.startswith("streamsparql.")
+    ]
+    declared = {node for kind in operators for node in kind.implements}
+    composed = {
         path.Path,
         shape.Reduced,
         match.BasicGraphPattern,
         graph.Graph,
         graph.Describe,
     }
-    assert said >= NODES - REFUSED - made_of_others - {graph.Ask}
-    assert said <= NODES
+    assert declared >= NODES - REFUSED - composed - {graph.Ask}
+    assert declared <= NODES
 
 
 @pytest.mark.parametrize(
@@ -98,66 +107,66 @@ def test_each_node_has_an_operator_that_says_so() -> None:
         ("SELECT ?s { ?s ?p ?o }", "run the event patterns of"),
     ],
 )
-def test_events_are_refused_in_the_words_of_the_query(text: str, words: str) -> None:
+def test_event_patterns_are_refused_by_the_name_of_their_operator(text: str, words: str) -> None:
     query = streamsparql.compile(text, dialect="epsparql")
     with pytest.raises(UnsupportedFeature, match=words) as refused:
         lower(query.logical, TermDictionary(), Run(), Catalog())
     assert "query.logical.at" in str(refused.value)
 
 
-def test_rules_are_refused() -> None:
+def test_construct_rules_are_refused() -> None:
     closure = event.Closure(IRI("s"), (), matching("?x p ?y", stream()))
     with pytest.raises(UnsupportedFeature, match="CONSTRUCT rules"):
         lower(event.Detect(closure), TermDictionary(), Run(), Catalog())
 
 
-# -- What is shared, and what is known beforehand
+# -- Shared and precomputed operators
 
 
 def operators_of(text: str, catalog: Catalog | None = None) -> list[Operator]:
-    made = lower(plan(PREFIX + text), TermDictionary(), Run(), catalog or Catalog())
-    return Pipeline(made.operator, TermDictionary()).operators
+    lowered = lower(plan(PREFIX + text), TermDictionary(), Run(), catalog or Catalog())
+    return Pipeline(lowered.operator, TermDictionary()).operators
 
 
-def number(operators: list[Operator], kind: type[Operator]) -> int:
+def count(operators: list[Operator], kind: type[Operator]) -> int:
     return sum(isinstance(operator, kind) for operator in operators)
 
 
 def test_equal_subplans_are_one_operator() -> None:
-    found = operators_of(
+    operators = operators_of(
         "SELECT * FROM STREAM :s WINDOW RANGE 9 MS SLIDE 3 MS"
         " { { ?x :p ?y } UNION { ?x :p ?y } OPTIONAL { ?x :p ?y } FILTER EXISTS { ?x :p ?y } }"
     )
-    assert number(found, StreamAccess) == 1
-    assert number(found, TriplePatternMatching) == 1
+    assert count(operators, StreamAccess) == 1
+    assert count(operators, TriplePatternMatching) == 1
 
 
 def test_two_windows_on_a_stream_read_it_once() -> None:
-    found = operators_of(
+    operators = operators_of(
         "SELECT * FROM STREAM :s WINDOW RANGE 9 MS SLIDE 3 MS { ?x :p ?y"
         " { ?x :q ?z WINDOW RANGE 5 MS SLIDE 5 MS } }"
     )
-    assert number(found, StreamAccess) == 1
+    assert count(operators, StreamAccess) == 1
 
 
-def test_what_is_static_is_worked_out_once() -> None:
+def test_static_subplans_are_computed_once() -> None:
     terms = TermDictionary()
     facts = [("<http://e/a>", "<http://e/p>", "<http://e/b>")]
     default, _ = read_graph(facts, "facts", terms, scope="")
     query = plan(PREFIX + "SELECT * { ?x :p ?y BIND(?x AS ?z) FILTER(?x != ?y) }")
-    (found,) = Pipeline(lower(query, terms, Run(), Catalog(default)).operator, terms).operators
-    assert isinstance(found, Always)
-    assert len(found.rows) == 1
+    (operator,) = Pipeline(lower(query, terms, Run(), Catalog(default)).operator, terms).operators
+    assert isinstance(operator, Always)
+    assert len(operator.rows) == 1
 
 
-def test_a_plan_that_is_only_looked_at_knows_no_graph() -> None:
+def test_a_plan_that_is_only_displayed_reads_no_graph() -> None:
     terms = TermDictionary()
     query = plan(PREFIX + "SELECT * { ?x :p ?y FILTER(?x != ?y) }")
-    found = Pipeline(lower(query, terms, Run(), Catalog(known=False)).operator, terms).operators
-    assert number(found, TriplePatternMatching) == 1
+    operators = Pipeline(lower(query, terms, Run(), Catalog(known=False)).operator, terms).operators
+    assert count(operators, TriplePatternMatching) == 1
 
 
-def test_operators_know_the_node_that_they_compute() -> None:
+def test_operators_refer_to_the_node_that_they_implement() -> None:
     for operator in operators_of(
         "SELECT ?x (COUNT(*) AS ?n) { ?x :p ?y MINUS { ?x :q ?z } } GROUP BY ?x"
     ):
@@ -167,30 +176,30 @@ def test_operators_know_the_node_that_they_compute() -> None:
 # -- Hidden columns
 
 
-def test_no_two_meanings_of_a_hidden_column_collide() -> None:
+def test_names_of_hidden_columns_are_unique() -> None:
     x, s = Variable("x"), IRI("s")
-    translators = [
+    plan_names = [
         *(Hidden(kind, n).name for kind in PlanKind if "number" in kind.value for n in (0, 12)),
         *(Hidden(kind).name for kind in (PlanKind.START, PlanKind.END, PlanKind.DURATION)),
         *(Hidden(PlanKind.STAMP, of=of).name for of in ((x,), (x, s), (x, s, x))),
     ]
-    made = [
+    names = [
         *TRIPLE, hidden.FROM, hidden.TO, hidden.VIA, hidden.NUMBER, hidden.ANSWER,
         hidden.stamp_column("s"), hidden.outer_column(1), hidden.outer_column(1, "x"),
         hidden.outer_column(12), hidden.asked_column("x"), hidden.asked_column("row 1"),
         *(make(n) for make in (hidden.sorting_column, hidden.argument_column) for n in (0, 12)),
         hidden.tie_column("x"), hidden.tie_column(".b0"),
-        *translators,
+        *plan_names,
     ]  # fmt: skip
-    assert len(set(made)) == len(made)
-    assert all(name.startswith(".") for name in made)
-    stamps = {name for name in made if hidden.is_stamp(name)}
+    assert len(set(names)) == len(names)
+    assert all(name.startswith(".") for name in names)
+    stamps = {name for name in names if hidden.is_stamp(name)}
     assert stamps == {".t ?x", ".t ?x <s>", ".t ?x <s> ?x", ".t of s"}
-    assert [hidden.variable_of(name).name for name in made] == made
+    assert [hidden.variable_of(name).name for name in names] == names
     assert [name for name in stamps if hidden.is_triple_stamp(name)] == [".t of s"]
 
 
-def test_names_within_operators_are_no_stamps() -> None:
+def test_private_columns_of_operators_are_not_stamps() -> None:
     private = [
         key_slots.SLOT, canonical.LEVEL, canonical._KEY, report._SIGN, coverage.LEFT_ROW,
         coverage._END, coverage._COUNT, coverage._COVERED, coverage._NUMBER,
@@ -205,7 +214,7 @@ Triples = list[tuple[str, str, str]]
 
 
 class World(dict[str, Triples]):
-    """A stream, stamped 0, 1, 2, ..; the default graph and two named ones."""
+    """A stream with timestamps 0, 1, 2, ..; the default graph and two named graphs."""
 
 
 worlds = st.builds(
@@ -214,7 +223,7 @@ worlds = st.builds(
 )  # fmt: skip
 
 
-def given_of(query: streamsparql.Query, world: World) -> RunInput:
+def run_input(query: streamsparql.Query, world: World) -> RunInput:
     streams = {name: [(*t, k) for k, t in enumerate(world["s"])] for name in query.streams}
     graphs = {f"http://e/{name}": world[name] for name in ("g1", "g2")}
     named = query.graphs or graphs
@@ -225,42 +234,42 @@ Answer = Counter[tuple[frozenset[tuple[str, object]], int, int]]
 
 
 def answer(query: streamsparql.Query, world: World, alone: bool | None = None) -> Answer:
-    """The rows of a run; with `alone` False every EXISTS has its outer rows brought to it."""
+    """Return the rows of a query; `alone` overrides which patterns of EXISTS are independent."""
     decide = stands_alone if alone is None else lambda pattern, outer: alone
     with patch.object(lower_operators, "stands_alone", decide):
-        run = Execution(query, given_of(query, world))
-    found: Answer = Counter()
+        run = Execution(query, run_input(query, world))
+    rows: Answer = Counter()
     for batch in run.replay():
         columns = [batch.columns[name].tolist() for name in run.columns]
         ids = list(zip(*columns, strict=True)) if columns else [()] * len(batch)
         for row, start, end in zip(ids, batch.start.tolist(), batch.end.tolist(), strict=True):
             terms = ((n, run.terms.term_of(i)) for n, i in zip(run.columns, row, strict=True))
-            found[frozenset((n, x) for n, x in terms if x is not None), start, end] += 1
-    return found
+            rows[frozenset((n, x) for n, x in terms if x is not None), start, end] += 1
+    return rows
 
 
-def check(query: streamsparql.Query, world: World, found: Answer) -> None:
-    """The answer is what the definition says, at each instant."""
-    asked = given_of(query, world)
-    data = streamsparql.inputs(asked.streams, asked.graph, asked.graphs, Run())
-    changes = {t for _, start, end in found for t in (start, end) if t < 1000}
+def check(query: streamsparql.Query, world: World, rows: Answer) -> None:
+    """Check that the rows agree with the definition at each instant."""
+    input_ = run_input(query, world)
+    data = streamsparql.inputs(input_.streams, input_.graph, input_.graphs, Run())
+    changes = {t for _, start, end in rows for t in (start, end) if t < 1000}
     for t in sorted(changes | set(range(len(world["s"]) + 12))):
-        there: Counter[object] = Counter()
+        expected: Counter[object] = Counter()
         for row, n in query.logical.at(t, data).entries:
-            there[frozenset((v.name, x) for v, x in row.items())] += n
-        here: Counter[object] = Counter()
-        for (item, start, end), n in found.items():
-            here[item] += n if start <= t < end else 0
-        assert +here == there, f"at {t}"
+            expected[frozenset((v.name, x) for v, x in row.items())] += n
+        actual: Counter[object] = Counter()
+        for (item, start, end), n in rows.items():
+            actual[item] += n if start <= t < end else 0
+        assert +actual == expected, f"at {t}"
 
 
 @st.composite
-def asking(draw: st.DrawFn) -> str:
-    """Queries whose rows ask for a random pattern."""
+def exists_queries(draw: st.DrawFn) -> str:
+    """Draw a query with an EXISTS over a random pattern."""
     features = Features(
         streams=True, named_graphs=True, limits=True, group_windows=draw(st.booleans())
     )
-    maker = Generator(draw, features, asked=1)
+    maker = Generator(draw, features, correlated=1)
     pattern, _ = maker.group(2)
     word = maker.pick(["FILTER EXISTS", "FILTER NOT EXISTS"])
     return (
@@ -269,23 +278,23 @@ def asking(draw: st.DrawFn) -> str:
     )
 
 
-@given(asking(), worlds)
+@given(exists_queries(), worlds)
 @settings(suppress_health_check=list(HealthCheck), max_examples=20)
-def test_a_pattern_that_stands_alone_needs_no_outer_rows(text: str, world: World) -> None:
+def test_an_independent_pattern_needs_no_outer_rows(text: str, world: World) -> None:
     query = streamsparql.compile(text)
-    found = answer(query, world)
-    assert answer(query, world, alone=False) == found
-    check(query, world, found)
+    rows = answer(query, world)
+    assert answer(query, world, alone=False) == rows
+    check(query, world, rows)
 
 
 @pytest.mark.long
-@given(asking(), worlds)
+@given(exists_queries(), worlds)
 @settings(suppress_health_check=list(HealthCheck), max_examples=2000)
-def test_many_patterns_that_stand_alone_need_no_outer_rows(text: str, world: World) -> None:
+def test_many_independent_patterns_need_no_outer_rows(text: str, world: World) -> None:
     query = streamsparql.compile(text)
-    found = answer(query, world, alone=False)
-    assert answer(query, world) == found
-    check(query, world, found)
+    rows = answer(query, world, alone=False)
+    assert answer(query, world) == rows
+    check(query, world, rows)
 
 
 PATTERNS = {
@@ -295,19 +304,19 @@ PATTERNS = {
     "LIMIT": "{ SELECT ?x ?w { ?x ?r ?w } ORDER BY DESC(?w) LIMIT 1 } FILTER(?w != ?y)",
     "OFFSET": "{ SELECT ?x { ?x ?r ?w } LIMIT 2 OFFSET 1 }",
     "COUNT": "{ SELECT (COUNT(*) AS ?n) { ?x :q ?w } } FILTER(?n = 0)",
-    "COUNT of the row's own": "{ SELECT ?x (COUNT(?w) AS ?n) { ?x ?r ?w } GROUP BY ?x } FILTER(?n > 1)",
+    "COUNT per outer row": "{ SELECT ?x (COUNT(?w) AS ?n) { ?x ?r ?w } GROUP BY ?x } FILTER(?n > 1)",
     "a hidden variable": "{ SELECT ?w { ?w :p ?x FILTER(BOUND(?y)) } }",
     "nested twice": "?x ?r ?w FILTER NOT EXISTS { ?w :q ?v FILTER EXISTS { ?v ?r ?y FILTER(?x != ?v) } }",
     "GRAPH ?g": "GRAPH ?g { ?x ?r ?w FILTER(?w != ?y) }",
     "GRAPH ?y": "GRAPH ?y { ?x ?r ?w }",
     "p*": "?x (:p|:q)* ?y",
-    "p* of the unknown": "?y :q* ?w FILTER(?w = ?y)",
-    "p? with the ends the same": "?y :q? ?y",
+    "p* from an unbound node": "?y :q* ?w FILTER(?w = ?y)",
+    "p? with equal ends": "?y :q? ?y",
     "BIND": "BIND(?y AS ?w) ?x ?r ?w",
     "VALUES": "VALUES ?y { 1 UNDEF } OPTIONAL { ?y :q ?w }",
     "a window": "{ ?x :q ?w WINDOW RANGE 6 MS SLIDE 3 MS } FILTER(?w != ?y)",
     "DISTINCT": "{ SELECT DISTINCT ?y { ?x ?r ?y } } FILTER(?y = 1)",
-    "what is empty": "FILTER(?y = 1)",
+    "an empty group": "FILTER(?y = 1)",
 }
 PLACES = {
     "FILTER": "?x :p ?y FILTER EXISTS { PATTERN }",
@@ -320,7 +329,7 @@ PLACES = {
 
 
 def facts(*texts: str) -> Triples:
-    """Triples in three words each: names, and numbers."""
+    """Parse triples of three words each, names or numbers."""
     names = {name: f"<http://e/{name}>" for name in ("a", "b", "c", "p", "q", "r", "g1")}
     numbers = {digit: f'"{digit}"^^<{XSD}integer>' for digit in "12"}
     words = ([{**names, **numbers}[word] for word in text.split()] for text in texts)
@@ -335,32 +344,32 @@ BUSY = World(
 )
 
 
-def asked(place: str, pattern: str) -> streamsparql.Query:
+def exists_query(place: str, pattern: str) -> streamsparql.Query:
     where = PLACES[place].replace("PATTERN", PATTERNS[pattern])
     text = f"{PREFIX}SELECT * FROM STREAM :s WINDOW RANGE 5 MS SLIDE 1 MS {{ {where} }}"
     return streamsparql.compile(text)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_exists_puts_in_the_outer_row(pattern: str) -> None:
+def test_exists_substitutes_the_outer_row(pattern: str) -> None:
     for place in PLACES:
-        query = asked(place, pattern)
+        query = exists_query(place, pattern)
         check(query, BUSY, answer(query, BUSY, alone=False))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("place", PLACES)
-def test_exists_puts_in_any_outer_row(place: str, pattern: str) -> None:
-    query = asked(place, pattern)
+def test_exists_substitutes_any_outer_row(place: str, pattern: str) -> None:
+    query = exists_query(place, pattern)
 
     @given(worlds)
     @settings(max_examples=50)
-    def right(world: World) -> None:
+    def check_world(world: World) -> None:
         check(query, world, answer(query, world))
         assert answer(query, world, alone=False) == answer(query, world)
 
-    right()
+    check_world()
 
 
 # -- Depth
@@ -382,8 +391,8 @@ DEEPER = {
 }
 
 
-NESTS = ("joins to the right", "unions to the right", "optionals in optionals", "minus")
-NESTS += ("exists in exists",)
+NESTED = ("joins to the right", "unions to the right", "optionals in optionals", "minus")
+NESTED += ("exists in exists",)
 
 
 def deep_plan(name: str, depth: int) -> Plan:
@@ -394,19 +403,19 @@ def deep_plan(name: str, depth: int) -> Plan:
 
 
 @pytest.mark.parametrize("depth", [1_200, pytest.param(5_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", sorted(DEEPER.keys() - NESTS))
+@pytest.mark.parametrize("name", sorted(DEEPER.keys() - NESTED))
 def test_a_chain_is_lowered_and_runs(name: str, depth: int) -> None:
-    runs(deep_plan(name, depth))
+    run_plan(deep_plan(name, depth))
 
 
-@pytest.mark.parametrize("name", NESTS)
+@pytest.mark.parametrize("name", NESTED)
 def test_a_nested_plan_is_lowered_and_runs(name: str) -> None:
-    """More deeply nested than a query's text can be."""
-    runs(deep_plan(name, 1_200))
+    """The plan is nested more deeply than the text of a query can be."""
+    run_plan(deep_plan(name, 1_200))
 
 
-@pytest.mark.parametrize("name", NESTS)
-def test_a_plan_that_nests_too_deep_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", NESTED)
+def test_a_plan_that_is_nested_too_deeply_is_refused(name: str) -> None:
     with pytest.raises(EngineError, match="nests too deep"):
         lower(deep_plan(name, 6_000), TermDictionary(), Run(), Catalog())
 
@@ -415,16 +424,16 @@ def test_five_hundred_patterns_are_lowered_and_run() -> None:
     window = w.UnboundedWindow(stream())
     chain = [matching(f"?v{k} p ?v{k + 1}", window) for k in range(500)]
     star = [matching(f"?x p{k} ?v{k}", window) for k in range(500)]
-    assert len(runs(match.BasicGraphPattern(tuple(chain)))) == 1
-    assert len(runs(match.BasicGraphPattern(tuple(star)))) == 0
+    assert len(run_plan(match.BasicGraphPattern(tuple(chain)))) == 1
+    assert len(run_plan(match.BasicGraphPattern(tuple(star)))) == 0
 
 
-def runs(deep: Plan) -> Batch:
-    """What a plan gives over one triple of a stream, soon enough."""
+def run_plan(deep: Plan) -> Batch:
+    """Run a plan over one triple of a stream, within 20 seconds; return its rows."""
     started = process_time()
     terms = TermDictionary()
-    made = lower(deep, terms, Run(), Catalog())
-    pipeline = Pipeline(made.plain, terms)
+    lowered = lower(deep, terms, Run(), Catalog())
+    pipeline = Pipeline(lowered.plain, terms)
     a, p = (terms.id_of(IRI(name)) for name in "ap")
     ids = (np.array([term]) for term in (a, p, a))
     item = Batch(dict(zip(TRIPLE, ids, strict=True)), np.array([3]), np.array([4]))

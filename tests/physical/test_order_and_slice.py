@@ -1,11 +1,11 @@
-"""ORDER BY, OFFSET and LIMIT over batches, against the algebra's definitions at every change.
+"""ORDER BY, OFFSET and LIMIT over batches, compared with the algebra at each change.
 
-The ids that rows have here are of terms of all kinds: unbound, blank nodes, IRIs, numbers that are
-equal and not the same, strings, booleans, moments. Many rows tie. `Slice` is held to
-`algebra.shape.Slice`, over an `OrderBy` with keys up and down, or by its own columns; with
-`distinct` to `Slice` over `Distinct`; with `partition` to a `Slice` for each part.
+Rows have terms of all kinds: unbound, blank nodes, IRIs, numbers that are equal but not identical,
+strings, booleans, dates and times. Many rows tie. `Slice` is compared with `algebra.shape.Slice`
+over an `OrderBy` with ascending and descending keys, or over its input; if `distinct`, over
+`Distinct`; if it has a `partition`, with one `Slice` per partition.
 
-What it cannot see: whether the order of terms is SPARQL's (tests/algebra/test_order.py).
+Not covered: whether the order of terms is that of SPARQL (tests/algebra/test_order.py).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from support.steps import (
     EPOCH,
     Bag,
     Case,
+    DrivenInput,
     Row,
-    RunInput,
-    agrees,
     at_once,
     cases,
+    check_snapshots,
     drive,
     one_by_one,
     rows_over,
@@ -67,10 +67,10 @@ KINDS: list[Term] = [
 TERMS = TermDictionary()
 IDS = [TERMS.id_of(term, keep=True) for term in KINDS]
 one = st.sampled_from([0, *IDS])
-few = st.sampled_from([0, *IDS[1:7]])
-ways = st.lists(st.tuples(st.sampled_from([X, Y]), st.booleans()), max_size=2)
-some = cases(rows_over([one, few]), most=12)
-tight = cases(rows_over([few, few], longest=4), most=14)
+tying = st.sampled_from([0, *IDS[1:7]])
+sort_keys = st.lists(st.tuples(st.sampled_from([X, Y]), st.booleans()), max_size=2)
+any_case = cases(rows_over([one, tying]), max_rows=12)
+ties = cases(rows_over([tying, tying], longest=4), max_rows=14)
 offsets, limits = st.integers(0, 4), st.sampled_from([None, 0, 1, 1, 2, 3, 6])
 NAMES = [["x", "y"]]
 
@@ -84,31 +84,31 @@ def snapshot_of(bag: Bag) -> Snapshot[Solution]:
     return Snapshot((solution(ids), n) for ids, n in bag.items())
 
 
-def shown(rows: list[Row]) -> list[Row]:
-    """The rows without the columns that sort them, their ids by what they stand for."""
+def without_sort_columns(rows: list[Row]) -> list[Row]:
+    """Remove the columns that only sort the rows."""
     return [row._replace(ids=row.ids[:2]) for row in rows]
 
 
-def of(found: Snapshot[Solution]) -> Bag:
-    """A snapshot in ids."""
+def bag_of(snapshot: Snapshot[Solution]) -> Bag:
+    """Convert a snapshot to a multiset of id rows."""
     bag: Bag = Counter()
-    for row, n in found.entries:
+    for row, n in snapshot.entries:
         bag[tuple(TERMS.id_of(row[v]) if v in row else 0 for v in (X, Y))] += n
     return bag
 
 
 def defined(bag: Bag, keys: list, offset: int, limit: int | None, distinct: bool) -> Bag:
-    """What the algebra says of a snapshot."""
-    found = snapshot_of(bag)
+    """Evaluate the definition on a snapshot."""
+    snapshot = snapshot_of(bag)
     if keys:
-        found = shape.OrderBy(tuple(keys), (X, Y), shape.UNIT).static(0, Inputs(), found)
+        snapshot = shape.OrderBy(tuple(keys), (X, Y), shape.UNIT).static(0, Inputs(), snapshot)
     if distinct:
-        found = shape.Distinct(shape.UNIT).static(0, Inputs(), found)
-    return of(shape.Slice(offset, limit, (X, Y), shape.UNIT).static(0, Inputs(), found))
+        snapshot = shape.Distinct(shape.UNIT).static(0, Inputs(), snapshot)
+    return bag_of(shape.Slice(offset, limit, (X, Y), shape.UNIT).static(0, Inputs(), snapshot))
 
 
 class Sliced(Slice):
-    """An OrderBy and the Slice over it, as one operator."""
+    """An OrderBy and the Slice over it, combined in one operator."""
 
     def __init__(
         self,
@@ -119,8 +119,8 @@ class Sliced(Slice):
         distinct: bool = False,
         partition: tuple[str, ...] = (),
     ) -> None:
-        made = [(compile_expression(key, TERMS, Run()), down) for key, down in keys]
-        self.order = OrderBy(source, made, ["x", "y"])
+        compiled_keys = [(compile_expression(key, TERMS, Run()), down) for key, down in keys]
+        self.order = OrderBy(source, compiled_keys, ["x", "y"])
         equal = ["x", "y"] if distinct else None
         ranking = self.order.ranking
         super().__init__(
@@ -132,59 +132,67 @@ class Sliced(Slice):
         return super().step([ordered], watermarks, cut)
 
 
-@given(some, ways, offsets, limits, st.booleans(), st.booleans())
+@given(any_case, sort_keys, offsets, limits, st.booleans(), st.booleans())
 def test_a_slice_is_that_of_each_snapshot(
     case: Case, keys: list, offset: int, limit: int | None, distinct: bool, closing: bool
 ) -> None:
-    for played in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=closing)):
+    for variant in (case, at_once(*case.inputs), one_by_one(*case.inputs, cut=closing)):
         rows = drive(
             lambda source: Sliced(source, keys, offset, limit, distinct),
             NAMES,
-            played,
+            variant,
             closing=closing,
         )
-        agrees(shown(rows), case, lambda bag: defined(bag, keys, offset, limit, distinct))
+        check_snapshots(
+            without_sort_columns(rows),
+            case,
+            lambda bag: defined(bag, keys, offset, limit, distinct),
+        )
 
 
-@given(tight, ways, offsets, limits, st.booleans())
-def test_a_slice_of_many_ties(
+@given(ties, sort_keys, offsets, limits, st.booleans())
+def test_a_slice_with_many_ties_is_that_of_each_snapshot(
     case: Case, keys: list, offset: int, limit: int | None, distinct: bool
 ) -> None:
     rows = drive(lambda source: Sliced(source, keys, offset, limit, distinct), NAMES, case)
-    agrees(shown(rows), case, lambda bag: defined(bag, keys, offset, limit, distinct))
+    check_snapshots(
+        without_sort_columns(rows), case, lambda bag: defined(bag, keys, offset, limit, distinct)
+    )
 
 
-@given(tight, ways, offsets, limits)
-def test_parts_rank_by_themselves(case: Case, keys: list, offset: int, limit: int | None) -> None:
-    def made(source: Operator) -> Slice:
+@given(ties, sort_keys, offsets, limits)
+def test_each_partition_is_ranked_separately(
+    case: Case, keys: list, offset: int, limit: int | None
+) -> None:
+    def make(source: Operator) -> Slice:
         return Sliced(source, keys, offset, limit, partition=("x",))
 
-    def by_part(bag: Bag) -> Bag:
+    def definition(bag: Bag) -> Bag:
         parts: dict[int, Bag] = {}
         for ids, n in bag.items():
             parts.setdefault(ids[0], Counter())[ids] = n
         each = (defined(part, keys, offset, limit, False) for part in parts.values())
         return sum(each, Counter())
 
-    agrees(shown(drive(made, NAMES, case)), case, by_part)
+    check_snapshots(without_sort_columns(drive(make, NAMES, case)), case, definition)
 
 
 @pytest.mark.parametrize(("one", "other"), list(product(KINDS, KINDS)))
-def test_a_descending_key_is_the_other_way_round(one: Term, other: Term) -> None:
+def test_a_descending_key_reverses_the_order(one: Term, other: Term) -> None:
     up = comparison_key(one) < comparison_key(other)
     assert (descending_key(other) < descending_key(one)) == up
     same = comparison_key(one) == comparison_key(other)
     assert (descending_key(one) == descending_key(other)) == same
 
 
-@given(some, ways)
-def test_order_by_adds_columns_and_moves_nothing(case: Case, keys: list) -> None:
+@given(any_case, sort_keys)
+def test_order_by_only_adds_columns(case: Case, keys: list) -> None:
     compiled_keys = [(compile_expression(key, TERMS, Run()), down) for key, down in keys]
     rows = drive(lambda source: OrderBy(source, compiled_keys, ["x", "y"]), NAMES, case)
     for row in rows:
         at = {X: row.ids[0], Y: row.ids[1]}
         assert row.ids[2:] == (*(at[key] for key, _ in keys), *row.ids[:2])
-    agrees(shown(rows), case, lambda bag: bag)
+    check_snapshots(without_sort_columns(rows), case, lambda bag: bag)
 
 
 # -- State and size
@@ -198,37 +206,37 @@ def batch(xs: list[int], start: int, end: int, count: int | None = None) -> Batc
 
 
 @pytest.mark.parametrize(("offset", "limit"), [(0, 3), (2, 3), (5, None), (0, 0)])
-def test_a_million_equal_rows_are_as_a_handful(offset: int, limit: int | None) -> None:
-    slice_ = Sliced(RunInput(["x", "y"]), [(X, True)], offset, limit)
+def test_a_million_equal_rows_need_little_state_and_time(offset: int, limit: int | None) -> None:
+    slice_ = Sliced(DrivenInput(["x", "y"]), [(X, True)], offset, limit)
     started = time.process_time()
-    some, _ = slice_.step([batch([IDS[3]] * 200_000, EPOCH, EPOCH + 9)], [EPOCH + 1], False)
+    first, _ = slice_.step([batch([IDS[3]] * 200_000, EPOCH, EPOCH + 9)], [EPOCH + 1], False)
     assert slice_.size() <= 5 + 3
-    more, _ = slice_.step([batch([IDS[4]], EPOCH + 1, EPOCH + 9, 1_000_000)], [INFINITY], False)
+    second, _ = slice_.step([batch([IDS[4]], EPOCH + 1, EPOCH + 9, 1_000_000)], [INFINITY], False)
     assert time.process_time() - started < 2
-    held = sum(
+    holding = sum(
         int(b.where((b.start <= EPOCH + 5) & (b.end > EPOCH + 5)).counts().sum())
-        for b in (some, more)
+        for b in (first, second)
     )
-    assert held == (1_200_000 - offset if limit is None else limit)
+    assert holding == (1_200_000 - offset if limit is None else limit)
 
 
-def test_a_part_with_no_rows_is_forgotten() -> None:
-    slice_ = Sliced(RunInput(["x", "y"]), [], 0, 1, partition=("x",))
+def test_an_empty_partition_is_purged() -> None:
+    slice_ = Sliced(DrivenInput(["x", "y"]), [], 0, 1, partition=("x",))
     for t in range(100):
         slice_.step([batch([IDS[t % 20]], t, t + 3)], [t], True)
     assert len(slice_._ranks._slices) <= 4
     assert slice_.size() <= 5
 
 
-def test_what_is_held_is_told() -> None:
-    slice_ = Sliced(RunInput(["x", "y"]), [], 0, 1)
+def test_retained_ids_are_reported() -> None:
+    slice_ = Sliced(DrivenInput(["x", "y"]), [], 0, 1)
     slice_.step([batch(IDS[:4], 3, 9)], [4], False)
     slice_.step([batch(IDS[4:6], 5, 9)], [4], False)
-    held = {term for ids in slice_.retained_ids() for term in ids.tolist()}
-    assert held >= set(IDS[:6])
+    retained = {term for ids in slice_.retained_ids() for term in ids.tolist()}
+    assert retained >= set(IDS[:6])
 
 
-def test_keys_forget_when_ids_come_to_stand_for_others() -> None:
+def test_forget_clears_the_sort_keys_of_reused_ids() -> None:
     terms = TermDictionary()
     keys = SortKeys(Ranking((("x", False),), ()), terms)
     old, kept = (terms.id_of(IRI(f"http://e/{name}")) for name in "zm")
@@ -236,6 +244,6 @@ def test_keys_forget_when_ids_come_to_stand_for_others() -> None:
     assert keys.of(rows)[0] > keys.of(rows)[1]
     terms.recycle([np.array([kept])])
     new = terms.id_of(IRI("http://e/a"))
-    assert new == old, "the id is used again"
+    assert new == old, "the id is reused"
     keys.forget()
     assert keys.of(rows)[0] < keys.of(rows)[1]

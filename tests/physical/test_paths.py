@@ -1,4 +1,4 @@
-"""The closure over intervals is the closure of the edges that hold, at each instant."""
+"""The closure over intervals, compared with the closure of the edges that hold at each instant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.steps import Bag, Case, Row, agrees, at_once, cases, drive, one_by_one, rows_over
+from support.steps import (
+    Bag,
+    Case,
+    Row,
+    at_once,
+    cases,
+    check_snapshots,
+    drive,
+    one_by_one,
+    rows_over,
+)
 
 from streamsparql.algebra.path import _transitive_closure
 from streamsparql.algebra.streams import INFINITY
@@ -28,21 +38,21 @@ def definition(edges: Bag) -> Bag:
 
 
 @given(cases(rows_over([node, node])))
-def test_the_closure_is_that_of_the_snapshots(case: Case) -> None:
-    agrees(drive(closure, [EDGE], case), case, definition)
+def test_the_closure_is_its_definition_on_the_snapshots(case: Case) -> None:
+    check_snapshots(drive(closure, [EDGE], case), case, definition)
 
 
-def test_cycles_diamonds_and_adjoining_validities() -> None:
+def test_cycles_diamonds_and_adjacent_validities_are_closed() -> None:
     ring = [Row((1, 2), 0, 9), Row((2, 3), 2, 12), Row((3, 1), 4, INFINITY), Row((1, 1), 5, 6)]
     diamond = [Row((1, 2), 0, 5), Row((2, 4), 0, 5), Row((1, 3), 5, 9), Row((3, 4), 3, 9)]
     for edges in (ring, diamond):
         for case in (at_once(edges), one_by_one(edges), one_by_one(edges, cut=True)):
-            agrees(drive(closure, [EDGE], case), case, definition)
+            check_snapshots(drive(closure, [EDGE], case), case, definition)
 
 
-def test_a_long_chain_built_from_either_end() -> None:
+def test_a_chain_is_closed_from_either_end() -> None:
     chain = [Row((k, k + 1), k, 200 - k) for k in range(1, 40)]
     back = [Row((40 - k, 41 - k), k, 200) for k in range(1, 40)]
     for edges in (chain, back):
         case = one_by_one(edges)
-        agrees(drive(closure, [EDGE], case)[:], case, definition)
+        check_snapshots(drive(closure, [EDGE], case)[:], case, definition)

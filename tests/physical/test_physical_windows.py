@@ -1,10 +1,10 @@
-"""Windows over batches, against the executable definitions, in any cut of the input into steps.
+"""Windows over batches, compared with the executable definitions, in any steps.
 
-Each window of the algebra is given twice, as `content` and as `validity` (algebra/window.py). Here
-the physical operators are held to both, at every instant around the stream, with any width, step
-and origin, stamps of our days, rows that are there several times, and cuts anywhere.
+Each window of the algebra has two definitions, `content` and `validity` (algebra/window.py). The
+physical operators are compared with both, at each instant around the stream, with any width, step
+and origin, present-day timestamps, duplicates, and cuts anywhere.
 
-What it cannot see: whether the definitions are what the papers mean (tests/algebra/test_windows.py).
+Not covered: whether the definitions are those of the papers (tests/algebra/test_windows.py).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from support.steps import (
     EPOCH,
     Bag,
     Case,
-    Round,
+    DrivenInput,
     Row,
-    RunInput,
+    Step,
     at_once,
     batch_of,
     cases,
@@ -84,36 +84,36 @@ element_windows: st.SearchStrategy[w.ElementWindow] = st.one_of(
 
 @st.composite
 def streams(draw: st.DrawFn) -> Case:
-    """A stream in its order, in any steps, with watermarks that trail anyhow."""
+    """Draw a stream that is sorted by time, in any steps, with any lag of the watermarks."""
     base = draw(st.sampled_from([0, 0, EPOCH]))
     stamps = sorted(draw(st.lists(st.integers(0, 20), max_size=14)))
     counts = draw(st.lists(st.sampled_from([1, 1, 1, 3]), min_size=14, max_size=14))
-    rounds = draw(st.integers(0, 6))
-    comes = sorted(draw(st.integers(0, rounds)) for _ in stamps)
+    last = draw(st.integers(0, 6))
+    arrivals = sorted(draw(st.integers(0, last)) for _ in stamps)
     lag = st.sampled_from([0, 0, 0, 1, 4, None])
-    steps = [Round((draw(lag),), draw(st.booleans())) for _ in range(rounds)]
+    steps = [Step((draw(lag),), draw(st.booleans())) for _ in range(last)]
     rows = (
         Row((k + 1,), base + t, base + t + 1, n)
         for k, (t, n) in enumerate(zip(stamps, counts, strict=False))
     )
-    return Case((tuple(rows),), (tuple(comes),), tuple(steps))
+    return Case((tuple(rows),), (tuple(arrivals),), tuple(steps))
 
 
 def elements(case: Case) -> list[Element[object]]:
-    """The stream as the algebra has it."""
+    """Convert the stream to elements of the algebra."""
     return [
         Element(row.ids, row.start, row.end) for row in case.inputs[0] for _ in range(row.count)
     ]
 
 
 def around(case: Case) -> range:
-    """Every instant at which a small window over a small stream can change."""
+    """Return each instant at which a small window over a small stream can change."""
     first = min((row.start for row in case.inputs[0]), default=0)
     return range(max(first - 12, 0), first + 55)
 
 
-def bag(found: list[Element[object]]) -> Bag:
-    return Counter(item for item, *_ in found)  # type: ignore[misc]
+def bag(content: list[Element[object]]) -> Bag:
+    return Counter(item for item, *_ in content)  # type: ignore[misc]
 
 
 def element_window(source: Operator, window: w.ElementWindow) -> ElementWindow:
@@ -124,38 +124,38 @@ def element_window(source: Operator, window: w.ElementWindow) -> ElementWindow:
 
 
 @given(window=time_windows, case=streams(), closing=st.booleans())
-def test_a_time_window_gives_its_validity(window: w.TimeWindow, case: Case, closing: bool) -> None:
-    given = drive(lambda source: TimeWindow(source, window), NAMES, case, closing=closing)
-    found = [Element(r.ids, r.start, r.end) for r in given for _ in range(r.count)]
-    assert Counter(found) == Counter(window.validity(elements(case)))
+def test_a_time_window_emits_its_validity(window: w.TimeWindow, case: Case, closing: bool) -> None:
+    output = drive(lambda source: TimeWindow(source, window), NAMES, case, closing=closing)
+    emitted = [Element(r.ids, r.start, r.end) for r in output for _ in range(r.count)]
+    assert Counter(emitted) == Counter(window.validity(elements(case)))
     for t in around(case):
-        assert snapshot(given, t) == bag(window.content(elements(case), t)), f"at {t}"
+        assert snapshot(output, t) == bag(window.content(elements(case), t)), f"at {t}"
 
 
 @given(window=element_windows, case=streams(), closing=st.booleans())
 def test_an_element_window_holds_its_content(
     window: w.ElementWindow, case: Case, closing: bool
 ) -> None:
-    given = drive(lambda source: element_window(source, window), NAMES, case, closing=closing)
+    output = drive(lambda source: element_window(source, window), NAMES, case, closing=closing)
     for t in (*around(case), INFINITY - 1):
-        assert snapshot(given, t) == bag(window.content(elements(case), t)), f"at {t}"
+        assert snapshot(output, t) == bag(window.content(elements(case), t)), f"at {t}"
 
 
 @given(window=element_windows, case=streams())
-def test_an_element_window_that_is_not_cut_gives_its_validity(
+def test_an_element_window_without_cuts_emits_its_validity(
     window: w.ElementWindow, case: Case
 ) -> None:
-    case = case._replace(rounds=tuple(r._replace(cut=False) for r in case.rounds))
-    given = drive(lambda source: element_window(source, window), NAMES, case)
-    found = Counter(Element(r.ids, r.start, r.end) for r in given for _ in range(r.count))
-    assert found == Counter(window.validity(elements(case)))
+    case = case._replace(steps=tuple(r._replace(cut=False) for r in case.steps))
+    output = drive(lambda source: element_window(source, window), NAMES, case)
+    emitted = Counter(Element(r.ids, r.start, r.end) for r in output for _ in range(r.count))
+    assert emitted == Counter(window.validity(elements(case)))
 
 
 @given(window=element_windows, stamps=st.lists(st.integers(0, 50), max_size=60))
-def test_an_element_window_keeps_no_more_than_it_may_still_show(
+def test_an_element_window_retains_at_most_what_it_can_still_emit(
     window: w.ElementWindow, stamps: list[int]
 ) -> None:
-    operator = element_window(RunInput(["x"]), window)
+    operator = element_window(DrivenInput(["x"]), window)
     for k, t in enumerate(sorted(stamps)):
         rows = Batch({"x": np.array([k + 1])}, np.array([t]), np.array([t + 1]))
         operator.step([rows], [t], False)
@@ -166,42 +166,44 @@ grids = st.builds(
     lambda period, o, closing: Align(S, period, o, closing),
     size, origin, st.booleans(),
 )  # fmt: skip
-validities = cases(rows_over([st.integers(1, 3)], longest=20), most=14)
+validities = cases(rows_over([st.integers(1, 3)], longest=20), max_rows=14)
 
 
 @given(align=grids, case=validities, closing=st.booleans())
-def test_alignment_shows_what_the_report_before_showed(
+def test_alignment_holds_the_content_of_the_last_report(
     align: Align, case: Case, closing: bool
 ) -> None:
-    for played in (case, at_once(*case.inputs), one_by_one(*case.inputs)):
-        given = drive(lambda source: AlignToReports(source, align), NAMES, played, closing=closing)
+    for variant in (case, at_once(*case.inputs), one_by_one(*case.inputs)):
+        output = drive(
+            lambda source: AlignToReports(source, align), NAMES, variant, closing=closing
+        )
         for t in around(case):
-            shown = (t - align.origin) // align.period * align.period + align.origin
-            shown -= align.closing
-            there = snapshot(case.inputs[0], shown) if shown >= 0 else Counter()
-            assert snapshot(given, t) == there, f"at {t}"
+            report = (t - align.origin) // align.period * align.period + align.origin
+            report -= align.closing
+            expected = snapshot(case.inputs[0], report) if report >= 0 else Counter()
+            assert snapshot(output, t) == expected, f"at {t}"
 
 
 @given(align=grids, case=validities)
-def test_alignment_moves_intervals_as_the_definition_does(align: Align, case: Case) -> None:
-    given = drive(lambda source: AlignToReports(source, align), NAMES, at_once(*case.inputs))
-    moved: Counter[tuple[object, int, int]] = Counter()
+def test_alignment_maps_intervals_by_its_definition(align: Align, case: Case) -> None:
+    output = drive(lambda source: AlignToReports(source, align), NAMES, at_once(*case.inputs))
+    expected: Counter[tuple[object, int, int]] = Counter()
     for row in case.inputs[0]:
         start, end = align.interval(row.start, row.end)
         if start < end:
-            moved[row.ids, start, end] += row.count
-    found: Counter[tuple[object, int, int]] = Counter()
-    for row in given:
-        found[row.ids, row.start, row.end] += row.count
-    assert found == moved
+            expected[row.ids, start, end] += row.count
+    emitted: Counter[tuple[object, int, int]] = Counter()
+    for row in output:
+        emitted[row.ids, row.start, row.end] += row.count
+    assert emitted == expected
 
 
 @given(rows=st.lists(rows_over([st.integers(1, 2), st.integers(0, 1)]), max_size=12))
-def test_collapsing_counts_what_is_equal(rows: list[Row]) -> None:
-    made = rows_of(consolidated(batch_of(["x", "y"], rows)))
-    assert len({row[:3] for row in made}) == len(made)
+def test_consolidation_counts_equal_rows(rows: list[Row]) -> None:
+    output = rows_of(consolidated(batch_of(["x", "y"], rows)))
+    assert len({row[:3] for row in output}) == len(output)
     for t in range(25):
-        assert snapshot(made, t) == snapshot(rows, t)
+        assert snapshot(output, t) == snapshot(rows, t)
 
 
 @pytest.mark.parametrize(
@@ -212,18 +214,18 @@ def test_each_window_of_the_algebra_has_an_operator(kind: type[Plan]) -> None:
     assert sum(kind in operator.implements for operator in operators) == 1
 
 
-def test_windows_say_their_sizes() -> None:
+def test_facts_of_windows_have_their_parameters() -> None:
     window = w.SteppedWindow(S, 10, 5, "left", origin=3)
-    shown = TimeWindow(RunInput(["x"]), window).facts()
-    assert shown == "SteppedWindow width 10 step 5 closed left origin 3"
-    assert AlignToReports(RunInput(["x"]), Align(S, 5)).facts() == "every 5 ms"
+    facts = TimeWindow(DrivenInput(["x"]), window).facts()
+    assert facts == "SteppedWindow width 10 step 5 closed left origin 3"
+    assert AlignToReports(DrivenInput(["x"]), Align(S, 5)).facts() == "every 5 ms"
 
 
-# -- a window class of one's own: nothing else has to know of it -----------------------------------
+# -- New window classes need no change elsewhere ---------------------------------------------------
 
 
 class DelayedWindow(w.TimeWindow):
-    """An element holds for `width`, from `delay` after its stamp on."""
+    """A window in which an element holds for `width`, starting `delay` after its timestamp."""
 
     width: int
     delay: int
@@ -244,7 +246,7 @@ class DelayedWindow(w.TimeWindow):
 
 
 class AllButTheLast(w.ElementWindow):
-    """The `count` elements before the last one."""
+    """A window of the `count` elements before the last one."""
 
     def last(self, arrived: int) -> tuple[int, int]:
         return arrived - 1 - self.count, arrived - 1
@@ -273,7 +275,7 @@ def test_a_new_element_window_is_computed(case: Case, count: int) -> None:
         assert snapshot(rows, t) == bag(window.content(elements(case), t)), f"at {t}"
 
 
-def test_a_new_window_is_planned_for() -> None:
+def test_a_new_window_is_planned() -> None:
     delayed, counted = DelayedWindow(S, 10, 5), AllButTheLast(S, 7)
     plan = Join(matching("?x p ?y", delayed), matching("?x q ?z", counted))
     assert partition.stream_reaches(plan) == {"s": 15}
@@ -282,6 +284,6 @@ def test_a_new_window_is_planned_for() -> None:
     assert [Costs().rows(window) for window in (delayed, counted)] == [10.0, 7.0]
     assert list(window_positions(delayed, 0, 9)) == list(window_positions(counted, 0, 9)) == []
     assert equivalent(plan, plan, trials=3)
-    made = lower(plan, TermDictionary(), Run(), Catalog(known=False)).plain
-    found = [type(one) for one in Pipeline(made, TermDictionary()).operators]
-    assert found.count(TimeWindow) == found.count(ElementWindow) == 1
+    lowered = lower(plan, TermDictionary(), Run(), Catalog(known=False)).plain
+    kinds = [type(operator) for operator in Pipeline(lowered, TermDictionary()).operators]
+    assert kinds.count(TimeWindow) == kinds.count(ElementWindow) == 1

@@ -1,6 +1,6 @@
-"""The pipeline: who is asked when, what observers see, what stays when terms are recycled.
+"""The pipeline: which operators are stepped when, observers, and terms that survive recycling.
 
-What it cannot see: whether operators keep their promises (test_physical_*.py).
+Not covered: whether operators keep their contract (the tests of operators in this folder).
 """
 
 from __future__ import annotations
@@ -26,89 +26,89 @@ from streamsparql.physical.operators.shape import Distinct
 from streamsparql.physical.pipeline import BEFORE, Pipeline, wanted_predicates
 
 
-class Asked(Stateless):
-    """Counts how often it is asked, and lets all rows pass."""
+class CountingPass(Stateless):
+    """An operator that counts its steps and passes all rows on."""
 
     def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
-        self.times = 0
-        self.forgot = 0
-        self.urgent = False
+        self.steps = 0
+        self.forgotten = 0
+        self.is_due = False
 
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        self.times += 1
+        self.steps += 1
         return super().step(batches, watermarks, cut)
 
     def apply(self, batch: Batch) -> Batch:
         return batch
 
     def due(self) -> bool:
-        return self.urgent
+        return self.is_due
 
     def forget(self) -> None:
-        self.forgot += 1
+        self.forgotten += 1
 
 
 def triples(*ids: int, start: int = 0, end: int = 9) -> Batch:
-    """A batch in which each row has the same term at all three places."""
+    """Return a batch in which each row has the same term at all three positions."""
     column = np.array(ids, np.int64)
     times = np.full(len(ids), start, np.int64), np.full(len(ids), end, np.int64)
     return Batch(dict.fromkeys(TRIPLE, column), *times)
 
 
-# -- Who is asked when
+# -- Which operators are stepped when
 
 
-def test_what_several_read_is_asked_once_for_all() -> None:
-    shared = Asked(StreamAccess("s"))
-    pipeline = Pipeline(Union(Asked(shared), Asked(shared), shared), TermDictionary())
+def test_a_shared_operator_is_stepped_once() -> None:
+    shared = CountingPass(StreamAccess("s"))
+    pipeline = Pipeline(Union(CountingPass(shared), CountingPass(shared), shared), TermDictionary())
     rows, watermark = pipeline.step({"s": triples(7, 8)}, {"s": 5})
-    assert shared.times == 1
+    assert shared.steps == 1
     assert len(rows) == 6
     assert watermark == 5
     assert pipeline.operators.index(shared) == 1
     assert len(pipeline.operators) == 5
 
 
-def test_who_has_no_news_is_not_asked() -> None:
-    one, two = Asked(StreamAccess("a")), Asked(StreamAccess("b"))
+def test_an_operator_without_new_input_is_not_stepped() -> None:
+    one, two = CountingPass(StreamAccess("a")), CountingPass(StreamAccess("b"))
     pipeline = Pipeline(Union(one, two), TermDictionary())
     pipeline.step({"a": triples(7)}, {"a": 3, "b": 3})
     pipeline.step({"a": triples(7, start=3)}, {"a": 3, "b": 3})
-    assert (one.times, two.times) == (2, 1)
+    assert (one.steps, two.steps) == (2, 1)
     pipeline.step({}, {"a": 3, "b": 4})
-    assert (one.times, two.times) == (2, 2)
+    assert (one.steps, two.steps) == (2, 2)
     pipeline.step({}, {"a": 3, "b": 4}, cut=True)
-    assert (one.times, two.times) == (3, 3)
-    one.urgent = True
+    assert (one.steps, two.steps) == (3, 3)
+    one.is_due = True
     pipeline.step({}, {"a": 3, "b": 4})
-    assert (one.times, two.times) == (4, 3)
+    assert (one.steps, two.steps) == (4, 3)
 
 
-def test_what_is_given_is_given_once() -> None:
-    pipeline = Pipeline(Asked(StreamAccess("s")), TermDictionary())
+def test_rows_are_emitted_once() -> None:
+    pipeline = Pipeline(CountingPass(StreamAccess("s")), TermDictionary())
     assert len(pipeline.step({"s": triples(7)}, {"s": 3})[0]) == 1
     assert len(pipeline.step({}, {"s": 3})[0]) == 0
     assert len(pipeline.step({}, {"s": 8})[0]) == 0
 
 
 def test_a_static_plan_is_evaluated_once() -> None:
-    static = Asked(Distinct(Always(triples(7, 8, 8, end=INFINITY)), TRIPLE))
-    root = Union(static, Asked(StreamAccess("s")))
+    static = CountingPass(Distinct(Always(triples(7, 8, 8, end=INFINITY)), TRIPLE))
+    root = Union(static, CountingPass(StreamAccess("s")))
     pipeline = Pipeline(root, TermDictionary())
-    given = [pipeline.step({}, {"s": t}, cut=True)[0] for t in range(10)]
-    assert static.times == 1
-    assert [len(rows) for rows in given] == [2] + [0] * 9
+    batches = [pipeline.step({}, {"s": t}, cut=True)[0] for t in range(10)]
+    assert static.steps == 1
+    assert [len(rows) for rows in batches] == [2] + [0] * 9
 
 
-def test_before_anything_nothing_is_known() -> None:
+def test_the_initial_watermark_is_before_all_time() -> None:
     pipeline = Pipeline(StreamAccess("s"), TermDictionary())
     assert pipeline.watermark == BEFORE
     pipeline.step({}, {"s": 4})
     assert pipeline.watermark == 4
 
 
-def test_a_plan_may_be_deep() -> None:
+def test_a_deep_plan_runs() -> None:
     root: Operator = StreamAccess("s")
     for _ in range(20_000):
         root = Rename(root, {name: name for name in TRIPLE})
@@ -117,32 +117,34 @@ def test_a_plan_may_be_deep() -> None:
     assert len(rows) == 1
 
 
-# -- What is seen
+# -- Observers and counters
 
 
-class Notes:
-    """An observer that writes everything down."""
+class Recorder:
+    """An observer that records each step."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[Operator, list[int], int]] = []
+        self.observed: list[tuple[Operator, list[int], int]] = []
 
     def observe(self, operator: Operator, inputs: Sequence[Batch], output: Batch) -> None:
-        self.seen.append((operator, [len(batch) for batch in inputs], len(output)))
+        self.observed.append((operator, [len(batch) for batch in inputs], len(output)))
 
 
 def test_an_observer_sees_every_step_and_its_rows() -> None:
     left, right = StreamAccess("a"), Rename(StreamAccess("b"), {".s": ".s", "x": ".o"})
     join = Join(left, right, TermDictionary())
-    notes = Notes()
-    pipeline = Pipeline(join, TermDictionary(), notes)
+    recorder = Recorder()
+    pipeline = Pipeline(join, TermDictionary(), recorder)
     pipeline.step({"a": triples(7, 8), "b": triples(7)}, {"a": 1, "b": 1})
     pipeline.step({"b": triples(8, 9, start=2)}, {"a": 4, "b": 4})
-    assert [seen for seen in notes.seen if seen[0] is join] == [
+    assert [entry for entry in recorder.observed if entry[0] is join] == [
         (join, [2, 1], 1),
         (join, [0, 2], 1),
     ]
     for operator, counts in pipeline.counts.items():
-        steps = [(inputs, rows) for seen, inputs, rows in notes.seen if seen is operator]
+        steps = [
+            (inputs, rows) for observed, inputs, rows in recorder.observed if observed is operator
+        ]
         inputs, outputs = zip(*steps, strict=True)
         assert counts.rows_in == [sum(rows) for rows in zip(*inputs, strict=True)]
         assert (counts.rows_out, counts.steps) == (sum(outputs), len(steps))
@@ -171,35 +173,35 @@ def test_state_is_measured_on_request_and_its_peak_is_kept() -> None:
     assert pipeline.counts[join].peak == 3
 
 
-# -- Terms that nobody holds
+# -- Recycling of unused terms
 
 
 class Full(TermDictionary):
-    """A dictionary that always wants to be recycled."""
+    """A dictionary that is always due for recycling."""
 
     def due(self) -> bool:
         return True
 
 
-def test_recycling_keeps_what_is_held_and_tells_all() -> None:
+def test_recycling_keeps_retained_terms_and_notifies_all_operators() -> None:
     terms = Full()
     names = [terms.id_of(IRI(f"http://e/{k}")) for k in range(6)]
     kept = terms.id_of(Literal("a constant of the query"), keep=True)
-    above = Asked(StreamAccess("b"))
+    above = CountingPass(StreamAccess("b"))
     join = Join(Rename(StreamAccess("a"), {"x": ".s"}), above, terms)
     pipeline = Pipeline(join, terms)
     pipeline.step({"a": triples(*names[:2])}, {"a": 1, "b": 1})
     pipeline.step({}, {"a": 2, "b": 2})
     pipeline.recycle([np.array([names[2]])])
-    assert above.forgot == 1
+    assert above.forgotten == 1
     texts = terms.texts(np.array([*names[:3], kept])).to_pylist()
     assert texts[:3] == [f"<http://e/{k}>" for k in range(3)]
     assert texts[3] == '"a constant of the query"'
     new = {terms.id_of(IRI(f"http://e/new {k}")) for k in range(3)}
-    assert new == set(names[3:]), "ids that nothing holds are used again"
+    assert new == set(names[3:]), "ids of unused terms are reused"
 
 
-def test_what_was_just_given_is_held() -> None:
+def test_terms_of_the_last_output_are_retained() -> None:
     terms = Full()
     (one, two) = (terms.id_of(IRI(f"http://e/{k}")) for k in range(2))
     pipeline = Pipeline(StreamAccess("s"), terms)
@@ -208,13 +210,13 @@ def test_what_was_just_given_is_held() -> None:
     assert terms.texts(rows.columns[".s"]).to_pylist() == ["<http://e/0>", "<http://e/1>"]
 
 
-def test_a_dictionary_that_is_not_full_is_left_alone() -> None:
-    above = Asked(StreamAccess("s"))
+def test_a_dictionary_that_is_not_due_is_not_recycled() -> None:
+    above = CountingPass(StreamAccess("s"))
     Pipeline(above, TermDictionary()).recycle()
-    assert above.forgot == 0
+    assert above.forgotten == 0
 
 
-# -- Which predicates matter
+# -- Predicates that a source must read
 
 
 WANTED = {
@@ -235,10 +237,10 @@ WANTED = {
 
 
 @pytest.mark.parametrize(("text", "wanted"), list(WANTED.items()))
-def test_a_source_is_told_what_can_match(text: str, wanted: set[str] | None) -> None:
+def test_a_source_gets_the_predicates_that_can_match(text: str, wanted: set[str] | None) -> None:
     terms = TermDictionary()
     whole = text.replace(" STREAM {", " FROM STREAM :s WINDOW RANGE 9 MS SLIDE 3 MS {")
-    made = lower(plan(PREFIX + whole), terms, Run(), Catalog())
-    (found,) = wanted_predicates(made.operator).values()
-    names = None if found is None else {str(terms.term_of(p)) for p in found}
+    lowered = lower(plan(PREFIX + whole), terms, Run(), Catalog())
+    (predicates,) = wanted_predicates(lowered.operator).values()
+    names = None if predicates is None else {str(terms.term_of(p)) for p in predicates}
     assert names == (None if wanted is None else {f"<http://e/{p}>" for p in wanted})

@@ -1,7 +1,8 @@
-"""A random query that is saved in the middle of its run goes on in another pipeline.
+"""Pipelines of random queries whose state is saved in the middle of a run and restored.
 
-The plan is lowered afresh over a dictionary with the terms in use, as a new process would do it. What
-follows is compared with the undisturbed run, step by step: rows, watermark, sizes, contents, counts.
+The plan is lowered again over a dictionary with only the terms in use, as in a new process. Rows,
+watermark, sizes, contents and counts of the remaining steps are compared with a run without
+interruption.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from hypothesis import strategies as st
 from support.engine import Data
 from support.families import FAMILIES, of_family
 from support.generate import DIALECTS, EVERYTHING, PREFIX, queries
-from support.histories import dense, few
-from support.restored import Seen, moved, seen, through_ipc, undeclared
+from support.histories import dense, short_histories
+from support.restored import Observation, observe, restored_dictionary, through_ipc, undeclared
 
 import streamsparql
 from streamsparql.algebra.functions import Run
@@ -36,7 +37,7 @@ from streamsparql.physical.state.parts import Tables
 
 
 class Way(NamedTuple):
-    """A way to run a query."""
+    """A way to run a query, and the step after which the run is saved."""
 
     report: str | None = None
     every: int | None = None
@@ -44,9 +45,9 @@ class Way(NamedTuple):
     optimize: bool = True
     recycle: bool = False
     seed: int = 0
-    """Of how items are cut into steps."""
+    """The seed for the cuts of items into steps."""
     at: int = 1
-    """After which step the run is saved."""
+    """The step after which the run is saved."""
 
 
 ways = st.builds(
@@ -62,14 +63,14 @@ ways = st.builds(
 
 
 class Full(TermDictionary):
-    """A dictionary that always wants to be recycled."""
+    """A dictionary that is always due for recycling."""
 
     def due(self) -> bool:
         return True
 
 
-class Opened:
-    """A query over data, of which the streams arrive step by step."""
+class OpenQuery:
+    """A query over static data, whose streams arrive step by step."""
 
     def __init__(
         self, query: streamsparql.Query, data: Data, way: Way, terms: TermDictionary
@@ -96,23 +97,23 @@ class Opened:
         ids = [self.terms.encode(list(texts), f"{scope}.") for texts in places]
         return Always.of(dict(zip(TRIPLE, ids, strict=True)), len(triples)).rows
 
-    def step(self, items: Mapping[str, list], watermark: int, cut: bool) -> Seen:
-        """Offer items to the pipeline; return what can be seen then."""
+    def step(self, items: Mapping[str, list], watermark: int, cut: bool) -> Observation:
+        """Pass items to the pipeline; return the observable effects."""
         first = min((t for _, t in self._items()), default=0)
         if self.clip.begin is None and watermark >= first:
             self.clip.begin = first
         if self.reports is not None:
             self.reports.begin = self.clip.begin
             self.reports.clock = watermark
-        offered = {name: self._stamped(name, found) for name, found in items.items() if found}
+        batches = {name: self._stamped(name, new) for name, new in items.items() if new}
         marks = dict.fromkeys(self.data.streams, watermark)
-        rows, known = self.pipeline.step(offered, marks, cut)
+        rows, known = self.pipeline.step(batches, marks, cut)
         if self.reports is not None and cut:
             known += sum(self.reports.done())
-        found = seen(rows, known, self.pipeline.operators, self.terms)
+        observation = observe(rows, known, self.pipeline.operators, self.terms)
         if self.way.recycle:
             self.pipeline.recycle(rows.columns.values())
-        return found
+        return observation
 
     def _items(self) -> Iterator[tuple]:
         return (item for items in self.data.streams.values() for item in items)
@@ -127,17 +128,17 @@ class Opened:
                 batch = batch.with_columns({operator.stamp: stamps})
         return batch
 
-    def restored(self) -> Opened:
-        """The same query, opened anew over a new dictionary, with what was saved of this run."""
+    def restored(self) -> OpenQuery:
+        """Open the query again over a new dictionary, with the saved state of this run."""
         tables = through_ipc(self.pipeline.save())
-        terms = moved(self.terms, list(self.pipeline.retained_ids()))
-        made = Opened(self.query, self.data, self.way, terms)
-        made.pipeline.load(tables)
-        return made
+        terms = restored_dictionary(self.terms, list(self.pipeline.retained_ids()))
+        restored = OpenQuery(self.query, self.data, self.way, terms)
+        restored.pipeline.load(tables)
+        return restored
 
 
 def steps(data: Data, seed: int) -> Iterator[tuple[dict[str, list], int, bool]]:
-    """The items of all streams in order of time, in random steps with random watermarks."""
+    """Yield the items of all streams by time, in random steps with random watermarks."""
     random = Random(seed)
     waiting = sorted(
         ((t, name, (triple, t)) for name, items in data.streams.items() for triple, t in items),
@@ -147,12 +148,12 @@ def steps(data: Data, seed: int) -> Iterator[tuple[dict[str, list], int, bool]]:
     while waiting:
         size = random.choice([1, 1, 2, 5, 20])
         now, waiting = waiting[:size], waiting[size:]
-        found: dict[str, list] = {}
+        by_stream: dict[str, list] = {}
         for _, name, item in now:
-            found.setdefault(name, []).append(item)
+            by_stream.setdefault(name, []).append(item)
         following = waiting[0][0] if waiting else now[-1][0] + 20
         watermark = max(watermark, following - random.choice([0, 0, 1, 4]))
-        yield found, watermark, random.random() < 0.3
+        yield by_stream, watermark, random.random() < 0.3
     yield {}, INFINITY, False
 
 
@@ -160,23 +161,25 @@ def check(text: str, data: Data, way: Way) -> None:
     query = streamsparql.compile(text, optimize=way.optimize)
     data = data.of(query)
     kind = Full if way.recycle else TermDictionary
-    whole, parted = (Opened(query, data, way, kind()) for _ in range(2))
-    known: dict[str, str] = {}
+    undisturbed, interrupted = (OpenQuery(query, data, way, kind()) for _ in range(2))
+    values: dict[str, str] = {}
     for number, step in enumerate(steps(data, way.seed)):
-        assert parted.step(*step) == whole.step(*step), f"step {number} of {way}\n{text}"
-        for operator in whole.pipeline.operators:
+        assert interrupted.step(*step) == undisturbed.step(*step), f"step {number} of {way}\n{text}"
+        for operator in undisturbed.pipeline.operators:
             for path, value in undeclared(operator, f"{type(operator).__name__} {id(operator)}"):
-                assert known.setdefault(path, value) == value, f"{path} is undeclared state"
+                assert values.setdefault(path, value) == value, f"{path} is undeclared state"
         if number == way.at:
-            parted = parted.restored()
-            pairs = zip(whole.pipeline.operators, parted.pipeline.operators, strict=True)
+            interrupted = interrupted.restored()
+            pairs = zip(undisturbed.pipeline.operators, interrupted.pipeline.operators, strict=True)
             for one, other in pairs:
-                assert vars(whole.pipeline.counts[one]) == vars(parted.pipeline.counts[other])
-            assert parted.pipeline.watermark == whole.pipeline.watermark
+                assert vars(undisturbed.pipeline.counts[one]) == vars(
+                    interrupted.pipeline.counts[other]
+                )
+            assert interrupted.pipeline.watermark == undisturbed.pipeline.watermark
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_restored_run_goes_on_like_an_undisturbed_one(family: str) -> None:
+def test_a_restored_run_equals_an_undisturbed_one(family: str) -> None:
     @settings(max_examples=12)
     @given(of_family(family), dense, ways)
     def test(text: str, data: Data, way: Way) -> None:
@@ -186,9 +189,9 @@ def test_a_restored_run_goes_on_like_an_undisturbed_one(family: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_restored_run_of_any_query_goes_on(dialect: str) -> None:
+def test_a_restored_run_of_any_query_equals_an_undisturbed_one(dialect: str) -> None:
     @settings(max_examples=12)
-    @given(queries(replace(EVERYTHING, dialect=dialect)), few(), ways)
+    @given(queries(replace(EVERYTHING, dialect=dialect)), short_histories(), ways)
     def test(text: str, data: Data, way: Way) -> None:
         check(text, data, way)
 
@@ -197,7 +200,7 @@ def test_a_restored_run_of_any_query_goes_on(dialect: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
-def test_many_restored_runs_go_on(family: str) -> None:
+def test_many_restored_runs_equal_undisturbed_ones(family: str) -> None:
     @settings(max_examples=800)
     @given(of_family(family), dense, ways)
     def test(text: str, data: Data, way: Way) -> None:
@@ -206,7 +209,7 @@ def test_many_restored_runs_go_on(family: str) -> None:
     test()
 
 
-# -- What does not fit ---------------------------------------------------------------------------
+# -- Invalid states ------------------------------------------------------------------------------
 
 JOIN = PREFIX + "SELECT * FROM STREAM :s WINDOW RANGE 9 MS FIXED { ?x :p ?y . ?y :q ?z }"
 OTHER = (
@@ -214,22 +217,22 @@ OTHER = (
 )
 
 
-def opened(text: str) -> Opened:
+def open_query(text: str) -> OpenQuery:
     query = streamsparql.compile(text)
-    return Opened(query, Data({"http://e/s": []}), Way(), TermDictionary())
+    return OpenQuery(query, Data({"http://e/s": []}), Way(), TermDictionary())
 
 
 def test_the_state_of_another_plan_is_refused() -> None:
-    tables = opened(JOIN).pipeline.save()
+    tables = open_query(JOIN).pipeline.save()
     with pytest.raises(
         EngineError, match=r"the state has Join on y .*, where the plan has LeftJoin"
     ):
-        opened(OTHER).pipeline.load(tables)
+        open_query(OTHER).pipeline.load(tables)
 
 
-def test_tables_that_are_no_state_of_a_pipeline_are_refused() -> None:
-    tables: Tables = opened(JOIN).pipeline.save()
-    pipeline = opened(JOIN).pipeline
+def test_tables_that_are_not_a_state_of_a_pipeline_are_refused() -> None:
+    tables: Tables = open_query(JOIN).pipeline.save()
+    pipeline = open_query(JOIN).pipeline
     with pytest.raises(EngineError, match="not a state of version 1"):
         pipeline.load({})
     with pytest.raises(EngineError, match="not a state of version 1"):
@@ -239,13 +242,15 @@ def test_tables_that_are_no_state_of_a_pipeline_are_refused() -> None:
     (name,) = [name for name in tables if name.endswith("left area")]
     fewer = {key: table for key, table in tables.items() if key != name}
     with pytest.raises(EngineError, match="missing rows") as refused:
-        opened(JOIN).pipeline.load(fewer)
+        open_query(JOIN).pipeline.load(fewer)
     assert refused.value.__notes__ == ["in Join on y"]
 
 
-def test_saving_changes_nothing() -> None:
+def test_saving_does_not_change_the_state() -> None:
     data = Data({"http://e/s": [(("<a>", "<http://e/p>", "<b>"), t) for t in range(9)]})
-    one, other = (Opened(streamsparql.compile(JOIN), data, Way(), TermDictionary()) for _ in "ab")
+    one, other = (
+        OpenQuery(streamsparql.compile(JOIN), data, Way(), TermDictionary()) for _ in "ab"
+    )
     for step in steps(data, 3):
         before = {name: table.to_pydict() for name, table in one.pipeline.save().items()}
         again = {name: table.to_pydict() for name, table in one.pipeline.save().items()}

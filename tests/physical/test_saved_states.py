@@ -1,10 +1,11 @@
-"""The state of an operator is saved in the middle of a run, and another operator goes on with it.
+"""Operators whose state is saved in the middle of a run and restored by new operators.
 
-Each operator is driven by random cases. At a random step its state goes through Arrow's bytes into a
-new operator over a new dictionary, which has the terms in use and no others, so that new terms get
-other ids. From there on rows, watermarks, sizes and contents are those of the undisturbed run.
+Each operator is driven by random cases. After a random step its state is written as Arrow IPC and
+read by a new operator over a new dictionary, which has only the terms in use, so that new terms get
+other ids. From then on rows, watermarks, sizes and contents must be those of a run without
+interruption.
 
-Whole plans are in test_saved_pipelines.py.
+Whole plans are tested in test_saved_pipelines.py.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.restored import Seen, moved, seen, through_ipc, undeclared
-from support.steps import Case, Row, RunInput, cases, rows_over, steps_of_case
+from support.restored import Observation, observe, restored_dictionary, through_ipc, undeclared
+from support.steps import Case, DrivenInput, Row, cases, rows_over, steps_of_case
 
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
@@ -93,12 +94,12 @@ VALUES = [
 STAMPS = [number(str(k)) for k in (900, 1700, 5)]
 NUMBERS = [number(str(k)) for k in range(101, 107)]
 TEXTS = [*NODES, *VALUES, *STAMPS, *NUMBERS]
-"""What the ids of rows in cases mean, by place."""
+"""The texts of terms; the ids of rows in cases are positions in this list."""
 node = st.integers(0, len(NODES) - 1)
 value = st.integers(0, len(NODES) + len(VALUES) - 1)
 stamp = st.sampled_from([0, *map(TEXTS.index, STAMPS)])
-few = st.sampled_from([0, 1, 1, 2, 2, 3])
-nodes = rows_over([few, few, few])
+tying = st.sampled_from([0, 1, 1, 2, 2, 3])
+nodes = rows_over([tying, tying, tying])
 S = UNIT
 X, A, B = (Variable(name) for name in "xab")
 XYA, BYX = ("x", "y", "a"), ("b", "y", "x")
@@ -109,13 +110,13 @@ def differ(terms: TermDictionary) -> CompiledExpression:
 
 
 class Kind(NamedTuple):
-    """How an operator is made over a dictionary, the columns of its inputs, and its cases."""
+    """A kind of operator: its factory, the columns of its inputs, and its cases."""
 
     make: Callable[..., Operator]
     names: Sequence[Sequence[str]]
     cases: st.SearchStrategy[Case]
     before: Callable[[Operator, int], None] = lambda operator, mark: None
-    """Done before each step, with the least watermark."""
+    """Called before each step, with the least watermark."""
 
 
 def binary(make: Callable[..., Operator]) -> Kind:
@@ -123,9 +124,9 @@ def binary(make: Callable[..., Operator]) -> Kind:
 
 
 def unary(make: Callable[..., Operator], *columns: st.SearchStrategy[int]) -> Kind:
-    given_columns = columns or (few, few)
-    names = ("x", "y", "z")[: len(given_columns)]
-    return Kind(make, [names], cases(rows_over(given_columns), most=14))
+    strategies = columns or (tying, tying)
+    names = ("x", "y", "z")[: len(strategies)]
+    return Kind(make, [names], cases(rows_over(strategies), max_rows=14))
 
 
 def grouped(keys: list[str], *calls: ColumnAggregate, annotate: bool = False) -> Kind:
@@ -134,38 +135,38 @@ def grouped(keys: list[str], *calls: ColumnAggregate, annotate: bool = False) ->
             return Annotate(source, keys, calls[0], terms)
         return Aggregation(source, keys, calls, terms)
 
-    return Kind(make, [("k", "x", "y")], cases(rows_over([few, value, value]), most=12))
+    return Kind(make, [("k", "x", "y")], cases(rows_over([tying, value, value]), max_rows=12))
 
 
 @st.composite
 def matches_of_left_rows(draw: st.DrawFn) -> Case:
-    """Left rows with numbers, and pieces of them as matches that come no sooner than they do."""
-    case = draw(cases(rows_over([few, few]), rows_over([st.integers(0, 20), few])))
+    """Draw numbered left rows, and matches within their validity that do not arrive before them."""
+    case = draw(cases(rows_over([tying, tying]), rows_over([st.integers(0, 20), tying])))
     lefts, pieces = case.inputs
     numbers = map(TEXTS.index, NUMBERS)
     numbered = [left._replace(ids=(*left.ids, n)) for left, n in zip(lefts, numbers, strict=False)]
-    found, comes = [], []
-    for piece, when in zip(pieces, case.comes[1], strict=True):
+    matches, arrivals = [], []
+    for piece, when in zip(pieces, case.arrivals[1], strict=True):
         if numbered:
-            of = piece.ids[0] % len(numbered)
-            left = numbered[of]
+            k = piece.ids[0] % len(numbered)
+            left = numbered[k]
             start, end = max(piece.start, left.start), min(piece.end, left.end)
             if start < end:
-                found.append(Row((left.ids[2], piece.ids[1]), start, end, piece.count))
-                comes.append(max(when, case.comes[0][of]))
-    when_left = case.comes[0][: len(numbered)]
-    return Case((tuple(numbered), tuple(found)), (when_left, tuple(comes)), case.rounds)
+                matches.append(Row((left.ids[2], piece.ids[1]), start, end, piece.count))
+                arrivals.append(max(when, case.arrivals[0][k]))
+    left_arrivals = case.arrivals[0][: len(numbered)]
+    return Case((tuple(numbered), tuple(matches)), (left_arrivals, tuple(arrivals)), case.steps)
 
 
 def horizon(operator: Operator, mark: int) -> None:
-    """The horizon of a Clip begins at 4, which is known when time is there."""
+    """Set the start of the horizon of a Clip to 4 once the watermark reaches it."""
     assert isinstance(operator, Clip)
     if mark >= 4:
         operator.begin = 4
 
 
 def clock(operator: Operator, mark: int) -> None:
-    """The time that a Reports knows."""
+    """Set the clock of a Reports, and the start of its horizon."""
     assert isinstance(operator, Reports)
     operator.clock = max(mark, -1)
     if operator.begin is None and mark > 0:
@@ -176,17 +177,17 @@ def reports(kind: str, every: int | None) -> Kind:
     def make(terms: TermDictionary, source: Operator) -> Operator:
         return Reports(source, kind, every)  # type: ignore[arg-type]
 
-    return Kind(make, [("x", "y")], cases(rows_over([few, few])), clock)
+    return Kind(make, [("x", "y")], cases(rows_over([tying, tying])), clock)
 
 
 def elements() -> st.SearchStrategy[Case]:
-    """A stream: one row after the other, in order over all steps."""
+    """Return a strategy for streams: rows of one instant, sorted by time over all steps."""
 
     def ordered(case: Case) -> Case:
         rows = tuple(row._replace(end=row.start + 1) for row in case.inputs[0])
-        return case._replace(inputs=(rows,), comes=(tuple(sorted(case.comes[0])),))
+        return case._replace(inputs=(rows,), arrivals=(tuple(sorted(case.arrivals[0])),))
 
-    return cases(rows_over([few]), most=14).map(ordered)
+    return cases(rows_over([tying]), max_rows=14).map(ordered)
 
 
 def sliced(offset: int, limit: int | None, **options: Sequence[str]) -> Kind:
@@ -194,7 +195,7 @@ def sliced(offset: int, limit: int | None, **options: Sequence[str]) -> Kind:
         ranking = Ranking((("x", True), ("y", False)), ("z",))
         return Slice(source, ranking, terms, offset, limit, **options)
 
-    return unary(make, value, few, few)
+    return unary(make, value, tying, tying)
 
 
 SUMS = [
@@ -233,7 +234,7 @@ KINDS: dict[str, Kind] = {
     "latest stamps": Kind(
         lambda terms, source: LatestStamps(source, ["x"], [".t of 1", ".t of 2"], terms),
         [("x", ".t of 1", ".t of 2")],
-        cases(rows_over([few, stamp, stamp])),
+        cases(rows_over([tying, stamp, stamp])),
     ),
     "coalesce": unary(lambda terms, source: TemporalCoalesce(source)),
     "coalesce, eager": unary(lambda terms, source: TemporalCoalesce(source, eager=True)),
@@ -241,7 +242,7 @@ KINDS: dict[str, Kind] = {
     "number by stamps": Kind(
         lambda terms, source: Number(source, "n", terms),
         [("x", ".t of 1", ".t of 2")],
-        cases(rows_over([few, stamp, stamp])),
+        cases(rows_over([tying, stamp, stamp])),
     ),
     "sums": grouped(["k"], *SUMS),
     "sums of all": grouped([], *SUMS),
@@ -274,7 +275,10 @@ KINDS: dict[str, Kind] = {
     ),
     "align": unary(lambda terms, source: AlignToReports(source, Align(S, 5))),
     "clip": Kind(
-        lambda terms, source: Clip(source, None, 12), ["xy"], cases(rows_over([few, few])), horizon
+        lambda terms, source: Clip(source, None, 12),
+        ["xy"],
+        cases(rows_over([tying, tying])),
+        horizon,
     ),
     **{
         f"{kind} {'each' if every is None else every}": reports(kind, every)
@@ -310,11 +314,11 @@ KINDS: dict[str, Kind] = {
     "not among": unary(lambda terms, source: SelectNotIn(source, "x", [terms.id_of(integer(1))])),
     "of sort": unary(lambda terms, source: SelectSort(source, "x", 1, terms)),
     "outer rows": unary(lambda terms, source: OuterRows(source, "x", {"a": ("y", None)})),
-    "collapse": unary(lambda terms, source: Consolidate(source)),
+    "consolidate": unary(lambda terms, source: Consolidate(source)),
     "triple pattern": Kind(
         lambda terms, source: TriplePatternMatching(source, TriplePattern(X, A, X), terms),
         [TRIPLE],
-        cases(rows_over([few, few, few])),
+        cases(rows_over([tying, tying, tying])),
     ),
     "construct": unary(
         lambda terms, source: Construct(source, TriplePattern(X, X, Variable("y")), terms)
@@ -323,7 +327,7 @@ KINDS: dict[str, Kind] = {
 
 
 def batch_of(terms: TermDictionary, names: Sequence[str], rows: Sequence[Row]) -> Batch:
-    """Rows of a case in the ids of a dictionary."""
+    """Encode rows of a case in a dictionary."""
     size = len(rows)
     columns = {
         name: terms.encode([TEXTS[row.ids[k]] for row in rows]) for k, name in enumerate(names)
@@ -332,33 +336,35 @@ def batch_of(terms: TermDictionary, names: Sequence[str], rows: Sequence[Row]) -
     return Batch(columns, start, end, count if size and (count != 1).any() else None)
 
 
-class Played:
-    """An operator over a dictionary, and the steps of a case that it makes."""
+class OperatorRun:
+    """A run of an operator over a dictionary, step by step."""
 
     def __init__(self, kind: Kind, terms: TermDictionary) -> None:
         self.kind, self.terms = kind, terms
-        self.operator = kind.make(terms, *map(RunInput, kind.names))
+        self.operator = kind.make(terms, *map(DrivenInput, kind.names))
 
-    def step(self, rows: list[list[Row]], marks: list[int], cut: bool) -> Seen:
+    def step(self, rows: list[list[Row]], marks: list[int], cut: bool) -> Observation:
         pairs = zip(self.kind.names, rows, strict=True)
         batches = [batch_of(self.terms, *pair) for pair in pairs]
         self.kind.before(self.operator, min(marks))
         output, watermark = self.operator.step(batches, marks, cut)
         if isinstance(self.operator, Reports) and cut:
             watermark += sum(self.operator.done())
-        return seen(output, watermark, [self.operator], self.terms)
+        return observe(output, watermark, [self.operator], self.terms)
 
-    def restored(self) -> Played:
-        """The same over a new dictionary, with what was saved of this one."""
+    def restored(self) -> OperatorRun:
+        """Return a new run over a new dictionary, with the saved state of this one."""
         tables = through_ipc(self.operator.save())
-        made = Played(self.kind, moved(self.terms, list(self.operator.retained_ids())))
-        made.operator.load(tables)
-        return made
+        restored = OperatorRun(
+            self.kind, restored_dictionary(self.terms, list(self.operator.retained_ids()))
+        )
+        restored.operator.load(tables)
+        return restored
 
 
 @contextmanager
 def capacities(events: int, small: bool) -> Iterator[None]:
-    """Up to so many events make a small step; slots and runs are few, so that all of them are reused."""
+    """Patch the threshold of small steps; if `small`, also limit slots and runs."""
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(physical_group, "MOST_EVENTS", events))
         if small:
@@ -369,20 +375,20 @@ def capacities(events: int, small: bool) -> Iterator[None]:
 
 
 def check(kind: Kind, case: Case, at: int) -> None:
-    """Saving after the step `at` changes nothing, and undeclared attributes stay what they are."""
-    whole, parted = (Played(kind, TermDictionary()) for _ in range(2))
-    undisturbed = dict(undeclared(whole.operator))
+    """Check that saving after step `at` changes nothing; undeclared attributes must be constant."""
+    undisturbed, interrupted = (OperatorRun(kind, TermDictionary()) for _ in range(2))
+    values = dict(undeclared(undisturbed.operator))
     for number, step in enumerate(steps_of_case(case)):
-        assert parted.step(*step) == whole.step(*step), f"step {number}"
-        for path, value_ in undeclared(whole.operator):
-            assert undisturbed.setdefault(path, value_) == value_, f"{path} is undeclared state"
+        assert interrupted.step(*step) == undisturbed.step(*step), f"step {number}"
+        for path, value_ in undeclared(undisturbed.operator):
+            assert values.setdefault(path, value_) == value_, f"{path} is undeclared state"
         if number == at:
-            parted = parted.restored()
-            assert parted.operator.size() == whole.operator.size()
+            interrupted = interrupted.restored()
+            assert interrupted.operator.size() == undisturbed.operator.size()
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_restored_operator_goes_on_like_an_undisturbed_one(name: str) -> None:
+def test_a_restored_operator_equals_an_undisturbed_one(name: str) -> None:
     @settings(max_examples=30)
     @given(KINDS[name].cases, st.integers(0, 5), st.sampled_from([0, 3, 128]), st.booleans())
     def test(case: Case, at: int, events: int, small: bool) -> None:
@@ -394,7 +400,7 @@ def test_a_restored_operator_goes_on_like_an_undisturbed_one(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", KINDS)
-def test_a_restored_operator_goes_on_in_many_cases(name: str) -> None:
+def test_a_restored_operator_equals_an_undisturbed_one_in_many_cases(name: str) -> None:
     @settings(max_examples=1000)
     @given(KINDS[name].cases, st.integers(0, 5), st.sampled_from([0, 3, 128]), st.booleans())
     def test(case: Case, at: int, events: int, small: bool) -> None:
@@ -405,7 +411,7 @@ def test_a_restored_operator_goes_on_in_many_cases(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["join", "left join", "closure", "mark on columns"])
-def test_areas_with_indexes_go_on(name: str) -> None:
+def test_restored_areas_rebuild_their_indexes(name: str) -> None:
     @settings(max_examples=30)
     @given(KINDS[name].cases, st.integers(0, 5))
     def test(case: Case, at: int) -> None:
@@ -415,52 +421,54 @@ def test_areas_with_indexes_go_on(name: str) -> None:
     test()
 
 
-def concrete(base: type) -> set[type]:
-    below = {kind for one in base.__subclasses__() for kind in concrete(one)}
+def concrete_classes(base: type) -> set[type]:
+    below = {kind for direct in base.__subclasses__() for kind in concrete_classes(direct)}
     return below if inspect.isabstract(base) else below | {base}
 
 
-def test_each_operator_is_among_them() -> None:
-    tested = {type(Played(kind, TermDictionary()).operator) for kind in KINDS.values()}
-    every = {kind for kind in concrete(Operator) if kind.__module__.startswith("streamsparql.")}
-    assert every - tested == {Always, StreamAccess}, "these two have no input"
+def test_each_operator_is_tested() -> None:
+    tested = {type(OperatorRun(kind, TermDictionary()).operator) for kind in KINDS.values()}
+    operators = {
+        kind for kind in concrete_classes(Operator) if kind.__module__.startswith("streamsparql.")
+    }
+    assert operators - tested == {Always, StreamAccess}, "these operators have no input"
 
 
-def test_rows_that_are_always_there_are_emitted_once() -> None:
-    rows, again = (Always.of({"x": np.array([7])}, 1) for _ in range(2))
-    again.load(rows.save())
-    assert [len(again.step([], [], False)[0]) for _ in range(2)] == [1, 0]
-    rows.load(again.save())
+def test_static_rows_are_emitted_once_after_a_restore() -> None:
+    rows, restored = (Always.of({"x": np.array([7])}, 1) for _ in range(2))
+    restored.load(rows.save())
+    assert [len(restored.step([], [], False)[0]) for _ in range(2)] == [1, 0]
+    rows.load(restored.save())
     assert len(rows.step([], [], False)[0]) == 0
 
 
-# -- What does not fit ---------------------------------------------------------------------------
+# -- Invalid states ------------------------------------------------------------------------------
 
 
-def saved(name: str = "left join") -> dict[str, pa.Table]:
-    played = Played(KINDS[name], TermDictionary())
-    rows = [[Row((1, 2, 3), 0, 9)], [Row((3, 2, 1), 1, 5)]][: len(played.kind.names)]
-    played.step(rows, [2] * len(rows), False)
-    return played.operator.save()
+def saved_state(name: str = "left join") -> dict[str, pa.Table]:
+    run = OperatorRun(KINDS[name], TermDictionary())
+    rows = [[Row((1, 2, 3), 0, 9)], [Row((3, 2, 1), 1, 5)]][: len(run.kind.names)]
+    run.step(rows, [2] * len(rows), False)
+    return run.operator.save()
 
 
 def operator(name: str) -> Operator:
-    return Played(KINDS[name], TermDictionary()).operator
+    return OperatorRun(KINDS[name], TermDictionary()).operator
 
 
-def test_a_state_is_refused_by_another_operator() -> None:
+def test_the_state_of_another_operator_is_refused() -> None:
     with pytest.raises(EngineError, match=r"LeftJoin.* unexpected part"):
-        operator("left join").load({**saved(), "other": saved()["min-heap"]})
+        operator("left join").load({**saved_state(), "other": saved_state()["min-heap"]})
     with pytest.raises(EngineError, match=r"cannot restore the state of .*missing"):
-        operator("left join").load(saved("join"))
+        operator("left join").load(saved_state("join"))
     with pytest.raises(EngineError, match="cannot restore the state of "):
-        operator("join").load(saved())
+        operator("join").load(saved_state())
     with pytest.raises(EngineError, match=r"Heap: the columns are x, y, a, m; expected x, y, a, b"):
-        operator("left join").load({**saved(), "min-heap": saved("mark")["min-heap"]})
+        operator("left join").load({**saved_state(), "min-heap": saved_state("mark")["min-heap"]})
 
 
 def test_a_state_of_another_version_is_refused() -> None:
-    tables = saved()
+    tables = saved_state()
     wrong = {"kind": "Heap", "version": "2"}
     for metadata, words in ((wrong, "written by Heap, version 2"), (None, "an unknown structure")):
         tables["min-heap"] = tables["min-heap"].replace_schema_metadata(metadata)
@@ -469,24 +477,24 @@ def test_a_state_of_another_version_is_refused() -> None:
 
 
 def test_a_state_with_a_part_of_another_kind_is_refused() -> None:
-    tables = saved()
+    tables = saved_state()
     with pytest.raises(EngineError, match="written by SweepArea"):
         operator("left join").load({**tables, "min-heap": tables["areas/left area"]})
 
 
 def test_groups_of_other_calls_are_refused() -> None:
     with pytest.raises(EngineError, match=r"the values are .*SUM.*; expected .*MIN"):
-        operator("order").load({**saved_group("order"), "groups": saved_group("sums")["groups"]})
+        operator("order").load({**saved_groups("order"), "groups": saved_groups("sums")["groups"]})
 
 
-def saved_group(name: str) -> dict[str, pa.Table]:
-    played = Played(KINDS[name], TermDictionary())
-    played.step([[Row((1, 8, 9), 0, 9)]], [2], False)
-    return played.operator.save()
+def saved_groups(name: str) -> dict[str, pa.Table]:
+    run = OperatorRun(KINDS[name], TermDictionary())
+    run.step([[Row((1, 8, 9), 0, 9)]], [2], False)
+    return run.operator.save()
 
 
-class Hidden(Stateless):
-    """An operator with a state that it does not declare."""
+class Undeclared(Stateless):
+    """An operator with state that it does not declare."""
 
     def __init__(self, source: Operator) -> None:
         super().__init__(source.names, source)
@@ -497,46 +505,46 @@ class Hidden(Stateless):
         return batch
 
 
-def test_state_that_is_not_declared_is_found() -> None:
-    kind = unary(lambda terms, source: Hidden(source))
+def test_undeclared_state_is_detected() -> None:
+    kind = unary(lambda terms, source: Undeclared(source))
     case = Case(((Row((1, 1), 0, 5),),), ((0,),), ())
-    with pytest.raises(AssertionError, match=r"Hidden\.seen is undeclared state"):
+    with pytest.raises(AssertionError, match=r"Undeclared\.seen is undeclared state"):
         check(kind, case, 9)
 
 
-class Renamed(Operator):
+class WithoutState(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         raise NotImplementedError
 
 
 def test_an_operator_without_state_has_no_tables() -> None:
-    assert Renamed(["x"]).save() == {}
-    assert Renamed(["x"]).size() == 0
-    Renamed(["x"]).load({})
+    assert WithoutState(["x"]).save() == {}
+    assert WithoutState(["x"]).size() == 0
+    WithoutState(["x"]).load({})
 
 
 # -- The dictionary ------------------------------------------------------------------------------
 
 
 @given(st.lists(st.sampled_from(TEXTS[1:]), unique=True), st.data())
-def test_a_restored_dictionary_knows_what_was_in_use(texts: list[str], data: st.DataObject) -> None:
+def test_a_restored_dictionary_has_the_terms_in_use(texts: list[str], data: st.DataObject) -> None:
     terms = TermDictionary()
     ids = terms.encode([*texts])
     used = data.draw(st.lists(st.sampled_from(ids.tolist()))) if texts else []
-    other = moved(terms, [np.array(used, np.int64)])
+    restored = restored_dictionary(terms, [np.array(used, np.int64)])
     for term_id in used:
-        assert other.term_of(term_id) == terms.term_of(term_id)
-        assert other.id_of(other.term_of(term_id)) == term_id  # type: ignore[arg-type]
-    both = np.array(used, np.int64)
-    for one, two in zip(terms.numbers(both), other.numbers(both), strict=True):
+        assert restored.term_of(term_id) == terms.term_of(term_id)
+        assert restored.id_of(restored.term_of(term_id)) == term_id  # type: ignore[arg-type]
+    used_ids = np.array(used, np.int64)
+    for one, two in zip(terms.numbers(used_ids), restored.numbers(used_ids), strict=True):
         assert one.tolist() == two.tolist() or np.isnan(one).any()
-    assert terms.sorts(both).tolist() == other.sorts(both).tolist()
-    again = other.encode([*texts])
-    assert [other.texts(again).to_pylist()] == [terms.texts(ids).to_pylist()]
-    assert len(set(again.tolist())) == len(set(ids.tolist()))
+    assert terms.sorts(used_ids).tolist() == restored.sorts(used_ids).tolist()
+    new_ids = restored.encode([*texts])
+    assert [restored.texts(new_ids).to_pylist()] == [terms.texts(ids).to_pylist()]
+    assert len(set(new_ids.tolist())) == len(set(ids.tolist()))
 
 
-def test_a_dictionary_with_entries_is_not_restored() -> None:
+def test_restoring_a_dictionary_with_entries_is_refused() -> None:
     terms = TermDictionary()
     terms.encode(["<a>"])
     with pytest.raises(EngineError, match="has entries already"):
@@ -545,10 +553,10 @@ def test_a_dictionary_with_entries_is_not_restored() -> None:
         TermDictionary().load(pa.table({"id": [1]}))
 
 
-def test_kept_terms_are_saved_and_stay_kept() -> None:
+def test_kept_terms_survive_a_restore_and_recycling() -> None:
     terms = TermDictionary()
     term_id = terms.id_of(integer(10**30), keep=True)
-    other = moved(terms, [])
+    other = restored_dictionary(terms, [])
     other.recycle([])
     assert other.term_of(term_id) == integer(10**30)
     assert INFINITY > 0

@@ -1,4 +1,4 @@
-"""What is written together by arrays is what the definition of each function says, term by term."""
+"""Strings that are concatenated as arrays, compared with the definition of each function."""
 
 from __future__ import annotations
 
@@ -67,20 +67,20 @@ EXPRESSIONS = [
         st.tuples(*[st.one_of(st.none(), st.sampled_from(TERMS))] * 2), min_size=1, max_size=30
     )
 )
-def test_texts_that_are_joined_by_arrays_are_those_of_the_definition(
+def test_array_expressions_agree_with_their_definition(
     expression: Expression, rows: list[tuple[Term | None, Term | None]]
 ) -> None:
     terms = TermDictionary()
     columns = {name: terms.ids_of(row[k] for row in rows) for k, name in enumerate("xy")}
     count = len(rows)
     batch = Batch(columns, np.zeros(count, np.int64), np.ones(count, np.int64))
-    found = terms.terms_of(compile_expression(expression, terms, Run()).values(batch))
-    for (x, y), term in zip(rows, found, strict=True):
+    values = terms.terms_of(compile_expression(expression, terms, Run()).values(batch))
+    for (x, y), term in zip(rows, values, strict=True):
         row = Solution({v: t for v, t in ((X, x), (Y, y)) if t is not None})
         assert term == value_or_none(expression, row, Run())
 
 
-def test_what_is_written_together_is_known_as_that() -> None:
+def test_string_templates_are_recognised() -> None:
     assert string_template(concat(A, X)) is not None
     assert string_template(call("UCASE", X)) is None
     assert string_template(call("STRDT", X, Y)) is None

@@ -1,4 +1,4 @@
-"""A sweep area is a list of rows that is searched well: it always answers as the list would."""
+"""Sweep areas, compared with a list of rows that is searched row by row."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ ids = st.sampled_from([0, 1, 1, 2, 3])
 rows = st.lists(st.one_of(rows_over([ids] * 3), rows_over([st.integers(1, 2)] * 3)), max_size=12)
 
 
-WAYS = {
+SEARCH_SETTINGS = {
     "as it is": {},
     "indexed": {"_BRUTE": -1, "_SMALL": 0},
     "by time": {"_BRUTE": -1, "_SMALL": 0, "_FEW": 0, "_WASTE": 0.5},
     "exact searches": {"_BRUTE": -1, "_SMALL": 0, "_FEW": 0, "_WASTE": 0},
 }
-"""The ways of searching, also where few rows would not be worth them."""
+"""Thresholds that select each way of searching, even for few rows."""
 
 
 @contextmanager
-def searched(way: str, block: int = intervals.BLOCK) -> Iterator[None]:
+def search_settings(setting: str, block: int = intervals.BLOCK) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intervals, "BLOCK", block)
-        for name, value in WAYS[way].items():
+        for name, value in SEARCH_SETTINGS[setting].items():
             patch.setattr(sweep_area, name, value)
         yield
 
 
 def compatible(one: Row, other: Row, sharing: bool) -> bool:
-    """A row of the area and a probe, by the definition."""
+    """Check by definition whether a row of the area and a probe are compatible."""
     (x, y, _), (y2, _, x2) = one.ids, other.ids
     pairs = [(x, x2), (y, y2)]
     return all(a == b or 0 in (a, b) for a, b in pairs) and (
@@ -54,8 +54,8 @@ def overlap(one: Row, other: Row) -> bool:
     return max(one.start, other.start) < min(one.end, other.end)
 
 
-def found(area: SweepArea, probes: list[Row], sharing: bool) -> Counter[tuple[int, Row]]:
-    """What the area answers: which probe meets which row."""
+def query(area: SweepArea, probes: list[Row], sharing: bool) -> Counter[tuple[int, Row]]:
+    """Query the area; return the pairs of a probe's position and a row, with multiplicities."""
     pairs: Counter[tuple[int, Row]] = Counter()
     for i, batch, j in area.query(batch_of(OTHERS, probes), sharing):
         assert len(i) == len(j) > 0
@@ -71,34 +71,34 @@ step = st.tuples(
 
 
 @pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("setting", SEARCH_SETTINGS)
 @settings(max_examples=150)
 @given(steps=st.lists(step, max_size=14), block=st.sampled_from([2, intervals.BLOCK]))
-def test_an_area_answers_as_a_list_of_rows_would(
-    way: str, exact: bool, steps: list[tuple[str, list[Row], int]], block: int
+def test_an_area_returns_the_matches_of_a_list_of_rows(
+    setting: str, exact: bool, steps: list[tuple[str, list[Row], int]], block: int
 ) -> None:
-    with searched(way, block):
-        play(exact, steps)
+    with search_settings(setting, block):
+        apply_steps(exact, steps)
 
 
-def play(exact: bool, steps: list[tuple[str, list[Row], int]]) -> None:
-    """Does the same to an area and to a list, and compares what they answer."""
+def apply_steps(exact: bool, steps: list[tuple[str, list[Row], int]]) -> None:
+    """Apply steps to an area and to a list; compare the results of queries."""
     area, model, purged = SweepArea(NAMES, ["x", "y"], exact), list[Row](), -1
-    for what, given_rows, t in steps:
-        if what == "insert":
-            alive = [row for row in given_rows if row.end > purged]
+    for action, step_rows, t in steps:
+        if action == "insert":
+            alive = [row for row in step_rows if row.end > purged]
             area.insert(batch_of(NAMES, alive))
             model += alive
-        elif what in ("query", "share"):
-            sharing = what == "share"
-            probes = [row for row in given_rows if row.start >= purged]
-            meets = same if exact else compatible
+        elif action in ("query", "share"):
+            sharing = action == "share"
+            probes = [row for row in step_rows if row.start >= purged]
+            matches = equal_keys if exact else compatible
             expected = Counter(
                 (i, row)
                 for (i, probe), row in product(enumerate(probes), model)
-                if overlap(row, probe) and meets(row, probe, sharing)
+                if overlap(row, probe) and matches(row, probe, sharing)
             )
-            assert found(area, probes, sharing) == expected
+            assert query(area, probes, sharing) == expected
         else:
             area.purge(t)
             purged = max(purged, t)
@@ -107,16 +107,16 @@ def play(exact: bool, steps: list[tuple[str, list[Row], int]]) -> None:
         assert len(model) <= len(area) <= 2 * len(model)
 
 
-def same(one: Row, other: Row, sharing: bool) -> bool:
+def equal_keys(one: Row, other: Row, sharing: bool) -> bool:
     return (one.ids[0], one.ids[1]) == (other.ids[2], other.ids[0])
 
 
-def test_keys_that_share_a_bucket_are_told_apart() -> None:
+def test_keys_in_the_same_bucket_are_distinguished() -> None:
     area = SweepArea(("x",), ("x",))
     keys = np.arange(1, 3001) * 7919
-    forever = np.zeros(3000, np.int64), np.full(3000, 9)
-    area.insert(Batch({"x": keys}, *forever))
-    asked = np.concatenate([keys[::2], keys[::2] + 1])
-    found = list(area.query(Batch({"x": asked}, *forever)))
-    assert sum(len(i) for i, _, _ in found) == 1500
-    assert all((asked[i] == rows.columns["x"][j]).all() for i, rows, j in found)
+    validity = np.zeros(3000, np.int64), np.full(3000, 9)
+    area.insert(Batch({"x": keys}, *validity))
+    probes = np.concatenate([keys[::2], keys[::2] + 1])
+    matches = list(area.query(Batch({"x": probes}, *validity)))
+    assert sum(len(i) for i, _, _ in matches) == 1500
+    assert all((probes[i] == rows.columns["x"][j]).all() for i, rows, j in matches)

@@ -1,9 +1,9 @@
-"""The term dictionary gives equal ids to equal terms, and tells of ids what algebra tells of terms.
+"""The term dictionary: equal terms have equal ids, and ids have the properties of their terms.
 
-Whatever way a term comes in (as a term, as text in a list, an Arrow array, a dictionary-encoded one,
-in a batch small or large, computed as a number), it has one id, and the id leads back to the term.
-What the columns say of ids is compared with the definitions in algebra. These tests see terms that
-N-Triples can write, and terms that only a computation can make; they do not see two million of them.
+A term has one id whatever its source (a term, a text in a list, an Arrow array or a dictionary-
+encoded array, in a small or large batch, or a computed number), and the id maps back to the term.
+Properties of ids are compared with the definitions in the algebra. The tests have terms that
+N-Triples can express and terms that only a computation can create, but not millions of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from streamsparql.physical.dictionary.term_dictionary import (
 )
 from streamsparql.sources.term_texts import ntriples_texts
 
-# -- Terms, and texts that may be terms ---------------------------------------------------------
+# -- Terms, and texts that may or may not be terms ----------------------------------------------
 
 NASTY = [
     "",
@@ -186,7 +186,7 @@ def as_arrow(texts: list[str | None]) -> pa.Array | None:
 
 
 @given(st.lists(terms, min_size=1, max_size=8))
-def test_ids_are_equal_just_where_terms_are(some: list[Term]) -> None:
+def test_ids_are_equal_exactly_if_terms_are(some: list[Term]) -> None:
     dictionary = TermDictionary()
     ids = [dictionary.id_of(term) for term in some]
     for one, a in zip(some, ids, strict=True):
@@ -198,18 +198,18 @@ def test_ids_are_equal_just_where_terms_are(some: list[Term]) -> None:
 
 
 @given(st.lists(spellings | st.none(), min_size=1, max_size=8), st.sampled_from(["", "s."]))
-def test_texts_mean_the_terms_that_they_are_parsed_to(texts: list[str | None], source: str) -> None:
+def test_texts_are_encoded_as_the_terms_they_parse_to(texts: list[str | None], source: str) -> None:
     parsed = [None if text is None else parse_term(text, source) for text in texts]
-    many = texts * (300 // len(texts) + 1)  # enough for what is done with whole arrays
+    many = texts * (300 // len(texts) + 1)  # enough for the vectorised path
     expected = [parsed[k % len(texts)] for k in range(len(many))]
     array = as_arrow(many)
-    ways = [many] if array is None else [many, array, array.dictionary_encode()]
-    for way in [texts, *ways]:
+    sources = [many] if array is None else [many, array, array.dictionary_encode()]
+    for values in [texts, *sources]:
         dictionary = TermDictionary()
-        ids = dictionary.encode(way, source)
+        ids = dictionary.encode(values, source)
         assert dictionary.terms_of(ids) == expected[: len(ids)]
         again = [0 if term is None else dictionary.id_of(term) for term in expected[: len(ids)]]
-        assert ids.tolist() == again == dictionary.encode(way, source).tolist()
+        assert ids.tolist() == again == dictionary.encode(values, source).tolist()
 
 
 @given(st.lists(terms, max_size=8))
@@ -229,7 +229,7 @@ def test_texts_are_written_as_terms_are_and_read_back(some: list[Term]) -> None:
             assert dictionary.encode([text])[0] == dictionary.id_of(term)
 
 
-def test_a_blank_node_is_that_of_its_source() -> None:
+def test_blank_nodes_are_scoped_to_their_source() -> None:
     dictionary = TermDictionary()
     one, other = (dictionary.encode(["_:b", "_:b"], source).tolist() for source in ("s0.", "s1."))
     assert one[0] == one[1] != other[0] == other[1]
@@ -237,13 +237,13 @@ def test_a_blank_node_is_that_of_its_source() -> None:
     assert dictionary.term_of(other[0]) == BlankNode("s1.b")
 
 
-def test_white_space_that_an_iri_cannot_hold_is_known_to_arrow() -> None:
+def test_arrays_reject_the_same_white_space_in_iris() -> None:
     spaces = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
     texts = [f"<a{space}b>" for space in spaces] * 20
     assert not TermDictionary().encode(pa.array(texts)).any()
 
 
-def test_chunks_and_parts_of_arrays_are_encoded() -> None:
+def test_chunked_and_sliced_arrays_are_encoded() -> None:
     texts = [f'"{k % 7}.{k}"^^<{XSD}double>' for k in range(1000)] + ["<a>", None, "nothing"]
     dictionary = TermDictionary()
     expected = dictionary.encode(texts).tolist()
@@ -269,18 +269,18 @@ names = st.sampled_from([*inline_ids.ENDS])
 
 
 @given(st.lists(lexicals | canonical_numbers.map(lambda literal: literal.lexical)), names)
-def test_arrays_of_lexical_forms_are_read_as_single_ones(forms: list[str], name: str) -> None:
+def test_arrays_of_lexical_forms_are_parsed_like_single_forms(forms: list[str], name: str) -> None:
     forms = [form for form in forms if as_arrow([form]) is not None]
     texts = pa.array([f'"{form}{inline_ids.ENDS[name]}' for form in forms], pa.string())
     expected = [inline_parsing.lexical_id(form, name) for form in forms]
     assert inlined_ids(texts).tolist() == expected
-    for form, found in zip(forms, expected, strict=True):
-        if found:
-            assert inline_ids.inlined_literal(found) == Literal(form, IRI(XSD + name))
+    for form, id_ in zip(forms, expected, strict=True):
+        if id_:
+            assert inline_ids.inlined_literal(id_) == Literal(form, IRI(XSD + name))
 
 
 @pytest.mark.parametrize("name", [*inline_ids.ENDS])
-def test_numbers_of_every_size_are_read_in_arrays_as_one_by_one(name: str) -> None:
+def test_numbers_of_any_size_are_parsed_in_arrays_like_single_forms(name: str) -> None:
     draw = random.Random(7)
     forms = [f"{draw.uniform(-30, 30):.6f}" for _ in range(2000)]
     forms += [str(draw.randrange(-(10**k), 10**k)) for k in range(1, 21) for _ in range(100)]
@@ -292,13 +292,13 @@ def test_numbers_of_every_size_are_read_in_arrays_as_one_by_one(name: str) -> No
     forms += ["".join(draw.choices("0123.-E", k=draw.randrange(1, 6))) for _ in range(2000)]
     ids = inlined_ids(pa.array([f'"{form}{inline_ids.ENDS[name]}' for form in forms]))
     assert ids.tolist() == [inline_parsing.lexical_id(form, name) for form in forms]
-    kept = [form for form, found in zip(forms, ids.tolist(), strict=True) if found]
+    kept = [form for form, id_ in zip(forms, ids.tolist(), strict=True) if id_]
     written = TermDictionary().texts(ids[ids != 0]).to_pylist()
     assert written == [f'"{form}{inline_ids.ENDS[name]}' for form in kept]
 
 
 @given(canonical_numbers)
-def test_what_is_computed_has_the_id_of_what_is_written(literal: Literal) -> None:
+def test_a_computed_number_has_the_id_of_its_literal(literal: Literal) -> None:
     dictionary, value = TermDictionary(), value_of(literal)
     expected = dictionary.id_of(literal)
     if isinstance(value, bool):
@@ -312,14 +312,16 @@ def test_what_is_computed_has_the_id_of_what_is_written(literal: Literal) -> Non
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 18))
-def test_decimals_are_made_of_scaled_integers(scaled: int, places: int) -> None:
+def test_decimals_are_encoded_from_scaled_integers(scaled: int, places: int) -> None:
     dictionary = TermDictionary()
     expected = dictionary.id_of(literal_of(EXACT.scaleb(Decimal(scaled), -places)))
     assert dictionary.of_decimals(np.array([scaled]), places).tolist() == [expected]
 
 
 @given(st.lists(st.integers(-(10**18) + 1, 10**18 - 1), min_size=2))
-def test_inlined_integers_and_doubles_are_in_the_order_of_their_values(values: list[int]) -> None:
+def test_ids_of_inlined_integers_and_doubles_are_in_the_order_of_their_values(
+    values: list[int],
+) -> None:
     dictionary = TermDictionary()
     integers = np.array(sorted(values))
     assert (np.diff(dictionary.of_integers(integers)) >= 0).all()
@@ -333,34 +335,34 @@ def test_doubles_are_written_as_their_literals(values: list[float]) -> None:
     assert written == [literal_of(value).lexical for value in values]
 
 
-def test_doubles_as_sensors_write_them_need_no_entry() -> None:
+def test_doubles_with_trailing_zeros_are_inlined() -> None:
     dictionary = TermDictionary()
     texts = [f'"{k / 8:.6f}"^^<{XSD}double>' for k in range(1000)]
     assert (dictionary.encode(texts) < 0).all()
     assert len(dictionary) == 0
 
 
-# -- What is known of terms ---------------------------------------------------------------------
+# -- Properties of terms ------------------------------------------------------------------------
 
 KINDS = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
 
 
 @given(st.lists(terms, max_size=8), st.integers(1, 60))
-def test_numbers_are_what_terms_are_worth(some: list[Term], often: int) -> None:
+def test_numbers_are_the_values_of_terms(some: list[Term], repeats: int) -> None:
     dictionary = TermDictionary()
-    some = some * often
+    some = some * repeats
     ids = dictionary.ids_of(some)
-    worth = dictionary.numbers(ids)
+    numbers = dictionary.numbers(ids)
     integers, whole = dictionary.exact_integers(ids)
     scaled, exact = dictionary.decimals(ids)
     for k, term in enumerate(some):
         value = value_of(term)
         kind = KINDS.get(type(value), NO_NUMBER)
-        assert worth.kinds[k] == kind
+        assert numbers.kinds[k] == kind
         if isinstance(value, int | float | Decimal) and kind:
             nearest = double(value)
-            assert worth.values[k] == nearest or math.isnan(nearest)
-            assert math.copysign(1, worth.values[k]) == math.copysign(1, nearest)
+            assert numbers.values[k] == nearest or math.isnan(nearest)
+            assert math.copysign(1, numbers.values[k]) == math.copysign(1, nearest)
         fits = kind == INTEGER and abs(value) < 1 << 63
         assert whole[k] == fits
         assert not fits or integers[k] == value
@@ -373,7 +375,7 @@ def test_numbers_are_what_terms_are_worth(some: list[Term], often: int) -> None:
 
 
 @pytest.mark.parametrize("name", [*INTEGERS, "decimal", "float", "double", "boolean", "string"])
-def test_many_new_literals_are_worth_what_each_is(name: str) -> None:
+def test_numbers_of_many_new_literals_are_their_values(name: str) -> None:
     draw = random.Random(3)
     forms = [f"0{draw.randrange(-(10**k), 10**k)}" for k in range(1, 21) for _ in range(20)]
     forms += [f"+{draw.uniform(-1, 1) * 10.0 ** draw.randrange(-30, 30)!r}" for _ in range(300)]
@@ -382,12 +384,12 @@ def test_many_new_literals_are_worth_what_each_is(name: str) -> None:
     some = [Literal(form, IRI(XSD + name)) for form in NASTY + forms]
     dictionary = TermDictionary()
     ids = dictionary.ids_of(some)
-    worth = dictionary.numbers(ids)
-    for term, found, kind in zip(some, worth.values.tolist(), worth.kinds, strict=True):
+    numbers = dictionary.numbers(ids)
+    for term, number, kind in zip(some, numbers.values.tolist(), numbers.kinds, strict=True):
         value = value_of(term)
         assert kind == KINDS.get(type(value), NO_NUMBER), term
         if kind:
-            assert found == (expected := double(value)) or math.isnan(expected), term
+            assert number == (expected := double(value)) or math.isnan(expected), term
 
 
 @given(st.lists(st.none() | terms, max_size=12))
@@ -400,7 +402,7 @@ def test_ranks_are_in_the_order_of_terms(some: list[Term | None]) -> None:
             assert (a < b) == (one < other)
 
 
-def test_every_nasty_term_has_its_rank() -> None:
+def test_each_nasty_term_has_its_rank() -> None:
     some: list[Term | None] = [Literal(form, kind) for form in NASTY for kind in DATATYPES]
     some += [None, *map(IRI, NASTY), *map(BlankNode, "abc"), Literal("1", language="en")]
     dictionary = TermDictionary()
@@ -437,9 +439,9 @@ def test_ids_in_use_keep_their_meaning(data: st.DataObject) -> None:
             ids = dictionary.encode([str(term) for term in some])
         live.update(zip(ids.tolist(), some, strict=True))
         dictionary.numbers(ids)
-        for found, term in {**live, **kept}.items():
-            assert dictionary.term_of(found) == term
-            assert dictionary.id_of(term) == found
+        for id_, term in {**live, **kept}.items():
+            assert dictionary.term_of(id_) == term
+            assert dictionary.id_of(term) == id_
         live = {k: term for k, term in live.items() if data.draw(st.booleans())}
         before = len(dictionary)
         freed = dictionary.recycle([np.array([*live], np.int64), np.zeros(1, np.int64)])
@@ -447,7 +449,7 @@ def test_ids_in_use_keep_their_meaning(data: st.DataObject) -> None:
         assert len(dictionary) == before - freed == len(in_use)
 
 
-def test_ever_new_literals_take_no_more_than_what_is_in_use() -> None:
+def test_entries_are_bounded_by_the_terms_in_use() -> None:
     dictionary = TermDictionary()
     park = dictionary.encode([f"<http://example.org/turbine/{k}>" for k in range(100)])
     rows: list[np.ndarray] = []
@@ -466,7 +468,7 @@ def test_ever_new_literals_take_no_more_than_what_is_in_use() -> None:
     assert dictionary.texts(park)[7].as_py() == "<http://example.org/turbine/7>"
 
 
-def test_other_spellings_are_forgotten_with_the_entry() -> None:
+def test_other_spellings_are_removed_with_the_entry() -> None:
     dictionary = TermDictionary()
     old = dictionary.encode([UPPER]).tolist()
     dictionary.recycle([])
@@ -476,23 +478,23 @@ def test_other_spellings_are_forgotten_with_the_entry() -> None:
 @pytest.mark.long
 @settings(max_examples=2000)
 @given(st.lists(spellings, min_size=1, max_size=4), st.sampled_from(["", "s."]))
-def test_many_texts_mean_the_terms_that_they_are_parsed_to(texts: list[str], source: str) -> None:
-    test_texts_mean_the_terms_that_they_are_parsed_to.hypothesis.inner_test(texts, source)
+def test_many_texts_are_encoded_as_the_terms_they_parse_to(texts: list[str], source: str) -> None:
+    test_texts_are_encoded_as_the_terms_they_parse_to.hypothesis.inner_test(texts, source)
 
 
 @given(st.lists(terms, min_size=1, max_size=8), st.sampled_from([1, 3, 12, 80]))
 @settings(max_examples=30)
-def test_what_is_reported_again_is_written_as_before(some: list[Term], often: int) -> None:
+def test_texts_are_the_same_on_repeated_calls(some: list[Term], repeats: int) -> None:
     dictionary = TermDictionary()
-    ids = np.repeat(dictionary.ids_of([*some, *map(literal_of, range(often))]), often)
+    ids = np.repeat(dictionary.ids_of([*some, *map(literal_of, range(repeats))]), repeats)
     first = dictionary.texts(ids).to_pylist()
     assert dictionary.texts(ids).to_pylist() == first
     assert dictionary.texts(ids[::-1]).to_pylist() == first[::-1]
     assert dictionary.terms_of(ids) == [dictionary.term_of(one) for one in ids.tolist()]
 
 
-def test_terms_of_other_libraries_are_asked_for_where_they_are_not_known() -> None:
-    """A term of rdflib is a string, too, but not that of its text."""
+def test_terms_of_other_libraries_are_converted_only_if_unknown() -> None:
+    """A term of rdflib is also a string, but not its N-Triples text."""
     dictionary = TermDictionary()
     known = dictionary.encode(["<http://ex.org/a>", '"b"', "_:c"]).tolist()
     others = [
@@ -502,7 +504,7 @@ def test_terms_of_other_libraries_are_asked_for_where_they_are_not_known() -> No
         rdflib.Literal("b"),
         None,
     ]
-    for often in (1, 40, 400):
-        found = dictionary.encode(others * often, "", ntriples_texts)
-        assert found.tolist() == [known[0], found[1], known[0], known[1], 0] * often
-        assert dictionary.term_of(int(found[1])) == Literal("<http://ex.org/a>")
+    for repeats in (1, 40, 400):
+        ids = dictionary.encode(others * repeats, "", ntriples_texts)
+        assert ids.tolist() == [known[0], ids[1], known[0], known[1], 0] * repeats
+        assert dictionary.term_of(int(ids[1])) == Literal("<http://ex.org/a>")

@@ -1,8 +1,8 @@
-"""Expressions over whole batches come to what `algebra.expressions` says of each row.
+"""Expressions over batches, compared with the evaluation by `algebra.expressions` row by row.
 
-Random expressions on random rows, with all kinds of terms in them, are evaluated both ways: the
-ids of the values and the rows that a filter keeps must be the same. The definition is the algebra's
-evaluation row by row; what the algebra gets wrong is not seen here, but in its own tests.
+Random expressions over random rows, with all kinds of terms, are evaluated both ways: the ids of
+the values and the rows that a filter keeps must be the same. Not covered: errors of the algebra,
+which has its own tests.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from streamsparql.algebra.xsd.numeric import Numeric, Single
 from streamsparql.algebra.xsd.values import literal_of
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions import evaluation as module
-from streamsparql.physical.expressions import memo as kept
+from streamsparql.physical.expressions import evaluation, memo
 from streamsparql.physical.expressions.compiler import compile_expression
 from streamsparql.physical.expressions.memo import BindingMemo
 from streamsparql.physical.operator import Operator, StepResult
@@ -68,7 +67,7 @@ BINARY = ["=", "!=", "<", ">", "<=", ">=", "SAMETERM", "+", "-", "*", "/", "CONT
 UNARY = ["u-", "u+", "ABS", "CEIL", "FLOOR", "ROUND", "STR", "ISNUMERIC", "STRLEN", "YEAR"]
 
 
-def _larger(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+def _nested(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     some = st.lists(inner, min_size=2, max_size=4).map(tuple)
     volatile = st.sampled_from([("RAND", ()), ("BNODE", (X,)), ("STRUUID", ())])
     return st.one_of(
@@ -81,50 +80,50 @@ def _larger(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expressio
         st.builds(If, inner, inner, inner),
         some.map(Coalesce),
         st.builds(In, inner, st.lists(inner, max_size=4).map(tuple)),
-        volatile.map(lambda made: Volatile(*made, (X, Y), 1)),
+        volatile.map(lambda call: Volatile(*call, (X, Y), 1)),
     )
 
 
-expressions = st.recursive(leaves, _larger, max_leaves=8)
-flat = _larger(leaves)
+expressions = st.recursive(leaves, _nested, max_leaves=8)
+flat = _nested(leaves)
 
 
-def batch_of(terms: TermDictionary, made: Sequence[Row]) -> Batch:
-    """The rows as a batch; a variable that no row binds has no column."""
+def batch_of(terms: TermDictionary, rows: Sequence[Row]) -> Batch:
+    """Encode rows as a batch; a variable that no row binds has no column."""
     columns = {
-        v.name: np.array([terms.id_of(row[v]) if v in row else 0 for row in made], np.int64)
+        v.name: np.array([terms.id_of(row[v]) if v in row else 0 for row in rows], np.int64)
         for v in (X, Y, Z)
-        if any(v in row for row in made)
+        if any(v in row for row in rows)
     }
-    return Batch(columns, np.zeros(len(made), np.int64), np.ones(len(made), np.int64))
+    return Batch(columns, np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64))
 
 
 def check(expression: Expression, *batches: Sequence[Row], forget: bool = False) -> None:
-    """Both evaluations, on one batch after the other."""
+    """Compare both evaluations on several batches; optionally forget memoised values in between."""
     terms = TermDictionary()
     fast = compile_expression(expression, terms, RUN)
-    for made in batches:
-        batch = batch_of(terms, made)
-        assert fast.holds(batch).tolist() == [passes(expression, row, RUN) for row in made]
-        wanted = [value_or_none(expression, row, RUN) for row in made]
-        found = fast.values(batch)
-        assert found.dtype == np.int64
-        assert [terms.term_of(id_) if id_ else None for id_ in found.tolist()] == wanted
-        ids = [0 if value is None else terms.id_of(value) for value in wanted]
-        assert found.tolist() == ids
+    for rows in batches:
+        batch = batch_of(terms, rows)
+        assert fast.holds(batch).tolist() == [passes(expression, row, RUN) for row in rows]
+        expected = [value_or_none(expression, row, RUN) for row in rows]
+        values = fast.values(batch)
+        assert values.dtype == np.int64
+        assert [terms.term_of(id_) if id_ else None for id_ in values.tolist()] == expected
+        ids = [0 if value is None else terms.id_of(value) for value in expected]
+        assert values.tolist() == ids
         if forget:
             fast.forget()
 
 
 @given(flat, rows)
 @settings(max_examples=250)
-def test_each_operator_gives_what_the_algebra_gives(expression: Expression, made: list[Row]):
-    check(expression, made)
+def test_each_operator_agrees_with_the_algebra(expression: Expression, batch: list[Row]):
+    check(expression, batch)
 
 
 @given(expressions, rows, rows, st.booleans())
 @settings(max_examples=150)
-def test_nested_expressions_too_and_on_later_batches(
+def test_nested_expressions_agree_on_several_batches(
     expression: Expression, first: list[Row], second: list[Row], forget: bool
 ):
     check(expression, first, second, forget=forget)
@@ -133,15 +132,19 @@ def test_nested_expressions_too_and_on_later_batches(
 @pytest.mark.long
 @given(st.one_of(flat, expressions), rows, rows)
 @settings(max_examples=20_000)
-def test_many_more(expression: Expression, first: list[Row], second: list[Row]):
+def test_many_expressions_agree_with_the_algebra(
+    expression: Expression, first: list[Row], second: list[Row]
+):
     check(expression, first, second)
 
 
 @given(st.sampled_from(BINARY[:11]), st.lists(st.tuples(numbers, numbers), min_size=1, max_size=40))
 @settings(max_examples=100)
-def test_numbers_of_all_types_meet(symbol: str, pairs: list[tuple[Numeric, Numeric]]):
-    made = [{X: literal_of(x), Y: literal_of(y)} for x, y in pairs]
-    check(Call(symbol, (X, Y)), made)
+def test_binary_operators_accept_numbers_of_all_types(
+    symbol: str, pairs: list[tuple[Numeric, Numeric]]
+):
+    table = [{X: literal_of(x), Y: literal_of(y)} for x, y in pairs]
+    check(Call(symbol, (X, Y)), table)
 
 
 bounds = st.one_of(
@@ -163,19 +166,21 @@ integers = st.integers(-3, 3) | st.sampled_from([2**53, 2**53 + 1, 10**18 - 1, 1
     st.lists(doubles, min_size=1, max_size=20) | st.lists(integers, min_size=1, max_size=20),
 )
 @settings(max_examples=150)
-def test_a_column_of_one_type_meets_a_constant(symbol: str, bound: Numeric, column: list[Numeric]):
-    made = [{X: literal_of(number)} for number in column]
+def test_a_column_of_one_type_is_compared_with_a_constant(
+    symbol: str, bound: Numeric, column: list[Numeric]
+):
+    table = [{X: literal_of(number)} for number in column]
     constant = Constant(literal_of(bound))
-    check(Call(symbol, (X, constant)), made)
-    check(Call(symbol, (constant, X)), made)
-    check(In(X, (constant, Constant(literal_of(1)), Constant(IRI("x:a")))), made)
-    check(Call(symbol, (X, Y)), [{X: x[X], Y: y[X]} for x, y in pairwise([*made, made[0]])])
+    check(Call(symbol, (X, constant)), table)
+    check(Call(symbol, (constant, X)), table)
+    check(In(X, (constant, Constant(literal_of(1)), Constant(IRI("x:a")))), table)
+    check(Call(symbol, (X, Y)), [{X: x[X], Y: y[X]} for x, y in pairwise([*table, table[0]])])
 
 
-as_sensors_write = st.sampled_from(["22.50", "0.10", "-3.0", "1e3", "7", "2.5", "INF"]).map(
+not_canonical = st.sampled_from(["22.50", "0.10", "-3.0", "1e3", "7", "2.5", "INF"]).map(
     lambda lexical: Literal(lexical, IRI(XSD + "double"))
 )
-mixed = st.one_of(as_sensors_write, st.one_of(doubles, integers, st.booleans()).map(literal_of))
+mixed = st.one_of(not_canonical, st.one_of(doubles, integers, st.booleans()).map(literal_of))
 
 
 @given(
@@ -184,23 +189,25 @@ mixed = st.one_of(as_sensors_write, st.one_of(doubles, integers, st.booleans()).
     st.lists(mixed | some_terms, min_size=1, max_size=20) | st.lists(mixed, min_size=1),
 )
 @settings(max_examples=100)
-def test_a_column_of_any_types_meets_a_constant(symbol: str, bound: Numeric, column: list[Term]):
-    made = [*({X: value} for value in column), *([{}] if len(column) % 2 else [])]
-    check(Call(symbol, (X, Constant(literal_of(bound)))), made)
-    check(Call(symbol, (Constant(literal_of(bound)), X)), made)
+def test_a_column_of_any_types_is_compared_with_a_constant(
+    symbol: str, bound: Numeric, column: list[Term]
+):
+    table = [*({X: value} for value in column), *([{}] if len(column) % 2 else [])]
+    check(Call(symbol, (X, Constant(literal_of(bound)))), table)
+    check(Call(symbol, (Constant(literal_of(bound)), X)), table)
 
 
 @given(st.lists(st.tuples(integers, st.integers(-8, 8)), min_size=1, max_size=20))
-def test_quotients_of_integers_are_decimals_with_an_end_or_without(pairs: list[tuple[int, int]]):
+def test_quotients_of_integers_are_exact_or_rounded_decimals(pairs: list[tuple[int, int]]):
     check(Call("/", (X, Y)), [{X: literal_of(x), Y: literal_of(y)} for x, y in pairs])
 
 
 @given(st.lists(some_terms, max_size=20), st.lists(some_terms, min_size=1, max_size=12))
 @settings(max_examples=100)
-def test_a_column_meets_a_list(options: list[Term], column: list[Term]):
-    written = [*options, *column[:2]]
-    check(In(X, tuple(map(Constant, written))), [{X: value} for value in column])
-    resources = [o for o in written if not isinstance(o, Literal) or o.datatype == XSD_STRING]
+def test_a_column_is_tested_against_a_list(options: list[Term], column: list[Term]):
+    members = [*options, *column[:2]]
+    check(In(X, tuple(map(Constant, members))), [{X: value} for value in column])
+    resources = [o for o in members if not isinstance(o, Literal) or o.datatype == XSD_STRING]
     check(In(X, tuple(map(Constant, resources))), [{X: value} for value in column] + [{}])
 
 
@@ -210,17 +217,17 @@ exact = st.integers(-(10**7), 10**7) | st.decimals(-(10**4), 10**4, places=4)
 @given(st.lists(st.tuples(exact, exact, exact), min_size=1, max_size=10), st.data())
 @settings(max_examples=100)
 def test_exact_numbers_stay_exact(
-    made: list[tuple[Numeric, Numeric, Numeric]], data: st.DataObject
+    numbers: list[tuple[Numeric, Numeric, Numeric]], data: st.DataObject
 ):
-    some = st.sampled_from(["+", "-", "*", "/", "ROUND", "FLOOR", "CEIL", "ABS", "u-"])
+    operators = st.sampled_from(["+", "-", "*", "/", "ROUND", "FLOOR", "CEIL", "ABS", "u-"])
     expression: Expression = X
-    for symbol in data.draw(st.lists(some, max_size=5)):
+    for symbol in data.draw(st.lists(operators, max_size=5)):
         args = (
             expression,
             data.draw(st.sampled_from([Y, Z, Constant(literal_of(Decimal("1.8")))])),
         )
         expression = Call(symbol, args[: FUNCTIONS[symbol].least])
-    table = [dict(zip((X, Y, Z), map(literal_of, row), strict=True)) for row in made]
+    table = [dict(zip((X, Y, Z), map(literal_of, row), strict=True)) for row in numbers]
     check(expression, table)
     check(Call(data.draw(st.sampled_from(BINARY[:6])), (expression, Y)), table)
 
@@ -261,10 +268,10 @@ def test_chains_may_be_long():
     check(In(X, tuple(Constant(literal_of(k)) for k in range(1_000, 0, -1))), TABLE)
 
 
-# -- What is kept -------------------------------------------------------------------------------
+# -- Memoised values ----------------------------------------------------------------------------
 
 
-def test_ids_may_mean_other_terms_once_results_are_forgotten():
+def test_forget_permits_reused_ids():
     terms = TermDictionary()
     short = compile_expression(
         Call("<", (Call("STRLEN", (X,)), Constant(literal_of(4)))), terms, RUN
@@ -279,28 +286,30 @@ def test_ids_may_mean_other_terms_once_results_are_forgotten():
         terms.recycle([])
         short.forget()
         upper.forget()
-    assert len(ids) < 5, "so some meant several terms"
+    assert len(ids) < 5, "some ids were reused"
 
 
-def test_a_binding_is_evaluated_once(monkeypatch: pytest.MonkeyPatch):
-    seen: list[Term] = []
-    evaluated = module.evaluate
+def test_each_binding_is_evaluated_once(monkeypatch: pytest.MonkeyPatch):
+    calls: list[Term] = []
+    evaluate = evaluation.evaluate
 
     def count(expression: Expression, row: Row, run: Run) -> Term:
-        seen.append(row[X])
-        return evaluated(expression, row, run)
+        calls.append(row[X])
+        return evaluate(expression, row, run)
 
-    monkeypatch.setattr(module, "evaluate", count)
+    monkeypatch.setattr(evaluation, "evaluate", count)
     terms = TermDictionary()
     matches = Call("REGEX", (X, Constant(Literal("a"))))
-    dear_last = compile_expression(And((matches, Call("<", (Y, ONE)))), terms, RUN)
-    made: list[Row] = [{X: Literal(f"a{k % 5}"), Y: literal_of(k % 2)} for k in range(100)]
+    conjunction = compile_expression(And((matches, Call("<", (Y, ONE)))), terms, RUN)
+    table: list[Row] = [{X: Literal(f"a{k % 5}"), Y: literal_of(k % 2)} for k in range(100)]
     for _ in range(2):
-        assert dear_last.holds(batch_of(terms, made)).tolist() == [k % 2 == 0 for k in range(100)]
-    assert len(seen) == 5
-    made = [{X: Literal("a7"), Y: ONE.term}]
-    assert not dear_last.holds(batch_of(terms, made)).any()
-    assert len(seen) == 5, "of no interest, the other part being false"
+        assert conjunction.holds(batch_of(terms, table)).tolist() == [
+            k % 2 == 0 for k in range(100)
+        ]
+    assert len(calls) == 5
+    table = [{X: Literal("a7"), Y: ONE.term}]
+    assert not conjunction.holds(batch_of(terms, table)).any()
+    assert len(calls) == 5, "not evaluated, because the other conjunct is false"
 
 
 @given(
@@ -308,20 +317,20 @@ def test_a_binding_is_evaluated_once(monkeypatch: pytest.MonkeyPatch):
     st.sampled_from([1, 2]),
     st.booleans(),
 )
-def test_results_are_those_that_were_worked_out(
+def test_memoised_values_are_the_computed_ones(
     batches: list[list[tuple[int, int]]], width: int, collide: bool
 ):
-    results = BindingMemo(np.int64)
+    bindings = BindingMemo(np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept, "_KEYS", 10)
-        patch.setattr(kept, "_TABLE", 5)
+        patch.setattr(memo, "_KEYS", 10)
+        patch.setattr(memo, "_TABLE", 5)
         if collide:
-            patch.setattr(kept, "row_keys", lambda columns, rows: columns[-1] // 2)
+            patch.setattr(memo, "row_keys", lambda columns, rows: columns[-1] // 2)
         width = 2 if collide else width
         for batch in batches:
             columns = [np.array(column, np.int64) for column in zip(*batch, strict=True)][:width]
-            found = results.of(columns, lambda new: sum(c * 100**i for i, c in enumerate(new)))
-            assert found.tolist() == [
+            values = bindings.of(columns, lambda new: sum(c * 100**i for i, c in enumerate(new)))
+            assert values.tolist() == [
                 sum(x * 100**i for i, x in enumerate(r[:width])) for r in batch
             ]
 
@@ -329,25 +338,25 @@ def test_results_are_those_that_were_worked_out(
 # -- The operators ------------------------------------------------------------------------------
 
 
-class _Given(Operator):
+class _Source(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        raise AssertionError("the test gives the batches")
+        raise AssertionError("the test passes the batches itself")
 
 
 def test_a_filter_keeps_counts_and_an_extension_leaves_errors_unbound():
     terms = TermDictionary()
-    scan = _Given(("x",))
+    scan = _Source(("x",))
     batch = batch_of(terms, [{X: literal_of(k)} for k in (1, 2, 3)] + [{X: Literal("a")}])
     batch.count = np.array([5, 6, 7, 8])
     large = Call(">", (X, ONE))
-    kept_rows, watermark = Filter(scan, large, compile_expression(large, terms, RUN)).step(
+    filtered, watermark = Filter(scan, large, compile_expression(large, terms, RUN)).step(
         [batch], [9], False
     )
-    assert (kept_rows.counts().tolist(), watermark) == ([6, 7], 9)
+    assert (filtered.counts().tolist(), watermark) == ([6, 7], 9)
     total = Call("+", (X, X))
     extend = Extend(scan, Y, total, compile_expression(total, terms, RUN))
-    made, _ = extend.step([batch], [9], False)
+    extended, _ = extend.step([batch], [9], False)
     assert extend.names == ("x", "y")
-    assert terms.terms_of(made.columns["y"]) == [*map(literal_of, (2, 4, 6)), None]
-    assert made.count is batch.count
+    assert terms.terms_of(extended.columns["y"]) == [*map(literal_of, (2, 4, 6)), None]
+    assert extended.count is batch.count
     assert "y" in extend.facts()

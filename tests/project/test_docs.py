@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support import pages
-from support.pages import BLOCK, ROOT, blocks, played
+from support.pages import BLOCK, ROOT, blocks, run_page
 
 from streamsparql.look.lints import LINTS
 
@@ -27,7 +27,7 @@ def test_code_blocks_print_what_the_page_shows(
     text = path.read_text("utf-8")
     if any("streamsparql.spark" in b.text for b in blocks(text) if b.kind == "python"):
         request.getfixturevalue("spark")  # the session that the page then uses
-    page = played(path, tmp_path)
+    page = run_page(path, tmp_path)
     assert page.wrong == []
     assert page.text == text, "update the page with: python tests/support/pages.py PAGE"
 
@@ -70,14 +70,14 @@ def test_wrong_blocks_are_reported_and_outputs_updated(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text(PAGE, "utf-8")
     (folder := tmp_path / "folder").mkdir()
-    page = played(path, folder)
+    page = run_page(path, folder)
     assert page.text == PAGE.replace("41", "42").replace("\na.csv\n", "\n../a.csv\n")
     reasons = [tuple(reason.split(": ", 2)[:2]) for reason in page.wrong]
     assert [(place, reason[:20]) for place, reason in reasons] == [
         ("page.md, line 9", "no file and no outpu"),
         ("page.md, line 16", "line 1, column 10"),
         ("page.md, line 19", "exit status 1 of cat"),
-        ("page.md, line 28", "a block says what it"),
+        ("page.md, line 28", "missing kind of the "),
     ]
 
 
@@ -85,7 +85,7 @@ def test_doctests_of_the_runner_pass() -> None:
     assert doctest.testmod(pages).failed == 0
 
 
-@pytest.mark.parametrize("pattern", pages.ELSEWHERE)
+@pytest.mark.parametrize("pattern", pages.NOT_EXECUTED)
 def test_every_excluded_command_pattern_is_used(pattern: str) -> None:
     texts = [b.text for path in PAGES for b in blocks(path.read_text("utf-8"))]
     commands = [c for text in texts for c in re.findall(r"^\$ (.*)$", text, re.M)]

@@ -36,7 +36,7 @@ from support.engine import (
 )
 from support.families import FAMILIES, of_family
 from support.generate import DIALECTS, EVERYTHING, queries
-from support.histories import data, dense, few, long
+from support.histories import data, dense, long_history, short_histories
 
 import streamsparql
 from streamsparql.algebra.streams import snapshot_equivalent
@@ -77,7 +77,7 @@ def test_any_of_many_queries_agrees_with_the_definition(dialect: str) -> None:
 
 
 @settings(max_examples=40)
-@given(queries(replace(EVERYTHING, streams=False)), few())
+@given(queries(replace(EVERYTHING, streams=False)), short_histories())
 def test_any_query_over_static_data_agrees_with_the_definition(text: str, over: Data) -> None:
     check(text, over._replace(streams={}), Mode())
 
@@ -131,7 +131,7 @@ def check_ways(text: str, over: Data, mode: Mode) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_ways_agree_over_longer_streams(family: str) -> None:
     @settings(max_examples=8)
-    @given(of_family(family), st.integers(0, 2**32).map(long), modes)
+    @given(of_family(family), st.integers(0, 2**32).map(long_history), modes)
     def agree(text: str, over: Data, mode: Mode) -> None:
         check_ways(text, over, mode._replace(chunk=mode.chunk * 20))
 
@@ -142,7 +142,7 @@ def test_all_ways_agree_over_longer_streams(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_ways_agree_over_many_longer_streams(family: str) -> None:
     @settings(max_examples=300)
-    @given(of_family(family), st.integers(0, 2**32).map(long), modes)
+    @given(of_family(family), st.integers(0, 2**32).map(long_history), modes)
     def agree(text: str, over: Data, mode: Mode) -> None:
         check_ways(text, over, mode._replace(chunk=mode.chunk * 20))
 

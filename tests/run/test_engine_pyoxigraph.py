@@ -21,7 +21,7 @@ import pytest
 from support import w3c
 from support.engine import read
 from support.oracle import store
-from support.store_cases import ALL, Case, held, random_data
+from support.store_cases import ALL, Case, random_data, store_content
 from support.w3c import Answer
 
 import streamsparql
@@ -98,7 +98,7 @@ def check(case: Case, seed: int) -> None:
     ordered = "\nORDER BY" in case.text
     known: dict[object, Answer] = {}
     for t in range(min(data.stamps), max(data.stamps) + 30):
-        default, graphs = held(case, data, t)
+        default, graphs = store_content(case, data, t)
         content = default, frozenset(graphs.items())
         if content not in known:
             known[content] = theirs(store(set(default), dict(graphs)), case.plain, ordered)

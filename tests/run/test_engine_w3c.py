@@ -21,9 +21,9 @@ from support.external_data import over_data
 from support.w3c import Case
 from support.w3c_engine import (
     HOUR,
-    NOT_GIVEN,
     NOW,
     STREAM,
+    UNKNOWN_GRAPH,
     answer_of,
     evaluated,
     labelled,
@@ -38,7 +38,7 @@ from streamsparql.run.result import EmbeddedComputation, Result
 
 
 def test_missing_named_graph_is_an_error(data: Path) -> None:
-    (case,) = (case for case in w3c.cases(data) if case.name == NOT_GIVEN)
+    (case,) = (case for case in w3c.cases(data) if case.name == UNKNOWN_GRAPH)
     query = streamsparql.compile(case.text, base=case.query)
     with pytest.raises(SourceError, match="unknown"):
         query.run(graphs=named_graphs(w3c.inputs(case, query))).snapshot(0)

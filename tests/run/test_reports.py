@@ -22,10 +22,10 @@ from support.engine import (
     Data,
     Definition,
     Mode,
+    chunks_and_cuts,
     disordered,
-    in_pieces,
+    live_rows,
     modes,
-    pushed,
     read,
     result,
     windows,
@@ -176,14 +176,14 @@ def check(
         theirs = list(oracle.periodic(kind, period, query.report.origin % period))
     about = f"{mode}\n{horizon}\n{data}\n{kind} every {every} from {origin}: {text}"
     options: dict[str, Any] = horizon._asdict()
-    with in_pieces(mode):
+    with chunks_and_cuts(mode):
         aligned = bags(query, result(query, data, mode, **options).report(kind, every))
         _assert_same("aligned", aligned, theirs, about)
         started = result(query, data, mode, **options)
         started.snapshot(0)
         from_rows = bags(query, started.report(kind, every))
         _assert_same("from rows", from_rows, theirs, about)
-        live = bags(query, pushed(query, data, mode, report=kind, every=every, **options))
+        live = bags(query, live_rows(query, data, mode, report=kind, every=every, **options))
         _assert_same("live", live, theirs, about)
 
 

@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from support.engine import Data, disordered
 from support.families import FAMILIES, PREFIX, Writer, of_family
 from support.generate import DIALECTS, EVERYTHING, queries
-from support.histories import data, dense, long
+from support.histories import data, dense, long_history
 from support.keyed_queries import KEYED
 from support.spark_in_process import Session, cut_at
 from support.spark_session import embedded, item_table, nquads, rows_of
@@ -359,7 +359,7 @@ def test_a_key_is_not_used_where_reports_depend_on_other_parts() -> None:
 @pytest.mark.parametrize("family", STEADY)
 def test_operators_over_many_cuts(family: str) -> None:
     @settings(max_examples=1_000)
-    @given(of_family(family), st.one_of(dense, st.integers(0, 2**32).map(long)), ways)
+    @given(of_family(family), st.one_of(dense, st.integers(0, 2**32).map(long_history)), ways)
     def agrees(text: str, over: Data, way: Way) -> None:
         check(text, over, way)
 

@@ -1,4 +1,4 @@
-"""Long and nested queries, by what they are made of; `SELECT * ` goes before each."""
+"""Long and deeply nested group patterns, by construct; `SELECT * ` or `ASK ` precedes each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from streamsparql.translator.lalr_parser import MAX_NESTING
 
 LONG = 1_200
-"""More links than Python has frames; `FIVE_THOUSAND` has longer chains of some kinds."""
+"""A length above Python's recursion limit; `FIVE_THOUSAND` has longer chains of some kinds."""
 
 
-def _each(text: str, count: int = LONG) -> str:
-    """Repeat a text, in which {} is the number of the repetition."""
+def _repeated(text: str, count: int = LONG) -> str:
+    """Repeat a text; `{}` in it is replaced by the index of the copy."""
     return " ".join(text.replace("{}", str(number)) for number in range(count))
 
 
@@ -22,15 +22,15 @@ FIVE_THOUSAND = {
     "sums": "{ ?s ?p ?o BIND(1 AS ?n) FILTER(" + " + ".join(["?n"] * 5_000) + " > 0) }",
     "path sequences": "{ ?s (" + "/".join(["<p>"] * 5_000) + ")? ?s }",
 }
-"""The chains that machines write most, at a length that they have."""
+"""The kinds of chains that query generators write most, at a realistic length."""
 
 CHAINS = {
     "unions": "{ " + " UNION ".join(["{ ?s ?p ?o }"] * LONG) + " }",
     "optionals": "{ ?s ?p ?o " + "OPTIONAL { ?s <q> ?v } " * LONG + "}",
     "minus": "{ ?s ?p ?o " + "MINUS { ?s <q> ?v } " * LONG + "}",
-    "filters": "{ ?s ?p ?o " + _each("FILTER(?o != {})") + "}",
+    "filters": "{ ?s ?p ?o " + _repeated("FILTER(?o != {})") + "}",
     "filters of exists": "{ ?s ?p ?o " + "FILTER EXISTS { ?s ?p ?v } " * LONG + "}",
-    "binds": "{ ?s ?p ?o " + _each("BIND(?o AS ?v{})", 500) + "}",
+    "binds": "{ ?s ?p ?o " + _repeated("BIND(?o AS ?v{})", 500) + "}",
     "groups": "{ " + "{ ?s ?p ?o } " * LONG + "}",
     "subqueries": "{ " + "{ SELECT ?s { ?s ?p ?o } } " * LONG + "}",
     "optionals in an exists": "{ ?s ?p ?o FILTER EXISTS { ?s ?p ?v "
@@ -46,15 +46,15 @@ CHAINS = {
     "path alternatives": "{ ?s " + "|".join(["<p>"] * LONG) + " ?o }",
     "closures of sequences": "{ ?s (" + "/".join(["<p>"] * LONG) + ")* ?o }",
     "closures of alternatives": "{ ?s (" + "|".join(["<p>"] * LONG) + ")* ?o }",
-    "values": "{ ?s ?p ?o VALUES (?o ?x) { (<o> 1) " + _each("({} 1)") + " } }",
+    "values": "{ ?s ?p ?o VALUES (?o ?x) { (<o> 1) " + _repeated("({} 1)") + " } }",
     "semicolons": "{ ?s ?p ?o " + "; ?p ?o " * LONG + "}",
     "commas": "{ ?s ?p ?o " + ", ?o " * LONG + "}",
     "members of a list": "{ ?s ?p (" + " 1" * LONG + ") }",
 }
-"""Chains, none of them nested; BINDs are fewer, as each adds a column to the rows after it."""
+"""Chains without nesting; BINDs are fewer, because each adds a column to all later rows."""
 
-ANSWERED = sorted(CHAINS.keys() - {"path sequences", "closures of sequences", "members of a list"})
-"""The chains that a graph of the one triple <s> <p> <o> answers."""
+SATISFIED = sorted(CHAINS.keys() - {"path sequences", "closures of sequences", "members of a list"})
+"""The chains that have a solution over a graph whose only triple is <s> <p> <o>."""
 
 EVENTS = "{ " + " SEQ ".join(["{ ?s ?p ?o }"] * LONG) + " }"
 MIXED_EVENTS = "{ { ?s ?p ?o }" + " SEQ { ?s ?p ?o } UNION { ?s ?p ?o }" * (LONG // 2) + " }"
@@ -63,7 +63,7 @@ Nested = Callable[[int], str]
 
 
 def _around(inner: str, before: str, after: str, brackets: int = 1) -> Nested:
-    """Nest brackets around a text: `brackets` of them in each level."""
+    """Return a function that nests a text; each copy of `before` opens `brackets` brackets."""
 
     def nested(levels: int) -> str:
         return before * (levels // brackets) + inner + after * (levels // brackets)
@@ -72,7 +72,7 @@ def _around(inner: str, before: str, after: str, brackets: int = 1) -> Nested:
 
 
 def _inside(before: str, nested: Nested, after: str, brackets: int) -> Nested:
-    """Put a nested text into another, which has brackets of its own around it."""
+    """Embed a nested text in another text, which itself opens `brackets` brackets."""
     return lambda levels: before + nested(levels - brackets) + after
 
 
@@ -113,7 +113,7 @@ NESTED: dict[str, Nested] = {
     "lists": _inside("{ ?s ?p ", _around("1", "( ", ")"), "}", 1),
     "binds": _inside("", _around("", "{ BIND(1 AS ?v) ", "}"), "", 1),
 }
-"""Texts by the number of brackets that are open at their deepest place."""
+"""Functions from the number of brackets that are open at the deepest point to a text."""
 
 DEEP = {name: nested(MAX_NESTING) for name, nested in NESTED.items()}
-"""The deepest texts that are accepted (where two brackets make a level, one bracket less)."""
+"""The deepest accepted texts; where a level opens two brackets, up to one bracket less."""

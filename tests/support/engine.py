@@ -1,12 +1,13 @@
-"""The engine, run in one of its many ways, beside the definition of what it has to give.
+"""A comparison of the engine, in all its modes of execution, with the definitions.
 
-A `Mode` is a way to run a query: over its history or live, in chunks of this size, cut here, with
-the plan rewritten or not, its items out of order or not. `run` runs a query so and gives its rows
-as `Answers`, which know the snapshot of any instant; `Definition` is what the logical plan says of
-the same data. `disagreement` compares the two wherever either can change.
+A `Mode` is a way to run a query: over a history or live, with chunks of some size, cut after some
+items, with the optimized or the logical plan, with items in order or not. `run` executes a query in
+a mode and returns its rows as `Answers`, which have a snapshot at each instant. `Definition`
+evaluates the logical plan over the same data. `disagreement` compares both at each instant at which
+either can change.
 
-Terms are compared as they are, blank nodes by label: the engine scopes labels to sources as
-`streamsparql.inputs` does.
+Terms are compared by their lexical form, blank nodes by label: the engine scopes labels to sources
+like `streamsparql.inputs`.
 """
 
 from __future__ import annotations
@@ -40,27 +41,27 @@ Cells = Hashable
 
 
 class Data(NamedTuple):
-    """What a query is asked over: streams in the order of arrival, the background, named graphs."""
+    """The data of a query: streams in the order of arrival, the default graph, named graphs."""
 
     streams: Mapping[str, Sequence[Item]] = {}
     graph: Sequence[tuple[str, str, str]] = ()
     graphs: Mapping[str, Sequence[tuple[str, str, str]]] = {}
 
     def of(self, query: streamsparql.Query, every_graph: bool = True) -> Data:
-        """The part that a query may be given; what it does not name is refused."""
+        """Return the part that a query accepts: names that the query does not use are errors."""
         streams = {name: self.streams[name] for name in query.streams}
-        asked = query.translation.dataset.graphs is None and every_graph
-        named = {n: g for n, g in self.graphs.items() if n in query.graphs or asked}
+        unrestricted = query.translation.dataset.graphs is None and every_graph
+        named = {n: g for n, g in self.graphs.items() if n in query.graphs or unrestricted}
         return Data(streams, self.graph, named)
 
-    def moved(self, by: int) -> Data:
-        """All items later by so much."""
+    def shifted(self, by: int) -> Data:
+        """Return the data with all timestamps increased by a number of milliseconds."""
         streams = {n: [(x, t + by) for x, t in items] for n, items in self.streams.items()}
         return self._replace(streams=streams)
 
     @property
     def stamps(self) -> list[int]:
-        """All timestamps, in order."""
+        """All timestamps, sorted."""
         return sorted(t for items in self.streams.values() for _, t in items)
 
 
@@ -72,14 +73,14 @@ class Mode(NamedTuple):
     optimize: bool = True
     chunk: int = 65_536
     cut_after: int = 65_536
-    """After so many items what operators hold open is cut."""
+    """The number of items after which open rows are cut."""
     max_delay: int = 0
     seed: int = 0
-    """Of the disorder of items and, where live, of the order of calls."""
+    """The seed for the disorder of items and, in live mode, for the order of calls."""
 
 
 WHOLE = Mode()
-"""The history in one chunk, by the rewritten plan."""
+"""The history in one chunk, with the optimized plan."""
 
 modes: st.SearchStrategy[Mode] = st.builds(
     Mode,
@@ -94,64 +95,64 @@ modes: st.SearchStrategy[Mode] = st.builds(
 
 
 class Answers(NamedTuple):
-    """The rows of a run, with their validity."""
+    """The rows of an execution, with their validity."""
 
     rows: list[Element[Cells]]
 
     def at(self, t: int) -> Counter[Cells]:
-        """The snapshot at an instant."""
+        """Return the snapshot at an instant."""
         return Counter(item for item, start, end in self.rows if start <= t < end)
 
     @property
     def changes(self) -> set[int]:
-        """Where a row starts or ends."""
+        """The instants at which a row starts or ends."""
         return {t for _, start, end in self.rows for t in (start, end) if t < INFINITY}
 
     @property
     def canonical(self) -> bool:
-        """Whether the k-th of equal rows holds exactly where there are k of them or more."""
+        """Whether the k-th of equal rows holds exactly where the multiplicity is at least k."""
         return sorted(coalesce(self.rows), key=str) == sorted(self.rows, key=str)
 
 
 class Definition:
-    """What the logical plan says of the data, instant by instant."""
+    """The logical plan, evaluated over the data at any instant."""
 
     def __init__(self, query: streamsparql.Query, data: Data) -> None:
         self.form, self.plan = query.form, query.logical
         self.inputs = streamsparql.inputs(data.streams, data.graph, data.graphs, Run())
-        self._known: dict[int, list[Cells]] = {}
+        self._snapshots: dict[int, list[Cells]] = {}
 
     @property
     def start(self) -> int:
-        """Where the horizon begins."""
+        """The start of the horizon."""
         return self.inputs.start
 
     def read(self, t: int) -> list[Cells]:
-        """The snapshot at an instant, in the order in which it is read."""
-        if t not in self._known:
-            rows = (_cells(self.form, row) for row in self.plan.at(t, self.inputs))
-            self._known[t] = list(rows)
-        return self._known[t]
+        """Return the rows of the snapshot at an instant, in the order of the query."""
+        if t not in self._snapshots:
+            rows = (_cells_of_definition(self.form, row) for row in self.plan.at(t, self.inputs))
+            self._snapshots[t] = list(rows)
+        return self._snapshots[t]
 
     def at(self, t: int) -> Counter[Cells]:
-        """The snapshot at an instant."""
+        """Return the snapshot at an instant."""
         return Counter(self.read(t))
 
     def borders(self) -> set[int]:
-        """Where the content of some window changes: between these the answer stays the same."""
-        found = {t for items in self.inputs.streams.values() for _, _, t in items}
+        """Return the instants at which the content of a window changes, and so the snapshot can."""
+        instants = {t for items in self.inputs.streams.values() for _, _, t in items}
         for window in windows(self.plan):
             validity = window.validity(window.input.elements(self.inputs))
-            found.update(t for _, start, end in validity for t in (start, end))
-        return {t for t in found | {self.start} if self.start <= t < INFINITY}
+            instants.update(t for _, start, end in validity for t in (start, end))
+        return {t for t in instants | {self.start} if self.start <= t < INFINITY}
 
 
 def windows(plan: Node) -> Iterator[Window]:
-    """All windows of a plan, those of EXISTS among them."""
+    """Return all windows of a plan, including those inside EXISTS."""
     return (node for node in plan.walk() if isinstance(node, Window))
 
 
-def _cells(form: str, row: Any) -> Cells:
+def _cells_of_definition(form: str, row: Any) -> Cells:
     if form == "ask":
         assert isinstance(row, Literal)
         return row.lexical == "true"
@@ -162,7 +163,7 @@ def _cells(form: str, row: Any) -> Cells:
 
 
 def cells(form: str, row: Mapping[str, Any]) -> Cells:
-    """A row as users get it, in the form in which it is compared."""
+    """Convert a row of a result to the form that is compared."""
     if form == "ask":
         return bool(row["answer"])
     if form == "select":
@@ -170,56 +171,56 @@ def cells(form: str, row: Mapping[str, Any]) -> Cells:
     return Triple(*(term(row[place]) for place in ("subject", "predicate", "object")))
 
 
-def read(query: streamsparql.Query, shown: Any) -> list[Cells]:
-    """A snapshot as users get it, in the form in which it is compared."""
+def read(query: streamsparql.Query, snapshot: Any) -> list[Cells]:
+    """Convert a snapshot of a result to the form that is compared."""
     if query.form == "ask":
-        return [shown]
+        return [snapshot]
     if query.form == "select":
-        return [cells(query.form, row) for row in shown]
-    return [Triple(*map(term, triple)) for triple in shown]
+        return [cells(query.form, row) for row in snapshot]
+    return [Triple(*map(term, triple)) for triple in snapshot]
 
 
 # -- Running ------------------------------------------------------------------------------------
 
 
 def run(text: str, data: Data, mode: Mode = WHOLE, **options: Any) -> Answers:
-    """The rows that a query gives over data, run in this way."""
+    """Execute a query over data in a mode; return its rows."""
     query = streamsparql.compile(text, optimize=mode.optimize)
-    with in_pieces(mode):
+    with chunks_and_cuts(mode):
         if mode.live:
-            return Answers(_elements(query, pushed(query, data, mode, **options)))
+            return Answers(_elements(query, live_rows(query, data, mode, **options)))
         return Answers(_elements(query, result(query, data, mode, **options)))
 
 
 def result(query: streamsparql.Query, data: Data, mode: Mode = WHOLE, **options: Any) -> Result:
-    """The result over a history."""
-    given = RunInput(*data, max_delay=mode.max_delay, started=0, **options)
-    return Result(EmbeddedComputation(query, given))
+    """Return the result over a history."""
+    run_input = RunInput(*data, max_delay=mode.max_delay, started=0, **options)
+    return Result(EmbeddedComputation(query, run_input))
 
 
-def pushed(
+def live_rows(
     query: streamsparql.Query, data: Data, mode: Mode, each: Callable[[], object] = bool,
     report: str | None = None, every: int | None = None, **options: Any
 ) -> list[Any]:  # fmt: skip
-    """What comes out of a live query, its calls in random order; `each` is called after each."""
-    rest = data._replace(streams={})
-    given = RunInput(*rest, max_delay=mode.max_delay, started=0, **options)
-    live = Live(query, given, emit=mode.emit, report=report, every=every)
+    """Return the rows of a live query after calls in random order; call `each` after each call."""
+    static = data._replace(streams={})
+    run_input = RunInput(*static, max_delay=mode.max_delay, started=0, **options)
+    live = Live(query, run_input, emit=mode.emit, report=report, every=every)
     random, rows = Random(mode.seed), []
     left = {name: list(items) for name, items in data.streams.items()}
     while waiting := [name for name in left if left[name]]:
         name = random.choice(waiting)
         match random.randrange(8):
             case 0:
-                live.advance(_before(left[name], random), name)
+                live.advance(_not_after(left[name], random), name)
             case 1:
-                live.advance(_before([x for items in left.values() for x in items], random))
+                live.advance(_not_after([x for items in left.values() for x in items], random))
             case 2:
                 rows += live.rows()
             case 3:
-                some = random.randint(1, 5)
-                live.push_many(name, left[name][:some])
-                del left[name][:some]
+                size = random.randint(1, 5)
+                live.push_many(name, left[name][:size])
+                del left[name][:size]
             case _:
                 live.push(name, *left[name].pop(0))
         each()
@@ -230,13 +231,13 @@ def pushed(
     return rows + live.rows()
 
 
-def _before(items: Iterable[Item], random: Random) -> int:
-    """An instant that none of these items is before."""
+def _not_after(items: Iterable[Item], random: Random) -> int:
+    """Return a random instant that is not after any of the items."""
     return max(min(t for _, t in items) - random.choice([0, 0, 1, 5]), 0)
 
 
 def disordered(data: Data, delay: int, seed: int) -> Data:
-    """The items in another order, in which none is late by more than `delay`."""
+    """Shuffle the items so that none is late by more than `delay`."""
     random = Random(seed)
 
     def shuffled(items: Sequence[Item]) -> list[Item]:
@@ -247,8 +248,8 @@ def disordered(data: Data, delay: int, seed: int) -> Data:
 
 
 @contextmanager
-def in_pieces(mode: Mode) -> Iterator[None]:
-    """Sources give chunks of this size, and operators are cut this often."""
+def chunks_and_cuts(mode: Mode) -> Iterator[None]:
+    """Patch the size of the chunks of sources, and the number of items between cuts."""
     with (
         patch("streamsparql.run.execution.read_stream", partial(read_stream, chunk=mode.chunk)),
         patch("streamsparql.run.execution.CUT_AFTER", mode.cut_after),
@@ -264,32 +265,32 @@ def _elements(query: streamsparql.Query, rows: Iterable[Any]) -> list[Element[Ce
 
 
 def disagreement(text: str, data: Data, mode: Mode = WHOLE) -> str:
-    """Where the engine and the definition do not say the same; "" if nowhere."""
+    """Describe where the engine and the definition differ; return "" if they agree."""
     data = disordered(data, mode.max_delay, mode.seed)
     query = streamsparql.compile(text)
     data = data.of(query)
     ours, definition = run(text, data, mode), Definition(query, data)
-    found = differs(ours, definition)
-    if not found and mode.emit == "final" and not ours.canonical:
-        found = f"not canonical: {ours.rows}"
-    return found and f"{found}\n{mode}\n{data}\n{text}"
+    difference = first_difference(ours, definition)
+    if not difference and mode.emit == "final" and not ours.canonical:
+        difference = f"not canonical: {ours.rows}"
+    return difference and f"{difference}\n{mode}\n{data}\n{text}"
 
 
-def differs(ours: Answers, definition: Definition) -> str:
-    """Where the snapshots are not the same, and how; "" if they are."""
+def first_difference(ours: Answers, definition: Definition) -> str:
+    """Describe the first instant at which the snapshots differ; return "" if they are equal."""
     if any(not definition.start <= start < end for _, start, end in ours.rows):
-        return f"rows outside of the horizon: {ours.rows}"
+        return f"rows outside the horizon: {ours.rows}"
     changes = ours.changes
     instants = definition.borders() | changes | {t - 1 for t in changes}
     for t in sorted(t for t in instants if t >= definition.start):
         here, there = ours.at(t), definition.at(t)
         if here != there:
-            return f"at {t} the engine gives {show(here)} for {show(there)}"
+            return f"at {t} the engine has {show(here)}, expected {show(there)}"
     return ""
 
 
 def show(bag: Counter[Cells]) -> str:
-    """A bag of rows to read."""
+    """Format a multiset of rows for a message."""
     texts = sorted(
         "{" + ", ".join(sorted(f"?{n}={x}" for n, x in row)) + "}"
         if isinstance(row, frozenset)

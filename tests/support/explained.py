@@ -30,7 +30,7 @@ WHERE { ?x ex:p "1. <script>alert(\"1\")</script>\\n" , "-->" , "]]>" , "end" , 
 """A query whose terms contain the special characters of all formats."""
 
 NASTY_WORDS = ("<script>alert", "</script>", "&amp;|{x}[y](z)#35;", "風車 é 😀", r"\u202E", "]]>")
-"""Words of `NASTY` that pictures show unchanged."""
+"""Substrings of `NASTY` that pictures show unchanged."""
 
 any_query = st.one_of(
     queries(

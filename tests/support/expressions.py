@@ -1,7 +1,7 @@
-"""Terms and expressions for the tests: as text, as samples, as pyoxigraph sees them.
+"""Terms and expressions for tests: parsed from text, as samples, and evaluated by pyoxigraph.
 
 Terms are written as in Turtle: `1`, `1.5`, `1e0`, `true`, `"1"^^xsd:byte`, `"chat"@fr`; calls as in
-SPARQL. pyoxigraph is the oracle that stands outside.
+SPARQL. pyoxigraph is an independent oracle.
 """
 
 from __future__ import annotations
@@ -25,33 +25,35 @@ from streamsparql.algebra.xsd.values import date_time_literal, literal_of
 RUN = Run(now=date_time_literal(1_600_000_000_000))
 
 
-def from_oxigraph(found: object) -> Term:
-    match found:
+def from_oxigraph(value: object) -> Term:
+    """Convert a term of pyoxigraph to one of ours."""
+    match value:
         case ox.NamedNode():
-            return IRI(found.value)
+            return IRI(value.value)
         case ox.BlankNode():
-            return BlankNode(found.value)
-        case ox.Literal() if found.language:
-            return Literal(found.value, language=found.language)
+            return BlankNode(value.value)
+        case ox.Literal() if value.language:
+            return Literal(value.value, language=value.language)
         case ox.Literal():
-            return Literal(found.value, IRI(found.datatype.value))
-    raise AssertionError(f"{found} is no term")
+            return Literal(value.value, IRI(value.datatype.value))
+    raise AssertionError(f"not a term: {value}")
 
 
 @cache
 def term(text: str) -> Term:
-    """A term as Turtle writes it."""
+    """Parse a term in Turtle syntax."""
     turtle = f"@prefix xsd: <{XSD}> . <x:s> <x:p> {text} ."
     (triple,) = ox.parse(turtle, format=ox.RdfFormat.TURTLE)
     return from_oxigraph(triple.object)
 
 
 def typed(lexical: str, name: str) -> Literal:
+    """Return a literal with a datatype of XML Schema."""
     return Literal(lexical, IRI(XSD + name))
 
 
 def result(operator: Callable[..., Term | bool], *operands: str) -> Term | bool | None:
-    """What an operator gives on operands in Turtle; None for an error."""
+    """Apply an operator to operands in Turtle syntax; return None for an error."""
     try:
         return operator(*map(term, operands))
     except ExpressionError:
@@ -59,29 +61,29 @@ def result(operator: Callable[..., Term | bool], *operands: str) -> Term | bool 
 
 
 def ours(operator: str, *operands: Term) -> Term | None:
-    """What a function or an operator gives on terms; None for an error."""
+    """Apply a function or an operator to terms; return None for an error."""
     try:
         return FUNCTIONS[operator].apply(Run(), *operands)
     except ExpressionError:
         return None
 
 
-def worth(expression: str) -> Term | None:
-    """The value of a call of one function on constants, None for an error."""
-    match = re.fullmatch(r"([\w:]+)\((.*)\)", expression, re.DOTALL)
-    assert match is not None, expression
-    name, arguments = match[1], objects(match[2])
-    found = FUNCTIONS.get(name) or cast_function(IRI(name.replace("xsd:", XSD)))
-    assert found is not None, f"{name} is no function"
-    assert found.least <= len(arguments) <= (found.most or math.inf)
+def call_value(expression: str) -> Term | None:
+    """Evaluate a call of one function on constants; return None for an error."""
+    call = re.fullmatch(r"([\w:]+)\((.*)\)", expression, re.DOTALL)
+    assert call is not None, expression
+    name, arguments = call[1], objects(call[2])
+    function = FUNCTIONS.get(name) or cast_function(IRI(name.replace("xsd:", XSD)))
+    assert function is not None, f"unknown function {name}"
+    assert function.least <= len(arguments) <= (function.most or math.inf)
     try:
-        return found.apply(RUN, *arguments)
+        return function.apply(RUN, *arguments)
     except ExpressionError:
         return None
 
 
 def objects(text: str) -> list[Term]:
-    """Terms with commas between them, as in the object position of Turtle."""
+    """Parse terms that are separated by commas, as in the object position of Turtle."""
     if not text:
         return []
     turtle = f"@prefix xsd: <{XSD}> . <x:s> <x:p> {text} ."
@@ -91,7 +93,7 @@ def objects(text: str) -> list[Term]:
 
 # -- Samples ------------------------------------------------------------------------------------
 
-SAMPLES = [  # in lines of one value space each
+SAMPLES = [  # one value space per line
     *(
         "1",
         "01",
@@ -155,10 +157,10 @@ STORE = ox.Store()
 
 
 def oxigraph(*expressions: str) -> list[Term | None]:
-    """What pyoxigraph makes of expressions; None for an error."""
+    """Evaluate expressions with pyoxigraph; return None for each error."""
     columns = " ".join(f"({text} AS ?x{i})" for i, text in enumerate(expressions))
     solutions = STORE.query(f"PREFIX xsd: <{XSD}> SELECT {columns} {{}}")
     assert isinstance(solutions, ox.QuerySolutions)
     (row,) = solutions
-    found = [row[i] for i in range(len(expressions))]
-    return [None if value is None else from_oxigraph(value) for value in found]
+    values = [row[i] for i in range(len(expressions))]
+    return [None if value is None else from_oxigraph(value) for value in values]

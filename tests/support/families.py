@@ -1,8 +1,8 @@
-"""Random queries about one kind of operator each: a family is a few texts with places to fill.
+"""Random queries about one kind of operator each: a family is a list of templates.
 
-`support/generate.py` puts everything anywhere; here each operator gets cases of its own, in the forms that
-are told apart where it is computed (one side static, a condition over both sides, a window of its
-own ..). A place `<name>` is filled by the method of `Writer` of that name.
+`support/generate.py` combines all features at random. A family covers one operator, in the forms
+that its implementation distinguishes: one side static, a condition over both sides, a window on one
+side. The method of `Writer` of that name fills the placeholder `<name>`.
 """
 
 from __future__ import annotations
@@ -133,11 +133,11 @@ volatile
     SELECT * <stream>{ <triple>BIND(RAND() AS ?a) OPTIONAL { <triple>BIND(UUID() AS ?b) } }
     SELECT ?x <stream>{ <triple>FILTER(0.5 > RAND()) }
 """
-"""A family's name, and below it its texts."""
+"""The name of each family, and below it its templates."""
 
 
 def _families() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The texts by family; a line that is set in deeper goes on with the one above."""
+    """Yield the templates by family; a line that is indented further continues the one above."""
     for block in re.split(r"\n(?=\S)", _TABLE.strip()):
         name, _, rest = block.partition("\n")
         texts = re.split(r"\n    (?=\S)", "\n" + rest)
@@ -148,7 +148,7 @@ FAMILIES = dict(_families())
 
 
 class Writer:
-    """Fills the places of a family's text: `<name>` is what the method of that name gives.
+    """A template engine: the method of that name computes the text of each placeholder `<name>`.
 
     >>> Writer(Random(1)).fill("{ <triple> OPTIONAL { <triple> } }").count("OPTIONAL")
     1
@@ -159,7 +159,7 @@ class Writer:
         self._new = 0
 
     def fill(self, text: str) -> str:
-        """The text with its places filled, from left to right."""
+        """Fill the placeholders of a template, from left to right."""
         while "<" in text:
             head, _, rest = text.partition("<")
             name, _, tail = rest.partition(">")
@@ -167,7 +167,7 @@ class Writer:
         return text.replace("\0", "<")
 
     def pick(self, *options: str) -> str:
-        """One of some texts, its own places filled."""
+        """Choose one of some templates and fill its placeholders."""
         return self.fill(self.random.choice(options)).replace("<", "\0")
 
     def var(self) -> str:
@@ -217,7 +217,7 @@ class Writer:
         )  # fmt: skip
 
     def end(self) -> str:
-        return self.random.choice(["?x", "?y", "?y", ":a", ":nobody", "1"])
+        return self.random.choice(["?x", "?y", "?y", ":a", ":unknown", "1"])
 
     def slice(self) -> str:
         return self.pick("LIMIT <few>", "LIMIT <few> OFFSET <few>", "OFFSET <few>")
@@ -251,7 +251,7 @@ class Writer:
         return f"STREAM :s {window}"
 
     def inside(self) -> str:
-        """A window in a group, or none."""
+        """Return a window of a group, or no text."""
         return self.pick("", "", "<window>")
 
     def stream(self) -> str:
@@ -269,6 +269,6 @@ class Writer:
 
 @st.composite
 def of_family(draw: Callable[..., Any], family: str) -> str:
-    """A query of a family."""
+    """Draw a query of a family."""
     random = Random(draw(st.integers(0, 2**32)))
     return PREFIX + Writer(random).fill(random.choice(FAMILIES[family]))

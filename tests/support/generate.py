@@ -1,8 +1,8 @@
-"""Random queries and random data, for the properties that hold for all of them.
+"""Random queries and random data, for properties that hold for all of them.
 
-The vocabulary is tiny, so that patterns meet data, rows meet rows, and corner cases come often. A
-generated text is always a legal query: BIND and AS take new variables, grouped queries show keys
-and aggregates only, blank node labels stay within one pattern.
+The vocabulary is tiny, so that patterns match data, rows join, and corner cases are frequent. A
+generated text is always a valid query: BIND and AS bind new variables, grouped queries project keys
+and aggregates only, and the label of a blank node occurs in one pattern only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Draw = Callable[[st.SearchStrategy[object]], object]
 
 @dataclass(frozen=True)
 class Features:
-    """What a generated query may have."""
+    """The features that a generated query may have."""
 
     dialect: str = "streaming"
     streams: bool = False
@@ -37,7 +37,7 @@ class Features:
     reduced: bool = True
     alternatives: bool = True
     nested_minus: bool = True
-    bare_graphs: bool = True  # GRAPH ?g over a group that may have no triple pattern of its own
+    bare_graphs: bool = True  # GRAPH ?g over a group that may have no triple pattern
     group_windows: bool = True
     aggregate_clauses: bool = True
     blank_nodes: bool = True
@@ -53,7 +53,7 @@ EVERYTHING = Features(
     volatile=True,
     forms=("select", "select", "select", "construct", "describe", "ask"),
 )
-"""All that a query over streams may have; `dialect` is to be chosen."""
+"""All features of a query over streams; set `dialect`."""
 
 DIALECTS = ["streaming", "csparql", "cqels", "rspql"]
 """The dialects with windows over streams."""
@@ -61,13 +61,13 @@ DIALECTS = ["streaming", "csparql", "cqels", "rspql"]
 
 @dataclass
 class Generator:
-    """Writes one random query; `draw` is hypothesis'."""
+    """A generator of one random query; `draw` is that of hypothesis."""
 
     draw: Callable[..., object]
     features: Features
     new: int = 0
     blanks: int = 0
-    asked: int = 0  # how many EXISTS and GRAPH ?g are around
+    correlated: int = 0  # the number of enclosing EXISTS and GRAPH ?g
     slots: list[str] = field(default_factory=list)
 
     # -- choices
@@ -104,39 +104,39 @@ class Generator:
         return PREFIX + self.select(where, scope, sources)[0]
 
     def select(self, where: str, scope: set[str], sources: str = "") -> tuple[str, set[str]]:
-        """A SELECT, and the variables it shows."""
+        """Return a SELECT query, and the variables that it projects."""
         if self.features.groups and self.chance(25):
             return self.grouped(where, scope, sources)
-        shown = sorted(v for v in scope if self.chance(70))
-        items = list(shown)
+        projected = sorted(v for v in scope if self.chance(70))
+        items = list(projected)
         if self.chance(30):
             new = self.fresh()
             items.append(f"({self.expression(scope, 2)} AS {new})")
-            shown.append(new)
+            projected.append(new)
         modifier = self.pick(["", "", "DISTINCT "] + ["REDUCED "] * self.features.reduced)
         text = " ".join(items)
         if not items:
-            text, shown = "*", sorted(scope)
+            text, projected = "*", sorted(scope)
         annotated = self.features.dialect == "csparql" and self.features.aggregate_clauses
         if annotated and items and self.chance(30):
             where += self.aggregates(scope)
-        return f"SELECT {modifier}{text} {sources}WHERE {where}{self.tail(scope)}", set(shown)
+        return f"SELECT {modifier}{text} {sources}WHERE {where}{self.tail(scope)}", set(projected)
 
     def grouped(self, where: str, scope: set[str], sources: str) -> tuple[str, set[str]]:
         keys = sorted(v for v in scope if self.chance(40))
-        shown, items, group = set(keys), list(keys), list(keys)
+        projected, items, group = set(keys), list(keys), list(keys)
         if scope and self.chance(20):
             new = self.fresh()
             group.append(f"({self.expression(scope, 1)} AS {new})")
             items.append(new)
-            shown.add(new)
+            projected.add(new)
         for _ in range(self.number(1, 2)):
             new = self.fresh()
             items.append(f"({self.aggregate(scope)} AS {new})")
-            shown.add(new)
+            projected.add(new)
         having = f" HAVING ({self.aggregate(scope)} > 1)" if self.chance(25) else ""
         by = f" GROUP BY {' '.join(group)}" if group else ""
-        return f"SELECT {' '.join(items)} {sources}WHERE {where}{by}{having}", shown
+        return f"SELECT {' '.join(items)} {sources}WHERE {where}{by}{having}", projected
 
     def aggregate(self, scope: set[str]) -> str:
         argument = self.pick(sorted(scope)) if scope else "1"
@@ -145,7 +145,7 @@ class Generator:
         return "COUNT(*)" if self.chance(20) else f"{name}({distinct}{argument})"
 
     def aggregates(self, scope: set[str]) -> str:
-        """C-SPARQL's AGGREGATE clauses."""
+        """Return an AGGREGATE clause of C-SPARQL."""
         if not scope:
             return ""
         new, key = self.fresh(), self.pick(sorted(scope))
@@ -154,7 +154,7 @@ class Generator:
         return f" AGGREGATE {{ ({new}, {function}, {{{key}}}){condition} }}"
 
     def tail(self, scope: set[str]) -> str:
-        """ORDER BY and LIMIT."""
+        """Return ORDER BY and LIMIT, or no text."""
         text = ""
         if scope and self.chance(20):
             text += " ORDER BY " + self.pick(["", "DESC"]) + f"({self.pick(sorted(scope))})"
@@ -165,13 +165,13 @@ class Generator:
     # -- groups
 
     def group(self, depth: int) -> tuple[str, set[str]]:
-        """`{ .. }` and the variables in scope at its end."""
+        """Return `{ .. }` and the variables in scope at its end."""
         scope: set[str] = set()
         clauses: list[str] = []
         for _ in range(self.number(1, 3)):
-            text, found = self.clause(depth, scope)
+            text, variables = self.clause(depth, scope)
             clauses.append(text)
-            scope |= found
+            scope |= variables
         if self.chance(30):
             clauses.append(f"FILTER({self.expression(scope, 2, exists=depth)})")
         if self.streaming and self.features.group_windows and depth < 3 and self.chance(20):
@@ -195,17 +195,17 @@ class Generator:
 
     @property
     def may_minus(self) -> bool:
-        return self.features.minus and (self.features.nested_minus or not self.asked)
+        return self.features.minus and (self.features.nested_minus or not self.correlated)
 
     def _triples(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         self.blanks += 1
         triples = [self.triple(scope) for _ in range(self.number(1, 2))]
-        found = {word for text in triples for word in text.split() if word.startswith("?")}
-        return " . ".join(triples) + " .", found
+        variables = {word for text in triples for word in text.split() if word.startswith("?")}
+        return " . ".join(triples) + " .", variables
 
     def _optional(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
-        group, found = self.group(depth - 1)
-        return f"OPTIONAL {group}", found
+        group, variables = self.group(depth - 1)
+        return f"OPTIONAL {group}", variables
 
     def _minus(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         return f"MINUS {self.group(depth - 1)[0]}", set()
@@ -220,13 +220,13 @@ class Generator:
 
     def _graph(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         name = self.pick([":g1", ":g2", "?g"])
-        self.asked += name == "?g"
-        group, found = self.group(depth - 1)
-        self.asked -= name == "?g"
+        self.correlated += name == "?g"
+        group, variables = self.group(depth - 1)
+        self.correlated -= name == "?g"
         if name == "?g" and not self.features.bare_graphs:
             first, more = self._triples(0, set())
-            group, found = f"{{ {first} {group[1:]}", found | more
-        return f"GRAPH {name} {group}", found | ({"?g"} if name == "?g" else set())
+            group, variables = f"{{ {first} {group[1:]}", variables | more
+        return f"GRAPH {name} {group}", variables | ({"?g"} if name == "?g" else set())
 
     def _event(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         words = ["SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL"]
@@ -235,17 +235,17 @@ class Generator:
         return f"{left} {self.pick(words)} {right}", one | two
 
     def _events(self, depth: int) -> tuple[str, set[str]]:
-        text, found = self._triples(depth, set())
-        return f"{{ {text} }}", found
+        text, variables = self._triples(depth, set())
+        return f"{{ {text} }}", variables
 
     def _block(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         inside = replace(self.features, dialect="streaming", streams=False, named_graphs=False)
-        plain = Generator(self.draw, inside, self.new, self.blanks, self.asked)
-        group, found = plain.group(depth - 1)
+        plain = Generator(self.draw, inside, self.new, self.blanks, self.correlated)
+        group, variables = plain.group(depth - 1)
         self.new, self.blanks = plain.new, plain.blanks + 1
         if self.features.dialect == "cqels":
-            return f"STREAM :s {self.bracket()} {group}", found
-        return f"WINDOW {self.pick([':w1', ':w2'])} {group}", found
+            return f"STREAM :s {self.bracket()} {group}", variables
+        return f"WINDOW {self.pick([':w1', ':w2'])} {group}", variables
 
     def _bind(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         new = self.fresh()
@@ -260,19 +260,19 @@ class Generator:
 
     def _exists(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         word = self.pick(["EXISTS", "NOT EXISTS"])
-        return f"FILTER {word} {self.asked_group(depth - 1)}", set()
+        return f"FILTER {word} {self.exists_group(depth - 1)}", set()
 
-    def asked_group(self, depth: int) -> str:
-        """The group of an EXISTS."""
-        self.asked += 1
+    def exists_group(self, depth: int) -> str:
+        """Return the group of an EXISTS."""
+        self.correlated += 1
         group, _ = self.group(depth)
-        self.asked -= 1
+        self.correlated -= 1
         return group
 
     def _subquery(self, depth: int, scope: set[str]) -> tuple[str, set[str]]:
         where, inner = self.group(depth - 1)
-        text, shown = self.select(where, inner)
-        return f"{{ {text} }}", shown
+        text, projected = self.select(where, inner)
+        return f"{{ {text} }}", projected
 
     # -- triples and paths
 
@@ -306,7 +306,7 @@ class Generator:
         if depth == 0:
             return self.pick(leaves)
         if exists and self.features.exists and self.chance(10):
-            return f"EXISTS {self.asked_group(exists - 1)}"
+            return f"EXISTS {self.exists_group(exists - 1)}"
         kind = self.number(0, 9)
         one = self.expression(scope, depth - 1)
         two = self.expression(scope, depth - 1)
@@ -368,7 +368,7 @@ class Generator:
 
 
 def queries(features: Features) -> st.SearchStrategy[str]:
-    """Texts of legal queries."""
+    """Return a strategy for texts of valid queries."""
 
     @st.composite
     def build(draw: Callable[..., object]) -> str:
@@ -377,11 +377,11 @@ def queries(features: Features) -> st.SearchStrategy[str]:
     return build()
 
 
-def triples(most: int = 8) -> st.SearchStrategy[list[tuple[str, str, str]]]:
-    """Small lists of triples in N-Triples syntax that generated patterns match."""
+def triples(max_size: int = 8) -> st.SearchStrategy[list[tuple[str, str, str]]]:
+    """Return a strategy for small lists of triples that generated patterns match, as N-Triples."""
     subject = st.sampled_from(["<http://e/a>", "<http://e/b>", "<http://e/c>", "_:n"])
     predicate = st.sampled_from([f"<http://e/{name}>" for name in "pqr"])
-    number = "http://www.w3.org/2001/XMLSchema#"
-    values = [f'"1"^^<{number}integer>', f'"2"^^<{number}integer>', f'"1.5"^^<{number}decimal>']
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    values = [f'"1"^^<{xsd}integer>', f'"2"^^<{xsd}integer>', f'"1.5"^^<{xsd}decimal>']
     value = st.one_of(subject, st.sampled_from([*values, '"x"', '"x"@en', '"y"']))
-    return st.lists(st.tuples(subject, predicate, value), max_size=most)
+    return st.lists(st.tuples(subject, predicate, value), max_size=max_size)

@@ -1,6 +1,6 @@
 """Golden files: queries with their plans, stage by stage, and their rows over a stream.
 
-A case that has a stream (a line per item: subject, predicate, object, timestamp) has rows, too.
+Cases with a stream (a line per item: subject, predicate, object, timestamp) have rows, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SECTION = re.compile(r"^--- (\w+)\n", re.M)
 
 
 class Case(NamedTuple):
-    """A query and the plans and rows that a golden file has for it."""
+    """A query, its stream, and the plans and rows that a golden file has for it."""
 
     title: str
     text: str
@@ -32,37 +32,37 @@ class Case(NamedTuple):
 def read(path: Path) -> tuple[str, list[Case]]:
     """Return the head of a golden file, and its cases."""
     head, *blocks = path.read_text("utf-8").split(QUERY)
-    found = []
+    cases_of_file = []
     for block in blocks:
         title, _, rest = block.partition("\n")
         text, *sections = SECTION.split(rest)
         parts = dict(zip(sections[::2], sections[1::2], strict=True))
         stream = parts.pop("stream", "").strip()
         shown = "".join(f"--- {name}\n{section.strip()}\n\n" for name, section in parts.items())
-        found.append(Case(title, text.strip(), stream, shown))
-    return head.strip(), found
+        cases_of_file.append(Case(title, text.strip(), stream, shown))
+    return head.strip(), cases_of_file
 
 
 def write(path: Path) -> None:
     """Rewrite the plans and rows of all queries of a golden file."""
-    head, found = read(path)
+    head, cases_of_file = read(path)
     blocks = [f"{head}\n"]
-    for title, text, stream, _ in found:
+    for title, text, stream, _ in cases_of_file:
         data = f"--- stream\n{stream}\n\n" if stream else ""
         blocks.append(f"{QUERY}{title}\n{text}\n\n{data}{shown(text, stream)}".rstrip() + "\n")
     path.write_text("".join(blocks), "utf-8")
 
 
 def shown(text: str, stream: str) -> str:
-    """Return the plans of a query, the optimized one where it differs, and its rows over a stream."""
+    """Return the plans of a query, the optimized one if it differs, and its rows over a stream."""
     query = streamsparql.compile(text)
     sections = {"logical": query.explain("logical")}
     if query.optimized != query.logical:
         sections["optimized"] = query.explain("optimized")
     try:
         sections["physical"] = query.explain("physical")
-    except streamsparql.UnsupportedFeature as refused:
-        sections["physical"] = str(refused)
+    except streamsparql.UnsupportedFeature as error:
+        sections["physical"] = str(error)
     if stream:
         sections["rows"] = rows(query, stream)
     return "".join(f"--- {name}\n{section}\n\n" for name, section in sections.items())
@@ -81,14 +81,14 @@ def rows(query: streamsparql.Query, stream: str) -> str:
 
 
 def term(word: str) -> str:
-    """Return a number, or the IRI that a short name stands for, as N-Triples."""
+    """Expand a number or a short name of an IRI to N-Triples."""
     if word.isdigit():
         return f'"{word}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     return f"<http://e/{word}>"
 
 
 def cases() -> Iterator[ParameterSet]:
-    """Yield the cases of all golden files, as parameters of a test."""
+    """Yield the cases of all golden files as parameters of a test."""
     for path in sorted(GOLDEN.glob("*.txt")):
         for case in read(path)[1]:
             yield pytest.param(case, id=f"{path.stem}: {case.title}")

@@ -1,4 +1,4 @@
-"""Random histories: streams with a background and named graphs, from a few items to some hundred."""
+"""Random histories: streams, a default graph and named graphs, from a few items to hundreds."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ VALUES = [*(str(integer(n)) for n in (1, 2, 3)), f'"1.5"^^<{XSD}decimal>', '"x"'
 
 
 @st.composite
-def few_items(draw: Callable[..., Any]) -> list[Item]:
+def short_stream(draw: Callable[..., Any]) -> list[Item]:
     """Draw a short stream, in a form that hypothesis can shrink."""
-    found = draw(triples(7))
-    gaps = draw(st.lists(st.integers(0, 4), min_size=len(found), max_size=len(found)))
-    return [(item, sum(gaps[: k + 1])) for k, item in enumerate(found)]
+    items = draw(triples(7))
+    gaps = draw(st.lists(st.integers(0, 4), min_size=len(items), max_size=len(items)))
+    return [(triple, sum(gaps[: k + 1])) for k, triple in enumerate(items)]
 
 
 @st.composite
-def few(draw: Callable[..., Any]) -> Data:
-    """Draw two short streams, a background, two named graphs."""
-    streams = {f"http://e/{name}": draw(few_items()) for name in ("s", "g1")}
+def short_histories(draw: Callable[..., Any]) -> Data:
+    """Draw two short streams, a default graph, two named graphs."""
+    streams = {f"http://e/{name}": draw(short_stream()) for name in ("s", "g1")}
     return Data(streams, draw(triples(3)), {f"http://e/g{k}": draw(triples(3)) for k in (1, 2)})
 
 
-def many(seed: int) -> Data:
-    """Draw two longer streams over few terms, with gaps; sometimes at an instant of our days."""
+def dense_history(seed: int) -> Data:
+    """Draw two longer streams over few terms, with gaps; sometimes with present-day timestamps."""
     random = Random(seed)
     streams = {f"http://e/{name}": _items(random) for name in ("s", "g1")}
     graphs = {f"http://e/g{k}": _triples(random, 5) for k in (1, 2)}
     data = Data(streams, _triples(random, random.choice([0, 3])), graphs)
-    return data.moved(random.choice([0, 0, 0, EPOCH]))
+    return data.shifted(random.choice([0, 0, 0, EPOCH]))
 
 
 def _items(random: Random) -> list[Item]:
@@ -60,25 +60,25 @@ def _triples(random: Random, count: int) -> list[tuple[str, str, str]]:
     ]
 
 
-def long(seed: int) -> Data:
-    """Draw two streams of some hundred items over dozens of subjects."""
+def long_history(seed: int) -> Data:
+    """Draw two streams of 100 to 500 items over up to 40 subjects."""
     random = Random(seed)
     nodes = [f"<http://e/n{k}>" for k in range(random.choice([5, 40]))] + NODES[:1]
 
     def items() -> list[Item]:
-        t, made = random.randint(0, 4), []
+        t, stream = random.randint(0, 4), []
         for _ in range(random.randint(100, 500)):
             value = random.choice(random.choice([nodes, VALUES]))
-            made.append(((random.choice(nodes), f"<http://e/{random.choice('pqr')}>", value), t))
+            stream.append(((random.choice(nodes), f"<http://e/{random.choice('pqr')}>", value), t))
             t += random.choice([0, 0, 0, 1, 1, 2])
-        return made
+        return stream
 
     graphs = {f"http://e/g{k}": _triples(random, 9) for k in (1, 2)}
     return Data({"http://e/s": items(), "http://e/g1": items()}, _triples(random, 5), graphs)
 
 
-dense: st.SearchStrategy[Data] = st.integers(0, 2**32).map(many)
+dense: st.SearchStrategy[Data] = st.integers(0, 2**32).map(dense_history)
 """Longer streams over few terms."""
 
-data: st.SearchStrategy[Data] = st.one_of(few(), dense)
-"""Short streams, which shrink, or longer ones."""
+data: st.SearchStrategy[Data] = st.one_of(short_histories(), dense)
+"""Short histories, which shrink well, or dense ones."""

@@ -1,4 +1,4 @@
-"""An outside oracle: pyoxigraph's answer to a query over the same static data, as a bag of rows."""
+"""An independent oracle: pyoxigraph's result over the same static data, as a multiset of rows."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ Row = frozenset[tuple[str, object]]
 
 
 def store(default: set[Triple], graphs: dict[IRI, set[Triple]] | None = None) -> ox.Store:
-    """A store that holds these graphs."""
+    """Return a store with a default graph and named graphs."""
     quads = [(triple, "") for triple in default]
-    quads += [(triple, f" {name}") for name, found in (graphs or {}).items() for triple in found]
+    quads += [(triple, f" {name}") for name, named in (graphs or {}).items() for triple in named]
     text = "".join(f"{triple}{graph} .\n" for triple, graph in quads)
-    made = ox.Store()
+    loaded = ox.Store()
     for name in graphs or {}:
-        made.add_graph(ox.NamedNode(name.value))
-    made.load(io.BytesIO(text.encode()), ox.RdfFormat.N_QUADS)
-    return made
+        loaded.add_graph(ox.NamedNode(name.value))
+    loaded.load(io.BytesIO(text.encode()), ox.RdfFormat.N_QUADS)
+    return loaded
 
 
 def answer(data: ox.Store, query: str) -> Counter[Row] | bool | set[Triple]:
-    """A bag of rows, a boolean, or a set of triples, with our terms."""
-    found = data.query(query)
-    if isinstance(found, ox.QueryBoolean):
-        return bool(found)
-    if isinstance(found, ox.QueryTriples):
-        return {Triple(*(_term(term) for term in triple)) for triple in found}
-    names = [variable.value for variable in found.variables]
+    """Return a multiset of rows, a boolean, or a set of triples, with our terms."""
+    result = data.query(query)
+    if isinstance(result, ox.QueryBoolean):
+        return bool(result)
+    if isinstance(result, ox.QueryTriples):
+        return {Triple(*(_term(term) for term in triple)) for triple in result}
+    names = [variable.value for variable in result.variables]
     return Counter(
         frozenset((n, key(_term(solution[n]))) for n in names if solution[n] is not None)
-        for solution in found
+        for solution in result
     )
 
 
@@ -52,7 +52,7 @@ def _term(term: object) -> Term:
 
 
 def key(term: Term) -> object:
-    """A term for comparison: derived numbers by value, blank nodes all alike."""
+    """Return what a term is compared by: literals by value, all blank nodes as equal."""
     from streamsparql.algebra.xsd.values import value_of
 
     if isinstance(term, BlankNode):

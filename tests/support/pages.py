@@ -1,21 +1,22 @@
-"""A page of the documentation is a program: its code blocks run, from the top down.
+"""Documentation pages as programs: the code blocks of a page run from top to bottom.
 
-The blocks of a page share a folder of their own, and their Python a namespace.
+The blocks of a page share a temporary folder, and their Python code a namespace.
 
-- `python` runs. Where it has `>>>`, what it prints is what is shown.
-- `console`: bash runs what follows each `$ `, with further lines after `> `; what it prints is what is
-  shown, unless nothing is. `streamsparql` alone runs in this process, which saves a second each.
-- `sparql` compiles. With options, as in `sparql --stream heat.nq`, `streamsparql run` answers it, and
-  a `text` block that comes next is what that prints.
-- Any other is part of a file that an earlier block made, or of what one printed; `text` also of how
-  the last query is explained, `json` as a value.
+- `python` is executed. If it has `>>>`, its output must be the one that the page shows.
+- `console`: bash runs the text after each `$ `, with continuation lines after `> `; its output must
+  be the one that the page shows, unless the page shows none. A command that is only `streamsparql`
+  runs in this process, which saves a second per command.
+- `sparql` is compiled. With options, as in `sparql --stream heat.nq`, it is executed by
+  `streamsparql run`, and a `text` block directly below must be the output.
+- Any other block must be part of a file that an earlier block wrote, or of earlier output; `text`
+  may also be part of an explanation of the last query, and `json` is compared as a value.
 
-A block with a file's name, as in `sparql query.rq`, is put into that file first. A line `...` stands
-for any lines, `...` in a line for anything there; what is measured need not be the same. A command
-succeeds, unless it says `# exit status 1`. Commands that set up an environment, or need a cluster, are
-not for a test: `ELSEWHERE` has them.
+A block with a file name, as in `sparql query.rq`, is written to that file first. A line `...`
+matches any number of lines, `...` within a line any text; measured figures may differ. A command
+must succeed unless it is followed by `# exit status 1`. Commands that set up an environment or need
+a cluster are not executed; `NOT_EXECUTED` lists them.
 
-`python tests/support/pages.py docs/language.md` writes into a page what its blocks print now.
+`python tests/support/pages.py docs/language.md` updates a page with the output of its blocks.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ STATUS = re.compile(r"#\s*exit status (\d+)\s*$")
 TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 STAGES = ("syntax", "logical", "optimized", "physical", "spark")
 
-ELSEWHERE = (
-    r"python3 -m venv .*",  # .ci/run does these two as they are written
+NOT_EXECUTED = (
+    r"python3 -m venv .*",  # .ci/run executes these two as written
     r"spark-submit .*",
 )
 
 
 class Block(NamedTuple):
-    """A code block: its kind, what else its first line says, and where its text is in the page."""
+    """A code block: its kind, the other words of its first line, its text and position."""
 
     kind: str
     names: list[str]
@@ -63,53 +64,53 @@ class Block(NamedTuple):
 
     @property
     def file(self) -> str | None:
-        """The file that the block is put into."""
+        """The file that the block is written to."""
         first = self.names[0] if self.names else "-"
         return None if first.startswith("-") else first
 
     @property
     def options(self) -> list[str]:
-        """What a query is run with."""
+        """The options of `streamsparql run`, or of `compile`."""
         return self.names if self.file is None else self.names[1:]
 
 
 def blocks(text: str) -> list[Block]:
-    """The code blocks of a page.
+    """Return the code blocks of a page.
 
     >>> [(b.kind, b.file, b.options) for b in blocks("```sparql q.rq --stream s.nq\\nASK {}\\n```\\n")]
     [('sparql', 'q.rq', ['--stream', 's.nq'])]
     """
-    found = []
+    parsed = []
     for match in BLOCK.finditer(text):
         kind, *names = shlex.split(match[1]) or [""]
         line = text.count("\n", 0, match.start()) + 1
-        found.append(Block(kind, names, match[2], match.start(2), line))
-    return found
+        parsed.append(Block(kind, names, match[2], match.start(2), line))
+    return parsed
 
 
 MEASURED = re.compile(r"<?\b\d+(\.\d+)? m?s\b|[<>]?\b\d[\d.]* %|\b\d[\d.,]*( [kM])? items/s")
-"""What is another at each run: times, shares, rates. That they are shown is what is compared."""
+"""Figures that differ between runs: times, percentages, rates. Only their presence is compared."""
 
 
-def matches(shown: str, got: str, whole: bool = True) -> bool:
-    """Whether this was printed, or, unless it is the whole, is part of what was.
+def matches(shown: str, output: str, whole: bool = True) -> bool:
+    """Check that a text is the output or, if not `whole`, a part of it.
 
     >>> matches("a\\n...\\nd\\n", "a\\nb\\nc\\nd\\n"), matches("b\\n", "a\\nb\\n")
     (True, False)
     >>> matches("b\\n", "a\\nb\\n", whole=False), matches("2 rows in 0.1 s", "2 rows in 0.5 s")
     (True, True)
     """
-    if whole and shown != got:
-        shown, got = (re.sub(" +", " ", MEASURED.sub("#", text)) for text in (shown, got))
+    if whole and shown != output:
+        shown, output = (re.sub(" +", " ", MEASURED.sub("#", text)) for text in (shown, output))
     lines = [r"(?:.*\n)*?" if x == "...\n" else re.escape(x) for x in shown.splitlines(True)]
     pattern = "".join(lines).replace(re.escape("..."), ".*")
     if whole:
-        return re.fullmatch(pattern, got) is not None
-    return re.search("^" + pattern, got, re.M) is not None
+        return re.fullmatch(pattern, output) is not None
+    return re.search("^" + pattern, output, re.M) is not None
 
 
 class Page:
-    """A page at play. `text` becomes the page as it should be, `wrong` what no output can mend."""
+    """A page that is executed: `text` becomes the updated page, `wrong` the errors that remain."""
 
     def __init__(self, path: Path, folder: Path) -> None:
         self.path, self.folder, self.here = path, folder, folder
@@ -120,18 +121,18 @@ class Page:
         self.query: streamsparql.Query | None = None
         self.answer: str | None = None
 
-    def play(self) -> None:
-        """Runs all blocks. What they print takes the place of what is shown, where it differs."""
-        made = []
+    def run(self) -> None:
+        """Run all blocks; replace the output in the page where it differs."""
+        pieces = []
         last = 0
         for block in blocks(self.text):
             with contextlib.chdir(self.here):
-                shown = self._play(block)
-            made += [self.text[last : block.begin], shown]
+                shown = self._run(block)
+            pieces += [self.text[last : block.begin], shown]
             last = block.begin + len(block.text)
-        self.text = "".join([*made, self.text[last:]])
+        self.text = "".join([*pieces, self.text[last:]])
 
-    def _play(self, block: Block) -> str:
+    def _run(self, block: Block) -> str:
         if block.file is not None:
             Path(block.file).write_text(block.text, "utf-8")
         answer, self.answer = self.answer, None
@@ -147,7 +148,7 @@ class Page:
             case "text" if answer is not None:
                 return block.text if matches(block.text, answer) else answer
             case _ if block.file is None:
-                self._find(block)
+                self._check_source(block)
         return block.text
 
     def _fail(self, block: Block, reason: str) -> None:
@@ -166,20 +167,20 @@ class Page:
     def _doctest(self, block: Block) -> str:
         lines = block.text.splitlines(True)
         checker = doctest.OutputChecker()
-        made = []
+        pieces = []
         last = 0
         for example in doctest.DocTestParser().get_examples(block.text):
-            got = self._example(example.source)
+            output = self._example(example.source)
             first = example.lineno + example.source.count("\n")
-            if not checker.check_output(example.want, got, doctest.ELLIPSIS):
-                got = re.sub(r"^(?=\n)", "<BLANKLINE>", got, flags=re.M)
-                made += [*lines[last:first], got]
+            if not checker.check_output(example.want, output, doctest.ELLIPSIS):
+                output = re.sub(r"^(?=\n)", "<BLANKLINE>", output, flags=re.M)
+                pieces += [*lines[last:first], output]
                 last = first + example.want.count("\n")
-            self.printed.append(got)
-        return "".join([*made, *lines[last:]])
+            self.printed.append(output)
+        return "".join([*pieces, *lines[last:]])
 
     def _example(self, source: str) -> str:
-        """What an example prints; of an error, what the interpreter would show as its last lines."""
+        """Return the output of an example; for an error, a traceback without the stack."""
         with _captured() as out:
             try:
                 exec(compile(source, self.path.name, "single"), self.space)
@@ -190,41 +191,41 @@ class Page:
 
     # -- commands
 
-    def _console(self, block: Block, found: re.Match[str]) -> str:
-        command = re.sub(r"^> ", "", found[1], flags=re.M)
-        if any(re.fullmatch(known, command.strip()) for known in ELSEWHERE):
-            return found[0]
+    def _console(self, block: Block, match: re.Match[str]) -> str:
+        command = re.sub(r"^> ", "", match[1], flags=re.M)
+        if any(re.fullmatch(known, command.strip()) for known in NOT_EXECUTED):
+            return match[0]
         if target := re.fullmatch(r"make ([\w-]+)(?:\s+#.*)?", command.strip()):
             if f"\n{target[1]}:" not in (ROOT / "Makefile").read_text("utf-8"):
                 self._fail(block, f"the Makefile has no target {target[1]}")
-            return found[0]
-        words = _ours(command)
-        status, got = self._bash(command) if words is None else self._here(words)
+            return match[0]
+        words = _streamsparql_arguments(command)
+        status, output = self._bash(command) if words is None else self._in_process(words)
         expected = STATUS.search(command)
         if status != (int(expected[1]) if expected else 0):
-            self._fail(block, f"exit status {status} of {command}{got}")
-        self.printed.append(got)
-        if not found[2] or matches(found[2], got):
-            return found[0]
-        return f"$ {found[1]}{got}"
+            self._fail(block, f"exit status {status} of {command}{output}")
+        self.printed.append(output)
+        if not match[2] or matches(match[2], output):
+            return match[0]
+        return f"$ {match[1]}{output}"
 
-    def _here(self, words: list[str]) -> tuple[int, str]:
-        """The status and the output of a command of ours, in this process: it saves a second."""
-        with contextlib.chdir(self.here), patch.dict(os.environ, TERMINAL), _captured() as told:
+    def _in_process(self, words: list[str]) -> tuple[int, str]:
+        """Run `streamsparql` in this process; return its exit status and output."""
+        with contextlib.chdir(self.here), patch.dict(os.environ, TERMINAL), _captured() as output:
             try:
                 status = main(words)
             except SystemExit as end:
                 status = int(end.code or 0)
-        return status, told()
+        return status, output()
 
     def _bash(self, command: str) -> tuple[int, str]:
-        """The command's status, and what a terminal would show; the next one finds its variables."""
-        there = shlex.quote(str(self.folder / ".shell"))
-        leave = f"status=$?; export -p > {there}; printf '\\n%s' \"$PWD\"; exit $status"
-        known = f"[ -f {there} ] && . {there}; set -a; trap {shlex.quote(leave)} EXIT"
+        """Run a command in bash; the next command inherits its variables and folder."""
+        saved = shlex.quote(str(self.folder / ".shell"))
+        leave = f"status=$?; export -p > {saved}; printf '\\n%s' \"$PWD\"; exit $status"
+        restore = f"[ -f {saved} ] && . {saved}; set -a; trap {shlex.quote(leave)} EXIT"
         tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
-            ["bash", "-c", f"{known}\n{command}"],
+            ["bash", "-c", f"{restore}\n{command}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -251,22 +252,22 @@ class Page:
             return
         file = block.file or ".query.rq"
         Path(file).write_text(block.text, "utf-8")
-        with _captured() as told, contextlib.redirect_stdout(_buffer()) as out:
+        with _captured() as errors, contextlib.redirect_stdout(_buffer()) as out:
             status = main(["run", file, *block.options])
         self.answer = _text(out)
         self.printed.append(self.answer)
         if status:
-            self._fail(block, told())
+            self._fail(block, errors())
 
-    # -- what is only shown
+    # -- blocks that are not executed
 
-    def _find(self, block: Block) -> None:
+    def _check_source(self, block: Block) -> None:
         if not block.kind:
-            self._fail(block, "a block says what it is: ```text, ```console ..")
+            self._fail(block, "missing kind of the block; write ```text, ```console ..")
         elif block.kind == "json":
             value = json.loads(block.text)
             if not any(value == part for part in self._values()):
-                self._fail(block, "nothing on this page printed this value")
+                self._fail(block, "no earlier output of this page has this value")
         elif not any(matches(block.text, text, whole=False) for text in self._texts(block.kind)):
             self._fail(block, f"no file and no output on this page has this:\n{block.text}")
 
@@ -279,7 +280,7 @@ class Page:
             yield from (self.query.explain(stage) + "\n" for stage in STAGES)
 
     def _values(self) -> Iterator[Any]:
-        """All that is in JSON printed on the page, or in files, or explains the last query."""
+        """Yield all JSON values of outputs, files and the last explanation, and their parts."""
         texts = [*self._texts("json")]
         if self.query is not None:
             texts.append(self.query.explain("all", "json"))
@@ -289,12 +290,12 @@ class Page:
                     yield from _parts(json.loads(piece))
 
 
-def _ours(command: str) -> list[str] | None:
-    """The arguments of `streamsparql`, where a command is that alone, and starts no Java.
+def _streamsparql_arguments(command: str) -> list[str] | None:
+    """Return the arguments if a command is only `streamsparql` and does not start Java, else None.
 
-    >>> _ours("streamsparql run q.rq --stream 's s.nq'")
+    >>> _streamsparql_arguments("streamsparql run q.rq --stream 's s.nq'")
     ['run', 'q.rq', '--stream', 's s.nq']
-    >>> _ours("streamsparql run q.rq --stream s.nq | head -1")
+    >>> _streamsparql_arguments("streamsparql run q.rq --stream s.nq | head -1")
     """
     plain = STATUS.sub("", command).replace("\\\n", " ")
     if re.search(r"[|&;<>()$`*?\[\]{}~#]|spark |local|version", plain.replace("streamsparql ", "")):
@@ -312,7 +313,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _captured() -> Iterator[Callable[[], str]]:
-    """What is printed meanwhile, by a function that tells it."""
+    """Capture all output; yield a function that returns the text so far."""
     out = _buffer()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         yield lambda: _text(out)
@@ -327,20 +328,20 @@ def _text(out: io.TextIOWrapper) -> str:
     return out.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined, no-any-return]
 
 
-def played(path: Path, folder: Path) -> Page:
-    """A page after all its blocks ran; the folder `docs` is there as it is in the repository."""
+def run_page(path: Path, folder: Path) -> Page:
+    """Run all blocks of a page in a folder with a link to the folder `docs`; return the page."""
     (folder / "docs").symlink_to(ROOT / "docs")
     page = Page(path, folder)
-    page.play()
+    page.run()
     return page
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as scratch:
-            page = played(Path(name), Path(scratch))
+            page = run_page(Path(name), Path(scratch))
         if page.wrong:
             print(*page.wrong, sep="\n")
         if page.text != Path(name).read_text("utf-8"):
             Path(name).write_text(page.text, "utf-8")
-            print(f"{name}: written anew")
+            print(f"{name}: updated")

@@ -11,18 +11,18 @@ import streamsparql
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.solutions import Solution
 
-# Where pyoxigraph deviates from SPARQL 1.1, queries and data step aside: "x"@en has an effective
-# boolean value (section 17.2.2, plain literals); false < true is true (17.3.1); a path of length
-# zero is at home at a term of the query that the graph does not know (18.4, ZeroLengthPath);
-# a pair that both sides of p|q, or of !(p|^q), connect counts twice (18.4, AlternativePath); a MINUS
-# in an EXISTS or a GRAPH ?g looks at the variables of its own patterns, not at the outer row's or ?g
-# (18.6, substitute and Graph); GRAPH ?g binds ?g also where its group asks for no triple (18.6, Graph).
+# Queries and data avoid what pyoxigraph evaluates differently from SPARQL 1.1: "x"@en has an
+# effective boolean value (section 17.2.2, plain literals); false < true is true (17.3.1); a path of
+# length zero matches a term of the query that is not in the graph (18.4, ZeroLengthPath); a pair that
+# both sides of p|q, or of !(p|^q), connect counts twice (18.4, AlternativePath); a MINUS in an EXISTS
+# or a GRAPH ?g compares the variables of its own patterns, not those of the outer row or ?g (18.6,
+# substitute and Graph); GRAPH ?g binds ?g even if its group has no triple pattern (18.6, Graph).
 PLAIN = Features(
     booleans_compare=False,
     alternatives=False,
     nested_minus=False,
     bare_graphs=False,
-    reduced=False,  # may drop duplicates, or not
+    reduced=False,  # may remove duplicates or not
     forms=("select", "select", "ask"),
     named_graphs=True,
     literals=("1", "2", "3", '"x"', '"y"', "1.5", "true"),

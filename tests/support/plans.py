@@ -1,4 +1,4 @@
-"""Plans by hand, for tests: a few letters for the nodes that stand everywhere."""
+"""Short names for building plans and inputs in tests."""
 
 from __future__ import annotations
 
@@ -16,61 +16,61 @@ X, Y, Z, W = (Variable(name) for name in "xyzw")
 
 
 def place(text: str) -> Term | Variable:
-    """`?x`, a number, or a name that stands for the IRI <name>."""
+    """Parse `?x`, a number, or the name of the IRI <name>."""
     if text.startswith("?"):
         return Variable(text[1:])
     return integer(int(text)) if text.isdigit() else IRI(text)
 
 
 def pattern(text: str) -> TriplePattern:
-    """A triple pattern in three words."""
+    """Parse a triple pattern of three words."""
     return TriplePattern(*map(place, text.split()))
 
 
 def triple(text: str) -> Triple:
-    """A triple in three words."""
+    """Parse a triple of three words."""
     return Triple(*pattern(text))
 
 
 def matching(text: str, source: Plan = BACKGROUND) -> TriplePatternMatching:
-    """A triple pattern over a source."""
+    """Return the matching of a triple pattern against a source."""
     return TriplePatternMatching(pattern(text), source)
 
 
 def stream(name: str = "s") -> AccessStream:
-    """A stream."""
+    """Return the access to a stream."""
     return AccessStream(IRI(name))
 
 
-def beside(plan: Plan) -> Merge:
-    """A default stream, merged with the default graph of the caller."""
+def with_background(plan: Plan) -> Merge:
+    """Merge a default stream with the default graph of the caller."""
     return Merge((plan, BACKGROUND))
 
 
 def graph(*triples: str) -> Inputs:
-    """Inputs that are one static graph."""
+    """Return inputs of one static graph."""
     return Inputs(graph=frozenset(map(triple, triples)))
 
 
 def events(*items: tuple[str, int] | tuple[str, int, int], name: str | None = None) -> Inputs:
-    """Inputs that are one stream, of `("s p o", t)` or `("s p o", start, end)`."""
+    """Return inputs of one stream, of `("s p o", t)` or `("s p o", start, end)`."""
     from streamsparql.algebra.inputs import DEFAULT_STREAM
 
-    made = [StreamItem(triple(text), times[0], times[-1]) for text, *times in items]
-    return Inputs({IRI(name) if name else DEFAULT_STREAM: made})
+    stream_items = [StreamItem(triple(text), times[0], times[-1]) for text, *times in items]
+    return Inputs({IRI(name) if name else DEFAULT_STREAM: stream_items})
 
 
 def row(**terms: str) -> Solution:
-    """A solution."""
-    found = ((Variable(name), place(text)) for name, text in terms.items())
-    return Solution({v: term for v, term in found if not isinstance(term, Variable)})
+    """Return a solution; a value that starts with `?` leaves its variable unbound."""
+    bindings = ((Variable(name), place(text)) for name, text in terms.items())
+    return Solution({v: term for v, term in bindings if not isinstance(term, Variable)})
 
 
-def rows(*found: dict[str, str]) -> Snapshot[Solution]:
-    """A snapshot of solutions."""
-    return Snapshot.of(row(**terms) for terms in found)
+def rows(*solutions: dict[str, str]) -> Snapshot[Solution]:
+    """Return a snapshot of solutions."""
+    return Snapshot.of(row(**terms) for terms in solutions)
 
 
 def plan(text: str, dialect: str = "auto") -> Plan:
-    """The logical plan of a query."""
+    """Return the logical plan of a query."""
     return translate(text, dialect).plan

@@ -1,7 +1,7 @@
-"""States that are saved in the middle of a run, read back by new objects, and go on from there.
+"""Operators whose state is saved in the middle of a run and restored by new objects.
 
-What is compared with the undisturbed run, after each step: the rows that were emitted, the watermark,
-how many rows are retained, and the content of the state, all in terms, as ids may differ.
+After each step these are compared with a run without interruption: the emitted rows, the watermark,
+the number of retained rows, and the content of the state; all as terms, because ids may differ.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.state.parts import Stateful, Tables
 
-Shown = Counter[tuple[Any, ...]]
+TermRows = Counter[tuple[Any, ...]]
 
 
-class Seen(NamedTuple):
-    """What can be seen of a step from outside."""
+class Observation(NamedTuple):
+    """The observable effects of a step."""
 
-    rows: Shown
+    rows: TermRows
     watermark: int
     sizes: list[int]
-    content: list[dict[str, Shown]]
+    content: list[dict[str, TermRows]]
 
 
-def shown(batch: Batch, terms: TermDictionary) -> Shown:
-    """The rows of a batch in terms, each with its validity; columns by name."""
+def term_rows(batch: Batch, terms: TermDictionary) -> TermRows:
+    """Return the rows of a batch as terms in the order of column names, each with its validity."""
     batch = batch.expanded()
     columns = [terms.texts(batch.columns[name]).to_pylist() for name in sorted(batch.columns)]
     return Counter(zip(*columns, batch.start.tolist(), batch.end.tolist(), strict=True))
 
 
-def seen(
+def observe(
     output: Batch, watermark: int, operators: Sequence[Operator], terms: TermDictionary
-) -> Seen:
-    """What can be seen after a step."""
-    content: list[dict[str, Shown]] = []
+) -> Observation:
+    """Observe the operators after a step; check that the content covers the size."""
+    content: list[dict[str, TermRows]] = []
     for operator in operators:
-        parts: dict[str, Shown] = {}
+        parts: dict[str, TermRows] = {}
         for name, rows in operator.content():
-            parts.setdefault(name, Counter()).update(shown(rows, terms))
+            parts.setdefault(name, Counter()).update(term_rows(rows, terms))
         content.append(parts)
     sizes = [operator.size() for operator in operators]
     for size, parts in zip(sizes, content, strict=True):
         assert sum(part.total() for part in parts.values()) >= size
-    return Seen(shown(output, terms), watermark, sizes, content)
+    return Observation(term_rows(output, terms), watermark, sizes, content)
 
 
 def through_ipc(tables: Tables) -> Tables:
-    """The tables as they are after they were written and read."""
+    """Write tables to Arrow IPC streams and read them back."""
     return {name: _read(_written(table)) for name, table in tables.items()}
 
 
@@ -71,24 +71,24 @@ def _read(buffer: pa.Buffer) -> pa.Table:
         return reader.read_all()
 
 
-def moved(terms: TermDictionary, used: Sequence[np.ndarray]) -> TermDictionary:
-    """A new dictionary with the entries that are in use."""
-    other = type(terms)()
-    other.load(through_ipc({"terms": terms.save(used)})["terms"])
-    return other
+def restored_dictionary(terms: TermDictionary, used: Sequence[np.ndarray]) -> TermDictionary:
+    """Save and restore a dictionary; only the entries in use survive."""
+    restored = type(terms)()
+    restored.load(through_ipc({"terms": terms.save(used)})["terms"])
+    return restored
 
 
-# -- Attributes with state that nobody declared --------------------------------------------------
+# -- Attributes with undeclared state ------------------------------------------------------------
 
 
 def undeclared(state: Stateful, path: str = "") -> Iterator[tuple[str, str]]:
-    """The attributes that a state does not declare, by path, each with what it is."""
+    """Yield the attributes that a state does not declare: path and printed value."""
     path = path or type(state).__name__
     parts = list(state.parts().values())
-    known = {*state.scalars, *state.encoded, *state.derived, "inputs", "node"}
+    declared = {*state.scalars, *state.encoded, *state.derived, "inputs", "node"}
     memos = [memo for memo in state.memos() if memo is not None]
     for name, value in _attributes(state):
-        if name not in known and not _is_among(value, [*parts, *memos]):
+        if name not in declared and not _is_among(value, [*parts, *memos]):
             yield f"{path}.{name}", _print(value)
     for name, part in state.parts().items():
         yield from undeclared(part, f"{path}/{name}")
@@ -105,12 +105,12 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 def _is_among(value: Any, objects: Sequence[object]) -> bool:
     if isinstance(value, list | tuple | Mapping) and value:
         values = value.values() if isinstance(value, Mapping) else value
-        return all(_is_among(one, objects) for one in values)
-    return any(value is one for one in objects)
+        return all(_is_among(each, objects) for each in values)
+    return any(value is each for each in objects)
 
 
 def _print(value: Any, depth: int = 0) -> str:
-    """All that a value says, as text."""
+    """Return a text that changes whenever the value, or an attribute of it, changes."""
     if isinstance(value, TermDictionary | Operator | Node | type) or callable(value) or depth > 6:
         return type(value).__name__
     if isinstance(value, np.ndarray):
@@ -118,6 +118,6 @@ def _print(value: Any, depth: int = 0) -> str:
     if isinstance(value, Mapping):
         return str([(_print(k, depth + 1), _print(v, depth + 1)) for k, v in value.items()])
     if isinstance(value, list | tuple | set | frozenset):
-        return str([_print(one, depth + 1) for one in value])
-    inner = [(name, _print(one, depth + 1)) for name, one in _attributes(value)]
+        return str([_print(each, depth + 1) for each in value])
+    inner = [(name, _print(each, depth + 1)) for name, each in _attributes(value)]
     return f"{type(value).__name__}{inner}" if inner else repr(value)

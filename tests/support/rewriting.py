@@ -1,4 +1,4 @@
-"""What the tests of the rewriting rules share: random data, and when two plans mean the same."""
+"""Shared by tests of the rewrite rules: random data, and checks that two plans are equivalent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamsparql.algebra.window import Window
 from streamsparql.errors import EngineError
 
 RULES = {rule.name: rule for phase in phases() for rule in phase.rules}
-ASKED = {name for name, rule in RULES.items() if rule.below_exists}
+BELOW_EXISTS = {name for name, rule in RULES.items() if rule.below_exists}
 Timed = list[tuple[tuple[str, str, str], int]]
 
 TERMS: list[Term] = [IRI("http://e/a"), IRI("http://e/b"), BlankNode("n"), integer(1), integer(2)]
@@ -30,11 +30,12 @@ OUTER = st.dictionaries(
     st.sampled_from(TERMS),
     max_size=3,
 )
-"""Rows that an EXISTS around a plan could be asked for."""
+"""Outer rows for which an EXISTS could evaluate a plan."""
 
 
 @st.composite
 def streams(draw: Callable[..., object]) -> Timed:
+    """Draw a short stream."""
     items = draw(triples(6))
     assert isinstance(items, list)
     gaps = draw(st.lists(st.integers(0, 4), min_size=len(items), max_size=len(items)))
@@ -44,7 +45,7 @@ def streams(draw: Callable[..., object]) -> Timed:
 
 @st.composite
 def inputs(draw: Callable[..., object]) -> Inputs:
-    """Two streams, one of which also has no name; a default graph; two named ones."""
+    """Draw two streams, the first also as default stream; a default graph, and two named graphs."""
     one, two, background = draw(streams()), draw(streams()), draw(triples(5))
     return streamsparql.inputs(  # type: ignore[no-any-return]
         {"http://e/s": one, "http://e/g1": two, DEFAULT_STREAM.value: one},
@@ -54,7 +55,7 @@ def inputs(draw: Callable[..., object]) -> Inputs:
 
 
 def instants(plan: Plan, data: Inputs) -> list[int]:
-    """The change points of all windows of a plan, which are those of all that is above them."""
+    """Return the instants at which a snapshot of the plan can change."""
     points = {0, 30}
     for node in plan.walk():
         if isinstance(node, Window):
@@ -67,23 +68,23 @@ def instants(plan: Plan, data: Inputs) -> list[int]:
 def check_step(
     step: Replacement, data: Inputs, outer: dict[Variable, Term], times: list[int]
 ) -> None:
-    """What took a subplan's place has its snapshots; below an outer row too, if the rule says so."""
-    held = data.in_graph(Variable("g"), IRI("http://e/g1"))
-    asked_for_rows = step.rule in ASKED and not isinstance(step.before, Ask)
-    rows = [Solution()] + [Solution(outer)] * asked_for_rows
+    """Check that a rewrite keeps the snapshots; for an outer row, too, if the rule permits it."""
+    in_graph = data.in_graph(Variable("g"), IRI("http://e/g1"))
+    below_exists = step.rule in BELOW_EXISTS and not isinstance(step.before, Ask)
+    rows = [Solution()] + [Solution(outer)] * below_exists
     for row in rows:
-        asked = held.at_row(row)
+        at_row = in_graph.at_row(row)
         for t in times:
             try:
-                expected = step.before.at(t, asked)
-            except EngineError:  # it is about events
-                assert step.before.events(t, asked) == step.after.events(t, asked), step
+                expected = step.before.at(t, at_row)
+            except EngineError:  # the plan is over events
+                assert step.before.events(t, at_row) == step.after.events(t, at_row), step
             else:
-                assert step.after.at(t, asked) == expected, (t, row, step)
+                assert step.after.at(t, at_row) == expected, (t, row, step)
 
 
 def check_whole(before: Plan, after: Plan, data: Inputs, times: list[int]) -> None:
-    """The plans have the same snapshots, in the same order where there is one."""
+    """Check that two plans have the same snapshots, in the same order if they are ordered."""
     for t in times:
         one, other = before.at(t, data), after.at(t, data)
         assert one == other, before

@@ -1,4 +1,4 @@
-"""Queries that each rewriting rule applies to, by the name of the rule."""
+"""Queries to which each rewrite rule applies, by the name of the rule."""
 
 from __future__ import annotations
 

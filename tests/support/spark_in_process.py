@@ -1,9 +1,9 @@
-"""What the Spark engine asks of Spark, done in this process: tables in lists, and nothing more.
+"""An in-process substitute for the part of Spark that the engine uses: lists of Arrow tables.
 
-`Session` takes the place of a SparkSession. Its frames do what Spark promises and no more: a
-shuffle brings rows in any order, sorted rows with equal keys come in any order, partitions come in
-pieces of any size, and functions and what they hold are pickled. `cut_at` makes the engine cut time
-where a test wants it.
+`Session` replaces a SparkSession. Its frames guarantee only what Spark guarantees: a shuffle
+returns rows in any order, a sort leaves rows with equal keys in any order, partitions arrive in
+batches of any size, and functions are pickled with all that they reference. `cut_at` makes the
+engine cut time at positions of the test's choice.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Parts = list[pa.Table]
 
 
 def schema_of(text: str) -> pa.Schema:
-    """A schema as Spark writes it.
+    """Parse a schema in Spark's notation.
 
     >>> schema_of("`a b` string, n long").names
     ['a b', 'n']
     """
-    found = re.findall(r"(?:`((?:[^`]|``)+)`|(\w+)) (\w+)(?:, |$)", text)
-    return pa.schema([(a.replace("``", "`") or b, TYPES[kind]) for a, b, kind in found])
+    fields = re.findall(r"(?:`((?:[^`]|``)+)`|(\w+)) (\w+)(?:, |$)", text)
+    return pa.schema([(a.replace("``", "`") or b, TYPES[kind]) for a, b, kind in fields])
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Column:
 
 @dataclass(eq=False)
 class Frame:
-    """A DataFrame: its partitions are computed when they are asked for."""
+    """A DataFrame whose partitions are computed on first use."""
 
     session: Session
     schema: pa.Schema
@@ -79,26 +79,26 @@ class Frame:
         return Column(name)
 
     def mapInArrow(self, function: Function, schema: str) -> Frame:  # noqa: N802
-        """What a function gives of each partition; columns go by position, types must match."""
+        """Apply a function to each partition; columns match by position, their types must be equal."""
         declared = schema_of(schema)
         sent = pickle.dumps(function)
 
-        def made() -> Parts:
-            return [self._mapped(part, sent, declared) for part in self.parts]
+        def compute() -> Parts:
+            return [self._map(part, sent, declared) for part in self.parts]
 
-        return Frame(self.session, declared, made)
+        return Frame(self.session, declared, compute)
 
-    def _mapped(self, part: pa.Table, sent: bytes, declared: pa.Schema) -> pa.Table:
+    def _map(self, part: pa.Table, sent: bytes, declared: pa.Schema) -> pa.Table:
         if self.session.random.random() < 0.5:
             slab._SHARED_EXECUTIONS.clear()  # as in another worker
-        found = []
-        for batch in pickle.loads(sent)(self._pieces(part)):
+        batches = []
+        for batch in pickle.loads(sent)(self._batches(part)):
             assert isinstance(batch, pa.RecordBatch), type(batch)
             assert batch.schema.types == declared.types, (batch.schema, declared)
-            found.append(pa.RecordBatch.from_arrays(batch.columns, schema=declared))
-        return pa.Table.from_batches(found, declared)
+            batches.append(pa.RecordBatch.from_arrays(batch.columns, schema=declared))
+        return pa.Table.from_batches(batches, declared)
 
-    def _pieces(self, part: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _batches(self, part: pa.Table) -> Iterator[pa.RecordBatch]:
         at = 0
         while at < part.num_rows:
             size = self.session.random.choice([1, 2, 5, 10_000])
@@ -106,61 +106,61 @@ class Frame:
             at += size
 
     def unionAll(self, other: Frame) -> Frame:  # noqa: N802
-        """The partitions of both."""
+        """Return the partitions of both frames."""
         assert self.schema.types == other.schema.types
 
-        def made() -> Parts:
+        def compute() -> Parts:
             return [*self.parts, *(part.cast(self.schema) for part in other.parts)]
 
-        return Frame(self.session, self.schema, made)
+        return Frame(self.session, self.schema, compute)
 
     def where(self, condition: Column) -> Frame:
-        """The rows for which a condition holds."""
+        """Return the rows for which a condition holds."""
 
-        def made() -> Parts:
+        def compute() -> Parts:
             return [part.filter(condition.holds(part)) for part in self.parts]
 
-        return Frame(self.session, self.schema, made)
+        return Frame(self.session, self.schema, compute)
 
     def repartitionById(self, count: int, column: Column) -> Frame:  # noqa: N802
-        """The rows in the partitions that a column tells, in any order."""
+        """Move rows to the partition whose number a column has, modulo `count`, in any order."""
 
-        def made() -> Parts:
+        def compute() -> Parts:
             rows = self.session.shuffled(self.toArrow())
             targets = rows.column(column.name).to_numpy()
             return [rows.filter(pa.array(targets % count == k)) for k in range(count)]
 
-        return Frame(self.session, self.schema, made)
+        return Frame(self.session, self.schema, compute)
 
     def sortWithinPartitions(self, *names: str) -> Frame:  # noqa: N802
-        """Each partition sorted, rows with equal keys in any order."""
+        """Sort each partition, rows with equal keys in any order."""
         keys = [(name, "ascending") for name in names]
 
-        def made() -> Parts:
+        def compute() -> Parts:
             return [self.session.shuffled(part).sort_by(keys) for part in self.parts]
 
-        return Frame(self.session, self.schema, made)
+        return Frame(self.session, self.schema, compute)
 
     def toArrow(self) -> pa.Table:  # noqa: N802
-        """All rows."""
+        """Return all rows."""
         return pa.concat_tables(self.parts) if self.parts else self.schema.empty_table()
 
 
 class Context(NamedTuple):
-    """What is asked of a SparkContext."""
+    """The properties of a SparkContext that the engine reads."""
 
     defaultParallelism: int = 2  # noqa: N815
 
 
 class Session:
-    """In place of a SparkSession."""
+    """A substitute for a SparkSession; `seed` decides all that Spark leaves open."""
 
     def __init__(self, seed: int = 0) -> None:
         self.random = Random(seed)
         self.sparkContext = Context()
 
     def range(self, start: int, end: int, step: int, count: int) -> Frame:
-        """Numbers, over so many partitions."""
+        """Return a frame of numbers in `count` partitions."""
         assert step == 1
         schema = pa.schema([("id", pa.int64())])
         edges = [start + (end - start) * k // count for k in range(count + 1)]
@@ -168,19 +168,19 @@ class Session:
         return Frame(self, schema, lambda: [pa.table({"id": x}, schema=schema) for x in ids])
 
     def createDataFrame(self, table: Any, schema: str) -> Frame:  # noqa: N802
-        """A table as a frame, in some partitions."""
+        """Convert a table to a frame of two partitions."""
         declared = schema_of(schema)
         table = declared.empty_table() if table == [] else table
         assert table.schema.types == declared.types
 
-        def made() -> Parts:
+        def compute() -> Parts:
             at = self.random.randint(0, table.num_rows)
             return [table.slice(0, at).cast(declared), table.slice(at).cast(declared)]
 
-        return Frame(self, declared, made)
+        return Frame(self, declared, compute)
 
     def shuffled(self, rows: pa.Table) -> pa.Table:
-        """The rows in any order."""
+        """Shuffle rows."""
         order = list(range(rows.num_rows))
         self.random.shuffle(order)
         return rows.take(pa.array(order, pa.int64()))
@@ -188,17 +188,17 @@ class Session:
 
 @contextmanager
 def cut_at(places: Sequence[float], buckets: int = 0) -> Iterator[list[Cut]]:
-    """Time is cut at these shares of the data's time, or its items divided by a key where one is.
+    """Cut time at fractions of the data's time span, or partition by a key if the query has one.
 
-    Gives the cuts that were made.
+    Yield the list of cuts, which grows as the engine cuts.
     """
-    made: list[Cut] = []
+    cuts: list[Cut] = []
 
     def cut(spread: TimeHistogram, options: CutOptions) -> Cut:
-        made.append(
+        cuts.append(
             _by_key(options, buckets) if buckets and options.keys else _in_time(spread, options)
         )
-        return made[-1]
+        return cuts[-1]
 
     def _in_time(spread: TimeHistogram, options: CutOptions) -> Cut:
         low = options.begin
@@ -209,7 +209,7 @@ def cut_at(places: Sequence[float], buckets: int = 0) -> Iterator[list[Cut]]:
         return Cut(tuple(parts), ("a test",))
 
     with patch("streamsparql.spark.engine.cut", cut):
-        yield made
+        yield cuts
 
 
 def _by_key(options: CutOptions, count: int) -> Cut:

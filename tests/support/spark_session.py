@@ -1,4 +1,4 @@
-"""A Spark session that is quick with small jobs, for tests; and what Spark gives, to compare."""
+"""A Spark session that is tuned for small jobs, and the rows that are compared with its results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAST: dict[str, Any] = {
     "spark.ui.retainedStages": 1,
     "spark.ui.retainedTasks": 1,
 }
-"""Small jobs are what the tests ask for: compiling their plans costs more than running them."""
+"""Tests run small jobs: compiling their plans would cost more than executing them."""
 
 ITEMS = [
     ((f"<http://e/{'abc'[k % 3]}>", f"<http://e/{'pq'[k % 2]}>", f'"{k % 5}"'), k // 2)
@@ -50,7 +50,7 @@ MISSING = [name for name in ("pyspark", "pandas") if find_spec(name) is None]
 
 
 def started(master: str = "local[2,4]") -> SparkSession:
-    """A session of our own; skips the test where Spark or Java is not installed."""
+    """Start a Spark session; skip the test if Spark or Java is not installed."""
     from streamsparql.spark.java import find_java
     from streamsparql.spark.sessions import session
 
@@ -63,11 +63,11 @@ def started(master: str = "local[2,4]") -> SparkSession:
     return session(master, "streamsparql's tests", **FAST)
 
 
-# -- What is compared ---------------------------------------------------------------------------
+# -- Rows that are compared ---------------------------------------------------------------------
 
 
 def rows_of(table: pa.Table) -> list[tuple[object, ...]]:
-    """Rows in one order: texts, None where unbound, booleans for ASK; and their times.
+    """Return sorted rows: texts, None if unbound, booleans for ASK; then start and end.
 
     >>> rows_of(pa.table({"answer": ['"true"^^<b>'], "start": [0], "end": [5]}))
     [(True, 0, 5)]
@@ -78,21 +78,21 @@ def rows_of(table: pa.Table) -> list[tuple[object, ...]]:
     return sorted(zip(*columns, strict=True), key=repr)
 
 
-def embedded(query: Query, given: RunInput, report: Reporting | None = None) -> list[Any]:
-    """The rows that the embedded engine gives, or those of its reports."""
-    found = Result(EmbeddedComputation(query, given))
+def embedded(query: Query, run_input: RunInput, report: Reporting | None = None) -> list[Any]:
+    """Return the rows of the embedded engine, or those of its reports."""
+    result = Result(EmbeddedComputation(query, run_input))
     if report is None:
-        return rows_of(found.to_arrow())
-    return rows_of(found.to_arrow(report.kind, report.every))
+        return rows_of(result.to_arrow())
+    return rows_of(result.to_arrow(report.kind, report.every))
 
 
 def nquads(items: Iterable[tuple[Sequence[str], int]], end: str = "\n") -> str:
-    """Items as lines of N-Quads, whose fourth term is the timestamp."""
+    """Write items as lines of N-Quads, whose fourth term is the timestamp."""
     return "".join(f'{" ".join(item)} "{t}"^^<{XSD}integer> .{end}' for item, t in items)
 
 
 def item_table(items: Sequence[tuple[Sequence[str], int]], names: str = NAMES) -> pa.Table:
-    """Items as a table."""
+    """Return items as a table."""
     schema = pa.schema(list(zip(names.split(), [pa.string()] * 3 + [pa.int64()], strict=True)))
     rows = [(*item, t) for item, t in items]
     columns = zip(*rows, strict=True) if rows else [()] * 4

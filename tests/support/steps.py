@@ -1,12 +1,12 @@
-"""Operators driven by hand: rows come in any cut into steps that the promises about time allow.
+"""A driver of single operators: input arrives in any steps that the watermarks allow.
 
-A `Case` is a test's input: the rows of each input, in which round each comes, how far the inputs'
-watermarks trail behind what they could be, and which rounds ask for a cut. `drive` plays it to an
-operator, checks what the operator promises (physical/operator.py), and gives all that came out.
-`agrees` then compares that with a definition, instant by instant.
+A `Case` is the input of a test: the rows of each input, the step in which each row arrives, the lag
+of the inputs' watermarks in each step, and the steps that request a cut. `drive` feeds it to an
+operator, checks the operator's contract (physical/operator.py), and returns all output.
+`check_snapshots` then compares the output with a definition at each instant.
 
-What it cannot see: whether rows come out as early as they could without a cut, and how much state
-an operator holds while the rows that it holds are still alive.
+Not covered: whether rows are emitted as early as possible without a cut, and how much state an
+operator retains while its rows are valid.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ import numpy as np
 from hypothesis import strategies as st
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import Operator, StepResult
 
 EPOCH = 1_700_000_000_000
-"""An instant of our days, in milliseconds."""
+"""A present-day instant, in milliseconds."""
 
 Ids = tuple[int, ...]
 Bag = Counter[Ids]
 
 
 class Row(NamedTuple):
-    """The ids of a row, in the order of its input's columns; its validity; how often it is there.
+    """The ids of a row, in the order of its input's columns; its validity; its multiplicity.
 
     >>> Row((7, 8), 0, 5)
     Row(ids=(7, 8), start=0, end=5, count=1)
@@ -42,10 +43,10 @@ class Row(NamedTuple):
     count: int = 1
 
 
-class Round(NamedTuple):
-    """One step: how far each input's watermark trails behind what comes next, and whether to cut.
+class Step(NamedTuple):
+    """One step: the lag of each input's watermark behind the next start, and whether to cut.
 
-    A lag of None means that the watermark stays where it is.
+    With a lag of None the watermark does not advance.
     """
 
     lags: tuple[int | None, ...]
@@ -53,36 +54,36 @@ class Round(NamedTuple):
 
 
 class Case(NamedTuple):
-    """The rows of each input, the round that each comes in, and the rounds."""
+    """The rows of each input, the step in which each arrives, and the steps."""
 
     inputs: tuple[tuple[Row, ...], ...]
-    comes: tuple[tuple[int, ...], ...]
-    rounds: tuple[Round, ...]
+    arrivals: tuple[tuple[int, ...], ...]
+    steps: tuple[Step, ...]
 
 
-class RunInput(Operator):
-    """An input: the driver says what it gives."""
+class DrivenInput(Operator):
+    """An input whose rows the driver passes to the operator above."""
 
     state = "none"
 
+    @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        """Never called: its rows come from a case."""
-        raise AssertionError("the driver gives the rows of its inputs itself")
+        raise AssertionError("the driver passes the rows of inputs itself")
 
 
 def at_once(*inputs: Iterable[Row], cut: bool = False) -> Case:
-    """All rows in one step, after which nothing comes."""
+    """Return a case in which all rows arrive in one step."""
     rows = tuple(map(tuple, inputs))
-    return Case(rows, tuple((0,) * len(r) for r in rows), (Round((0,) * len(rows), cut),))
+    return Case(rows, tuple((0,) * len(r) for r in rows), (Step((0,) * len(rows), cut),))
 
 
 def one_by_one(*inputs: Iterable[Row], cut: bool = False) -> Case:
-    """A step for each row, in the order of their starts over all inputs, with tight watermarks."""
+    """Return a case with one step per row, by start over all inputs, and watermarks without lag."""
     rows = tuple(tuple(sorted(r, key=lambda row: row.start)) for r in inputs)
     places = sorted((row.start, i, k) for i, r in enumerate(rows) for k, row in enumerate(r))
     order = {(i, k): n for n, (_, i, k) in enumerate(places)}
-    comes = tuple(tuple(order[i, k] for k in range(len(r))) for i, r in enumerate(rows))
-    return Case(rows, comes, (Round((0,) * len(rows), cut),) * len(places))
+    arrivals = tuple(tuple(order[i, k] for k in range(len(r))) for i, r in enumerate(rows))
+    return Case(rows, arrivals, (Step((0,) * len(rows), cut),) * len(places))
 
 
 def drive(
@@ -93,60 +94,60 @@ def drive(
     ordered: bool = True,
     closing: bool = False,
 ) -> list[Row]:
-    """Plays a case to the operator that `make` makes of its inputs; gives the rows that came out.
+    """Feed a case to the operator that `make` builds over its inputs; return the output.
 
-    `names` are the columns of each input. A last round ends all inputs, with a cut if `closing`.
-    Not `ordered` is for the sink alone: its rows may start before the last watermark.
+    `names` are the columns of each input. A last step ends all inputs, with a cut if `closing`.
+    Only the sink is not `ordered`: its rows may start before the last watermark.
     """
-    operator = make(*map(RunInput, names))
-    promised, given = -INFINITY, []
+    operator = make(*map(DrivenInput, names))
+    promised, output = -INFINITY, []
     assert operator.size() == 0
     for rows, marks, cut in steps_of_case(case, closing):
         batches = [batch_of(*pair) for pair in zip(names, rows, strict=True)]
         batch, watermark = operator.step(batches, marks, cut)
         assert tuple(batch.columns) == operator.names
-        assert watermark >= promised, "the watermark fell"
+        assert watermark >= promised, "the watermark decreased"
         if len(batch):
-            assert (batch.start < batch.end).all(), "an empty validity came out"
+            assert (batch.start < batch.end).all(), "a row with an empty validity"
             assert (batch.counts() > 0).all()
-            assert (np.diff(batch.start) >= 0).all(), "the output is out of order"
-            assert not ordered or batch.start[0] >= promised, "a row before the watermark"
+            assert (np.diff(batch.start) >= 0).all(), "the output is not sorted by start"
+            assert not ordered or batch.start[0] >= promised, "a row starts before the watermark"
         if cut:
-            assert watermark >= min(marks), "a cut must bring the watermark to the inputs'"
+            assert watermark >= min(marks), "after a cut the watermark must be that of the inputs"
         promised = watermark
-        given += rows_of(batch)
-    assert promised == INFINITY, "the end of the input must be the end of the output"
-    assert operator.size() == 0, "state is left after the end"
-    return given
+        output += rows_of(batch)
+    assert promised == INFINITY, "the output must end with the input"
+    assert operator.size() == 0, "state remains after the end"
+    return output
 
 
 def steps_of_case(
     case: Case, closing: bool = False
 ) -> Iterator[tuple[list[list[Row]], list[int], bool]]:
-    """Yield what each step of a case has: the new rows and the watermark of each input; whether to cut."""
+    """Yield for each step the new rows of each input, the watermarks, and whether to cut."""
     count = len(case.inputs)
     marks = [-INFINITY] * count
-    for number in range(len(case.rounds) + 1):
-        last = number == len(case.rounds)
-        cut = closing if last else case.rounds[number].cut
+    for number in range(len(case.steps) + 1):
+        last = number == len(case.steps)
+        cut = closing if last else case.steps[number].cut
         for i in range(count):
             marks[i] = INFINITY if last else max(marks[i], _watermark(case, i, number))
-        yield [_coming(case, i, number) for i in range(count)], list(marks), cut
+        yield [_arriving(case, i, number) for i in range(count)], list(marks), cut
 
 
-def _coming(case: Case, i: int, number: int) -> list[Row]:
-    pairs = zip(case.inputs[i], case.comes[i], strict=True)
-    rows = [row for row, comes in pairs if comes == number]
+def _arriving(case: Case, i: int, number: int) -> list[Row]:
+    pairs = zip(case.inputs[i], case.arrivals[i], strict=True)
+    rows = [row for row, step in pairs if step == number]
     return sorted(rows, key=lambda row: row.start)
 
 
 def _watermark(case: Case, i: int, number: int) -> int:
-    """The least start still to come, less the lag."""
-    lag = case.rounds[number].lags[i]
+    """Return the least start that is yet to arrive, minus the lag."""
+    lag = case.steps[number].lags[i]
     if lag is None:
         return -INFINITY
-    pairs = zip(case.inputs[i], case.comes[i], strict=True)
-    left = [row.start for row, comes in pairs if comes > number]
+    pairs = zip(case.inputs[i], case.arrivals[i], strict=True)
+    left = [row.start for row, step in pairs if step > number]
     if left:
         return min(left) - lag
     latest = max((row.start for row in case.inputs[i]), default=0)
@@ -154,7 +155,7 @@ def _watermark(case: Case, i: int, number: int) -> int:
 
 
 def batch_of(names: Sequence[str], rows: Sequence[Row]) -> Batch:
-    """A batch of rows; it has counts where one is not 1."""
+    """Return a batch of rows; without counts if all are 1."""
 
     def array(values: Iterable[int]) -> np.ndarray:
         return np.fromiter(values, np.int64, len(rows))
@@ -166,7 +167,7 @@ def batch_of(names: Sequence[str], rows: Sequence[Row]) -> Batch:
 
 
 def rows_of(batch: Batch) -> list[Row]:
-    """The rows of a batch, ids in the order of its columns."""
+    """Return the rows of a batch, ids in the order of its columns."""
     columns = [column.tolist() for column in batch.columns.values()]
     ids = list(zip(*columns, strict=True)) if columns else [()] * len(batch)
     return list(map(Row, ids, batch.start.tolist(), batch.end.tolist(), batch.counts().tolist()))
@@ -176,7 +177,7 @@ def rows_of(batch: Batch) -> list[Row]:
 
 
 def snapshot(rows: Iterable[Row], t: int) -> Bag:
-    """What holds at an instant, how often."""
+    """Return the rows that hold at an instant, as a multiset."""
     bag: Bag = Counter()
     for row in rows:
         if row.start <= t < row.end:
@@ -185,19 +186,19 @@ def snapshot(rows: Iterable[Row], t: int) -> Bag:
 
 
 def instants(*streams: Iterable[Row]) -> list[int]:
-    """The instants at which one of the streams can change; the first instant of all, and a late one."""
-    found = {t for rows in streams for row in rows for t in (row.start, row.end)}
-    return sorted({t for t in found if t < INFINITY} | {0, INFINITY - 1})
+    """Return the instants at which a stream can change, the first instant and the last one."""
+    edges = {t for rows in streams for row in rows for t in (row.start, row.end)}
+    return sorted({t for t in edges if t < INFINITY} | {0, INFINITY - 1})
 
 
-def agrees(given: Sequence[Row], case: Case, definition: Callable[..., Bag]) -> None:
-    """Asserts that at each instant the output is what the definition makes of the inputs then.
+def check_snapshots(output: Sequence[Row], case: Case, definition: Callable[..., Bag]) -> None:
+    """Check at each instant that the output is the definition of the inputs' snapshots.
 
-    `definition` takes the bag of each input and gives the bag of the output.
+    `definition` maps the multisets of the inputs to that of the output.
     """
-    for t in instants(given, *case.inputs):
+    for t in instants(output, *case.inputs):
         expected = definition(*(snapshot(rows, t) for rows in case.inputs))
-        assert snapshot(given, t) == +expected, f"at {t}"
+        assert snapshot(output, t) == +expected, f"at {t}"
 
 
 # -- Random cases -------------------------------------------------------------------------------
@@ -206,7 +207,7 @@ def agrees(given: Sequence[Row], case: Case, definition: Callable[..., Bag]) -> 
 def rows_over(
     ids: Sequence[st.SearchStrategy[int]], counted: bool = True, longest: int = 8
 ) -> st.SearchStrategy[Row]:
-    """Rows with an id of each strategy, over short intervals that often adjoin, some without end."""
+    """Draw rows with an id of each strategy, over short, often adjacent intervals, some unbounded."""
 
     def row(values: Ids, start: int, length: int, count: int) -> Row:
         return Row(values, start, INFINITY if length > longest else start + length, count)
@@ -219,23 +220,23 @@ def rows_over(
 
 @st.composite
 def cases(
-    draw: st.DrawFn, *inputs: st.SearchStrategy[Row], most: int = 10, rounds: int = 6
+    draw: st.DrawFn, *inputs: st.SearchStrategy[Row], max_rows: int = 10, max_steps: int = 6
 ) -> Case:
-    """Cases with rows of these kinds; half of them in order over all rounds, half nearly so."""
+    """Draw cases with rows of these strategies; about half of the inputs arrive in order."""
     origin = draw(st.sampled_from([0, 0, EPOCH]))
-    number = draw(st.integers(0, rounds))
-    given, comes = [], []
+    number = draw(st.integers(0, max_steps))
+    shifted, arrivals = [], []
     for kind in inputs:
-        rows = sorted(draw(st.lists(kind, max_size=most)), key=lambda row: row.start)
+        rows = sorted(draw(st.lists(kind, max_size=max_rows)), key=lambda row: row.start)
         size = len(rows)
         order = draw(st.lists(st.integers(0, number), min_size=size, max_size=size))
-        given.append(tuple(_moved(row, origin) for row in rows))
-        comes.append(tuple(sorted(order) if draw(st.booleans()) else order))
+        shifted.append(tuple(_shifted(row, origin) for row in rows))
+        arrivals.append(tuple(sorted(order) if draw(st.booleans()) else order))
     lag = st.sampled_from([0, 0, 0, 1, 3, 9, None])
-    step = st.builds(Round, st.tuples(*[lag] * len(inputs)), st.booleans())
+    step = st.builds(Step, st.tuples(*[lag] * len(inputs)), st.booleans())
     steps = draw(st.lists(step, min_size=number, max_size=number))
-    return Case(tuple(given), tuple(comes), tuple(steps))
+    return Case(tuple(shifted), tuple(arrivals), tuple(steps))
 
 
-def _moved(row: Row, by: int) -> Row:
+def _shifted(row: Row, by: int) -> Row:
     return row._replace(start=row.start + by, end=min(row.end + by, INFINITY))

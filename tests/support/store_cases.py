@@ -1,8 +1,8 @@
-"""Queries of `cases/*.rq`: what a store is asked instead, and what it holds at each instant.
+"""Queries of `cases/*.rq`, each with an equivalent query over a store and its content per instant.
 
-Where a store cannot read a query at all, because of a window in a group or an operator of the
-dialect, the case has a second text for the store (`== store`), and names the graphs that hold what
-such windows hold.
+If a store cannot parse a query at all, because of a window in a group or an operator of the dialect,
+the case has a second query for the store (`== store`), and names the graphs that have the content of
+such windows.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ HOME = "http://e/"
 class Slot(NamedTuple):
     """A window: the graph of the store that has its content ("": the default graph).
 
-    `matching` is the predicate of the only triples that it sees, or "". The static background is
-    there beside it, where it is not `alone`.
+    `matching` is the predicate of the only triples that the window counts, or "". Unless it is
+    `alone`, the graph also has the triples of the default graph.
     """
 
     graph: str
@@ -39,7 +39,7 @@ class Slot(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A query, what a store is asked instead, and what the store then holds."""
+    """A query, the query for the store (`plain`), and the windows whose content the store has."""
 
     name: str
     dialect: str
@@ -87,7 +87,7 @@ def _milliseconds(window: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Remove streaming clauses and static FROM: the store holds only what counts."""
+    """Remove streaming clauses and static FROM: the store has only the data that counts."""
     text = re.sub(r"^(FROM|REGISTER) .*\n", "", text + "\n", flags=re.M)
     blocks = iter(range(100))
     text = re.sub(r"STREAM :\w+ \[.*?\] \{", lambda _: f"GRAPH :b{next(blocks)} {{", text)
@@ -101,7 +101,7 @@ ALL = list(cases())
 
 
 def random_data(case: Case, random: Random) -> Data:
-    """Draw streams, a background and named graphs; where windows are bags, no triple comes twice."""
+    """Draw streams, a default graph and named graphs; no duplicates where windows are multisets."""
     universe = _universe()
     random.shuffle(universe)
     graph, graphs = universe[:7], {HOME + g: random.sample(universe, 8) for g in ("g1", "g2")}
@@ -133,8 +133,10 @@ def _timed(items: list[tuple[str, str, str]], random: Random) -> list[Item]:
     return timed
 
 
-def held(case: Case, data: Data, t: int) -> tuple[frozenset[Triple], dict[IRI, frozenset[Triple]]]:
-    """Return what a store holds for an instant: the default graph, and the named ones."""
+def store_content(
+    case: Case, data: Data, t: int
+) -> tuple[frozenset[Triple], dict[IRI, frozenset[Triple]]]:
+    """Return the content of the store for an instant: the default graph, and the named graphs."""
     background = frozenset(map(_triple, data.graph))
     default, stamps = set(background), dict[Triple, int]()
     graphs: dict[str, frozenset[Triple]] = {}
@@ -147,16 +149,16 @@ def held(case: Case, data: Data, t: int) -> tuple[frozenset[Triple], dict[IRI, f
             for item, stamp in data.streams[HOME + slot.stream]
             if not slot.matching or item[1] == f"<{HOME}{slot.matching}>"
         ]
-        places = slot.window([stamp for _, stamp in items], t)
-        triples = {items[k][0] for k in places}
+        positions = slot.window([stamp for _, stamp in items], t)
+        triples = {items[k][0] for k in positions}
         if slot.graph:
             graphs[slot.graph] = frozenset(triples if slot.alone else triples | background)
         else:
             default |= triples
-            stamps |= {items[k][0]: items[k][1] for k in places}
+            stamps |= {items[k][0]: items[k][1] for k in positions}
     if ":stamps" in case.plain:
         graphs["stamps"] = _reified(stamps)
-    return frozenset(default), {IRI(HOME + name): found for name, found in graphs.items()}
+    return frozenset(default), {IRI(HOME + name): graph for name, graph in graphs.items()}
 
 
 def _triple(item: tuple[str, str, str]) -> Triple:
@@ -164,8 +166,8 @@ def _triple(item: tuple[str, str, str]) -> Triple:
 
 
 def _reified(stamps: dict[Triple, int]) -> frozenset[Triple]:
-    """Return triples that say when each triple of the default graph came."""
-    made: set[Triple] = set()
+    """Return triples that describe each triple of the default graph and its timestamp."""
+    described: set[Triple] = set()
     for k, (triple, t) in enumerate(stamps.items()):
         about = {
             "of": triple.subject,
@@ -173,5 +175,5 @@ def _reified(stamps: dict[Triple, int]) -> frozenset[Triple]:
             "is": triple.object,
             "at": integer(t),
         }
-        made |= {Triple(IRI(f"{HOME}r{k}"), IRI(HOME + name), x) for name, x in about.items()}
-    return frozenset(made)
+        described |= {Triple(IRI(f"{HOME}r{k}"), IRI(HOME + name), x) for name, x in about.items()}
+    return frozenset(described)

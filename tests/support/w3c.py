@@ -1,18 +1,17 @@
-"""The test suites of the W3C for SPARQL 1.0 (data-r2) and SPARQL 1.1: what they ask and expect.
+"""The W3C test suites for SPARQL 1.0 (data-r2) and SPARQL 1.1: queries, data, expected answers.
 
-A suite is a tree of folders, each with a manifest that lists test cases. `cases` finds them all: a
-folder with a manifest that is put beside the others is picked up as it is. Of a case this module
-knows the query, the data (`inputs`) and the answer (`expected`), and it tells whether ours is the
-same (`difference`).
+A suite is a tree of folders, each with a manifest that lists test cases. `cases` yields the cases of
+all manifests, including those of folders that are added later. For each case this module returns the
+query, the data (`inputs`) and the expected answer (`expected`), and compares ours (`difference`).
 
-Two answers are the same when one becomes the other by renaming blank nodes. Terms are compared as
-they are written. Only where a plan computes terms, in expressions or aggregates, does a literal
-count by datatype and value: SPARQL does not say how `1/2` is written, nor in which order doubles
-are added. (So do the numbers of a TSV file, which are written in short.)
+Two answers are equal if a renaming of blank nodes makes them identical. Terms are compared by their
+lexical form. Literals are compared by datatype and value only if a plan computes terms, in
+expressions or aggregates, because SPARQL defines neither the lexical form of `1/2` nor the order in
+which doubles are added; and for TSV files, which abbreviate numbers.
 
-What this cannot see: the last digits of computed doubles, and the order of rows by a key that the
-query does not show, except where the result file numbers its rows; the order altogether where the
-file neither numbers its rows nor has them in order.
+Not covered: the last digits of computed doubles; the order of rows by a key that the query does not
+project, unless the result file numbers its rows; the order altogether if the file neither numbers
+its rows nor sorts them.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ NO_QUERIES = {
     "entailment": "queries under RDFS, OWL and RIF entailment; ours is simple entailment",
     "service": "SERVICE is not supported",
     "syntax-fed": "SERVICE",
-    "service-description": "what an endpoint says of itself",
+    "service-description": "the description of an endpoint",
     "protocol": "HTTP",
     "http-rdf-update": "HTTP",
     "add": "SPARQL Update",
@@ -70,7 +69,7 @@ NO_QUERIES = {
     "syntax-update-2": "SPARQL Update",
     "update-silent": "SPARQL Update",
 }
-"""The folders that are left out, each with what it tests."""
+"""The folders that are skipped, each with its subject."""
 
 Kind = OneOf["accepted", "refused", "evaluated"]
 
@@ -93,10 +92,10 @@ _KINDS: dict[Term, Kind] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One test: a query that is to be accepted, or refused, or to give `result` over some data.
+    """One test: a query that is accepted or refused, or whose answer over some data is `result`.
 
-    Files have names of the form `base` + file name, as where the suites are published. `lax` says
-    that the query may drop duplicates (REDUCED).
+    Files are named by IRIs, `base` + file name, as where the suites are published. If `lax`, the
+    query may remove duplicates (REDUCED).
     """
 
     name: str
@@ -110,17 +109,17 @@ class Case:
     lax: bool = False
 
     def path(self, iri: str) -> Path:
-        """The file that is published at an IRI."""
+        """Return the file that is published at an IRI."""
         return self.folder / iri.removeprefix(self.base)
 
     @property
     def text(self) -> str:
-        """The query, its line ends as they are."""
+        """The text of the query, with its original line ends."""
         return self.path(self.query).read_bytes().decode()
 
 
 def cases(data: Path) -> Iterator[Case]:
-    """All cases of all manifests below `data`, folder by folder."""
+    """Yield the cases of all manifests below `data`, folder by folder."""
     for suite, home in SUITES.items():
         root = data / "w3c" / suite
         for manifest in sorted(root.rglob("manifest.ttl")):
@@ -138,7 +137,7 @@ def _entries(manifest: Path, folder: Path, base: str) -> Iterator[Case]:
             queries = about.all(action, _QT + "query")
             kinds = [_KINDS[x] for x in about.all(entry, RDF + "type") if x in _KINDS]
             if not kinds:
-                continue  # SPARQL Update, and what an endpoint does
+                continue  # SPARQL Update and protocols
             kind = kinds[0]
             yield Case(
                 name="/".join((folder.parent.name, folder.name, _iri(entry).rpartition("#")[2])),
@@ -154,7 +153,7 @@ def _entries(manifest: Path, folder: Path, base: str) -> Iterator[Case]:
 
 
 class _Description:
-    """A graph, to be asked for the objects of a subject's predicate."""
+    """An index of a graph: the objects by subject and predicate."""
 
     def __init__(self, triples: Iterable[Triple]) -> None:
         self._objects: dict[tuple[Term, str], list[Term]] = {}
@@ -188,47 +187,47 @@ def _iri(term: Term) -> str:
 
 @cache
 def load(path: Path, iri: str) -> frozenset[Triple]:
-    """The triples of a file's default graph. Blank nodes are the file's own."""
-    return _loaded(path, iri).get(None, frozenset())
+    """Load the triples of a file's default graph; the labels of blank nodes are scoped to the file."""
+    return _load_graphs(path, iri).get(None, frozenset())
 
 
 @cache
-def _loaded(path: Path, iri: str) -> dict[IRI | None, frozenset[Triple]]:
-    """The graphs of a file; that with no name is the default graph."""
-    found: dict[IRI | None, set[Triple]] = {}
+def _load_graphs(path: Path, iri: str) -> dict[IRI | None, frozenset[Triple]]:
+    """Load the graphs of a file by name; None is the name of the default graph."""
+    graphs: dict[IRI | None, set[Triple]] = {}
     for quad in ox.parse(path=path, base_iri=iri):
-        places = (quad.subject, quad.predicate, quad.object)
+        terms = (quad.subject, quad.predicate, quad.object)
         name = IRI(quad.graph_name.value) if isinstance(quad.graph_name, ox.NamedNode) else None
-        found.setdefault(name, set()).add(Triple(*(_term(x, f"{iri} ") for x in places)))
-    return {name: frozenset(triples) for name, triples in found.items()}
+        graphs.setdefault(name, set()).add(Triple(*(_term(x, f"{iri} ") for x in terms)))
+    return {name: frozenset(triples) for name, triples in graphs.items()}
 
 
-def _term(found: object, scope: str = "") -> Term:
-    match found:
+def _term(value: object, scope: str = "") -> Term:
+    match value:
         case ox.NamedNode():
-            return IRI(found.value)
+            return IRI(value.value)
         case ox.BlankNode():
-            return BlankNode(scope + found.value)
+            return BlankNode(scope + value.value)
         case ox.Literal():
-            if found.language is not None:
-                return Literal(found.value, language=found.language)
-            return Literal(found.value, IRI(found.datatype.value))
-    raise AssertionError(found)
+            if value.language is not None:
+                return Literal(value.value, language=value.language)
+            return Literal(value.value, IRI(value.datatype.value))
+    raise AssertionError(value)
 
 
 def inputs(case: Case, query: Query) -> Inputs:
-    """What a case's query is asked over.
+    """Return the dataset of a case.
 
-    A query with FROM clauses describes its dataset itself (SPARQL 1.1, 13.2): it gets the files
-    that it names, and no others.
+    A query with FROM clauses defines its own dataset (SPARQL 1.1, 13.2), which has only the files
+    that they name.
     """
     described = query.translation.dataset
     default, named = case.default, case.named
     if described.graphs is not None:
         default, named = (), tuple(iri.value for iri in (*described.static, *described.graphs))
     graphs = {IRI(iri): load(case.path(iri), iri) for iri in named}
-    for iri in default:  # a TriG file has named graphs of its own
-        inside = _loaded(case.path(iri), iri).items()
+    for iri in default:  # a TriG file has named graphs, too
+        inside = _load_graphs(case.path(iri), iri).items()
         graphs |= {name: triples for name, triples in inside if name is not None}
     return Inputs(
         graph=frozenset(triple for iri in default for triple in load(case.path(iri), iri)),
@@ -244,10 +243,10 @@ Row = tuple[Hashable, ...]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query gives, as rows: solutions, or triples, or one boolean.
+    """An answer as rows: solutions, triples, or one boolean.
 
-    A cell is a term, or None where a variable is unbound. `ordered` says that the rows stand in
-    the one order that is right.
+    A cell is a term, or None if a variable is unbound. If `ordered`, no other order of the rows is
+    correct.
     """
 
     form: OneOf["solutions", "graph", "boolean"]
@@ -256,11 +255,11 @@ class Answer:
     ordered: bool = False
 
     def map(self, function: Callable[[Hashable], Hashable]) -> Answer:
-        """The answer with another value in each cell."""
+        """Return the answer with a function applied to each cell."""
         return replace(self, rows=tuple(tuple(map(function, row)) for row in self.rows))
 
     def solutions(self) -> Iterator[dict[Variable, Term]]:
-        """The rows as solution mappings."""
+        """Yield the rows as solution mappings."""
         for row in self.rows:
             cells = zip(self.columns, row, strict=True)
             yield {Variable(name): x for name, x in cells if isinstance(x, Term)}
@@ -280,7 +279,7 @@ def _boolean(value: bool) -> Answer:
 
 
 def answer(query: Query, snapshot: Snapshot[Any]) -> Answer:
-    """A snapshot of a query as an answer."""
+    """Convert a snapshot of a query to an answer."""
     if query.form == "ask":
         (value,) = snapshot
         return _boolean(value_of(value) is True)
@@ -291,20 +290,20 @@ def answer(query: Query, snapshot: Snapshot[Any]) -> Answer:
 
 
 def expected(case: Case) -> Answer:
-    """The answer in a case's result file."""
+    """Read the answer from a case's result file."""
     path = case.path(case.result)
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", newline="") as file:
             header, *lines = csv.reader(file)
-        cells = (line or [""] for line in lines)  # one column, unbound: an empty line
+        cells = (line or [""] for line in lines)  # an empty line is one unbound column
         rows = (dict(zip(header, map(_from_csv, line), strict=True)) for line in cells)
         return _table(header, rows, ordered=False)
     if path.suffix in (".srx", ".srj", ".json", ".tsv"):
-        found = ox.parse_query_results(path=path)
-        if isinstance(found, ox.QueryBoolean):
-            return _boolean(bool(found))
-        names = [variable.value for variable in found.variables]
-        solutions = [{n: _term(row[n]) for n in names if row[n] is not None} for row in found]
+        results = ox.parse_query_results(path=path)
+        if isinstance(results, ox.QueryBoolean):
+            return _boolean(bool(results))
+        names = [variable.value for variable in results.variables]
+        solutions = [{n: _term(row[n]) for n in names if row[n] is not None} for row in results]
         return _table(names, solutions, ordered=False)
     triples = load(path, case.result)
     is_result_set = any(triple.object == IRI(_RS + "ResultSet") for triple in triples)
@@ -312,7 +311,7 @@ def expected(case: Case) -> Answer:
 
 
 def _result_set(triples: frozenset[Triple]) -> Answer:
-    """A result that is written in the vocabulary of the working group's old suite."""
+    """Parse a result in the vocabulary of the SPARQL 1.0 suite."""
     about = _Description(triples)
     (root,) = (x.subject for x in triples if x.object == IRI(_RS + "ResultSet"))
     if truth := about.all(root, _RS + "boolean"):
@@ -340,26 +339,26 @@ def _lexical(term: Term) -> str:
 
 
 def difference(case: Case, query: Query, ours: Answer, theirs: Answer) -> str:
-    """How our answer differs from theirs; "" where it is the same."""
+    """Describe how our answer differs from theirs; return "" if they are equal."""
     if (ours.form, ours.columns) != (theirs.form, theirs.columns):
         return f"{ours.form} {ours.columns} where {theirs.form} {theirs.columns} are expected"
     if case.result.endswith(".csv"):
-        found = agree(ours.map(_as_csv), theirs)
+        equal = agree(ours.map(_as_csv), theirs)
     else:
-        found = agree(ours, theirs, case.lax)
-        if not found and (_computes(query.logical) or case.result.endswith(".tsv")):
-            found = agree(ours.map(_worth), theirs.map(_worth), case.lax)
-        if found and _sequence(query, ours) != _sequence(query, theirs):
+        equal = agree(ours, theirs, case.lax)
+        if not equal and (_computes(query.logical) or case.result.endswith(".tsv")):
+            equal = agree(ours.map(_comparable), theirs.map(_comparable), case.lax)
+        if equal and _sequence(query, ours) != _sequence(query, theirs):
             if theirs.ordered or _is_sorted(query, theirs):
                 return _report("the order differs", ours, theirs)
-    return "" if found else _report("the answers differ", ours, theirs)
+    return "" if equal else _report("the answers differ", ours, theirs)
 
 
 def agree(ours: Answer, theirs: Answer, lax: bool = False) -> bool:
-    """Whether a renaming of blank nodes makes one of the other.
+    """Check that a renaming of blank nodes maps our answer to theirs.
 
-    Rows are told apart by their place, or else by how often they come. `lax`: each row of theirs
-    comes at least once, and not more often than there.
+    If their rows are ordered, positions must be equal, else multiplicities. If `lax`, each of their
+    rows must occur in ours at least once, and at most as often as in theirs.
     """
     if lax:
         one, other = Counter(ours.rows), Counter(theirs.rows)
@@ -380,11 +379,11 @@ Colours = dict[BlankNode, int]
 def isomorphisms(
     one: frozenset[Row], other: frozenset[Row]
 ) -> Iterator[dict[BlankNode, BlankNode]]:
-    """The renamings of blank nodes that make `other` of `one`.
+    """Yield the renamings of blank nodes that map `one` to `other`.
 
-    Blank nodes get colours by where they stand beside what; only nodes of one colour can be images
-    of each other. Where several nodes share a colour, one of them is tried with each (the method of
-    individualisation and refinement). Whatever the colours say, a renaming is checked in the end.
+    Blank nodes are coloured by the rows in which they occur; a node can be mapped only to a node of
+    the same colour. While several nodes share a colour, one of them is mapped to each candidate in
+    turn (individualisation and refinement). Each renaming is verified at the end.
 
     >>> a, b, c, d = map(BlankNode, "abcd")
     >>> list(isomorphisms(frozenset({(a, b)}), frozenset({(c, d)}))) == [{a: c, b: d}]
@@ -398,7 +397,7 @@ def isomorphisms(
     pending: list[tuple[Colours, Colours]] = [(dict.fromkeys(nodes, 0), dict.fromkeys(images, 0))]
     while pending:
         before, before_there = pending.pop()
-        ours, theirs = _refined(one, before), _refined(other, before_there)
+        ours, theirs = _refine(one, before), _refine(other, before_there)
         sizes = Counter(ours.values())
         if sizes != Counter(theirs.values()):
             continue
@@ -418,18 +417,18 @@ def _blank_nodes(rows: Iterable[Row]) -> list[BlankNode]:
     return list(dict.fromkeys(x for row in rows for x in row if isinstance(x, BlankNode)))
 
 
-def _refined(rows: frozenset[Row], colours: Colours) -> Colours:
-    """Colours that tell apart all that neighbours of neighbours tell apart."""
+def _refine(rows: frozenset[Row], colours: Colours) -> Colours:
+    """Refine colours until they distinguish nodes by their neighbours at any distance."""
     for _ in colours:
         seen: dict[BlankNode, Counter[Hashable]] = {node: Counter() for node in colours}
         for row in rows:
             for node in _blank_nodes([row]):
-                seen[node][tuple(_look(x, node, colours) for x in row)] += 1
+                seen[node][tuple(_appearance(x, node, colours) for x in row)] += 1
         colours = {node: hash((colours[node], frozenset(seen[node].items()))) for node in colours}
     return colours
 
 
-def _look(cell: Hashable, node: BlankNode, colours: Colours) -> Hashable:
+def _appearance(cell: Hashable, node: BlankNode, colours: Colours) -> Hashable:
     return (cell == node, colours[cell]) if isinstance(cell, BlankNode) else cell
 
 
@@ -438,16 +437,16 @@ def _renamed(row: Row, renaming: Mapping[BlankNode, BlankNode]) -> Row:
 
 
 def _computes(plan: Plan) -> bool:
-    """Whether there are terms in the answer that are not in the data."""
+    """Check whether the answer can have terms that are not in the data."""
     return any(isinstance(node, Extend | Aggregation) for node in plan.walk())
 
 
-def _worth(cell: Hashable) -> Hashable:
-    """What a literal counts as where plans compute: its datatype and its value."""
+def _comparable(cell: Hashable) -> Hashable:
+    """Return what a computed literal is compared by: its datatype and rounded value."""
     value = value_of(cell) if isinstance(cell, Literal) else None
     if not isinstance(cell, Literal) or value is None or isinstance(value, str):
         return cell
-    if isinstance(value, Decimal):  # how many places a quotient has is not said
+    if isinstance(value, Decimal):  # the number of decimal places of a quotient is not defined
         return cell.datatype, Context(prec=15).plus(value)
     if isinstance(value, float):  # the last digits depend on the order of additions
         return cell.datatype, f"{value:.{6 if isinstance(value, Single) else 12}g}"
@@ -455,7 +454,7 @@ def _worth(cell: Hashable) -> Hashable:
 
 
 def _as_csv(cell: Hashable) -> Hashable:
-    """What CSV keeps of a term."""
+    """Return a term as it is read back from CSV."""
     match cell:
         case IRI(value):
             return Literal(value)
@@ -471,26 +470,26 @@ def _from_csv(cell: str) -> Term:
 
 
 def _order(query: Query) -> tuple[tuple[Expression, bool], ...]:
-    """The keys of the query's ORDER BY, and whether they descend."""
+    """Return the keys of the query's ORDER BY, each with whether it is descending."""
     plan = query.logical
     while isinstance(plan, Projection | Distinct | Reduced | Slice):
         plan = plan.input
     return plan.keys if isinstance(plan, OrderBy) else ()
 
 
-def _sequence(query: Query, found: Answer) -> list[list[Hashable]]:
-    """What the query's ORDER BY compares, row by row: the same for the same order."""
+def _sequence(query: Query, answer: Answer) -> list[list[Hashable]]:
+    """Return the sort keys of each row by the query's ORDER BY; equal for answers in equal order."""
     keys = [expression for expression, _ in _order(query)]
     return [
         [_without_label(value_or_none(key, row, Run())) for key in keys]
-        for row in found.solutions()
+        for row in answer.solutions()
         if keys
     ]
 
 
-def _is_sorted(query: Query, found: Answer) -> bool:
-    """Whether a file that does not number its rows has them in the query's order all the same."""
-    rows = list(found.solutions())
+def _is_sorted(query: Query, answer: Answer) -> bool:
+    """Check whether a file that does not number its rows has them in the query's order."""
+    rows = list(answer.solutions())
     by_keys = list(range(len(rows)))
     for key, descending in reversed(_order(query)):
         values = [comparison_key(value_or_none(key, row, Run())) for row in rows]
@@ -508,7 +507,7 @@ def _report(message: str, ours: Answer, theirs: Answer) -> str:
 
     one, other = Counter(ours.rows), Counter(theirs.rows)
     lines = [message, " | ".join(theirs.columns)]
-    lines += ["we give:", *show(ours.rows), "expected:", *show(theirs.rows)]
-    lines += ["only we have:", *show((one - other).elements())]
-    lines += ["we miss:", *show((other - one).elements())]
+    lines += ["ours:", *show(ours.rows), "expected:", *show(theirs.rows)]
+    lines += ["only in ours:", *show((one - other).elements())]
+    lines += ["missing in ours:", *show((other - one).elements())]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Evaluation tests of the W3C for the engine: as static data, and as a stream with a window."""
+"""W3C evaluation tests for the engine: over static data, and over a stream with a window."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ NOW = 1_300_000_000_000
 STREAM = "urn:test:stream"
 HOUR = 3_600_000
 
-NOT_GIVEN = "sparql10/graph/graph-not-exist"
-"""A case that asks for a graph that does not exist, which is an error here."""
+UNKNOWN_GRAPH = "sparql10/graph/graph-not-exist"
+"""A case with an unknown graph, which is an error here."""
 
 
 def evaluated(data: Path) -> Iterator[ParameterSet]:
-    """Yield the evaluation tests, as parameters of a test."""
+    """Yield the evaluation tests as parameters of a test."""
     for case in w3c.cases(data):
-        if case.kind == "evaluated" and case.name != NOT_GIVEN:
+        if case.kind == "evaluated" and case.name != UNKNOWN_GRAPH:
             yield pytest.param(case, id=case.name)
 
 
-def answer_of(query: streamsparql.Query, shown: Any) -> Answer:
-    """Return a snapshot as users get it, as an answer."""
-    rows = read(query, shown)
+def answer_of(query: streamsparql.Query, snapshot: Any) -> Answer:
+    """Convert a snapshot of a result to an answer."""
+    rows = read(query, snapshot)
     if query.form == "ask":
         return Answer("boolean", ("answer",), ((rows[0],),))
     if query.form != "select":
@@ -47,10 +47,10 @@ def answer_of(query: streamsparql.Query, shown: Any) -> Answer:
 
 
 def labelled(data: Inputs) -> Inputs:
-    """Relabel the blank nodes of the data with labels that can be written."""
+    """Relabel the blank nodes of the data with labels that N-Triples permits."""
     labels: dict[BlankNode, BlankNode] = {}
 
-    def plain(triple: Triple) -> Triple:
+    def relabel(triple: Triple) -> Triple:
         return Triple(
             *(
                 labels.setdefault(x, BlankNode(f"b{len(labels)}"))
@@ -60,17 +60,17 @@ def labelled(data: Inputs) -> Inputs:
             )
         )
 
-    graphs = {name: frozenset(map(plain, found)) for name, found in data.graphs.items()}
-    return replace(data, graph=frozenset(map(plain, data.graph)), graphs=graphs)
+    graphs = {name: frozenset(map(relabel, triples)) for name, triples in data.graphs.items()}
+    return replace(data, graph=frozenset(map(relabel, data.graph)), graphs=graphs)
 
 
 def named_graphs(data: Inputs) -> dict[str, Any]:
-    """Return the named graphs of the data as `Query.run` takes them."""
-    return {name.value: sorted(found, key=str) for name, found in data.graphs.items()}
+    """Return the named graphs of the data as an argument of `Query.run`."""
+    return {name.value: sorted(triples, key=str) for name, triples in data.graphs.items()}
 
 
 def streamed_text(case: Case, query: streamsparql.Query, graphs: dict[str, Any]) -> str:
-    """Return the query's text with the stream, and the static named graphs, as its dataset."""
+    """Add a stream and the named graphs as the dataset to the text of the query."""
     text, syntax = case.text, query.translation.syntax
     clauses = f" FROM STREAM <{STREAM}> WINDOW RANGE 1 HOUR FIXED "
     clauses += "".join(f"FROM NAMED <{name}> " for name in graphs)

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class Balanced(HTMLParser):
-    """A parser that checks that tags are closed in order, and collects tags and text."""
+    """A parser that checks that tags are properly nested, and collects tags and text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Balanced(HTMLParser):
 
 
 def check_html(page: str) -> Balanced:
-    """Check that all tags are closed; return the parser, with the tags and the text."""
+    """Check that all tags are closed; return the parser with the tags and the text."""
     parser = Balanced()
     parser.feed(page)
     parser.close()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 Stamps = list[int]
 Content = Callable[[Stamps, int], list[int]]
-"""A function from the stamps of a stream and an instant to the positions that a window holds."""
+"""A function from the timestamps of a stream and an instant to the positions in the window."""
 
 
 def content(clause: str, dialect: str) -> Content:
-    """Return what a window clause says, read straight from SEMANTICS.md section 3."""
+    """Return the content of a window clause, as SEMANTICS.md section 3 defines it."""
     numbers = [int(n) for n in re.findall(r"\d+", clause)] or [0]
     width, step = numbers[0], numbers[-1]
 

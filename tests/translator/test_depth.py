@@ -1,4 +1,4 @@
-"""Length and depth: chains of any length work, nesting works up to a limit and is refused above."""
+"""Length and depth: chains of any length compile; nesting compiles up to a limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from support.deep_queries import (
-    ANSWERED,
     CHAINS,
     DEEP,
     EVENTS,
@@ -18,6 +17,7 @@ from support.deep_queries import (
     LONG,
     MIXED_EVENTS,
     NESTED,
+    SATISFIED,
 )
 
 import streamsparql
@@ -37,12 +37,12 @@ GRAPH = [("<s>", "<p>", "<o>")]
 
 @pytest.fixture
 def no_headroom(monkeypatch):
-    """Passes that recurse along a chain run out of frames."""
+    """Remove the recursion headroom, so that recursion along a chain fails."""
     monkeypatch.setattr(traversal, "HEADROOM", 0)
 
 
 @pytest.mark.parametrize("name", FIVE_THOUSAND)
-def test_a_chain_of_five_thousand_does_all_that_a_query_does(name):
+def test_a_chain_of_five_thousand_supports_all_operations_of_a_query(name):
     query = streamsparql.compile("ASK " + FIVE_THOUSAND[name])
     query.check()
     assert query.explain("physical")
@@ -51,7 +51,7 @@ def test_a_chain_of_five_thousand_does_all_that_a_query_does(name):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_chain_compiles_and_comes_back(name, no_headroom):
+def test_a_chain_compiles_and_round_trips(name, no_headroom):
     query = streamsparql.compile("SELECT * " + CHAINS[name])
     assert repr(query.logical)
     query.check()
@@ -61,7 +61,7 @@ def test_a_chain_compiles_and_comes_back(name, no_headroom):
 
 
 @pytest.mark.parametrize("name", ["optionals", "sums"])
-def test_a_chain_goes_to_other_processes(name):
+def test_a_chain_can_be_pickled(name):
     query = streamsparql.compile("SELECT * " + CHAINS[name])
     assert pickle.loads(pickle.dumps(query)).logical == query.logical
 
@@ -72,14 +72,14 @@ def test_a_chain_is_explained_in_each_format(no_headroom):
         assert query.explain("all", form)
 
 
-@pytest.mark.parametrize("name", ANSWERED)
+@pytest.mark.parametrize("name", SATISFIED)
 def test_a_chain_runs(name, no_headroom):
     query = streamsparql.compile("ASK " + CHAINS[name])
     assert query.run(graph=GRAPH).snapshot(0)
 
 
 @pytest.mark.parametrize("text", [EVENTS, MIXED_EVENTS])
-def test_a_chain_of_events_compiles_and_comes_back(text, no_headroom):
+def test_a_chain_of_events_compiles_and_round_trips(text, no_headroom):
     query = streamsparql.compile("SELECT ?s " + text)
     assert query.dialect == "epsparql"
     assert sum(isinstance(node, SeqJoin) for node in query.logical.walk()) in (LONG - 1, LONG // 2)
@@ -96,14 +96,14 @@ def test_a_deep_query_compiles_and_is_explained(name):
 
 
 @pytest.mark.parametrize("name", NESTED)
-def test_a_deep_query_comes_back(name):
-    """Its text has brackets that the query has not: a few, or one more for each operator."""
+def test_a_deep_query_round_trips(name):
+    """The text from `unparse` has more brackets: a few, or one more for each operator."""
     doubled = name in ("sums", "memberships", "optionals of exists")
     levels = MAX_NESTING // 2 - 4 if doubled else MAX_NESTING - 6
     assert unparse(streamsparql.compile("SELECT * " + NESTED[name](levels)).logical)
 
 
-def test_a_text_that_nests_deeper_than_its_query_is_refused():
+def test_unparse_refuses_a_text_that_nests_too_deeply():
     with pytest.raises(UnsupportedFeature, match="brackets nest deeper"):
         unparse(streamsparql.compile("SELECT * " + DEEP["memberships"]).logical)
 
@@ -117,43 +117,43 @@ def test_a_deep_query_runs(name):
 
 
 @pytest.mark.parametrize("name", NESTED)
-def test_a_query_that_nests_deeper_is_refused_where_it_does(name):
-    with pytest.raises(QueryError, match=f"nest deeper than {MAX_NESTING} levels") as refused:
+def test_a_query_that_nests_too_deeply_is_refused_with_its_position(name):
+    with pytest.raises(QueryError, match=f"nest deeper than {MAX_NESTING} levels") as raised:
         streamsparql.compile("SELECT * " + NESTED[name](MAX_NESTING + 2))
-    assert refused.value.line == 1
-    assert refused.value.column > MAX_NESTING
-    assert "chains" in refused.value.hint
-    assert "^" in str(refused.value)
+    assert raised.value.line == 1
+    assert raised.value.column > MAX_NESTING
+    assert "chains" in raised.value.hint
+    assert "^" in str(raised.value)
 
 
 @pytest.mark.parametrize("bracket", ["(", "{", "[ <p> "])
 def test_a_hundred_thousand_brackets_are_refused_at_once(bracket):
     before = {"(": "SELECT * { FILTER", "{": "SELECT * ", "[ <p> ": "SELECT * { ?s ?p "}[bracket]
-    with pytest.raises(QueryError, match="nest deeper") as refused:
+    with pytest.raises(QueryError, match="nest deeper") as raised:
         streamsparql.compile(before + bracket * 100_000)
-    assert refused.value.column < 5_000
+    assert raised.value.column < 5_000
 
 
-def test_a_deep_expression_is_evaluated_by_its_definition():
+def test_the_definition_evaluates_a_deep_expression():
     data = Inputs(graph=frozenset([Triple(IRI("s"), IRI("p"), IRI("o"))]))
     for name in ("negations", "functions", "coalesce", "conditions", "sums", "memberships"):
         assert len(streamsparql.compile("ASK " + DEEP[name]).logical.at(0, data)) == 1
 
 
 @pytest.mark.parametrize("name", ["groups", "optionals", "unions", "disjunctions"])
-def test_a_deep_query_is_answered_by_its_definition(name):
+def test_the_definition_evaluates_a_deep_query(name):
     data = Inputs(graph=frozenset([Triple(IRI("s"), IRI("p"), IRI("o"))]))
     for text in (DEEP[name], CHAINS.get(name, DEEP[name])):
         assert len(streamsparql.compile("ASK " + text).logical.at(0, data)) == 1
 
 
-def test_five_hundred_patterns_are_one_plan():
+def test_five_hundred_patterns_share_one_source():
     triples = " . ".join(f"?x{k} <p> ?x{k + 1}" for k in range(500))
     text = f"SELECT * FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S {{ {triples} }}"
     query = streamsparql.compile(text)
     assert len(query.variables) == 501
     sources = {id(node.input) for node in query.logical.input.matchings}
-    assert len(sources) == 1  # they share what they read
+    assert len(sources) == 1  # all matchings share the window
 
 
 # -- Python's stack --------------------------------------------------------------------------------
@@ -171,39 +171,39 @@ def work():
         query.check(), query.optimized, query.physical
         try:
             unparse(query.logical)
-        except streamsparql.UnsupportedFeature as error:  # a text with too many brackets
+        except streamsparql.UnsupportedFeature as error:  # the text has too many brackets
             assert "nest deeper" in str(error)
-    done.append(True)
+    finished.append(True)
 
-done = []
-streamsparql.compile("SELECT * {{ ?s ?p 'é' }}").physical  # modules and patterns are ready
-# CPython 3.13 frees deep structures, lists in lists too, with up to 1.5 MB of stack
+finished = []
+streamsparql.compile("SELECT * {{ ?s ?p 'é' }}").physical  # load modules and patterns first
+# CPython 3.13 needs up to 1.5 MB of stack to free deep structures, even nested lists
 threading.stack_size(2**21 if sys.version_info >= (3, 13) else 2**18)
 thread = threading.Thread(target=work)
 thread.start(); thread.join()
-assert done and sys.getrecursionlimit() == 1000
+assert finished and sys.getrecursionlimit() == 1000
 """
 
 
-def test_no_level_takes_space_on_the_stack_of_a_thread():
-    """In a process of its own, which would end if the stack overflowed."""
+def test_nesting_needs_no_space_on_the_stack_of_a_thread():
+    """A stack overflow would end the process, so this runs in a subprocess."""
     code = SMALL_STACK.format(root=str(ROOT), tests=str(ROOT / "tests"))
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def _deep_call(levels, action):
-    return action() if levels == 0 else _deep_call(levels - 1, action)
+def _call_at_depth(levels, action):
+    return action() if levels == 0 else _call_at_depth(levels - 1, action)
 
 
 def test_a_query_compiles_from_a_deep_stack():
-    free = sys.getrecursionlimit() - len(_frames()) - 40
-    query = _deep_call(free, lambda: streamsparql.compile("SELECT * " + DEEP["optionals"]))
+    free = sys.getrecursionlimit() - len(_current_frames()) - 40
+    query = _call_at_depth(free, lambda: streamsparql.compile("SELECT * " + DEEP["optionals"]))
     assert query.variables == ("s", "p", "o")
 
 
-def _frames():
+def _current_frames():
     frames, frame = [], sys._getframe()
     while frame is not None:
         frames.append(frame)
@@ -211,21 +211,21 @@ def _frames():
     return frames
 
 
-def test_a_stack_without_room_is_a_clean_error():
+def test_a_stack_without_space_raises_a_clean_error():
     def compiled():
         return streamsparql.compile("SELECT * " + DEEP["optionals"])
 
     limit = sys.getrecursionlimit()
     for free in range(1, 40, 3):
         try:
-            _deep_call(limit - len(_frames()) - free, compiled)
+            _call_at_depth(limit - len(_current_frames()) - free, compiled)
         except (RecursionError, StreamSparqlError):
             continue
         finally:
             assert sys.getrecursionlimit() == limit
 
 
-def test_threads_compile_deep_queries_side_by_side():
+def test_threads_compile_deep_queries_concurrently():
     limit, errors = sys.getrecursionlimit(), []
 
     def work(name):
@@ -244,7 +244,7 @@ def test_threads_compile_deep_queries_side_by_side():
     assert sys.getrecursionlimit() == limit
 
 
-def test_a_plan_that_is_not_from_a_text_may_nest_too_deep():
+def test_recursion_beyond_the_headroom_raises_an_engine_error():
     def endless():
         return endless()
 
@@ -254,7 +254,7 @@ def test_a_plan_that_is_not_from_a_text_may_nest_too_deep():
     assert sys.getrecursionlimit() == limit
 
 
-def test_a_limit_that_the_caller_sets_meanwhile_is_kept():
+def test_a_recursion_limit_that_the_caller_sets_is_kept():
     limit = sys.getrecursionlimit()
     try:
         with recursion_headroom():

@@ -1,4 +1,4 @@
-"""What each dialect's clauses become: windows, sets or bags, scopes, reports; and which it is."""
+"""The translation of each dialect: windows, sets or multisets, scopes, reports; and detection."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from streamsparql.translator.dialects import DIALECTS, dialect_named
 from streamsparql.translator.unparse import unparse
 
 S, MINUTE, HOUR = 1000, 60_000, 3_600_000
-NOTHING = UNIT
+ANY_INPUT = UNIT
 
 
 def windows(text: str, **options: object) -> list[Window]:
-    """The windows of a query's plan, over nothing in particular, in reading order."""
+    """Return the distinct windows of a query's plan in reading order, without their inputs."""
     plan = streamsparql.compile(text, **options).logical
-    found: dict[Plan, None] = {}
+    distinct: dict[Plan, None] = {}
     for node in plan.walk():
         if isinstance(node, Window):
-            found.setdefault(node.with_inputs(NOTHING))
-    return list(found)
+            distinct.setdefault(node.with_inputs(ANY_INPUT))
+    return list(distinct)
 
 
 def native(clause: str) -> str:
@@ -60,15 +60,15 @@ def rspql(clause: str) -> str:
 
 
 def sliding(width: int, slide: int = 1) -> Window:
-    return SlidingDeltaWindow(NOTHING, width, slide)
+    return SlidingDeltaWindow(ANY_INPUT, width, slide)
 
 
 def closed_right(width: int, step: int) -> Window:
-    return SteppedWindow(NOTHING, width, step, "right")
+    return SteppedWindow(ANY_INPUT, width, step, "right")
 
 
 def closed_left(width: int, step: int) -> Window:
-    return SteppedWindow(NOTHING, width, step, "left", name="<w>")
+    return SteppedWindow(ANY_INPUT, width, step, "left", name="<w>")
 
 
 CLAUSES = [
@@ -79,24 +79,24 @@ CLAUSES = [
     (native("WINDOW RANGE 2 HOURS SLIDE 90 SECONDS"), sliding(2 * HOUR, 90 * S)),
     (native("WINDOW RANGE 1 WEEK SLIDE 1 DAY"), sliding(7 * 24 * HOUR, 24 * HOUR)),
     (native("WINDOW RANGE 30 SLIDE 10"), sliding(30, 10)),
-    (native("WINDOW RANGE 30 MINUTE FIXED"), FixedWindow(NOTHING, 30 * MINUTE)),
-    (native("WINDOW ELEMS 1500"), SlidingTupleWindow(NOTHING, 1500)),
+    (native("WINDOW RANGE 30 MINUTE FIXED"), FixedWindow(ANY_INPUT, 30 * MINUTE)),
+    (native("WINDOW ELEMS 1500"), SlidingTupleWindow(ANY_INPUT, 1500)),
     (csparql("RANGE 10s STEP 2s"), closed_right(10 * S, 2 * S)),
     (csparql("RANGE 30m STEP 5m"), closed_right(30 * MINUTE, 5 * MINUTE)),
     (csparql("RANGE 500 ms STEP 100 ms"), closed_right(500, 100)),
     (csparql("RANGE 1h TUMBLING"), closed_right(HOUR, HOUR)),
     (csparql("RANGE 1d STEP 1h"), closed_right(24 * HOUR, HOUR)),
-    (csparql("RANGE TRIPLES 100"), SlidingTupleWindow(NOTHING, 100)),
-    (csparql("RANGE TRIPLES 100 STEP 10"), SteppedTupleWindow(NOTHING, 100, 10)),
-    (cqels("NOW"), NowWindow(NOTHING)),
-    (cqels("ALL"), UnboundedWindow(NOTHING)),
-    (cqels("TRIPLES 5"), SlidingTupleWindow(NOTHING, 5)),
+    (csparql("RANGE TRIPLES 100"), SlidingTupleWindow(ANY_INPUT, 100)),
+    (csparql("RANGE TRIPLES 100 STEP 10"), SteppedTupleWindow(ANY_INPUT, 100, 10)),
+    (cqels("NOW"), NowWindow(ANY_INPUT)),
+    (cqels("ALL"), UnboundedWindow(ANY_INPUT)),
+    (cqels("TRIPLES 5"), SlidingTupleWindow(ANY_INPUT, 5)),
     (cqels("RANGE 30 seconds"), sliding(30 * S)),
     (cqels("RANGE 3s SLIDE 1s"), sliding(3 * S, S)),
     (rspql("RANGE PT10S STEP PT5S"), closed_left(10 * S, 5 * S)),
     (rspql("RANGE PT1H30M STEP PT1M"), closed_left(90 * MINUTE, MINUTE)),
     (rspql("RANGE 10 STEP 5"), closed_left(10, 5)),
-    (rspql("ELEMENTS 3"), SlidingTupleWindow(NOTHING, 3, name="<w>")),
+    (rspql("ELEMENTS 3"), SlidingTupleWindow(ANY_INPUT, 3, name="<w>")),
 ]
 
 
@@ -120,8 +120,8 @@ def test_origin_moves_the_grid(text):
         (rspql("RANGE PT9S STEP PT3S"), True),
     ],
 )
-def test_a_window_holds_a_bag_or_a_set(text, is_set):
-    """Section 4: the same triple twice in a window counts twice in Streaming SPARQL alone."""
+def test_a_window_holds_a_multiset_or_a_set(text, is_set):
+    """Section 4: duplicates in a window count twice in Streaming SPARQL only."""
     assert any(isinstance(node, Distinct) for node in plan(text).walk()) == is_set
     twice = events(("a p b", 4), ("a p b", 4), name="s")
     counts = {len(list(plan(text).at(t, twice))) for t in (5, 6 * S)}
@@ -151,17 +151,17 @@ REPORTS = [
 
 
 @pytest.mark.parametrize(("text", "report"), REPORTS)
-def test_a_report_is_what_the_query_says(text, report):
-    found = streamsparql.compile(text).report
-    assert (found.kind, found.every, found.name) == report
+def test_a_report_is_that_of_the_query(text, report):
+    parsed = streamsparql.compile(text).report
+    assert (parsed.kind, parsed.every, parsed.name) == report
 
 
 # -- scopes ----------------------------------------------------------------------------------------
 
 
-def reads(text: str, predicate: str) -> list[Window]:
-    """The windows through which a triple pattern, told by its predicate, is read."""
-    found: dict[Plan, None] = {}
+def windows_of_pattern(text: str, predicate: str) -> list[Window]:
+    """Return the windows that apply to the triple pattern with a predicate."""
+    distinct: dict[Plan, None] = {}
     for node in streamsparql.compile(text).logical.walk():
         above = isinstance(node, Window) and isinstance(node.input, TriplePatternMatching)
         matching = node.input if above else node
@@ -169,8 +169,8 @@ def reads(text: str, predicate: str) -> list[Window]:
             predicate
         ):
             windows = [n for n in node.walk() if isinstance(n, Window)]
-            found.update((window.with_inputs(NOTHING), None) for window in windows)
-    return list(found)
+            distinct.update((window.with_inputs(ANY_INPUT), None) for window in windows)
+    return list(distinct)
 
 
 DEEP = (
@@ -186,21 +186,21 @@ DEEP = (
     ("pattern", "window"),
     [
         ("one", sliding(9)),
-        ("two", SlidingTupleWindow(NOTHING, 2)),
-        ("three", SlidingTupleWindow(NOTHING, 3)),  # the innermost wins
-        ("four", SlidingTupleWindow(NOTHING, 2)),  # R5: groups inside a group have its window
-        ("five", SlidingTupleWindow(NOTHING, 5)),
-        ("six", SlidingTupleWindow(NOTHING, 5)),
+        ("two", SlidingTupleWindow(ANY_INPUT, 2)),
+        ("three", SlidingTupleWindow(ANY_INPUT, 3)),  # the innermost wins
+        ("four", SlidingTupleWindow(ANY_INPUT, 2)),  # R5: it applies to nested groups
+        ("five", SlidingTupleWindow(ANY_INPUT, 5)),
+        ("six", SlidingTupleWindow(ANY_INPUT, 5)),
         ("seven", sliding(9)),
         ("eight", sliding(8)),
     ],
 )
-def test_the_innermost_window_is_read_through(pattern, window):
-    assert reads(DEEP, pattern) == [window]
+def test_the_innermost_window_applies(pattern, window):
+    assert windows_of_pattern(DEEP, pattern) == [window]
 
 
-def test_a_group_window_counts_matches_and_that_of_from_counts_statements():
-    """R6: where a window stands, below or above the matching."""
+def test_a_group_window_counts_matches_and_a_from_window_counts_statements():
+    """R6: the position of a window, below or above the matching."""
     data = events(("a p 1", 1), ("a q 1", 2), ("a q 2", 3), name="s")
     below = "SELECT ?o FROM STREAM <s> WINDOW ELEMS 2 { ?s <p> ?o }"
     above = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 { ?s <p> ?o WINDOW ELEMS 2 }"
@@ -208,14 +208,14 @@ def test_a_group_window_counts_matches_and_that_of_from_counts_statements():
     assert plan(above).at(3, data) == rows({"o": "1"})
 
 
-def test_a_block_with_a_window_of_its_own_keeps_it():
+def test_a_block_keeps_its_window_inside_a_group_with_a_window():
     text = "SELECT * { { STREAM <s> [NOW] { ?a <one> ?c } WINDOW ELEMS 5 } }"
-    assert reads(text, "one") == [NowWindow(NOTHING)]
+    assert windows_of_pattern(text, "one") == [NowWindow(ANY_INPUT)]
     text = rspql("RANGE 9 STEP 3").replace("?c }", "?c } WINDOW ELEMS 5").replace("?b", "<one>")
-    assert reads(text, "one") == [closed_left(9, 3)]
+    assert windows_of_pattern(text, "one") == [closed_left(9, 3)]
 
 
-def test_reports_fall_on_the_instants_at_which_windows_move():
+def test_report_instants_are_those_at_which_windows_move():
     """R4: a window of RSP-QL is reported at its close, which STEP need not divide."""
     report = streamsparql.compile(rspql("RANGE PT10S STEP PT3S"), origin=5).report
     assert (report.every, report.origin) == (3 * S, 1005)
@@ -227,7 +227,7 @@ def test_reports_fall_on_the_instants_at_which_windows_move():
     assert (report.every, report.origin) == (1, 0)
 
 
-# -- which dialect ---------------------------------------------------------------------------------
+# -- detection of the dialect ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_reports_fall_on_the_instants_at_which_windows_move():
         (rspql("RANGE PT9S STEP PT3S"), "rspql"),
     ],
 )
-def test_auto_tells_the_dialect(text, dialect):
+def test_auto_detects_the_dialect(text, dialect):
     query = streamsparql.compile(text)
     assert query.dialect == dialect
     assert streamsparql.compile(text, dialect=dialect).logical == query.logical
@@ -257,18 +257,18 @@ def test_auto_tells_the_dialect(text, dialect):
 
 @pytest.mark.parametrize("text", [c[0] for c in CLAUSES])
 @pytest.mark.parametrize("dialect", ["streaming", "csparql", "cqels", "epsparql", "rspql"])
-def test_a_query_read_as_another_dialect_compiles_with_a_warning_or_is_refused(text, dialect):
-    own = streamsparql.compile(text).dialect
+def test_a_query_in_another_dialect_compiles_with_a_warning_or_is_refused(text, dialect):
+    detected = streamsparql.compile(text).dialect
     try:
         query = streamsparql.compile(text, dialect=dialect)
     except streamsparql.StreamSparqlError as error:
-        assert own != dialect
+        assert detected != dialect
         assert "line 1" in str(error)
         return
-    assert own == dialect or any(w.code == "foreign" for w in query.check())
+    assert detected == dialect or any(w.code == "foreign" for w in query.check())
 
 
-def test_events_come_from_the_default_stream():
+def test_events_are_read_from_the_default_stream():
     query = streamsparql.compile("SELECT * { { ?a <p> ?b } SEQ { ?b <p> ?c } }")
     assert query.streams == (DEFAULT_STREAM.value,)
 
@@ -285,29 +285,31 @@ ROUND_TRIPS = {
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_a_copy_of_a_dialect_under_another_name_does_the_same(name, monkeypatch):
-    """All that differs between dialects is in their fields."""
+def test_a_copy_of_a_dialect_under_another_name_behaves_the_same(name, monkeypatch):
+    """Dialects differ only in their fields."""
     copy = replace(DIALECTS[name], name="copied", title="A copy", aliases=())
     monkeypatch.setitem(DIALECTS, "copied", copy)
-    own = streamsparql.compile(ROUND_TRIPS[name], dialect=name)
+    original = streamsparql.compile(ROUND_TRIPS[name], dialect=name)
     copied = streamsparql.compile(ROUND_TRIPS[name], dialect="copied")
     assert copied.dialect == "copied"
-    assert copied.logical == own.logical
-    assert copied.report == own.report
-    assert unparse(own.logical, "copied") == unparse(own.logical, name)
+    assert copied.logical == original.logical
+    assert copied.report == original.report
+    assert unparse(original.logical, "copied") == unparse(original.logical, name)
 
 
 def test_no_code_depends_on_the_name_of_a_dialect():
-    asked = re.compile(r"dialect\.(name|title)\s*(==|!=|in\b|not in\b)|\[[\w.]*dialect\.name\]")
+    comparison = re.compile(
+        r"dialect\.(name|title)\s*(==|!=|in\b|not in\b)|\[[\w.]*dialect\.name\]"
+    )
     for folder in ("translator", "physical", "streamsparql"):
         for file in (Path(__file__).parents[2] / folder).rglob("*.py"):
-            assert not asked.search(file.read_text("utf-8")), file
+            assert not comparison.search(file.read_text("utf-8")), file
 
 
-def test_the_command_line_knows_all_dialects():
+def test_the_command_line_offers_all_dialects():
     assert ("auto", *DIALECTS) == DIALECT_CHOICES
 
 
 @pytest.mark.parametrize("name", ["Streaming SPARQL", "native", "SPARQL", "C-SPARQL", "rsp_ql"])
-def test_a_dialect_has_several_spellings(name):
+def test_names_of_dialects_have_several_spellings(name):
     assert dialect_named(name) in DIALECTS.values()

@@ -1,4 +1,4 @@
-"""Errors: they speak to the person who wrote the query, and nothing but our own comes out."""
+"""Errors: message, position and hint; invalid queries raise no other exceptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streamsparql.errors import (
 CS = "SELECT ?x FROM STREAM <s> [RANGE 9s STEP 1s] "
 AS_W = "SELECT * FROM NAMED <s> [NOW] AS ?w "
 RW = "SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT9S STEP PT1S] "
-# (text, error, line, column, what the message says, what the hint says)
+# (text, error, line, column, part of the message, part of the hint)
 MISTAKES = [
     (
         AS_W + "{ GRAPH ?w { ?x ?y ?z } BIND(1 AS ?w) }",
@@ -322,21 +322,23 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "error", "line", "column", "message", "hint"), MISTAKES)
-def test_a_mistake_is_shown_where_it_is(text, error, line, column, message, hint):
+def test_a_mistake_is_reported_with_its_position_and_a_hint(
+    text, error, line, column, message, hint
+):
     with pytest.raises(error) as raised:
         streamsparql.compile(text)
-    found = raised.value
-    assert type(found) is error
-    assert message in found.message
-    assert hint in found.hint
-    assert (found.line, found.column) == (line, column)
-    shown = str(found).splitlines()
-    assert shown[0].startswith(f"line {line}, column {column}: ")
-    assert shown[2].index("^") == len("     | ") + column - 1
+    error_ = raised.value
+    assert type(error_) is error
+    assert message in error_.message
+    assert hint in error_.hint
+    assert (error_.line, error_.column) == (line, column)
+    lines = str(error_).splitlines()
+    assert lines[0].startswith(f"line {line}, column {column}: ")
+    assert lines[2].index("^") == len("     | ") + column - 1
 
 
-def test_the_line_is_shown_as_a_terminal_can():
-    """Wide characters take two columns, control characters none of their powers, long lines a cut."""
+def test_snippets_fit_a_terminal():
+    """Wide characters take two columns, control characters are replaced, long lines are shortened."""
     assert snippet("風車 ?x", Span(3, 5)).splitlines()[1].index("^") == len("     | ") + 5
     assert "\x1b" not in snippet("a\x1b[2J ?x", Span(6, 8))
     assert snippet("a\u2028b ?x", Span(4, 6)).endswith("    ^^")
@@ -346,7 +348,7 @@ def test_the_line_is_shown_as_a_terminal_can():
     assert source[carets.index("^") :].startswith("?x")
 
 
-def test_what_was_expected_is_said_in_words():
+def test_expected_tokens_are_described():
     with pytest.raises(QuerySyntaxError) as raised:
         streamsparql.compile("SELECT * { ?s ?p }")
     assert raised.value.expected == ("a term",)
@@ -355,7 +357,7 @@ def test_what_was_expected_is_said_in_words():
     assert raised.value.expected == ("a duration",)
 
 
-def test_no_expectation_is_a_terminal_of_the_grammar():
+def test_no_description_of_a_token_is_a_terminal_name():
     from streamsparql.translator.lalr_parser import load_table
     from streamsparql.translator.parse import _describe
 
@@ -369,25 +371,25 @@ def test_no_expectation_is_a_terminal_of_the_grammar():
             )
 
 
-def test_positions_count_lines_of_every_kind():
+def test_positions_count_all_kinds_of_line_ends():
     text = "a\nb\r\nc\rd"
     assert [position(text, i) for i in (0, 2, 5, 7)] == [(1, 1), (2, 1), (3, 1), (4, 1)]
     assert snippet("\tx y", Span(3, 4)).splitlines()[1] == "     | \t  ^"
 
 
-def test_pedantic_refuses_what_belongs_elsewhere():
+def test_pedantic_refuses_clauses_of_other_dialects():
     text = "SELECT * FROM STREAM <s> WINDOW ELEMS 5 { ?x ?y ?z } AGGREGATE { (?n, COUNT, {?x}) }"
     assert streamsparql.compile(text, dialect="streaming").dialect == "streaming"
     with pytest.raises(QueryError, match="AGGREGATE belongs to C-SPARQL"):
         streamsparql.compile(text, dialect="streaming", pedantic=True)
 
 
-def test_an_unknown_dialect_is_told_the_known_ones():
+def test_the_error_for_an_unknown_dialect_lists_the_known_ones():
     with pytest.raises(StreamSparqlError, match="streaming, csparql, cqels, epsparql, rspql"):
         streamsparql.compile("SELECT * {}", dialect="sql")
 
 
-# -- nothing but our own ---------------------------------------------------------------------------
+# -- no other exceptions ---------------------------------------------------------------------------
 
 TEXTS = [text for texts in ACCEPTED.values() for text in texts] + [
     case.text for path in sorted(GOLDEN.glob("*.txt")) for case in read(path)[1]
@@ -399,7 +401,7 @@ VOCABULARY = sorted({token for text in TEXTS for token in TOKEN.findall(text)}) 
 
 
 def broken(text: str, source: random.Random) -> str:
-    """The text with a few tokens dropped, doubled, swapped, replaced, or its end cut off."""
+    """Delete, duplicate, swap or replace a few tokens of a text, or truncate it."""
     tokens = TOKEN.findall(text)
     for _ in range(source.randint(1, 4)):
         at = source.randrange(len(tokens) or 1)
@@ -426,8 +428,8 @@ def broken(text: str, source: random.Random) -> str:
 
 @settings(max_examples=1500)
 @given(st.sampled_from(TEXTS), st.randoms(use_true_random=False))
-def test_whatever_is_written_only_our_errors_come_out(text, source):
-    """What this cannot see: a wrong text that is accepted (the W3C's negative tests see some)."""
+def test_mutated_queries_raise_only_our_errors(text, source):
+    """Not covered: invalid texts that are accepted (some are in the negative tests of the W3C)."""
     try:
         query = streamsparql.compile(broken(text, source))
     except StreamSparqlError as error:
@@ -439,6 +441,6 @@ def test_whatever_is_written_only_our_errors_come_out(text, source):
 
 @settings(max_examples=300)
 @given(st.text(max_size=60))
-def test_noise_is_refused_politely(text):
+def test_random_text_is_refused_with_our_errors(text):
     with pytest.raises(StreamSparqlError):
         streamsparql.compile(text + "}")

@@ -1,4 +1,4 @@
-"""The grammar: one language for five dialects, without conflicts; and the traps others fell into."""
+"""The grammar: one language for five dialects, without conflicts; and known ambiguities."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from streamsparql.translator.parse import parse
 
 @pytest.mark.parametrize("layers", [LAYERS[:1], LAYERS], ids=["SPARQL 1.1", "all"])
 def test_the_grammar_has_no_conflict(layers, caplog):
-    """Lark settles conflicts in silence; only its debug log tells."""
+    """Lark resolves conflicts silently; only its debug log reports them."""
     with caplog.at_level(logging.DEBUG, logger.name):
         Lark(grammar_text(layers), parser="lalr", debug=True, maybe_placeholders=False)
     assert not [record for record in caplog.records if "onflict" in record.message]
 
 
-def test_every_rule_has_its_method_and_every_method_its_rule():
+def test_each_rule_has_a_method_and_each_method_a_rule():
     table = load_table()
     passing = {rule.callback[1:] for rule in table.rules if rule.callback.startswith(">")}
     called = {rule.callback for rule in table.rules if rule.callback[:1] not in (">", "")}
@@ -39,12 +39,12 @@ def test_every_rule_has_its_method_and_every_method_its_rule():
     assert methods - called <= passing
 
 
-def test_the_parse_table_is_that_of_the_grammar():
-    """`make parse-table` writes it anew."""
+def test_the_parse_table_is_up_to_date():
+    """Update it with `make parse-table`."""
     assert TARGET.read_text("utf-8") == module_text()
 
 
-def test_rows_of_the_parse_table_are_decoded_when_they_are_read():
+def test_rows_of_the_parse_table_are_decoded_on_first_use():
     table = ParseTable()
     assert not table.actions
     parse_text(table, "SELECT * {}", build.CALLBACKS)
@@ -76,12 +76,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("text", [text for texts in ACCEPTED.values() for text in texts])
-def test_it_is_accepted(text):
+def test_a_valid_query_is_accepted(text):
     parse(text)
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_it_is_refused(text):
+def test_an_invalid_query_is_refused(text):
     with pytest.raises(QuerySyntaxError):
         parse(text)
 
@@ -96,7 +96,7 @@ OUTSIDE_STRINGS = r""" (?=(?:[^'"]|'[^']*'|"[^"]*")*$)"""
 
 
 def shape(query: s.QueryUnit) -> list[object]:
-    """A query without the positions that tell its unnamed blank nodes apart."""
+    """Return the nodes of a query without the positions that distinguish unnamed blank nodes."""
     return [None if isinstance(n, s.Blank) else type(n) if n.parts() else n for n in query.walk()]
 
 
@@ -135,11 +135,11 @@ def test_in_a_select_list_a_hyphen_always_joins():
     assert first.variable == s.Var("total-count")
 
 
-def test_units_are_names_elsewhere():
+def test_time_units_are_valid_names_elsewhere():
     parse("PREFIX s: <s> PREFIX m: <m> SELECT ?s ?m ?P1D { ?s m:s ?m . s:m s:h ?P1D }")
 
 
-def test_nodes_know_where_they_stand():
+def test_nodes_have_the_span_of_their_text():
     text = "SELECT ?x { ?x <p> 5 . FILTER(?x > 1) }"
     spans = {type(node).__name__: node.span.of(text) for node in parse(text).walk()}
     assert spans["TriplePath"] == "?x <p> 5"

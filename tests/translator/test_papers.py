@@ -1,5 +1,5 @@
-"""The papers' figures and claims. Every listing of the five papers is in tests/golden; here is what
-a plan's text does not show: that it is the figure's tree, and that it answers what the paper says.
+"""Figures and claims of the papers. All listings of the five papers are in tests/golden; the tests
+here compare plans with the trees of figures, and results with the text of the papers.
 """
 
 from __future__ import annotations
@@ -7,7 +7,17 @@ from __future__ import annotations
 import pytest
 from support.engine import Data, disagreement
 from support.golden import GOLDEN, read
-from support.plans import BACKGROUND, beside, events, graph, pattern, plan, rows, stream, triple
+from support.plans import (
+    BACKGROUND,
+    events,
+    graph,
+    pattern,
+    plan,
+    rows,
+    stream,
+    triple,
+    with_background,
+)
 
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs, StreamItem, item
@@ -24,17 +34,17 @@ from streamsparql.errors import QueryError, QuerySyntaxError
 
 
 def listing(file: str, title: str) -> str:
-    """A query's text, out of the golden file of its paper."""
-    (found,) = (
+    """Return the text of a query from the golden file of its paper."""
+    (text,) = (
         case.text
         for case in read(GOLDEN / f"{file}.txt")[1]
         if case.title == title or case.title.startswith((f"{title},", f"{title}:", f"{title} "))
     )
-    return found
+    return text
 
 
 def without_background(plan: Plan) -> Plan:
-    """The plan without the default graph that a caller may give: the papers draw no such branch."""
+    """Remove the default graph of the caller from a plan: the papers have no such branch."""
 
     def prune(node: Node, parts: list[Node]) -> Node:
         node = node.with_parts(tuple(parts)) if parts else node
@@ -71,7 +81,7 @@ def test_eswc_2008_figure_1():
 
 
 def test_eswc_2008_figure_2():
-    """Windows of FROM stand directly below the matching; SLIDE alone is one millisecond."""
+    """A window of FROM is directly below the matching; SLIDE alone is one millisecond."""
     window = SlidingDeltaWindow(stream("http://src.net/graph.rdf"), 1000, 1)
     expected = Union(
         (
@@ -83,45 +93,45 @@ def test_eswc_2008_figure_2():
 
 
 def test_eswc_2008_figure_3():
-    """A window of a group stands above the matching and replaces that of FROM (R5, R6)."""
+    """The window of a group is above the matching and replaces that of FROM (R5, R6)."""
     source = stream("http://iec.org/61400-25/root/td.rdf")
     left = TriplePatternMatching(
         pattern(f"?x {WTUR}StrCnt ?y"), SlidingDeltaWindow(source, 30 * 60_000, 60_000)
     )
     right = SlidingTupleWindow(TriplePatternMatching(pattern(f"?x {WTUR}StopCnt ?z"), source), 1500)
-    found = without_background(plan(listing("eswc2008", "Listing 1.1")))
-    assert found == project("xyz", LeftJoin(left, right))
+    translated = without_background(plan(listing("eswc2008", "Listing 1.1")))
+    assert translated == project("xyz", LeftJoin(left, right))
 
 
-def test_the_background_is_beside_every_default_stream():
-    found = plan("SELECT * FROM STREAM <s> WINDOW RANGE 5 FIXED { ?a <p> ?b }")
-    (merge,) = (node for node in found.walk() if isinstance(node, Merge))
-    assert merge == beside(merge.sources[0])
+def test_the_default_graph_is_merged_with_each_default_stream():
+    translated = plan("SELECT * FROM STREAM <s> WINDOW RANGE 5 FIXED { ?a <p> ?b }")
+    (merge,) = (node for node in translated.walk() if isinstance(node, Merge))
+    assert merge == with_background(merge.sources[0])
     assert merge.sources[1] == BACKGROUND
 
 
-def test_listing_1_1_answers_as_its_text_says():
+def test_listing_1_1_has_the_results_of_the_paper():
     """Starts of the last 30 minutes, and stops if there is one among the last 1500 elements."""
     text = listing("eswc2008", "Listing 1.1")
     minute = 60_000
-    found = [
+    items = [
         (f"t1 {WTUR}StrCnt 1", 0),
         (f"t1 {WTUR}StopCnt 5", 10 * minute),
         (f"t2 {WTUR}StrCnt 2", 20 * minute),
     ]
-    data = events(*found, name="http://iec.org/61400-25/root/td.rdf")
+    data = events(*items, name="http://iec.org/61400-25/root/td.rdf")
     at = plan(text).at
     assert at(20 * minute, data) == rows({"x": "t1", "y": "1", "z": "5"}, {"x": "t2", "y": "2"})
     assert at(29 * minute, data) == at(20 * minute, data)
     assert at(30 * minute, data) == rows({"x": "t2", "y": "2"})
 
 
-def test_edbt_2010_counts_without_shrinking_the_rows():
-    """2.3: each (gate, car) row is annotated; DISTINCT then leaves one row per gate."""
+def test_edbt_2010_aggregates_keep_the_rows():
+    """2.3: each (gate, car) row is annotated; DISTINCT then keeps one row per gate."""
     text = listing("edbt2010", "2.3")
     t = "http://linkedurbandata.org/traffic#registers"
-    found = [(f"g1 {t} a", 5_000), (f"g1 {t} b", 5_000), (f"g2 {t} a", 61_000)]
-    data = events(*found, name="http://streams.org/citytollgates.trdf")
+    items = [(f"g1 {t} a", 5_000), (f"g1 {t} b", 5_000), (f"g2 {t} a", 61_000)]
+    data = events(*items, name="http://streams.org/citytollgates.trdf")
     at = plan(text).at
     assert at(59_999, data) == rows()
     assert at(60_000, data) == rows({"tollgate": "g1", "passages": "2"})
@@ -129,8 +139,8 @@ def test_edbt_2010_counts_without_shrinking_the_rows():
     assert len(plan(text.replace("DISTINCT", "")).at(60_000, data)) == 2
 
 
-def test_edbt_2010_cars_turn_one_way_only():
-    """2.7: the car was seen by the second camera first."""
+def test_edbt_2010_compares_timestamps_of_two_patterns():
+    """2.7: the second camera must register the car first."""
     text = listing("edbt2010", "2.7")
     c, t = "http://linkedurbandata.org/city#", "http://linkedurbandata.org/traffic#"
     static = [
@@ -143,14 +153,14 @@ def test_edbt_2010_cars_turn_one_way_only():
     data = events(*turned, name="http://streams.org/citycameras.trdf")
     data = Inputs(data.streams, graph=graph(*static).graph)
     assert plan(text).at(60_000, data) == rows({"car1": "car"})
-    back = [(text, 3_000 - t) for text, t in turned]
+    reversed_ = [(text, 3_000 - t) for text, t in turned]
     data = Inputs(
-        events(*back, name="http://streams.org/citycameras.trdf").streams, graph=data.graph
+        events(*reversed_, name="http://streams.org/citycameras.trdf").streams, graph=data.graph
     )
     assert plan(text).at(60_000, data) == rows()
 
 
-def test_edbt_2010_a_re_arrival_carries_the_new_stamp():
+def test_edbt_2010_a_repeated_triple_has_the_new_timestamp():
     text = """SELECT ?x (timestamp(?x) AS ?t) FROM STREAM <s> [RANGE 10s STEP 1s] { ?x <p> ?y }"""
     data = events(("a p 1", 1_000), ("a p 1", 3_000), name="s")
     assert plan(text).at(2_000, data) == rows({"x": "a", "t": "1000"})
@@ -158,7 +168,7 @@ def test_edbt_2010_a_re_arrival_carries_the_new_stamp():
     assert plan(text).at(12_999, data) == rows({"x": "a", "t": "3000"})
 
 
-def test_edbt_2010_a_stamp_of_static_triples_is_unbound():
+def test_edbt_2010_the_timestamp_of_a_static_triple_is_unbound():
     text = (
         """SELECT ?x FROM STREAM <s> [RANGE 10s STEP 1s] { ?x <p> ?y FILTER(timestamp(?x) > 0) }"""
     )
@@ -166,7 +176,7 @@ def test_edbt_2010_a_stamp_of_static_triples_is_unbound():
     assert plan(text).at(1_000, data) == rows({"x": "a"})
 
 
-def test_edbt_2010_full_streets_reads_a_stream_together_with_the_static_graph():
+def test_edbt_2010_full_streets_joins_a_stream_with_the_static_graph():
     text = listing("edbt2010", "2.6")
     c, t = "http://linkedurbandata.org/city#", "http://linkedurbandata.org/traffic#"
     static = [f"street {c}hasCapacity 1", f"gate {c}placedIn street"]
@@ -174,11 +184,11 @@ def test_edbt_2010_full_streets_reads_a_stream_together_with_the_static_graph():
     data = events(*cars, name="http://streams.org/citytollgates.trdf")
     streams = {**data.streams, IRI("http://streams.org/citycameras.trdf"): []}
     data = Inputs(streams, graph=graph(*static).graph)
-    found = plan(text).at(300_000, data)
-    assert found == rows(*[{"street": "street", "passages": "3"}] * 3)
+    snapshot = plan(text).at(300_000, data)
+    assert snapshot == rows(*[{"street": "street", "passages": "3"}] * 3)
 
 
-def test_larkc_counts_topics():
+def test_larkc_counts_users_per_topic():
     text = listing("larkc2009", "5: CountHowManyGlueUsersAreInterestedInEachTopic")
     topic = "http://rdfs.org/sioc/ns#topic"
     posts = [(f"p1 {topic} x", 1_000), (f"p2 {topic} x", 2_000), (f"p3 {topic} y", 9_000)]
@@ -194,8 +204,8 @@ def test_cqels_q1_joins_a_window_with_two_graphs():
     data = events(("p http://loc/at room", 1_000), name="http://deri.org/locstreams")
     place = {IRI("http://deri.org/localization/"): frozenset([triple("room http://loc/name r")])}
     data = Inputs(data.streams, graph=frozenset([name]), graphs=place)
-    answer = rows({"name": "ann", "locName": "r"})
-    assert [plan(text).at(t, data) == answer for t in (999, 1_000, 30_999, 31_000)] == [
+    expected = rows({"name": "ann", "locName": "r"})
+    assert [plan(text).at(t, data) == expected for t in (999, 1_000, 30_999, 31_000)] == [
         False,
         True,
         True,
@@ -219,13 +229,13 @@ def test_cqels_q4_as_printed_is_refused(printed):
         plan(printed)
 
 
-def test_cqels_says_how_to_write_an_aggregate():
-    with pytest.raises(QueryError) as refused:
+def test_cqels_error_has_a_hint_how_to_write_an_aggregate():
+    with pytest.raises(QueryError) as raised:
         plan("SELECT ?x max(?n) { ?x <p> ?n } GROUP BY ?x")
-    assert "(MAX(..) AS ?max)" in refused.value.hint
-    with pytest.raises(QueryError) as refused:
+    assert "(MAX(..) AS ?max)" in raised.value.hint
+    with pytest.raises(QueryError) as raised:
         plan("SELECT max(count(?n)) { ?x <p> ?n } GROUP BY ?x")
-    assert "subquery" in refused.value.hint
+    assert "subquery" in raised.value.hint
 
 
 def price(company: str, value: str, t: int) -> StreamItem:
@@ -236,7 +246,7 @@ def price(company: str, value: str, t: int) -> StreamItem:
 DAY = 86_400_000
 
 
-def test_www_2011_query_1_finds_a_drop_and_a_rise_within_30_days():
+def test_www_2011_query_1_detects_a_drop_and_a_rise_within_30_days():
     text = listing("www2011", "(1)")
     quick = [price("c", "100", 0), price("c", "60", 5 * DAY), price("c", "110", 20 * DAY)]
     slow = [price("d", "100", 0), price("d", "60", 5 * DAY), price("d", "110", 31 * DAY)]
@@ -245,7 +255,7 @@ def test_www_2011_query_1_finds_a_drop_and_a_rise_within_30_days():
     assert plan(text).at(31 * DAY, data) == rows()
 
 
-def test_www_2011_query_3_asks_for_absence():
+def test_www_2011_query_3_detects_absence():
     text = listing("www2011", "(3)").replace("hasStockprice", "hasStockPrice")
     bought = item(triple("c http://stock/hasAcquired other"), 2 * DAY)
     prices = [price("c", "100", DAY), price("c", "120", 5 * DAY)]
@@ -254,7 +264,7 @@ def test_www_2011_query_3_asks_for_absence():
 
 
 def test_www_2011_has_no_seqoptional():
-    """It would have to take results back (section 4.2, query (7))."""
+    """It would have to retract results (section 4.2, query (7))."""
     with pytest.raises(QuerySyntaxError):
         plan("SELECT ?x ?y WHERE { ?x ?x ?x } SEQOPTIONAL { ?y ?y ?y }")
 
@@ -268,7 +278,7 @@ def test_definition_1_a_physical_stream_is_a_sequence_of_intervals():
 
 
 def test_definition_6_a_blank_node_stands_for_one_term():
-    """The matchings of a basic graph pattern share the mapping; the label is not compared."""
+    """The matchings of a basic graph pattern share the instance mapping; labels are not compared."""
     text = """SELECT ?x ?y FROM STREAM <http://e/s> WINDOW RANGE 10 FIXED
         { _:a <http://e/p> ?x . _:a <http://e/q> ?y }"""
     items = [
@@ -282,7 +292,7 @@ def test_definition_6_a_blank_node_stands_for_one_term():
 
 
 def test_definition_12_a_left_row_without_a_match_stays():
-    """Also where the filter rejects its only match, and where the right side has no row at all."""
+    """Even if the filter rejects its only match, or the right side is empty."""
     text = """SELECT ?x ?y { ?x <http://e/p> <http://e/1>
         OPTIONAL { ?x <http://e/q> ?y FILTER(?y != <http://e/no>) } }"""
     left = [f"http://e/{x} http://e/p http://e/1" for x in "abc"]
@@ -295,10 +305,11 @@ def test_definition_12_a_left_row_without_a_match_stays():
 
 
 def terms(triple: str) -> tuple[str, str, str]:
-    """The IRIs of a triple, as N-Triples has them."""
+    """Split a triple into its IRIs, as N-Triples."""
     subject, predicate, value = (f"<{iri}>" for iri in triple.split())
     return subject, predicate, value
 
 
 def over(items: list[tuple[str, int]]) -> Data:
+    """Return data with one stream."""
     return Data({"http://e/s": [(terms(triple), t) for triple, t in items]})

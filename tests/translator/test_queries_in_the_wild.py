@@ -1,8 +1,8 @@
-"""Queries that others wrote: each compiles to what it says, or is refused for a reason given here.
+"""Third-party queries: each compiles in its dialect, or is refused for a reason listed here.
 
-They come from the examples, benchmarks and drafts of C-SPARQL, CQELS, RSP-QL and SPARQLstream, as
-files and as blocks in Markdown. Some are no queries at all. SPARQLstream is a sixth language: we
-read its windows, so as to refuse them by name.
+The sources are examples, benchmarks and drafts of C-SPARQL, CQELS, RSP-QL and SPARQLstream, as files
+and as blocks in Markdown. Some are not queries at all. SPARQLstream is a sixth language: its windows
+are parsed only to name them in the error.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ LANGUAGES = {
     "rsp4j": "rspql",
     "w3c-rsp-cg": "rspql",
 }
-"""The language of a file: by its suffix, else by the folder that it is in."""
+"""The language of a file by its suffix, else by its folder."""
 
 PREFIXES = "".join(
     f"PREFIX {name}: <http://example.org/{name}#> "
     for name in ("", "ex", "rdf", "srbench", "units", "vss", "xsd")
 )
-"""Prefixes that blocks in Markdown use and leave to the reader."""
+"""Prefixes that blocks in Markdown use without declaring them."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why queries are refused, the error's class, and a word that its message must have."""
+    """The reason why queries are refused, the class of the error, and a part of its message."""
 
     reason: str
     error: type[TextError]
@@ -58,19 +58,19 @@ _DRAFTS = "rspql-queries/w3c-rsp-cg"
 
 REFUSED = (
     Refusal(
-        "what a serializer wrote where it failed",
+        "the output of a serializer that failed",
         QuerySyntaxError,
         "Could",
         (f"{_SAMPLES}/csparql/query7.csparql", f"{_SAMPLES}/sparqlstream/query7.sparqlstream"),
     ),
     Refusal(
-        "a serializer left the stream of a STREAM block out",
+        "a serializer omitted the stream of a STREAM block",
         QuerySyntaxError,
         "unexpected '}'",
         (f"{_SAMPLES}/cqelsql/query3.cqels", f"{_SAMPLES}/cqelsql/query7.cqels"),
     ),
     Refusal(
-        "there is no dot between two triple patterns",
+        "missing dot between two triple patterns",
         QuerySyntaxError,
         "write a '.'",
         (
@@ -80,7 +80,7 @@ REFUSED = (
         ),
     ),
     Refusal(
-        "CONSTRUCT makes triples here, no quads",
+        "CONSTRUCT builds triples here, not quads",
         QuerySyntaxError,
         "GRAPH",
         (
@@ -90,7 +90,7 @@ REFUSED = (
         ),
     ),
     Refusal(
-        "a CONSTRUCT inside a query; its authors say that no engine has it",
+        "a CONSTRUCT inside a query; according to its authors no engine supports it",
         QuerySyntaxError,
         "a subquery is a SELECT",
         (f"{_SAMPLES}/rspql/query8.rspql",),
@@ -102,25 +102,25 @@ REFUSED = (
         (f"{_DRAFTS}/RSP-QL_Sample_Queries.md#8",),
     ),
     Refusal(
-        "a bracket is never closed",
+        "unclosed bracket",
         QuerySyntaxError,
         "unexpected 'FROM'",
         (f"{_DRAFTS}/RSP-QL_Sample_Queries.md#2",),
     ),
     Refusal(
-        "an expression in SELECT has no brackets around it and its name",
+        "missing brackets around an expression in SELECT and its name",
         QuerySyntaxError,
         "expected: AS",
         (f"{_DRAFTS}/RSP-QL_Sample_Queries.md#5",),
     ),
     Refusal(
-        "an aggregate in SELECT has no brackets around it and its name",
+        "missing brackets around an aggregate in SELECT and its name",
         QueryError,
         "needs brackets",
         (f"{_DRAFTS}/RSP-QL_Sample_Queries.md#1",),
     ),
     Refusal(
-        "the name of a stream is an IRI, no bare word",
+        "the name of a stream is an IRI, not a bare word",
         QuerySyntaxError,
         "names here are IRIs",
         (
@@ -129,31 +129,31 @@ REFUSED = (
         ),
     ),
     Refusal(
-        "three dots stand for a pattern",
+        "three dots in place of a pattern",
         QuerySyntaxError,
         "unexpected '…'",
         ("rspql-queries/cqels-2/CQELS-QL_SPEC.md#3",),
     ),
     Refusal(
-        "the draft of the RSP group had an entailment regime, and more that came to nothing",
+        "the draft of the RSP group has an entailment regime, among other clauses that were abandoned",
         QuerySyntaxError,
         "unexpected 'UNDER'",
         (f"{_DRAFTS}/Example_of_RSP-QL_query.md#1",),
     ),
     Refusal(
-        "a window that does not say when it moves",
+        "a window without a step",
         QueryError,
         "STEP",
         (f"{_DRAFTS}/srbench_queries.md#1", f"{_DRAFTS}/srbench_queries.md#4"),
     ),
     Refusal(
-        "?p is shown and not grouped by",
+        "?p is projected and is not a grouping key",
         QueryError,
         "?p is not a grouping key",
         ("citybench/queries/rspql/q12.rspql",),
     ),
     Refusal(
-        "GeoSPARQL's functions are not done here",
+        "GeoSPARQL's functions are not supported",
         UnsupportedFeature,
         "http://www.opengis.net/def/geosparql/function/distance",
         (
@@ -172,17 +172,17 @@ REFUSED = (
 )
 
 SPARQLSTREAM = Refusal("SPARQLstream's windows", UnsupportedFeature, "SPARQLstream", ())
-_ITS_WINDOW = re.compile(r"\[\s*NOW\s*-")
+_SPARQLSTREAM_WINDOW = re.compile(r"\[\s*NOW\s*-")
 
 _REFUSALS = {query: refusal for refusal in REFUSED for query in refusal.queries}
 
 
-# -- finding them ----------------------------------------------------------------------------------
+# -- collection ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Wild:
-    """A query as it was found, with its place and its language."""
+class WildQuery:
+    """A third-party query, with its location and its language."""
 
     name: str
     text: str
@@ -190,17 +190,17 @@ class Wild:
 
     @property
     def dialects(self) -> tuple[str, ...]:
-        """What it is compiled as."""
+        """The dialects that it is compiled in."""
         return ("auto",) if self.language == "sparqlstream" else ("auto", self.language)
 
     @property
     def refusal(self) -> Refusal | None:
-        """Why it is refused; None where it compiles."""
-        sixth = self.language == "sparqlstream" and _ITS_WINDOW.search(self.text)
-        return _REFUSALS.get(self.name, SPARQLSTREAM if sixth else None)
+        """Why it is refused, or None if it compiles."""
+        unsupported = self.language == "sparqlstream" and _SPARQLSTREAM_WINDOW.search(self.text)
+        return _REFUSALS.get(self.name, SPARQLSTREAM if unsupported else None)
 
 
-def _wild(data: Path) -> Iterator[Wild]:
+def _wild_queries(data: Path) -> Iterator[WildQuery]:
     for folder in FOLDERS:
         for path in sorted((data / folder).rglob("*.*")):
             language = LANGUAGES.get(path.suffix, LANGUAGES.get(path.parent.name))
@@ -209,9 +209,9 @@ def _wild(data: Path) -> Iterator[Wild]:
             name, text = path.relative_to(data).as_posix(), path.read_bytes().decode()
             if path.suffix == ".md":
                 for number, block in enumerate(filter(_QUERY.match, _blocks(text)), 1):
-                    yield Wild(f"{name}#{number}", PREFIXES + block, language)
+                    yield WildQuery(f"{name}#{number}", PREFIXES + block, language)
             else:
-                yield Wild(name, text, language)
+                yield WildQuery(name, text, language)
 
 
 _QUERY = re.compile(
@@ -221,7 +221,7 @@ _QUERY = re.compile(
 
 
 def _blocks(markdown: str) -> Iterator[str]:
-    """The blocks of code, those in fences and those that are indented."""
+    """Yield the code blocks, fenced and indented."""
     block: list[str] = []
     fenced = False
     for line in [*markdown.splitlines(), "the end"]:
@@ -236,26 +236,26 @@ def _blocks(markdown: str) -> Iterator[str]:
 
 
 def _compiling(data: Path) -> Iterator[ParameterSet]:
-    return (pytest.param(x, id=x.name) for x in _wild(data) if x.refusal is None)
+    return (pytest.param(x, id=x.name) for x in _wild_queries(data) if x.refusal is None)
 
 
 def _refused(data: Path) -> Iterator[ParameterSet]:
-    return (pytest.param(x, id=x.name) for x in _wild(data) if x.refusal is not None)
+    return (pytest.param(x, id=x.name) for x in _wild_queries(data) if x.refusal is not None)
 
 
-# -- what becomes of them --------------------------------------------------------------------------
+# -- tests -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wild", over_data(_compiling))
-def test_a_query_compiles_in_its_dialect_which_is_found_without_telling(wild: Wild) -> None:
+def test_a_query_compiles_in_its_dialect_which_is_detected(wild: WildQuery) -> None:
     queries = [streamsparql.compile(wild.text, dialect) for dialect in wild.dialects]
-    found = {query.dialect for query in queries}
-    assert found == {wild.language} or wild.language == "sparqlstream"
+    dialects = {query.dialect for query in queries}
+    assert dialects == {wild.language} or wild.language == "sparqlstream"
     assert all(query.logical == queries[0].logical for query in queries)
 
 
 @pytest.mark.parametrize("wild", over_data(_compiling))
-def test_a_query_reads_the_streams_that_it_names(wild: Wild) -> None:
+def test_a_query_reads_the_streams_that_it_names(wild: WildQuery) -> None:
     query = streamsparql.compile(wild.text)
     read = {node.stream.value for node in query.logical.walk() if isinstance(node, AccessStream)}
     unread = set(query.streams) - read
@@ -264,16 +264,16 @@ def test_a_query_reads_the_streams_that_it_names(wild: Wild) -> None:
 
 
 @pytest.mark.parametrize("wild", over_data(_refused))
-def test_a_query_is_refused_for_its_reason(wild: Wild) -> None:
+def test_a_query_is_refused_for_the_listed_reason(wild: WildQuery) -> None:
     assert wild.refusal is not None
     for dialect in wild.dialects:
-        with pytest.raises(TextError) as refused:
+        with pytest.raises(TextError) as raised:
             streamsparql.compile(wild.text, dialect)
-        assert type(refused.value) is wild.refusal.error, wild.refusal.reason
-        assert wild.refusal.says in str(refused.value), wild.refusal.reason
-        assert refused.value.line is not None
+        assert type(raised.value) is wild.refusal.error, wild.refusal.reason
+        assert wild.refusal.says in str(raised.value), wild.refusal.reason
+        assert raised.value.line is not None
 
 
-def test_what_is_said_to_be_refused_is_there(data: Path) -> None:
-    said = {name for name in _REFUSALS if (data / name.split("/")[0]).is_dir()}
-    assert said <= {wild.name for wild in _wild(data)}
+def test_listed_refusals_are_queries_of_the_data(data: Path) -> None:
+    listed = {name for name in _REFUSALS if (data / name.split("/")[0]).is_dir()}
+    assert listed <= {wild.name for wild in _wild_queries(data)}

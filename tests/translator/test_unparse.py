@@ -1,7 +1,7 @@
-"""`unparse` undoes `create_plan`: what it writes compiles to the same plan, in every dialect.
+"""`unparse` inverts `create_plan`: its text compiles to the same plan, in each dialect.
 
-`unparse` compares by itself and refuses a plan that it cannot write; so the property here is that
-it refuses none that came from a text. What this cannot see: whether the plan was right to begin with.
+`unparse` itself verifies that, and refuses plans that it cannot express; the tests check that it
+refuses no plan of a query. Not covered: whether the plan is correct.
 """
 
 from __future__ import annotations
@@ -36,51 +36,51 @@ def round_trip(text: str, dialect: str) -> None:
     try:
         plan = translate(text, dialect).plan
     except UnsupportedFeature as error:
-        assume("depend on itself" not in str(error))  # a random rule may well contradict itself
+        assume("depend on itself" not in str(error))  # a random rule may contradict itself
         raise
     assert translate(unparse(plan, dialect), dialect).plan == plan
 
 
 @settings(max_examples=150)
 @given(queries(ALL["sparql"]))
-def test_sparql(text: str) -> None:
+def test_sparql_round_trips(text: str) -> None:
     round_trip(text, "streaming")
 
 
 @settings(max_examples=150)
 @given(queries(ALL["streaming"]))
-def test_streaming_sparql(text: str) -> None:
+def test_streaming_sparql_round_trips(text: str) -> None:
     round_trip(text, "streaming")
 
 
 @settings(max_examples=150)
 @given(queries(ALL["csparql"]))
-def test_csparql(text: str) -> None:
+def test_csparql_round_trips(text: str) -> None:
     round_trip(text, "csparql")
 
 
 @settings(max_examples=150)
 @given(queries(ALL["cqels"]))
-def test_cqels(text: str) -> None:
+def test_cqels_round_trips(text: str) -> None:
     round_trip(text, "cqels")
 
 
 @settings(max_examples=150)
 @given(queries(ALL["epsparql"]))
-def test_epsparql(text: str) -> None:
+def test_epsparql_round_trips(text: str) -> None:
     round_trip(text, "epsparql")
 
 
 @settings(max_examples=150)
 @given(queries(ALL["rspql"]))
-def test_rspql(text: str) -> None:
+def test_rspql_round_trips(text: str) -> None:
     round_trip(text, "rspql")
 
 
 @pytest.mark.long
 @settings(max_examples=5000)
 @given(queries(ALL["streaming"]))
-def test_streaming_sparql_at_length(text: str) -> None:
+def test_streaming_sparql_round_trips_in_many_cases(text: str) -> None:
     round_trip(text, "streaming")
 
 
@@ -99,7 +99,7 @@ def test_streaming_sparql_at_length(text: str) -> None:
         ("cqels", "SELECT * FROM NAMED <s> [NOW] AS ?w { GRAPH ?w { ?x ?p ?o } }"),
     ],
 )
-def test_sources_that_only_the_caller_knows(dialect: str, text: str) -> None:
+def test_queries_over_sources_of_the_caller_round_trip(dialect: str, text: str) -> None:
     round_trip(text, dialect)
 
 
@@ -112,7 +112,9 @@ def test_sources_that_only_the_caller_knows(dialect: str, text: str) -> None:
         ("SELECT * { { ?x <p> ?y } SEQ { ?x <q> ?y } }", "streaming", "SEQ"),
     ],
 )
-def test_what_a_dialect_cannot_say_is_named(text: str, dialect: str, why: str) -> None:
-    with pytest.raises(UnsupportedFeature, match="has no") as caught:
+def test_the_error_names_the_operator_that_a_dialect_lacks(
+    text: str, dialect: str, why: str
+) -> None:
+    with pytest.raises(UnsupportedFeature, match="has no") as raised:
         unparse(translate(text).plan, dialect)
-    assert why in str(caught.value)
+    assert why in str(raised.value)

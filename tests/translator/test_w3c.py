@@ -1,8 +1,7 @@
-"""The W3C's tests of SPARQL 1.0 and 1.1, asked of the definitions of the algebra.
+"""The W3C test suites for SPARQL 1.0 and 1.1, evaluated by the definitions of the algebra.
 
-Static data always holds, so a query's answer over it is the snapshot of its plan at any instant.
-The last part is about the comparison itself: a test that would pass whatever we answer proves
-nothing.
+Static data holds at all instants, so the answer of a query over it is the snapshot of its plan at
+any instant. The last section tests the comparison itself, which must reject wrong answers.
 """
 
 from __future__ import annotations
@@ -29,37 +28,37 @@ from streamsparql.translator.checks import check
 from streamsparql.translator.parse import parse
 
 DEVIATIONS: dict[str, str] = {}
-"""Tests that we fail on purpose, by name, each with what the specification says to it."""
+"""Tests that we fail intentionally, by name, each with the relevant text of the specification."""
 
 
-def _of(kind: Kind) -> Callable[[Path], Iterator[ParameterSet]]:
-    def find(data: Path) -> Iterator[ParameterSet]:
+def _cases_of_kind(kind: Kind) -> Callable[[Path], Iterator[ParameterSet]]:
+    def matching_cases(data: Path) -> Iterator[ParameterSet]:
         for case in w3c.cases(data):
             if case.kind == kind:
                 reason = DEVIATIONS.get(case.name)
                 marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
                 yield pytest.param(case, id=case.name, marks=marks)
 
-    return find
+    return matching_cases
 
 
-@pytest.mark.parametrize("case", over_data(_of("accepted")))
+@pytest.mark.parametrize("case", over_data(_cases_of_kind("accepted")))
 def test_a_query_is_accepted(case: Case) -> None:
     try:
         streamsparql.compile(case.text, base=case.query)
-    except UnsupportedFeature:  # it calls a function of its own, which is no matter of syntax
+    except UnsupportedFeature:  # an unknown function is not a syntax error
         check(parse(case.text))
 
 
-@pytest.mark.parametrize("case", over_data(_of("refused")))
-def test_what_is_no_query_is_refused(case: Case) -> None:
+@pytest.mark.parametrize("case", over_data(_cases_of_kind("refused")))
+def test_an_invalid_query_is_refused(case: Case) -> None:
     with pytest.raises((QuerySyntaxError, QueryError)):
         streamsparql.compile(case.text, base=case.query)
 
 
 @pytest.mark.parametrize("stage", ["logical", "optimized"])
-@pytest.mark.parametrize("case", over_data(_of("evaluated")))
-def test_a_query_gives_the_answer(case: Case, stage: str) -> None:
+@pytest.mark.parametrize("case", over_data(_cases_of_kind("evaluated")))
+def test_a_query_has_the_expected_answer(case: Case, stage: str) -> None:
     query = streamsparql.compile(case.text, base=case.query)
     plan: Plan = getattr(query, stage)
     ours = w3c.answer(query, plan.at(0, w3c.inputs(case, query)))
@@ -70,7 +69,7 @@ def test_a_query_gives_the_answer(case: Case, stage: str) -> None:
 # -- the comparison --------------------------------------------------------------------------------
 
 
-def test_no_lost_row_is_overlooked(data: Path) -> None:
+def test_a_missing_row_is_detected(data: Path) -> None:
     for case in w3c.cases(data):
         if case.kind == "evaluated":
             theirs = w3c.expected(case)
@@ -95,7 +94,7 @@ def _solutions(rows: Iterable[Row], ordered: bool = False) -> Answer:
 
 
 @given(ROWS, st.sampled_from(RENAMINGS), st.data())
-def test_neither_the_names_of_blank_nodes_nor_the_order_of_rows_count(
+def test_labels_of_blank_nodes_and_the_order_of_rows_are_ignored(
     rows: list[Row], renaming: dict[BlankNode, BlankNode], data: st.DataObject
 ) -> None:
     shuffled = data.draw(st.permutations(_renamed(rows, renaming)))
@@ -103,7 +102,7 @@ def test_neither_the_names_of_blank_nodes_nor_the_order_of_rows_count(
 
 
 @given(ROWS, st.integers(0, 6), st.tuples(CELLS, CELLS))
-def test_answers_agree_exactly_when_one_of_all_renamings_makes_them_equal(
+def test_answers_agree_exactly_if_a_renaming_makes_them_equal(
     rows: list[Row], changed: int, row: Row
 ) -> None:
     others = [row if i == changed else old for i, old in enumerate(rows)]
@@ -123,20 +122,18 @@ X, Y = (IRI("x"), None), (IRI("y"), None)
         ([X, X], [X, X, Y], False),
     ],
 )
-def test_reduced_may_drop_duplicates_and_nothing_else(
-    ours: list[Row], theirs: list[Row], same: bool
-) -> None:
+def test_reduced_may_only_remove_duplicates(ours: list[Row], theirs: list[Row], same: bool) -> None:
     assert w3c.agree(_solutions(ours), _solutions(theirs), lax=True) == same
 
 
-def test_numbered_rows_come_in_their_order() -> None:
+def test_numbered_rows_must_be_in_order() -> None:
     theirs = _solutions([X, Y, X], ordered=True)
     assert w3c.agree(_solutions([X, Y, X]), theirs)
     assert not w3c.agree(_solutions([X, X, Y]), theirs)
 
 
 def _difference(text: str, ours: list[Term], theirs: list[Term], file: str = "a.srx") -> str:
-    """Of two columns ?x."""
+    """Return the difference of two answers with one variable ?x."""
     case = Case("test", "evaluated", Path(), "", "", result=file)
     one, other = (Answer("solutions", ("x",), tuple((x,) for x in xs)) for xs in (ours, theirs))
     return w3c.difference(case, streamsparql.compile(text), one, other)
@@ -146,7 +143,7 @@ def _decimals(*lexical: str) -> list[Term]:
     return [Literal(x, IRI(XSD + "decimal")) for x in lexical]
 
 
-def test_terms_of_the_data_are_compared_as_written_and_computed_ones_by_value() -> None:
+def test_terms_of_the_data_are_compared_by_lexical_form_and_computed_terms_by_value() -> None:
     short, long = _decimals("0.5"), _decimals("0.50")
     assert _difference("SELECT ?x { ?s ?p ?x }", short, long)
     assert not _difference("SELECT ?x { BIND(1/2 AS ?x) }", short, long)
@@ -156,16 +153,16 @@ def test_terms_of_the_data_are_compared_as_written_and_computed_ones_by_value() 
     assert _difference("SELECT ?x { BIND(1/2 AS ?x) }", short, [Literal("0.5")])
 
 
-def test_rows_come_in_the_order_that_the_query_asks_for() -> None:
+def test_rows_must_be_in_the_order_of_order_by() -> None:
     one, other = _decimals("1", "2"), _decimals("2", "1")
     assert _difference("SELECT ?x { ?s ?p ?x } ORDER BY ?x LIMIT 9", other, one)
-    assert not _difference("SELECT ?x { ?s ?p ?x } ORDER BY ?x", one, other)  # a file in disorder
+    assert not _difference("SELECT ?x { ?s ?p ?x } ORDER BY ?x", one, other)  # an unsorted file
     assert not _difference("SELECT ?x { ?s ?p ?x } ORDER BY (?x * 0)", one, other)
     assert not _difference("SELECT ?x { ?s ?p ?x }", one, other)
 
 
-def test_what_a_select_shows_is_a_column_though_nothing_binds_it() -> None:
-    """SPARQL 1.1, section 18.2.1: it is in scope, and stands in the head of the results."""
+def test_projected_variables_are_columns_even_if_unbound() -> None:
+    """SPARQL 1.1, section 18.2.1: they are in scope and in the head of the results."""
     inner = "{ SELECT ?x ?z { ?x ?p ?y } }"
     assert streamsparql.compile("SELECT ?x ?z { ?x ?p ?y }").variables == ("x", "z")
     assert streamsparql.compile(f"SELECT * {inner}").variables == ("x", "z")
