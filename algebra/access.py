@@ -34,6 +34,8 @@ class AccessStream(Plan):
     With `stamped`, elements are `Stamped` triples.
     """
 
+    family = "access"
+
     stream: IRI
     stamped: bool = False
 
@@ -64,6 +66,8 @@ class AccessGraph(Plan):
     over. `background` adds the default graph that the caller passes with the query.
     """
 
+    family = "access"
+
     graphs: tuple[IRI | Variable, ...] = ()
     background: bool = False
     stamped: bool = False
@@ -86,6 +90,8 @@ class AccessGraph(Plan):
 
 class Merge(SnapshotOperator):
     """The union of the sources of a pattern: multiplicities add. Sections 3 and 4."""
+
+    family = "access"
 
     sources: tuple[Plan, ...]
 

@@ -36,6 +36,8 @@ class Align(Plan):
     makes rows equal, and counting equal rows pays off.
     """
 
+    family = "align"
+
     input: Plan
     period: int
     origin: int = 0

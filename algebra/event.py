@@ -30,6 +30,8 @@ MAX_CLOSURE_ROUNDS = 1000
 class EventPair(SnapshotOperator):
     """The base of the binary event operators, which are defined by `occur`."""
 
+    family = "event"
+
     left: Plan
     right: Plan
 
@@ -101,6 +103,8 @@ class Detect(Plan):
     instant of the input.
     """
 
+    family = "event"
+
     input: Plan
 
     @override
@@ -118,6 +122,8 @@ class Closure(Plan):
     The closure is the least stream that contains the original one and each triple that a rule
     constructs over the closure, with the occurrence of the rule's solution.
     """
+
+    family = "event"
 
     stream: IRI
     rules: tuple[Construct, ...]

@@ -15,6 +15,8 @@ from streamsparql.overriding import override
 class Filter(Elementwise):
     """The rows that satisfy a condition; an error counts as false. ESWC 2008, Definition 8."""
 
+    family = "filter"
+
     condition: Expression
     input: Plan
 
@@ -32,6 +34,8 @@ class Filter(Elementwise):
 
 class _Exists(SnapshotOperator):
     """An operator that evaluates a pattern, its second input, for each row separately."""
+
+    family = "filter"
 
     @property
     @override

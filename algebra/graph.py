@@ -31,6 +31,8 @@ class Graph(Plan):
     last: inside the braces only patterns bind `?g`.
     """
 
+    family = "graph"
+
     name: IRI | Variable
     input: Plan
 
@@ -68,6 +70,8 @@ class Construct(SnapshotOperator):
     A blank node of the template is a function of its label, the row, and the row's number among
     equal rows, so that cutting a validity does not change it.
     """
+
+    family = "graph"
 
     template: tuple[TriplePattern, ...]
     input: Plan
@@ -135,6 +139,8 @@ class Describe(SnapshotOperator):
     subject, and recursively those of the blank nodes that are their objects.
     """
 
+    family = "graph"
+
     resources: tuple[IRI | Variable, ...]
     input: Plan
     data: Plan
@@ -165,6 +171,8 @@ class Describe(SnapshotOperator):
 
 class Ask(SnapshotOperator):
     """ASK: one boolean, whether the input has a row. Section 4."""
+
+    family = "graph"
 
     input: Plan
 

@@ -24,6 +24,8 @@ class Aggregation(SnapshotOperator):
     its variable unbound.
     """
 
+    family = "group"
+
     keys: tuple[Variable, ...]
     aggregates: tuple[tuple[Variable, Aggregate], ...]
     input: Plan
@@ -53,6 +55,8 @@ class Annotate(SnapshotOperator):
 
     Unlike GROUP BY it keeps the rows, so several AGGREGATE clauses apply to the same WHERE rows.
     """
+
+    family = "group"
 
     variable: Variable
     aggregate: Aggregate

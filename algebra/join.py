@@ -22,6 +22,8 @@ from streamsparql.overriding import override
 class Union(SnapshotOperator):
     """All rows of all inputs: multiplicities add. ESWC 2008, Definition 9; section 4."""
 
+    family = "join"
+
     branches: tuple[Plan, ...]
 
     def __post_init__(self) -> None:
@@ -39,6 +41,8 @@ class Union(SnapshotOperator):
 
 class Join(SnapshotOperator):
     """`merge(mu1, mu2)` of each compatible pair. ESWC 2008, Definition 10; section 4."""
+
+    family = "join"
 
     left: Plan
     right: Plan
@@ -63,6 +67,8 @@ class LeftJoin(SnapshotOperator):
     the left row's end (R18). `marks` are the EXISTS that the condition reads, with their hidden
     variables; they are evaluated on the merged row.
     """
+
+    family = "join"
 
     left: Plan
     right: Plan
@@ -117,6 +123,8 @@ class LeftJoin(SnapshotOperator):
 
 class Minus(SnapshotOperator):
     """The left rows without a compatible right row that shares a bound variable. Section 4."""
+
+    family = "join"
 
     left: Plan
     right: Plan

@@ -42,6 +42,8 @@ class TriplePatternMatching(Elementwise):
     ESWC 2008, Definition 7. A variable that occurs twice must match equal terms.
     """
 
+    family = "match"
+
     pattern: TriplePattern
     input: Plan
     stamps: tuple[Stamp, ...] = ()
@@ -98,6 +100,8 @@ class BasicGraphPattern(SnapshotOperator):
     They share one instance mapping: a blank node is one variable throughout. The optimiser chooses
     the join order.
     """
+
+    family = "match"
 
     matchings: tuple[Plan, ...]
 

@@ -86,6 +86,8 @@ class NegatedSet(PathExpression):
 class Path(SnapshotOperator):
     """The pairs of nodes that a path connects. Section 4."""
 
+    family = "path"
+
     subject: Term | Variable
     path: PathExpression
     object: Term | Variable

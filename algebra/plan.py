@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Container, Hashable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.node import Node
@@ -47,6 +47,9 @@ Events = frozenset[Occurrence]
 
 class Plan(Displayed, Node):
     """The base of all logical plan nodes; it is displayed as a tree."""
+
+    family: ClassVar[str] = "shape"
+    """The group of related nodes that it belongs to; each has a colour in the pictures of plans."""
 
     def equivalent(self, other: Plan, trials: int = 200, seed: int = 0) -> PlanComparison:
         """Search for data over which another plan has different snapshots.

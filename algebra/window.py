@@ -40,6 +40,8 @@ PhysicalStream = list[Element[Hashable]]
 class Window(Plan, ABC):
     """The base of all windows; `name` is the name that a query may assign to a window."""
 
+    family = "window"
+
     input: Plan
     name: str | None = field(default=None, kw_only=True)
 

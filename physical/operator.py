@@ -42,14 +42,14 @@ class Operator(Stateful, Displayed, ABC):
     implements: ClassVar[tuple[type[Plan], ...]] = ()
     """The logical nodes that it computes."""
     family: ClassVar[str] = ""
-    """The module of these nodes: explain draws the operators of a family in one colour."""
+    """The family of these nodes, which has a colour in the pictures of plans."""
     state: ClassVar[str] = "none"
     """What it retains between steps, in a line."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "family" not in cls.__dict__ and cls.implements:
-            cls.family = cls.implements[0].__module__.rpartition(".")[2]
+            cls.family = cls.implements[0].family
 
     def __init__(self, names: Sequence[str], *inputs: Operator) -> None:
         self.names = tuple(names)

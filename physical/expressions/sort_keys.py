@@ -17,7 +17,7 @@ from streamsparql.algebra.order import comparison_key, order_key
 from streamsparql.algebra.terms import Term
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.state.ranked_rows import SortKey
+from streamsparql.physical.state.ranked_rows import RowSortKey
 
 
 class Ranking(NamedTuple):
@@ -55,7 +55,7 @@ class Down:
         return hash(self.part)
 
 
-def descending_key(term: Term | None) -> SortKey:
+def descending_key(term: Term | None) -> RowSortKey:
     """Return the `comparison_key` of a term for descending order.
 
     >>> from streamsparql.algebra.terms import integer
@@ -91,16 +91,20 @@ class SortKeys:
         ways = [(name, descending_key if down else comparison_key) for name, down in ranking.keys]
         ways += [(name, order_key) for name in ranking.ties]
         self._columns = ways
-        self._known: dict[Callable[..., SortKey], dict[int, SortKey]] = {way: {} for _, way in ways}
+        self._known: dict[Callable[..., RowSortKey], dict[int, RowSortKey]] = {
+            way: {} for _, way in ways
+        }
 
-    def of(self, batch: Batch) -> list[SortKey]:
+    def of(self, batch: Batch) -> list[RowSortKey]:
         """Return the key of each row; no part of a key is a prefix of the same part of another."""
-        keys: list[SortKey] = [()] * len(batch)
+        keys: list[RowSortKey] = [()] * len(batch)
         for name, way in self._columns:
             keys = list(map(add, keys, self._of_terms(batch.columns[name], way)))
         return keys
 
-    def _of_terms(self, ids: IntArray, way: Callable[[Term | None], SortKey]) -> list[SortKey]:
+    def _of_terms(
+        self, ids: IntArray, way: Callable[[Term | None], RowSortKey]
+    ) -> list[RowSortKey]:
         known = self._known[way]
         if len(known) > _MANY:
             known.clear()
@@ -119,6 +123,6 @@ class SortKeys:
 _MANY = 1 << 15
 
 
-def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[SortKey]:
+def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[RowSortKey]:
     """Return the sort key of each row of a batch."""
     return SortKeys(ranking, terms).of(batch)

@@ -27,7 +27,7 @@ from streamsparql.physical.state.parts import (
     table_of_arrays,
 )
 
-SortKey: TypeAlias = tuple[Any, ...]
+RowSortKey: TypeAlias = tuple[Any, ...]
 """The key by which a row is sorted."""
 
 Pieces: TypeAlias = list[tuple[IdRow, int, int]]
@@ -54,7 +54,7 @@ class SliceRanks:
         """The rows that left at this instant, with the instant at which they entered."""
         self._equals: dict[IdRow, SortedList] = {}
 
-    def add(self, entry: SortKey, t: int) -> None:
+    def add(self, entry: RowSortKey, t: int) -> None:
         """Add a row that starts: those after it shift by one."""
         rows, offset, end = self.rows, self.offset, self.end
         rows.add(entry)
@@ -69,7 +69,7 @@ class SliceRanks:
         if full:
             self._leave(rows[end])
 
-    def remove(self, entry: SortKey, t: int) -> None:
+    def remove(self, entry: RowSortKey, t: int) -> None:
         """Remove a row that ends: those after it move up."""
         rows, offset, end = self.rows, self.offset, self.end
         size = len(rows)
@@ -86,7 +86,7 @@ class SliceRanks:
         if full and end:
             self._enter(rows[end - 1], t)
 
-    def add_distinct(self, entry: SortKey, shown: IdRow, t: int) -> None:
+    def add_distinct(self, entry: RowSortKey, shown: IdRow, t: int) -> None:
         """Add a row that starts; of equal rows only the first has a rank."""
         equals = self._equals.setdefault(shown, SortedList())
         head = equals[0] if equals else None
@@ -96,7 +96,7 @@ class SliceRanks:
                 self.remove(head, t)
             self.add(entry, t)
 
-    def remove_distinct(self, entry: SortKey, shown: IdRow, t: int) -> None:
+    def remove_distinct(self, entry: RowSortKey, shown: IdRow, t: int) -> None:
         """Remove a row that ends; the next of its equals takes its rank."""
         equals = self._equals[shown]
         was_head = equals[0] == entry
@@ -108,11 +108,11 @@ class SliceRanks:
         if not equals:
             del self._equals[shown]
 
-    def restore(self, entry: SortKey) -> None:
+    def restore(self, entry: RowSortKey) -> None:
         """Put back a row, of which `inside` says already whether it is in the slice."""
         self.rows.add(entry)
 
-    def restore_distinct(self, entry: SortKey, shown: IdRow) -> None:
+    def restore_distinct(self, entry: RowSortKey, shown: IdRow) -> None:
         """Put back a row; of equal rows only the first has a rank."""
         equals = self._equals.setdefault(shown, SortedList())
         if equals and entry < equals[0]:
@@ -121,18 +121,18 @@ class SliceRanks:
             self.rows.add(entry)
         equals.add(entry)
 
-    def _enter(self, entry: SortKey, t: int) -> None:
+    def _enter(self, entry: RowSortKey, t: int) -> None:
         """Let a row in; one that left and returns within an instant was inside all the time."""
         self.inside[entry[-1]] = self.left.pop(entry[-1], t)
 
-    def _leave(self, entry: SortKey) -> None:
+    def _leave(self, entry: RowSortKey) -> None:
         self.left[entry[-1]] = self.inside.pop(entry[-1])
 
 
 class _Row(NamedTuple):
     """A row that holds: its place in a list, its terms, those that are shown, and its slice."""
 
-    entry: SortKey
+    entry: RowSortKey
     terms: IdRow
     shown: IdRow
     partition: IdRow
@@ -151,7 +151,7 @@ class RankedRows(Stateful):
     def __init__(
         self,
         names: Sequence[str],
-        keys: Callable[[Batch], list[SortKey]],
+        keys: Callable[[Batch], list[RowSortKey]],
         offset: int,
         end: int | None,
         distinct: Sequence[str] | None,

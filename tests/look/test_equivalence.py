@@ -30,7 +30,7 @@ from streamsparql.algebra.window import (
 from streamsparql.by_hand import Draft, access, graph
 from streamsparql.errors import EngineError
 from streamsparql.look.equivalence import Equivalence, equivalent
-from streamsparql.look.equivalence.difference import PlanComparison
+from streamsparql.look.equivalence.difference import SnapshotComparison
 from streamsparql.look.equivalence.isomorphism import are_isomorphic
 from streamsparql.look.equivalence.random_inputs import InputGenerator
 from streamsparql.look.equivalence.vocabulary import Vocabulary
@@ -318,7 +318,7 @@ def test_all_instants_at_which_a_snapshot_changes_are_compared() -> None:
     for seed, text in enumerate(texts):
         one = plan(text)
         data = InputGenerator(Vocabulary.of(one), seed).inputs(4)
-        points = PlanComparison(one, one).instants(data)
+        points = SnapshotComparison(one, one).instants(data)
         assert set(points) <= set(instants(one, data)) | {0}
         last, compared = points[-1] + 3, set(points)
         if last < 200:

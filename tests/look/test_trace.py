@@ -68,7 +68,7 @@ def number_of(trace: Trace, kind: str) -> int:
 
 @pytest.fixture(scope="module")
 def slow() -> Trace:
-    """The example of physical/operators/left_join.py: the left row e, the right rows p and q."""
+    """Return the trace of the example of physical/operators/left_join.py: e left, p and q right."""
     text = (
         f"{PREFIX} SELECT ?v ?d FROM STREAM :l WINDOW RANGE 30 SLIDE 1"
         " FROM STREAM :r WINDOW RANGE 11 SLIDE 1 { ?x :left ?v OPTIONAL { ?x :right ?d } }"

@@ -72,4 +72,6 @@ def _are_twins(name: str, modules: list[str]) -> bool:
     node, operator = (
         getattr(importlib.import_module(f"streamsparql.{module}"), name) for module in modules
     )
-    return node in getattr(operator, "implements", ())
+    operators = (operator, *getattr(operator, "__subclasses__", list)())
+    computed = [each for one in operators for each in getattr(one, "implements", ())]
+    return any(issubclass(each, node) for each in computed)

@@ -34,7 +34,7 @@ from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
 from streamsparql.display import Displayed
 from streamsparql.errors import EngineError
-from streamsparql.look.equivalence.difference import Difference, PlanComparison
+from streamsparql.look.equivalence.difference import Difference, SnapshotComparison
 from streamsparql.look.equivalence.random_inputs import InputGenerator
 from streamsparql.look.equivalence.shrinking import shrink
 from streamsparql.look.equivalence.vocabulary import Vocabulary
@@ -176,7 +176,7 @@ def equivalent(
     vocabulary = Vocabulary.of(one, other)
     generator, comparison = (
         InputGenerator(vocabulary, seed),
-        PlanComparison(one, other, below_detect),
+        SnapshotComparison(one, other, below_detect),
     )
     for trial in range(trials):
         data = generator.inputs(_match_count(trial, vocabulary))
@@ -196,7 +196,7 @@ def _match_count(trial: int, vocabulary: Vocabulary) -> int:
 
 
 def _shrunk_example(
-    comparison: PlanComparison, data: Inputs, difference: Difference, vocabulary: Vocabulary
+    comparison: SnapshotComparison, data: Inputs, difference: Difference, vocabulary: Vocabulary
 ) -> Counterexample:
     def differs(candidate: Inputs, row: Solution) -> bool:
         return comparison.difference(candidate, (row,)) is not None

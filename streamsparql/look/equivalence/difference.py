@@ -36,7 +36,7 @@ class Difference(NamedTuple):
     row: Solution = EMPTY
 
 
-class PlanComparison:
+class SnapshotComparison:
     """A comparison of two plans over data, at all instants at which a snapshot can change.
 
     With `below_detect` they are compared as subplans of a `Detect`, whose rows are events.

@@ -73,7 +73,7 @@ def compare_plans(before: Plan, after: Plan, prefixes: Mapping[str, str]) -> tup
             return Box(
                 kind=kind.__name__,
                 title=text,
-                family=kind.__module__.rpartition(".")[2],
+                family=node.family,
                 meaning=meaning(kind),
                 mark=marks.get(node, ""),
             )

@@ -44,7 +44,7 @@ def plan_box(plan: Plan, prefixes: Mapping[str, str] | None = None) -> Box:
             kind=kind.__name__,
             title=visible(title(node, write)),
             facts=tuple(_facts(node)),
-            family=kind.__module__.rpartition(".")[2],
+            family=node.family,
             meaning=meaning(kind),
             definition=definition(kind),
         )

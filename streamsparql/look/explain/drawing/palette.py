@@ -61,7 +61,7 @@ FAMILIES: dict[str, Colour] = {
         Shades("#fceaf3", "#d483ac", "#86305c"), Shades("#391c2b", "#955377", "#f2acd0"), 95
     ),
 }
-"""The colours by family: the module of the algebra that defines an operator."""
+"""The colours by the family of a node or an operator."""
 
 HEAT: dict[int, Colour] = {
     1: Colour(Shades("#e3ebf4", "#5b86b8", "#24476e"), Shades("#1c2b3c", "#557fae", "#a9c8ea"), 34),
