@@ -76,7 +76,7 @@ def _shows(source: str) -> bool:
 @quiet
 @each
 def test_it_runs_without_errors_and_has_outputs(path: Path, tmp_path: Path) -> None:
-    book = run.executed(path, tmp_path)
+    book = run.execute(path, tmp_path)
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code)
     pictures = 0
@@ -98,7 +98,7 @@ def test_it_runs_without_errors_and_has_outputs(path: Path, tmp_path: Path) -> N
 @each
 def test_it_is_stored_without_outputs(path: Path) -> None:
     text = path.read_text("utf-8")
-    assert text == run.stripped(json.loads(text)), "update it with: make notebooks"
+    assert text == run.without_outputs(json.loads(text)), "update it with: make notebooks"
 
 
 @each
