@@ -110,7 +110,7 @@ class TextError(StreamSparqlError):
         self.expected, self.hint = expected, hint
 
     def about(self, text: str) -> Self:
-        """Set the text in which the span is, and return the error."""
+        """Set the text that the span refers to, and return the error."""
         self.text = text
         return self
 

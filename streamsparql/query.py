@@ -66,9 +66,9 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     """Compile a query in any of the five dialects.
 
     `dialect` is streaming, csparql, cqels, epsparql or rspql; auto detects it by constructs that
-    only one dialect has. `base` resolves relative IRIs. `origin` is where the grids of windows
-    start, in milliseconds. With `pedantic`, a construct of another dialect is an error. Without
-    `optimize`, the logical plan is run without rewriting.
+    only one dialect has. `base` resolves relative IRIs. `origin` is the instant at which the grids
+    of windows start, in milliseconds. With `pedantic`, a construct of another dialect is an error.
+    Without `optimize`, the logical plan is run without rewriting.
 
     Raise `QuerySyntaxError` if the text does not parse, `QueryError` if the query is invalid, and
     `UnsupportedFeature` if it uses an unsupported feature.
@@ -150,7 +150,7 @@ class Query(CompiledQuery):
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Run the query over a whole history. Streams are read when the result is.
+        """Run the query over a whole history. Streams are read when rows are requested.
 
         `streams` maps the IRIs of streams to sources, or is the source of the only stream that the
         query reads; `graph` is the static default graph, `graphs` the named ones; docs/sources.md
@@ -260,9 +260,9 @@ class Query(CompiledQuery):
         `predicate` and `object`; ASK has `answer`, a boolean.
 
         Streams are files, folders, Spark DataFrames, or any source that `run` accepts. The time of
-        the data is cut into `slabs`, by default a number that suits the data; the result is that of
-        `run` for any number. The time ranges of the sources are read immediately; rows are computed
-        by the actions of the DataFrame.
+        the data is cut into `slabs`, by default a number that suits the data; the number does not
+        change the result, which is that of `run`. The time ranges of the sources are read
+        immediately; rows are computed by the actions of the DataFrame.
         """
         from streamsparql.run.input import input_of
         from streamsparql.run.reports import requested_reports
@@ -335,7 +335,7 @@ class Query(CompiledQuery):
         return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the text, and the logical plan."""
+        """Return the display in a notebook: the text, and the logical plan."""
         from streamsparql.look.jupyter.query_view import query_html
 
         return query_html(self)

@@ -34,7 +34,7 @@ __all__ = ["DIALECT_CHOICES", "EXPLAIN_FORMATS", "EXPLAIN_STAGES", "main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # pipes and files get UTF-8, as our files have it
+        if isinstance(stream, TextIOWrapper):  # pipes and files get UTF-8, as in all text formats
             encoding = None if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:

@@ -1,4 +1,4 @@
-"""What several commands share: the options of a query, and the parsers of option values."""
+"""Options that several commands share, such as those of a query, and parsers of their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 REPORTS = ("rstream", "istream", "dstream")
 MEASURED_STAGES = ("all", "physical", "spark")
-"""The stages that `--analyze` can show, since only what runs is measured."""
+"""The stages that `--analyze` can show: those that run, and so are measured."""
 DIALECT_CHOICES = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
 
 Commands = argparse._SubParsersAction  # the return type of add_subparsers has no public name
@@ -173,9 +173,9 @@ def parse_instant(text: str) -> int:
 def files_by_name(
     arguments: Sequence[str], names: Sequence[str], option: str
 ) -> dict[str, list[str]]:
-    """Group the files of `IRI=FILE` arguments by IRI. The IRI of an only stream can be omitted.
+    """Group the files of `IRI=FILE` arguments by IRI, which can be omitted if there is one stream.
 
-    Both IRIs and files may contain an equals sign: the names in the query decide.
+    Both IRIs and files may contain an equals sign: the names in the query determine the split.
 
     >>> files_by_name(["http://e.org/?a=b=x.nq"], ["http://e.org/?a=b"], "stream")
     {'http://e.org/?a=b': ['x.nq']}

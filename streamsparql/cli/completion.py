@@ -38,7 +38,7 @@ def _complete(commands: Commands[argparse.ArgumentParser], options: argparse.Nam
 
 
 class Option(NamedTuple):
-    """An option of a command: its names, the values it accepts, and whether it takes one."""
+    """An option of a command: its names, the values it accepts, and whether it takes a value."""
 
     names: tuple[str, ...]
     values: tuple[str, ...]

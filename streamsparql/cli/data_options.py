@@ -98,7 +98,7 @@ def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `Query.run` for options that `check_data` has checked."""
     raise_open_file_limit()
     files = files_by_name(options.stream, query.streams, "stream")
-    streams = {name: _unwrap_single(some) for name, some in files.items()}
+    streams = {name: _unwrap_single(paths) for name, paths in files.items()}
     streams = with_mappings(query, options, streams, read_text)
     if missing := [name for name in query.streams if name not in streams]:
         name = missing[0]
@@ -216,7 +216,7 @@ _TAB_NAMES = {"tab": "\t", r"\t": "\t"}
 def check_targets(
     query: Query, options: argparse.Namespace, arguments: dict[str, Any], *files: str | None
 ) -> None:
-    """Raise an error if the run also reads one of the files that it is to write."""
+    """Raise an error if the run reads one of the files that it writes."""
     from streamsparql.run.input import graph_sources
     from streamsparql.sinks import check_target
 
@@ -228,7 +228,7 @@ def check_targets(
 
 @contextmanager
 def on_engine(options: argparse.Namespace, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of `Query.run` on the selected engine; a Spark session ends after."""
+    """Yield the arguments of `Query.run` on the selected engine; end its Spark session after."""
     if options.engine == "embedded":
         yield arguments
         return

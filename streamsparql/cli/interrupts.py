@@ -22,7 +22,7 @@ from streamsparql.overriding import override
 
 
 class EndlessInput(io.RawIOBase):
-    """A file without an end; `end` ends it, even while a read waits for more data."""
+    """An endless file; `end` ends it, even while a read waits for more data."""
 
     def __init__(self, file: Any, path: str) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class EndlessInput(io.RawIOBase):
 
     @classmethod
     def replace_endless(cls, streams: dict[str, Any]) -> list[EndlessInput]:
-        """Replace each endless stream (standard input, pipes) in `streams`; return the new ones."""
+        """Replace each endless stream (standard input, pipes) in `streams`; return the inputs."""
         from streamsparql.sources.mapping import Mapped
         from streamsparql.sources.paths import is_endless
 
@@ -81,7 +81,7 @@ class EndlessInput(io.RawIOBase):
         if self.alarm is None or not _selectable(self._file):
             return
         while self._file not in select.select([self._file, self.alarm], [], [])[0]:
-            os.read(self.alarm, 1)  # a handler that ends the run has raised before
+            os.read(self.alarm, 1)  # a handler that ended the run has raised already
 
     @override
     def fileno(self) -> int:
@@ -116,7 +116,7 @@ def _open_unbuffered(path: str) -> Any:
 
 
 _SAME_SIGNAL = 0.5
-"""Seconds within which a second signal is a repetition: `timeout` and shells send some twice."""
+"""Seconds within which a second signal is a repetition: `timeout` and shells may send two."""
 
 
 class Interrupts:

@@ -325,10 +325,10 @@ class Magics:
     # -- input
 
     def _target(self, line: str, cell: str | None) -> tuple[Any, list[str]]:
-        """Return what `%explain` shows, and the words of its options.
+        """Return the target of `%explain`, and the words of its options.
 
-        It is the text of a query (the cell, or the line up to the first option), or the value of a
-        variable or attribute: a query, a plan, or a draft of one.
+        The target is the text of a query (the cell, or the line up to the first option), or the
+        value of a variable or attribute: a query, a plan, or a draft of one.
         """
         from streamsparql.look.by_hand import Draft
         from streamsparql.physical.operator import Operator
@@ -354,8 +354,8 @@ class Magics:
         """Return the arguments of `Query.run`, with the values of the notebook's variables."""
         prefixes = query.prefixes
         streams, named = (
-            files_by_name([_expanded(word, known, prefixes) for word in words], known, what)
-            for words, known, what in (
+            files_by_name([_expanded(word, known, prefixes) for word in words], known, option)
+            for words, known, option in (
                 (options.stream, query.streams, "stream"),
                 (options.named, query.graphs, "named"),
             )

@@ -34,7 +34,7 @@ _CODES: Mapping[str, int] = {"iri": 36, "variable": 33, "word": 1, "note": 2}
 
 
 class Screen(NamedTuple):
-    """The properties of a terminal: columns, whether it has colour, whether more than ASCII."""
+    """The properties of a terminal: its columns, whether it has colours, and more than ASCII."""
 
     width: int = 80
     color: bool = False
@@ -54,7 +54,7 @@ class Screen(NamedTuple):
         return cls(max(narrowest, min(width, widest)), color, unicode)
 
     def write(self, text: str = "") -> None:
-        """Write lines, in ASCII if the terminal has no more."""
+        """Write lines, in ASCII if the terminal has no other characters."""
         print(text if self.unicode else text.translate(_ASCII))
 
     def heading(self, text: str) -> None:

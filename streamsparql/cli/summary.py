@@ -77,7 +77,7 @@ class Summary:
 
     def __enter__(self) -> Self:
         if self._name is not None:
-            try:  # appending: a run that fails at once must not empty the file
+            try:  # append: a run that fails at once must not empty the file
                 self._file = open(self._name, "a", encoding="utf-8")
             except OSError as error:
                 raise EngineError(f"cannot write {self._name}: {error.strerror}") from None
@@ -130,8 +130,8 @@ class Summary:
             f"{parts[0]}: {', '.join(parts[1:])}; {_plural(replay.rows, 'row')} in {seconds:.1f} s"
         )
         if interrupted is not None:
-            watermark = instant(interrupted) if interrupted >= 0 else "nothing"
-            text = f"interrupted, complete up to {watermark}: {text}"
+            up_to = f"complete up to {instant(interrupted)}" if interrupted >= 0 else "no results"
+            text = f"interrupted, {up_to}: {text}"
         print(text, file=sys.stderr)
         self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
 

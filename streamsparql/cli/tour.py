@@ -1,6 +1,6 @@
-"""The tour of `streamsparql demo`: the park, a query of the paper, its plan and its results, more.
+"""The tour of `streamsparql demo`: a wind park, three queries with their results, and a left join.
 
-Each part is a few sentences and what a command would print. Nothing is canned: the queries are
+Each part is a few sentences and the output of a command. The output is not canned: the queries are
 compiled and run on the selected engine.
 """
 

@@ -1,4 +1,4 @@
-"""`--version`: the versions of what affects a run, and how to install what is missing."""
+"""`--version`: the versions of this package and its dependencies, and how to install them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class VersionAction(argparse.Action):
 
 
 def _version_lines() -> Iterator[str]:
-    """Yield a line each for this package, Python, and what the Spark engine needs."""
+    """Yield a line each for this package, Python, its libraries, Spark and Java."""
     yield f"streamsparql {__version__}"
     yield f"Python {platform.python_version()}"
     for package in ("pyarrow", "pyoxigraph"):

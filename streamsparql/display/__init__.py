@@ -81,7 +81,7 @@ class PlanComparison(Protocol):
 
 @Display
 def display_text(shown: object) -> str:
-    """Return the text that an object prints as."""
+    """Return the text that `print` shows for an object."""
     return object.__repr__(shown)
 
 

@@ -5,7 +5,7 @@ A checkbox switches between the two, without a script. In print, pictures are fi
 
 from __future__ import annotations
 
-_SVG = ".streamsparql-frame.streamsparql-frame"  # twice: JupyterLab shrinks all pictures
+_SVG = ".streamsparql-frame.streamsparql-frame"  # twice: overrides JupyterLab
 _STYLE = (
     ".streamsparql-frame>div{overflow:auto;max-height:80vh}"
     ".streamsparql-frame:has(:checked)>div{max-height:none}"
@@ -15,7 +15,7 @@ _STYLE = (
     f"{_SVG} svg{{max-width:100%;height:auto}}.streamsparql-frame label{{display:none}}}}"
 )
 _MAX_SIZE = (900.0, 640.0)
-"""The size of pictures that need no checkbox."""
+"""The largest size of a picture without a checkbox."""
 
 
 def frame(svg: str, width: float = 0, height: float = 0) -> str:

@@ -12,8 +12,8 @@ from streamsparql.run.measured import Measurements
 class Analysis(Measurements):
     """The measurements of a run of a query.
 
-    `print` it, or `explain` it in any format; `operators` has the numbers, those that read streams
-    first, the one that emits the result last.
+    `print` it, or `explain` it in any format; `operators` has the numbers of each operator: those
+    that read streams first, the one that emits the result last.
 
     >>> import streamsparql
     >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }"

@@ -1,8 +1,8 @@
 """Implementations of the displays that `streamsparql.display` declares.
 
-Plans, operators, results and open queries do not import what draws them. This module is imported
-when the first of them is shown. Each function imports its renderer when it is called, so that
-printing a logical plan loads no engine.
+Plans, operators, results and open queries do not import the code that draws them. This module is
+imported when the first of them is shown. Each function imports its renderer when it is called, so
+that printing a logical plan loads no engine.
 """
 
 from __future__ import annotations

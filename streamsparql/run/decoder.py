@@ -1,4 +1,4 @@
-"""The decoder of rows: from batches of term ids to what users read.
+"""The decoder of rows: from batches of term ids to the forms that users read.
 
 Rows become `Row` objects with rdflib terms, Arrow tables with terms in N-Triples syntax, snapshots
 (lists of dicts, graphs, booleans) and reports. Every engine has one: it needs the form of the
@@ -95,7 +95,7 @@ class RowDecoder:
 
     @property
     def sort_columns(self) -> tuple[str, ...]:
-        """The columns of a batch that serve to sort its rows only."""
+        """The columns of a batch that only sort its rows."""
         return () if self.ranking is None else tuple(self.ranking.columns)
 
     def rows(self, batch: Batch) -> list[Row]:

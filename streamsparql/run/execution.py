@@ -45,8 +45,8 @@ class Execution:
 
     An execution that `shares_terms_with` another of the same query over the same data uses its
     dictionary and static graphs. Rows that are `ordered` carry the columns that ORDER BY sorts by,
-    and are canonical with them. `slab` is the slab of time that is computed, where the streams
-    contain no more than that slab needs.
+    and are canonical with them. `slab` is the slab of time to compute; the streams then contain
+    only the items that it needs.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Execution:
         )
 
     def wanted(self, stream: str) -> Wanted | None:
-        """Return what the query can use of a stream; None if it can use everything."""
+        """Return the predicates and places of a stream that the query reads; None if all."""
         predicates = self._wanted.get(stream, frozenset())
         read = self._places.get(stream, frozenset("spo"))
         return None if predicates is None and len(read) == 3 else Wanted(predicates, read)
@@ -195,7 +195,7 @@ class Execution:
 
     @property
     def accounting(self) -> Accounting:
-        """The fate of the items that were read so far, of all streams."""
+        """The counts of the items that were read so far, over all streams."""
         return sum((sorter.accounting for sorter in self.sorters.values()), Accounting())
 
     def rejects(self) -> list[Reject]:

@@ -34,14 +34,14 @@ class OperatorStats(NamedTuple):
 
     operator: str
     facts: str
-    """Its parameters, in the query's words."""
+    """Its parameters, as the query writes them."""
     rows_in: int
     rows_out: int
     state: int
 
 
 class Stats(NamedTuple):
-    """Figures of an open query: the fate of its items, its watermark, its state."""
+    """Figures of an open query: the counts of its items, its watermark, its state."""
 
     items: Accounting
     graph_rejects: int
@@ -137,7 +137,7 @@ class Live(Displayed):
             self._process()
 
     def push_many(self, stream: str, source: Any) -> None:
-        """Push all items of a source, in its order. A few are buffered.
+        """Push all items of a source, in its order. Short lists are buffered.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -164,7 +164,7 @@ class Live(Displayed):
                 self._step()
 
     def advance(self, t: int, stream: str | None = None) -> None:
-        """Promise that no item before `t` will be pushed: to this stream, or to any.
+        """Promise that no item before `t` will be pushed: to this stream, or by default to any.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -183,7 +183,7 @@ class Live(Displayed):
         self._step()
 
     def close(self) -> None:
-        """End all streams: the rows of the last windows are emitted, nothing is lost.
+        """End all streams, and emit the rows of the last windows.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -215,7 +215,7 @@ class Live(Displayed):
     def rows(self) -> list[Any]:
         """Return the rows that were emitted since the last call, by start.
 
-        Rows with their validity: "final", those that have ended, in canonical form; "eager", all
+        With emit="final", these are the rows that have ended, in canonical form; with "eager", all
         rows, cut at the watermark. For reports: pairs of an instant and the rows of the report.
         """
         batch, instants = self._emitted()
@@ -251,13 +251,13 @@ class Live(Displayed):
 
     @property
     def watermark(self) -> int:
-        """The instant before which all items have been processed; -1 at first."""
+        """The instant before which all items have been processed; -1 before the first."""
         if not self._closed:
             self._process()
         return self._watermark
 
     def stats(self) -> Stats:
-        """Return the fate of the items, rows in and out and state per operator, the watermark.
+        """Return the counts of items, the rows and state of each operator, and the watermark.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -319,7 +319,7 @@ class Live(Displayed):
                 self._sort(name, chunk)
 
     def _sort(self, stream: str, chunk: Chunk) -> None:
-        """Put items in order; set late and rejected ones apart."""
+        """Sort items, and collect the late and rejected ones."""
         sorter = self._execution.sorters[stream]
         sorter.push(chunk)
         self._keep_rejects()

@@ -1,4 +1,4 @@
-"""What a run measures, operator by operator: the numbers of `Query.analyze`.
+"""The measurements of a run, operator by operator, for `Query.analyze`.
 
 The pipeline of a measured run adds up the time of each operator and reads the size of its state
 after each step. Steps are not nested, so times are exclusive: they add up to the time of all
@@ -30,7 +30,7 @@ from streamsparql.sources.clock import InputStep
 class OperatorMeasures(NamedTuple):
     """The measures of an operator of the physical plan.
 
-    On Spark rows, steps and seconds are sums over all slabs, `state` is that of the slab that
+    On Spark, rows, steps and seconds are sums over all slabs, and `state` is that of the slab that
     retained most.
     """
 
@@ -55,7 +55,7 @@ class OperatorMeasures(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its parameters, in the query's words."""
+        """Its parameters, as the query writes them."""
         return self.description.title
 
     @property
@@ -158,7 +158,7 @@ class Measurements:
     operators: tuple[OperatorMeasures, ...]
     """In the order of the plan: operators that read streams first, the sink last."""
     items: Accounting | ItemsRead
-    """The fate of the items; on Spark, the number that the slabs read."""
+    """The numbers of items by outcome; on Spark, the number that the slabs read."""
     rows: int
     """Rows that were emitted; for reports, those of all reports together."""
     times: Times

@@ -83,7 +83,7 @@ class Replay:
 
     @property
     def accounting(self) -> Accounting:
-        """The fate of the items that were read so far, of all streams."""
+        """The counts of the items that were read so far, over all streams."""
         return self.execution.accounting
 
     def tables(self) -> Iterator[pa.Table]:

@@ -1,4 +1,4 @@
-"""Which reports a run emits: the caller's choice, by default that of the query."""
+"""The reports that a run emits: those that the caller requests, by default those of the query."""
 
 from __future__ import annotations
 

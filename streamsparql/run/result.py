@@ -137,7 +137,7 @@ class EmbeddedComputation(Computation):
             final = ready.release(self._execution.pipeline.watermark)
             emitted += len(final)
             yield final
-        rows = self.canonical()  # a snapshot requested meanwhile has read all of them
+        rows = self.canonical()  # a snapshot requested meanwhile has read the rest
         yield rows.part(emitted, len(rows))
 
     @override
@@ -160,8 +160,8 @@ class EmbeddedComputation(Computation):
     def reported(self, wanted: Reporting) -> Reported:
         """Return the rows of reports.
 
-        If no row was computed before, a separate execution computes them over validities that are
-        aligned to the reports; else they are computed from the rows.
+        If no row was computed before, a separate execution computes the reports over validities
+        that are aligned to them; else they are computed from the rows.
         """
         if wanted.every is None or self.started or not self.input.repeatable:
             return super().reported(wanted)
@@ -244,10 +244,10 @@ class Result(Displayed):
             yield from self._decoder.rows(batch)
 
     def snapshot(self, t: int) -> Any:
-        """Return what holds at the instant `t`.
+        """Return the snapshot at the instant `t`.
 
-        SELECT: a list of dicts, a bag, in the order of ORDER BY. ASK: a bool, None outside of the
-        horizon. CONSTRUCT and DESCRIBE: an rdflib graph.
+        SELECT: a list of dicts, which is a bag, in the order of ORDER BY. ASK: a bool, None outside
+        of the horizon. CONSTRUCT and DESCRIBE: an rdflib graph.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -306,9 +306,9 @@ class Result(Displayed):
     ) -> int:
         """Write the rows, or those of reports if requested; return their number.
 
-        The format is table, csv, jsonl, nq (of triples) or parquet; without one it is that of the
-        file's extension (`.gz` and `.zst` after it compress), and a table for an open file.
-        `timestamps` are ms, iso (UTC) or local. Rows are written as they become final.
+        The format is table, csv, jsonl, nq (of triples) or parquet; by default, that of the file's
+        extension (`.gz` and `.zst` after it compress), or a table for an open file. `timestamps`
+        are ms, iso (UTC) or local. Rows are written as they become final.
 
         >>> import streamsparql, sys
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -399,8 +399,8 @@ class Result(Displayed):
     ) -> Picture:
         """Return a picture of when each row holds: a lane for each of the first `limit` solutions.
 
-        Lines are at the instants of the query's reports. With `report` or `every`, dots show which
-        solutions are in these reports. `timestamps` are ms, iso (UTC) or local.
+        Vertical lines mark the instants of the query's reports. With `report` or `every`, dots show
+        which solutions are in these reports. `timestamps` are ms, iso (UTC) or local.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -419,7 +419,8 @@ class Result(Displayed):
 def preview(result: Result, limit: int | None) -> Preview | None:
     """Return the first rows of a result, about `limit` or all of them.
 
-    None if that would compute rows that were not requested, from sources that are read once.
+    None if that would compute rows that were not requested, from sources that can be read only
+    once.
     """
     computation, decoder = result.computation, result.computation.decoder
     if limit is None or (computation.started and not computation.partly):

@@ -1,4 +1,4 @@
-"""The options of a run, typed once: what `run`, `analyze`, `trace`, `on_spark` and `open` share."""
+"""The options of a run, typed once for `run`, `analyze`, `trace`, `on_spark` and `open`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Output = TypeVar("_Output")
 
 
 class InputOptions(TypedDict, total=False):
-    """How the input is read, and the horizon: the part of time that has results.
+    """The options for reading the input, and the horizon: the part of time that has results.
 
     Times are whole milliseconds. Items may arrive out of order by up to `max_delay`; later ones are
     late. An item that jumps ahead of its stream by more than `max_jump` is quarantined until a
@@ -38,7 +38,7 @@ class ReportOptions(TypedDict, total=False):
 
 
 class OutputOptions(ReportOptions, total=False):
-    """How the rows of an open query are emitted.
+    """The options for the output of an open query.
 
     `emit` is final, for rows that have ended, or eager, for all rows, cut at each call of `rows`. A
     stream that is silent for `idle` milliseconds of the others' time is left out of the watermark.

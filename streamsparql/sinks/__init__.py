@@ -61,7 +61,7 @@ def open_sink(
 ) -> Iterator[Sink]:
     """Open a sink that writes to a path or an open file, until the end of the `with`.
 
-    Raise EngineError if the format is unknown, or is not for these rows.
+    Raise EngineError if the format is unknown, or cannot represent these rows.
 
     >>> import sys
     >>> import pyarrow as pa
@@ -91,6 +91,6 @@ def open_sink(
             yield sink
         except BaseException:
             with suppress(Exception):
-                sink.close()  # a file without its end could not be read
+                sink.close()  # without its footer, a Parquet file is unreadable
             raise
         sink.close()

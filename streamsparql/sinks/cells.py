@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?
 
 
 class Cells:
-    """Converts the terms of columns, and caches the results.
+    """A converter of the terms of columns, which caches its results.
 
     >>> shout = Cells(str.upper)
     >>> shout.of(pa.array(["<a>", None, "<a>"]).dictionary_encode(), "-").to_pylist()

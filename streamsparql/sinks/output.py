@@ -21,7 +21,7 @@ _LEVEL = 6
 
 
 class Output:
-    """Writes bytes of UTF-8 text, also to a file of text."""
+    """An output of UTF-8 text as bytes, which are decoded for a text file."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -51,14 +51,14 @@ class TextTable:
         self._file.flush()
 
     def close(self) -> None:
-        """Write the remaining rows; of an empty table, the header."""
+        """Write the remaining rows, or the header of an empty table."""
         self._write_held()
         self._file.flush()
 
     # -- texts
 
     def _cell(self, term: str) -> str:
-        """Return a term in SPARQL's syntax; of a number or a boolean, its value."""
+        """Return a term in SPARQL's syntax; a number or a boolean as its value."""
         if self._layout.form == "ask" or is_valid_number(term):
             return parts_of_term(term)[1]
         parsed = parse_term(term)
@@ -97,7 +97,7 @@ class TextTable:
         return [*times, *(self._cells.of(column, "") for column in _terms(self._layout, batch))]
 
     def _numeric_columns(self) -> list[bool]:
-        """Return which columns contain numbers only."""
+        """Return for each column whether it contains only numbers."""
         numeric = [True] * len(self._layout.names)
         for batch in self._held:
             for k, column in enumerate(_terms(self._layout, batch)):

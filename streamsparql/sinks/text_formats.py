@@ -1,4 +1,4 @@
-"""CSV, JSON lines, N-Quads.
+"""Text formats for programs: CSV, JSON lines, N-Quads.
 
 CSV of SELECT and ASK is SPARQL's (values only); that of CONSTRUCT and DESCRIBE has terms in
 N-Triples syntax, so that it can be read as a source, like N-Quads. JSON lines have terms as in
@@ -35,7 +35,7 @@ class _Text:
         self._style = check_style(layout.timestamps, "ms")
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows at once."""
+        """Write rows without delay."""
         for batch in rows.combine_chunks().to_batches(_BATCH):
             if len(batch):
                 self._file.write(self._lines(batch))
@@ -61,7 +61,7 @@ class _Text:
 
 
 class Csv(_Text):
-    """SPARQL's CSV, with times; of triples, terms in N-Triples syntax."""
+    """SPARQL's CSV, with times; for triples, CSV of terms in N-Triples syntax."""
 
     def __init__(self, file: Any, layout: Layout) -> None:
         super().__init__(file, layout)
@@ -95,8 +95,10 @@ def _quoted(text: str) -> str:
 
 
 class JsonLines(_Text):
-    """An object per line: the terms of the bound variables, then the times; the end of a row that
-    never ends is null."""
+    """An object per line: the terms of the bound variables, then the times.
+
+    The end of a row that never ends is null.
+    """
 
     def __init__(self, file: Any, layout: Layout) -> None:
         super().__init__(file, layout)

@@ -1,10 +1,10 @@
-"""Sources: where data is read from. Each yields chunks of encoded items, with what it rejects.
+"""Sources: where data is read from. Each yields chunks of encoded items, with its rejects.
 
 A *source* is a path or an open file, a folder or a list of paths, a mapped table, an iterable of
 items, a table that Arrow can read, or a graph of rdflib. `read_stream` reads a stream, whose items
-have timestamps, `read_graph` a static graph.
-`disorder` sorts the items of a stream, `clock` computes the watermark of several streams.
-docs/sources.md describes the sources for users; a new kind of source is one more case here.
+have timestamps, `read_graph` a static graph. `disorder` sorts the items of a stream, `clock`
+computes the watermark of several streams. docs/sources.md describes the sources for users; a new
+kind of source is one more case in `_chunks`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def read_stream(
 ) -> Iterator[Chunk]:
     """Yield the items of a stream, in the order of the source, up to `chunk` at a time.
 
-    `scope` is a prefix of the labels of blank nodes. Of items whose predicate is not `wanted`
-    only the timestamp is used, which advances the watermark. When reading strictly, the first
-    reject is a SourceError. The ids in a chunk are in use until it is released. `first` is the
-    position of the first of several items.
+    `scope` is a prefix of the labels of blank nodes. Of items whose predicate is not `wanted` only
+    the timestamp is used, which advances the watermark. If `strict`, the first reject raises a
+    SourceError. The ids in a chunk are in use until it is released. `first` is the position of the
+    first item, if other items were read before.
 
     >>> terms = TermDictionary()
     >>> items = [("<a>", "<p>", '"1"', 5), ("<a>", '"p"', '"1"', 6)]
@@ -104,8 +104,8 @@ def _chunks_of_files(
         return read(encoder, number, path, most)
 
     def probe(number: int, path: str, most: int) -> Iterator[Chunk]:
-        nothing = Encoder(encoder.name, TermDictionary(), wanted=Wanted(frozenset()))
-        return read(nothing, number, path, most)
+        stamps_only = Encoder(encoder.name, TermDictionary(), wanted=Wanted(frozenset()))
+        return read(stamps_only, number, path, most)
 
     def read(encoder: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:
         if isinstance(source, Mapped):

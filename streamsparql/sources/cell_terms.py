@@ -1,8 +1,8 @@
 """The cells of tables as terms: each distinct value of a column is encoded once.
 
-Strings are plain literals, since nothing says what else they might be; columns of another type are
-literals of that type: numbers, booleans, dates and times. An empty string and null are unbound.
-A column of JSON values may mix types; each value is encoded as it would be alone.
+Strings become plain literals, since a table does not define their datatype; columns of another type
+become literals of that type: numbers, booleans, dates and times. An empty string and null are
+unbound. A column of JSON values may mix types; each value is encoded as it would be alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLAIN = r'^[^"\\\x00-\x1f]*$'
 
 
 def ids_of(column: pa.Array, name: str, terms: TermDictionary) -> IntArray:
-    """Return the ids of the terms of a column; 0 where it is empty.
+    """Return the ids of the terms of a column; 0 for an empty cell.
 
     >>> terms = TermDictionary()
     >>> ids = ids_of(pa.array(["a", "", 'say "b"', None]), "x", terms)

@@ -2,9 +2,9 @@
 
 Every item with a valid timestamp advances the watermark, even one that is not a triple, or whose
 predicate no pattern of the query can match (it is *prefiltered*: its other terms are not read). So
-a chunk has `stamps` of all those items, and rows of some; `kept` maps rows to stamps. Every item
-is accounted for: `items` counts rows, prefiltered items and rejects, and `Accounting` sums up their
-fate.
+a chunk has `stamps` of all those items, and rows of some; `kept` maps rows to stamps. Every item is
+accounted for: `items` counts rows, prefiltered items and rejects, and `Accounting` has their
+totals.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Origin(NamedTuple):
 
 
 class Accounting(NamedTuple):
-    """The fate of the items of streams: `read == accepted + late + rejected`, always.
+    """Counts of the items of streams; `read == accepted + late + rejected` always holds.
 
     `unmatched` of the accepted ones have a predicate that no pattern of the query matches: their
     other terms are not read. Such an item is never late and never quarantined, since the result
@@ -108,7 +108,7 @@ class Accounting(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a query can use of a stream: items whose predicate is one of these ids; None for any.
+    """The part of a stream that a query reads: items with one of these predicates; None for any.
 
     `places` are those of `s`, `p` and `o` that the query reads.
 
@@ -120,7 +120,7 @@ class Wanted:
     places: frozenset[str] = frozenset("spo")
 
     def mask(self, ids: IntArray) -> BoolArray:
-        """Return which of the predicates are wanted."""
+        """Return a mask of the predicates that are wanted."""
         if self.predicates is None:
             return np.ones(len(ids), np.bool_)
         if len(self.predicates) > _MAX_COMPARISONS:
@@ -157,7 +157,7 @@ class Chunk:
     origins: tuple[Origin, ...] = ()
     """Where the items are read from: one file, or several that are read side by side."""
     which: IntArray | None = None
-    """With several origins, that of each of the `stamps`."""
+    """With several origins, the index of the origin of each stamp."""
     held: Callable[[], Iterable[IntArray]] | None = None
     """Yields further ids that the source retains, for chunks that follow this one."""
     rows_without_triples: int = 0

@@ -1,8 +1,8 @@
 """The clock of several streams: their common watermark, and which stream to read next.
 
-The common watermark is the least watermark of all streams. A stream that has ended is left out of
-this minimum. So is one that is idle: silent while the time of the other streams advanced by `idle`.
-When an idle stream resumes, its items below the common watermark are late.
+The common watermark is the least watermark of all streams. Streams that have ended are left out of
+this minimum, as are idle ones: silent while the time of the others advanced by `idle`. When an idle
+stream resumes, its items below the common watermark are late.
 """
 
 from __future__ import annotations

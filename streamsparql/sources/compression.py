@@ -1,7 +1,7 @@
 """Compressed files: gzip and Zstandard, decompressed as they are read, and as data arrives.
 
-A compressed file may be truncated or damaged: its copy was interrupted, its disk was full. The
-content before the damage is returned as though the file ended there; `broken` says what is wrong.
+A compressed file may be truncated or damaged, as by an interrupted copy or a full disk. The content
+before the damage is returned as though the file ended there; `broken` is the reason.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Gzip(CompressedFile):
 
 
 def _content_before_damage(member: Any, compressed: bytes) -> bytes:
-    """Return what zlib can decompress before the damage, by decompressing byte by byte."""
+    """Return the content before the damage, by decompressing byte by byte."""
     content = []
     try:
         for k in range(len(compressed)):

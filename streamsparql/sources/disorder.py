@@ -1,4 +1,4 @@
-"""Disorder: items of a stream are sorted by timestamp; late ones are rejected with a reason.
+"""Disorder: the items of a stream are sorted by timestamp; late ones are listed with a reason.
 
 A stream's *time* is the greatest stamp that was accepted, its *watermark* trails that by
 `max_delay`. An item stamped below the watermark is late (SEMANTICS.md section 10); the others are
@@ -12,8 +12,8 @@ would make everything after it late. So an item that jumps ahead of the stream's
   `u` is accepted, then `v` by the usual rule.
 - `v` is below that, and within reach of the stream's time: two against one, `u` is rejected.
 - `v` jumps ahead, too, but is far below `u`: it is quarantined as well, and the first item that
-  agrees with one of them decides. The quarantine has a fixed size; beyond it the highest is
-  rejected.
+  agrees with one of them decides. The quarantine has a fixed size; when it is full, the
+  item with the highest stamp is rejected.
 - A late `v` decides nothing about `u`.
 
 Before the first item the time is unknown, so the first item is quarantined and the second decides:
@@ -21,9 +21,10 @@ a stream may *begin* with a bogus stamp. When the input ends, or `advance` promi
 reached the quarantined items, they are accepted, from the lowest up.
 
 **No item is lost by default.** If a stream keeps its bound, each item has `v >= u - max_delay` for
-all `u` before it, so each confirms the quarantined items: no `max_jump`, however small, rejects
-any item. If it does not, either `u` or the items after it must be rejected. The default of a day
-exceeds the delays that a user may have left out of `max_delay`. `max_jump=None` disables the guard.
+all `u` before it, so each confirms the quarantined items: no `max_jump`, however small, rejects any
+item. If a stream violates its bound, either `u` or the items after it must be rejected. The default
+of a day exceeds the delays that a user may have left out of `max_delay`. `max_jump=None` disables
+the guard.
 
 The fate of an item depends on the order of the items, not on how they are split into chunks.
 """
@@ -46,12 +47,12 @@ SINCE = ".since"
 
 _MAX_QUARANTINED = 16
 _SMALL = 8
-"""Up to this many items, or jumps in a chunk, are decided one by one."""
+"""The last items of a chunk (up to this number), and those after more jumps, are decided singly."""
 
 
 @dataclass(slots=True)
 class _Quarantined:
-    """An item that jumped ahead; its row and its reject are set when its chunk is released."""
+    """An item that jumped ahead; its row and its reject are set at the end of its chunk."""
 
     stamp: int
     place: int
@@ -60,7 +61,7 @@ class _Quarantined:
 
 
 class Sorter:
-    """Sorts the items of one stream.
+    """The sorter of one stream: it retains items until the watermark reaches them.
 
     >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     >>> from streamsparql.sources import read_stream
@@ -86,7 +87,7 @@ class Sorter:
         self.events = events
         """Whether releases have the column `SINCE`."""
         self.rejects: list[Reject] = []
-        """Rejected and late items, in the order in which their fate was decided."""
+        """Rejected and late items, in the order of the decisions on them."""
         self.late = 0
         """The number of late items."""
         self._held_by_source: Callable[[], Iterable[IntArray]] | None = None
@@ -117,7 +118,7 @@ class Sorter:
 
     @property
     def accounting(self) -> Accounting:
-        """The fate of the items that are decided: all that were read, without the quarantine."""
+        """The counts of the items that were read, without those in quarantine."""
         read = self._read - sum(item.row is not None for item in self._quarantine)
         accepted = read - self.late - self._rejected
         return Accounting(
@@ -199,7 +200,7 @@ class Sorter:
 
 
 class _Pass:
-    """One chunk on its way through a sorter: which of its items are accepted."""
+    """A decision on the items of one chunk: which of them are accepted."""
 
     def __init__(self, sorter: Sorter, chunk: Chunk) -> None:
         self._sorter = sorter
@@ -234,20 +235,20 @@ class _Pass:
         time = np.maximum.accumulate(stamps)
         np.maximum(time, self._sorter._time, out=time)
         earlier = np.concatenate([[self._sorter._time], time[:-1]])
-        fine = stamps >= np.maximum(earlier - sorter.max_delay, sorter._floor)
+        in_time = stamps >= np.maximum(earlier - sorter.max_delay, sorter._floor)
         after = len(stamps)
         if sorter._reach is not None:
             jumps = np.flatnonzero(time - earlier > sorter._reach)
-            if len(jumps) and not fine.all():
+            if len(jumps) and not in_time.all():
                 after = int(jumps[0])
             elif len(jumps) and jumps[-1] == after - 1:
                 after -= 1  # if all items keep their bound, the next item confirms each jump
-        for k in np.flatnonzero(~fine[:after]).tolist():
+        for k in np.flatnonzero(~in_time[:after]).tolist():
             bound = max(int(earlier[k]) - sorter.max_delay, sorter._floor)
             self._late(first + k, bound)
         if after:
-            self._accepted[first : first + after] = fine[:after]
-            accepted = stamps[:after][fine[:after]]
+            self._accepted[first : first + after] = in_time[:after]
+            accepted = stamps[:after][in_time[:after]]
             sorter.seen = max(sorter.seen, int(accepted.max(initial=-1)))
             sorter.least = min(sorter.least, int(accepted.min(initial=INFINITY)))
         if after < len(stamps):

@@ -1,4 +1,4 @@
-"""From texts and stamps to chunks: what all sources have in common.
+"""The encoder that all sources share: from texts and stamps to chunks.
 
 A source reads columns of texts in N-Triples syntax. The predicates are encoded first: if no pattern
 of the query can match one, the subject and object of the item are not read, which makes selective
@@ -54,7 +54,7 @@ _NOT_A_TERM = "the {} is not an RDF term; write <iri>, _:label or a literal as i
 
 
 class Encoder:
-    """One source and its target: its name, the term dictionary, what the query wants of it."""
+    """The encoder of one source: its name, the term dictionary, and what the query reads of it."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Encoder:
         first: int = 1,
     ) -> None:
         self.name = self.stream = name
-        """The name in messages; of a file its path, where `stream` names what it is read for."""
+        """The name in messages: the path of a file, while `stream` names the stream or graph."""
         self.unit = unit
         """The unit of positions."""
         self.first = first
@@ -99,7 +99,7 @@ class Encoder:
     ) -> Chunk:
         """Encode items that are passed as columns; `rejects` are among them, but in no column.
 
-        `known` has better reasons for items that are rejected, by place.
+        `known` has more specific reasons for items that are rejected, by place.
         """
         when, untimed = stamps
         if since is not None:
@@ -220,7 +220,7 @@ def _term_reason(sort: int) -> str:
 def _at_places(
     one: TextColumn, other: TextColumn, places: IntArray
 ) -> tuple[TextColumn, TextColumn]:
-    """Return the entries of two columns at some places."""
+    """Return the entries of two columns at these places."""
     if isinstance(one, pa.Array) and isinstance(other, pa.Array):
         array = pa.array(places)
         return one.take(array), other.take(array)

@@ -1,7 +1,7 @@
 """Files: the format of a file, and its content, decompressed.
 
-The extension names the format; `.gz` and `.zst` after it are decompressed while encoder. A file
-without a name (standard input, a file in memory), or with another extension, is detected by its
+The extension names the format; `.gz` and `.zst` after it are decompressed while reading. Without a
+name (standard input, a file in memory), or with another extension, the format is detected from the
 first line: `{` begins JSON lines, a term or a comment N-Quads, a prefix TriG or Turtle; anything
 else is the header of a CSV file, or of a TSV file if it contains tabs.
 """

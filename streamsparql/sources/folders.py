@@ -1,12 +1,12 @@
 """Several files as one stream: a folder, a pattern or a list of paths, merged by time.
 
 Files may follow each other in time, or overlap, such as one per sensor. Each file has its own
-order: an item is emitted once all items of the other files are emitted that are stamped before the
-greatest stamp so far of its own file. So an item is late in the merged stream exactly if it is late
-in its file, whatever the other files contain.
+order: an item is emitted after all items of the other files that are stamped before the greatest
+stamp so far of its own file. So an item is late in the merged stream if and only if it is late in
+its file.
 
 To know the order of the files, the first item of each is read ahead. A file is opened when the
-merged time reaches that item; so memory holds a part of each file that is open at a time.
+merged time reaches that item; so only a part of each open file is in memory.
 
 **A bogus stamp** in the future must not delay the items after it in its file until the other files
 have reached it. So an item that jumps ahead by more than a day, and from which the next one falls
@@ -72,7 +72,7 @@ def distinct_files(paths: Sequence[str]) -> list[str]:
 
 
 def check_distinct(paths: list[str]) -> list[str]:
-    """Return the paths of a stream; raise an error if two are of one file: it would count twice."""
+    """Return the paths of a stream; raise an error if two are the same file."""
     known = set()
     for path in paths:
         real = os.path.realpath(path)
@@ -206,7 +206,7 @@ class _File:
         return int(self.keys[-1])
 
     def take(self, until: int, inclusive: bool) -> tuple[Chunk, IntArray]:
-        """Return the items before an instant, or also at it, and their times."""
+        """Return the items before an instant (or at it, if `inclusive`), and their times."""
         assert self.chunk is not None
         at = self._at
         after = int(np.searchsorted(self.keys, until, "right" if inclusive else "left"))
@@ -269,9 +269,9 @@ def _keys(stamps: IntArray, after: int | None, time: int) -> IntArray:
 
 
 class _Running:
-    """The files that are open at a time: how far each was taken, and how far each was read.
+    """The open files, by how far the items of each were taken, and how far they were read.
 
-    Of many files only a few have items before some instant: two heaps find them.
+    Two heaps find the few files that have items before an instant.
     """
 
     def __init__(self) -> None:
@@ -285,7 +285,7 @@ class _Running:
         return self._next[0][0] if self._next else LATEST
 
     def add(self, file: _File) -> None:
-        """Add a file that begins."""
+        """Add a file that was opened."""
         if not file.ended:
             self.files[file] = None
             heappush(self._last, (file.last, file.number, file))

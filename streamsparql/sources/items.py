@@ -2,8 +2,8 @@
 
     (s, p, o, t)      ((s, p, o), t)      ((s, p, o), start, end)
 
-The fields of tuples of one form are read as columns; of items that the query does not want, only
-the predicate and the stamp. Tuples of mixed forms are converted to one form first.
+The fields of tuples of one form are read as columns; of items that the query does not read, only
+the predicate and the stamp are. Tuples of mixed forms are converted to one form first.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _chunk(
 
 
 def _one_by_one(items: Sequence[Any], encoder: Encoder, first: int) -> Chunk:
-    """Return the chunk of items of mixed forms; what has no form of an item is rejected."""
+    """Return the chunk of items of mixed forms; those of unknown form are rejected."""
     rows: list[Sequence[Any]] = []
     places: list[int] = []
     rejects: list[Reject] = []

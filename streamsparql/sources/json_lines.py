@@ -99,7 +99,7 @@ def _schema(
 
 
 def _parsed(block: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:
-    """Return the rows as Arrow parses them; None if they are not one per line, as in the schema."""
+    """Return the rows as Arrow parses them; None if a line is not one row of the schema."""
     try:
         table = arrow_json.read_json(
             pa.BufferReader(block),

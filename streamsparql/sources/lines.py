@@ -1,6 +1,6 @@
 """Lines: text files in blocks of whole lines.
 
-A block is what one read returned, up to its last line end; the rest is kept for the next block. So
+A block is the result of one read, up to its last line end; the rest is kept for the next block. So
 a pipe is read as data arrives, and no line is split between blocks. A line ends in LF, CRLF or CR.
 A byte order mark at the beginning is skipped; one of UTF-16 or UTF-32 is an error, since no line
 could be decoded.
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 LONGEST = 1 << 26
-"""The maximal length of a line, or of a quoted value of CSV, in bytes: a longer one is unclosed."""
+"""The maximal length of a line, or of a quoted value of CSV, in bytes; more counts as unclosed."""
 _SHOWN = 100
 
 
 class Truncated(Exception):
-    """A compressed file ends before its content does, or is damaged."""
+    """Raised if a compressed file ends before its content does, or is damaged."""
 
 
 def truncation(file: IO[bytes]) -> str | None:

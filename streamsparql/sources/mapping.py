@@ -6,9 +6,9 @@
             BIND(xsd:integer(?avgSpeed) AS ?speed)
             BIND(?TIMESTAMP AS ?timestamp) }
 
-Each row of the table is one solution at the beginning of the WHERE clause, as in the tool Tarql.
-So the clause means what SPARQL says of `{ VALUES (?column ..) { (cell ..) } .. }`, and is evaluated
-like any other: rows become columns of term ids, many at once, the translator makes the plan, and
+Each row of the table is one solution at the beginning of the WHERE clause, as in the tool Tarql. So
+the clause means the same as `{ VALUES (?column ..) { (cell ..) } .. }` in SPARQL, and is evaluated
+like any other: rows become columns of term ids, in batches, the translator creates the plan, and
 the engine's operators evaluate it. The template is filled in by arrays. docs/sources.md documents
 mappings for users.
 """
@@ -54,14 +54,14 @@ _ROW_BY_ROW = (
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """A source: a table and the mapping that makes triples of its rows. `mapped` returns it."""
+    """A source: a table, and the mapping of its rows to triples. `mapped` returns it."""
 
     source: Any
     mapping: str = field(repr=False)
     header: bool = True
     delimiter: str | None = None
     now: int = field(default_factory=lambda: time.time_ns() // 1_000_000, repr=False)
-    """The value of NOW(), in milliseconds: when the source was made, wherever it is read."""
+    """The value of NOW(), in milliseconds: when the source was created."""
 
     def over(self, source: Any) -> Mapped:
         """Return the same mapping of another table."""
@@ -75,7 +75,7 @@ def mapped(
     header: bool = True,
     delimiter: str | None = None,
 ) -> Mapped:
-    """Return a source of triples, which a SPARQL CONSTRUCT makes of the columns of a table.
+    """Return a source of triples, which a SPARQL CONSTRUCT produces from a table.
 
     `source` is a path, an open file or "-" of CSV, TSV, JSON lines or Parquet, compressed or not, a
     folder or a list of such files, or a table that implements Arrow's protocol. `mapping` is the
@@ -193,7 +193,6 @@ class CompiledMapping:
     """The variables of the columns that it reads."""
     extra: tuple[str, ...]
     """Those of ROWNUM, STREAM and FILE that it reads."""
-    """Those of ROWNUM, STREAM and FILE."""
     stamps: tuple[str, ...]
     """The variables of the timestamps: one, or start and end; empty for a graph."""
     repeats: bool
@@ -201,7 +200,7 @@ class CompiledMapping:
 
 
 def _repeats(template: Sequence[TriplePattern]) -> bool:
-    """Return whether two of the patterns differ in nothing but variables."""
+    """Return whether two of the patterns differ only in variables."""
     return any(
         all(x == y or isinstance(x, Variable) or isinstance(y, Variable) for x, y in both)
         for one, other in combinations(template, 2)

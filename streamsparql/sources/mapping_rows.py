@@ -1,4 +1,4 @@
-"""The triples that a mapping makes of the rows of a table, many rows at once."""
+"""The triples that a mapping produces from the rows of a table, in batches."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _triples_of_file(
 
 
 def _unusable(item: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    """Yield why an object of JSON has no term in a column that the mapping reads."""
+    """Yield the reasons why a JSON object has no term in a column that the mapping reads."""
     for value in map(item.get, names):
         if isinstance(value, dict | list):
             yield "a value that the mapping reads is an object or a list"
@@ -142,7 +142,7 @@ def _no_columns(rows: int) -> pa.RecordBatch:
 
 
 class TripleMaker:
-    """Evaluates a mapping over the rows of one table."""
+    """An evaluator of a mapping over the rows of one table."""
 
     def __init__(self, mapped: Mapped, encoder: Encoder, timed: bool, file: str | None) -> None:
         self.encoder = encoder
@@ -185,7 +185,7 @@ class TripleMaker:
     def learn_keys(self, first: Iterable[str], keys: Iterable[str]) -> None:
         """Compile the mapping for the first object; note keys that occur in later ones only.
 
-        The very first object determines the timestamps, however many are read at once.
+        The very first object determines the timestamps, even if several are read at once.
         """
         if self._mapping is None:
             table = self.encoder.name
@@ -211,7 +211,7 @@ class TripleMaker:
     def parts(
         self, rows: pa.RecordBatch, positions: IntArray, size: int, rejects: Sequence[Reject]
     ) -> Iterator[Chunk]:
-        """Yield the triples of some rows, in chunks of up to `size` triples."""
+        """Yield the triples of a batch of rows, in chunks of up to `size` triples."""
         if self._mapping is None:
             step = max(1, len(positions))
         else:
@@ -426,13 +426,13 @@ def _count_runs(rows: IntArray) -> int:
 
 
 def _extra_terms(encoder: Encoder, file: str | None) -> dict[str, Term | None]:
-    """Return the values of STREAM and FILE; None where the name is unknown."""
+    """Return the values of STREAM and FILE; None if the name is unknown."""
     name = encoder.stream
     named = name.startswith("<") and name.endswith(">")
-    inside = file is not None and file != "standard input"
+    has_path = file is not None and file != "standard input"
     return {
         STREAM: IRI(name[1:-1]) if named else None,
-        FILE: Literal(os.path.basename(file)) if inside and file else None,
+        FILE: Literal(os.path.basename(file)) if has_path and file else None,
     }
 
 

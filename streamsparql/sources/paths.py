@@ -36,7 +36,7 @@ def extension_of(path: str) -> str:
 
 
 def is_compressed(path: str) -> bool:
-    """Return whether the name of a file says that it is compressed.
+    """Return whether the name of a file shows that it is compressed.
 
     >>> is_compressed("a.nq.gz"), is_compressed("a.nq")
     (True, False)

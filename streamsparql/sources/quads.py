@@ -3,9 +3,9 @@
 The stamp is in the place of the graph's name, as in LarKC's streams: an xsd:dateTime or integer
 literal, which parsers of N-Quads reject, or an IRI that ends in `/` and the milliseconds.
 
-Whole blocks are split at blanks: twice from the left, twice from the right; the part between them
-is the object, with any blanks in its literals. A line of another form (comments, tabs, several
-blanks, no blank before the full stop) is parsed by a regular expression.
+Whole blocks are split at spaces: twice from the left, twice from the right; the part in the middle
+is the object, with any spaces in its literal. A line of another form (comments, tabs, several
+spaces, no space before the full stop) is parsed by a regular expression.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _without_invalid_lines(block: bytes, line: int, encoder: Encoder) -> tuple[b
 
 
 def lines_of(block: bytes) -> pa.StringArray:
-    """Return the lines, each with its end, without copying the block."""
+    """Return the lines, each with its line break, without copying the block."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_END) + 1
     if not len(ends) or ends[-1] != len(block):
         ends = np.append(ends, len(block))
@@ -72,7 +72,7 @@ _LINE_END = ord("\n")
 
 
 class _Columns(NamedTuple):
-    """The terms of parsed lines, in order; `places` are those among all lines."""
+    """The terms of parsed lines, in order; `places` are the positions of these lines among all."""
 
     terms: list[pa.Array]
     places: IntArray
@@ -107,8 +107,8 @@ def _chunk(
 def split_lines(lines: pa.StringArray, width: int, rare: bool) -> tuple[_Columns, IntArray]:
     """Return the terms of the lines in the usual form, and the places of the others.
 
-    Tabs and comments are searched only if the block may contain such `rare` marks. Two blanks in a
-    row result in an empty term, or in an object with a blank at its edge; a missing blank results
+    Tabs and comments are searched only if the block may contain such `rare` marks. Two spaces in a
+    row result in an empty term, or in an object with a space at its edge; a missing space results
     in a predicate or graph name that is not a term.
     """
     head = pc.split_pattern(lines, " ", max_splits=2)
@@ -129,7 +129,7 @@ def split_lines(lines: pa.StringArray, width: int, rare: bool) -> tuple[_Columns
     columns = [s, p, *terms]
     plain &= _mask(pc.and_(pc.starts_with(p, "<"), pc.ends_with(p, ">")))
     plain &= _mask(pc.or_(pc.starts_with(s, "<"), pc.starts_with(s, "_")))
-    if width == _TRIPLE:  # an apparent object with blanks may be an object and a graph's name
+    if width == _TRIPLE:  # an apparent object with spaces may be an object and a graph's name
         plain &= _mask(pc.match_substring_regex(terms[0], _SINGLE_OBJECT))
     for name in terms[1:]:
         plain &= _mask(pc.or_(pc.starts_with(name, "<"), pc.starts_with(name, '"')))

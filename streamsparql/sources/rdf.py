@@ -1,10 +1,10 @@
 """RDF files, parsed by pyoxigraph: static graphs in any syntax, TriG of timestamped graphs.
 
-A stream in TriG is a sequence of graphs, each with a statement that says when it was generated:
+A stream in TriG is a sequence of graphs, each with a statement of when it was generated:
 
     :g1 { :sensor :value 7 }    :g1 prov:generatedAtTime "2026-01-01T00:00:00Z"^^xsd:dateTime .
 
-The triples of a graph are items with that stamp. They are emitted once both are known, so the
+The triples of a graph are items with that stamp. They are emitted once the stamp is known, so the
 statement may precede its graph or follow it. Positions count statements, since the parser reports
 no lines.
 """

@@ -29,7 +29,7 @@ _BYTES_OF_A_ROW = 100
 
 
 RowsPart = tuple[pa.RecordBatch, IntArray, list[Reject]]
-"""Some rows, their positions, and the rejects among them."""
+"""Rows, their positions, and the rejects among them."""
 
 
 class Separated:
@@ -204,7 +204,7 @@ def letters(place: int) -> str:
 
 
 def _unclosed(data: bytes, delimiter: str) -> int | None:
-    """Return where the value with an unclosed quote begins; None if all quotes are closed.
+    """Return the offset of the value with an unclosed quote; None if all quotes are closed.
 
     >>> _unclosed(b'a,"b', ","), _unclosed(b'a,"b""c"', ","), _unclosed(b'a,5" pipe', ",")
     (2, None, None)
@@ -213,7 +213,7 @@ def _unclosed(data: bytes, delimiter: str) -> int | None:
     quotes = np.flatnonzero(array == _QUOTE)
     if not len(quotes):
         return None
-    opening = quotes[::2]  # if no quote is within a value that is not quoted
+    opening = quotes[::2]  # if no unquoted value contains a quote
     before = array[np.maximum(opening - 1, 0)]
     borders = np.isin(before, np.frombuffer(f"{delimiter}\r\n".encode(), np.uint8))
     doubled = np.zeros(len(opening), np.bool_)
@@ -244,7 +244,7 @@ def _end_of_rows(data: bytes, delimiter: str) -> int:
 
 
 def _free_numbers(rows: int, taken: list[int]) -> IntArray:
-    """Return the numbers of rows, counted from 1, where some numbers are taken by rejects.
+    """Return the numbers of the accepted rows, counted from 1; rejects have the `taken` ones.
 
     >>> _free_numbers(3, [2]).tolist()
     [1, 3, 4]

@@ -105,7 +105,7 @@ def _stamp_of_text(text: str) -> int:
 
 
 def _iso(text: str) -> str:
-    """Return a date and time in the form of xsd:dateTime: a day alone, a blank for the T."""
+    """Return a date and time in the form of xsd:dateTime: a day alone, a space for the T."""
     if _DAY.fullmatch(text):
         return f"{text}T00:00:00"
     return text.replace(" ", "T", 1) if _DAY.match(text) else text
@@ -179,7 +179,7 @@ def _stamps_of_integers(stamps: IntArray, values: Sequence[Any] | pa.Array) -> P
 def _one_by_one(
     stamps: IntArray, values: Sequence[Any] | pa.Array, places: Iterable[int] | IntArray
 ) -> ParsedStamps:
-    """Return the stamps, with those at some places computed by the definition."""
+    """Return the stamps, with those at these places computed by the definition."""
     why = {}
     if not stamps.flags.writeable:
         stamps = stamps.copy()
@@ -258,7 +258,7 @@ _KINDS = (
         )
     ),
 )
-"""The forms: of the core, the suffixes, and how Arrow parses it, in agreement with `stamp_of`."""
+"""Each form: its core, its suffixes, and how Arrow parses it, in agreement with `stamp_of`."""
 
 
 def _form_of(text: str) -> _Form | None:

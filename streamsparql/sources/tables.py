@@ -61,7 +61,7 @@ def arrow_batches(source: Any) -> Iterator[Any] | None:
     if isinstance(source, pa.RecordBatch):
         return iter([source])
     if isinstance(source, pa.RecordBatchReader):
-        batches_read: Iterator[Any] = iter(source)  # its errors are raised as they are
+        batches_read: Iterator[Any] = iter(source)  # its own errors are raised
         return batches_read
     try:
         if hasattr(source, "__arrow_c_stream__"):
@@ -130,7 +130,7 @@ def chunk_of_batch(
 
 
 def cell_value(column: pa.Array, k: int) -> object:
-    """Return a cell as a Python value; as a number if Python cannot represent it, as a far time.
+    """Return a cell as a Python value; as a number if Python cannot represent it.
 
     >>> cell_value(pa.array([7]), 0), cell_value(pa.array([10**17], pa.timestamp("ms")), 0)
     (7, 100000000000000000)
@@ -143,7 +143,7 @@ def cell_value(column: pa.Array, k: int) -> object:
 
 
 def beyond_calendar(column: pa.Array) -> BoolArray:
-    """Return which times or days of a column are outside the years 1 to 9999.
+    """Return a mask of the times or days that are outside the years 1 to 9999.
 
     >>> beyond_calendar(pa.array([0, 10**17], pa.timestamp("ms"))).tolist()
     [False, True]
@@ -219,7 +219,7 @@ def _stamps(batch: pa.RecordBatch, name: str, encoder: Encoder) -> ParsedStamps:
 def parquet_rows(
     file: Any, encoder: Encoder, choose: Callable[[Sequence[str]], list[str]], size: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of a Parquet file, of the columns that `choose` returns."""
+    """Yield the record batches of a Parquet file, with the columns that `choose` returns."""
     import pyarrow.parquet as parquet
 
     try:
@@ -231,7 +231,7 @@ def parquet_rows(
 
 
 def parquet_batches(file: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Any]:
-    """Yield the record batches of a Parquet file, of the columns that a source needs."""
+    """Yield the record batches of a Parquet file, with the columns that a source needs."""
     import pyarrow.parquet as parquet
 
     try:
@@ -244,7 +244,7 @@ def parquet_batches(file: Any, encoder: Encoder, size: int, timed: bool) -> Iter
 def row_groups(
     file: Any, groups: Sequence[int], encoder: Encoder, size: int, timed: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of some row groups.
+    """Yield the record batches of row groups.
 
     Columns that are known to contain only terms are not read if the query does not use them; their
     place is filled with `UNREAD`.

@@ -1,9 +1,9 @@
-"""The Spark engine: the same plan and the same answers, where one machine is not enough.
+"""The Spark engine: the same plans and the same results, for data beyond one machine.
 
 `Query.on_spark` returns a query's result as a DataFrame, `Query.run(engine="spark")` as a `Result`.
 This package also has `session`, which finds or creates a Spark session; `prepare`, which sorts a
 history by time once for many queries; `archive` and `ship`, which send this package to a cluster's
-workers; and `SparkRun`, which says how a run is cut and why. docs/spark.md is the guide.
+workers; and `SparkRun`, which shows how a run is cut and why. docs/spark.md is the guide.
 
 Importing this package does not import pyspark.
 """

@@ -2,11 +2,11 @@
 
 The run is complete: items are exchanged, slabs computed, rows at borders merged. Only the rows of
 the result are counted and discarded instead of returned. The numbers travel in the same DataFrames
-as rows, so this works over Spark Connect, too. In a row of `slab.MERGE_SCHEMA` that holds numbers,
+as rows, so this works over Spark Connect, too. In a row of `slab.MERGE_SCHEMA` with numbers,
 `border` is null and `block` is JSON.
 
-The clocks of the workers say when stages begin and end: slabs begin when the exchange has ended,
-the merge begins when all slabs have ended.
+The clocks of the workers determine when stages begin and end: slabs begin when the exchange has
+ended, the merge begins when all slabs have ended.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from streamsparql.spark.engine import SparkRun
 
 TaskNumbers = dict[str, Any]
-"""What a task measured, as JSON has it."""
+"""The measurements of a task, as JSON."""
 
 
 # -- in the workers --------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def measure_part(
         rows=rows,
         terms=len(run.terms),
         state=run.pipeline.peak,
-        operators=[_sent(each) for each in operators],
+        operators=[_as_json(each) for each in operators],
     )
 
 
@@ -117,12 +117,12 @@ def _numbers(target: int, **numbers: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _sent(each: OperatorMeasures) -> TaskNumbers:
+def _as_json(each: OperatorMeasures) -> TaskNumbers:
     """Return an operator's measures as JSON."""
     return {**each._asdict(), "description": each.description._asdict()}
 
 
-def _received(sent: TaskNumbers) -> OperatorMeasures:
+def _from_json(sent: TaskNumbers) -> OperatorMeasures:
     described = sent["description"]
     facts = tuple((name, value) for name, value in described["facts"])
     description = Description(**{**described, "facts": facts})
@@ -140,7 +140,7 @@ def measure_on_spark(
     slabs: int | None,
     report: Reporting | None,
 ) -> Measurements:
-    """Run a query over data on Spark, and return what was measured.
+    """Run a query over data on Spark, and return the measurements.
 
     Without a session, `session` finds or creates one.
     """
@@ -204,7 +204,7 @@ def _measurements(
     return Measurements(
         query,
         "spark",
-        _operators([[_received(each) for each in part["operators"]] for part in parts]),
+        _operators([[_from_json(each) for each in part["operators"]] for part in parts]),
         ItemsRead(items),
         stages[-1].rows_out or 0,
         times,

@@ -53,7 +53,7 @@ def compact(table: pa.Table) -> pa.Table:
 
 
 def unpack(block: bytes | pa.Buffer) -> pa.Table:
-    """Return the table of a block, as `pack` received it."""
+    """Return the table that `pack` made into a block."""
     return pa.ipc.open_stream(block).read_all()
 
 
@@ -78,7 +78,7 @@ def _is_dictionary(column: pa.ChunkedArray) -> bool:
 def hashes(column: pa.ChunkedArray, scope: str = "") -> Hashes:
     """Return a hash of each string, the same in all processes; that of null is 0.
 
-    With a `scope`, labels of blank nodes are hashed as they will be once they have that scope.
+    With a `scope`, the labels of blank nodes are hashed with that scope as their prefix.
 
     >>> a, b, again = hashes(pa.chunked_array([["<a>", "<b>", "<a>"]])).tolist()
     >>> a == again, a == b

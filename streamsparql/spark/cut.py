@@ -23,15 +23,15 @@ from streamsparql.physical.batch import IntArray
 from streamsparql.physical.operator import INFINITY
 
 SLAB_ITEMS = 3_000_000
-"""The approximate number of items per slab; a slab with half as many again is cut further."""
+"""The approximate number of items per slab; a slab of 1.5 times as many is cut further."""
 MIN_SLAB_ITEMS = 50_000
-"""The number of items below which a slab does not pay for its task."""
+"""The number of items below which a further slab costs more than it saves."""
 PREFERRED_REPLICATION, MAX_REPLICATION = 1.25, 1.4
-"""How often an item may be computed on average: with many slabs, and at most."""
+"""How often an item may be computed on average: with more slabs than cores, and at most."""
 
 
 class TaskPart(NamedTuple):
-    """What one task computes: a slab of time, or one bucket of the key's values."""
+    """The part of a run that one task computes: a slab of time, or a bucket of the key's values."""
 
     number: int
     begin: int
@@ -233,7 +233,7 @@ def _alignment(options: CutOptions, span: int, count: int) -> Callable[[int], in
 def _split_large_slabs(
     histogram: TimeHistogram, borders: list[int], ends: tuple[int, int], most: float
 ) -> list[int]:
-    """Cut slabs of more than 1.5 times `most` items further, on the grid or off it."""
+    """Cut slabs of more than 1.5 times `most` items further, even if not on the grid."""
     all_borders: list[int] = []
     for begin, end in pairwise([ends[0], *borders, ends[1]]):
         rows = histogram.between(begin, end)

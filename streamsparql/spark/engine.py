@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 class SparkRun:
     """A query over streams, cut into parts; `frame` returns its result.
 
-    `described` returns what was decided, and why, for `explain`.
+    `described` returns the cut and the reasons for it, for `explain`.
     """
 
     def __init__(
@@ -174,9 +174,9 @@ class SparkRun:
         return bounded and (INFINITY in lengths or slab.has_static_rows(self.task))
 
     def _key_columns(self, key: str) -> dict[str, tuple[str, ...]] | None:
-        """Return, by stream, the columns that can hold a value of the key.
+        """Return, by stream, the columns that can contain a value of the key.
 
-        None where something other than patterns reads a stream.
+        None if anything other than a pattern reads a stream.
         """
         columns_of_streams = {}
         for stream in self.streams:
@@ -193,7 +193,7 @@ class SparkRun:
         return columns_of_streams
 
     def _needs(self) -> tuple[dict[str, list[int]], dict[int, dict[ElementWindow, int]]]:
-        """Return from when on each part needs each stream, and the ranks of its first elements."""
+        """Return since when each part needs each stream, and the ranks of its first elements."""
         reaches = stream_reaches(self.plan)
         since: dict[str, list[int]] = {}
         ranks: dict[int, dict[ElementWindow, int]] = {}
@@ -239,7 +239,7 @@ class SparkRun:
         return Ranks.of(self.plan, edges, rows.to_pylist())
 
     def described(self) -> Cutting:
-        """Return how the run is cut, and why, for `explain`."""
+        """Return the cut of the run and the reasons for it, for `explain`."""
         parts = self.cut.parts
         slabs = tuple((f"{p.number + 1}/{len(parts)}", self._describe_part(p)) for p in parts)
         sources = tuple((stream.name, stream.summary) for stream in self.streams)
@@ -265,7 +265,7 @@ class SparkRun:
         return any(self.cut.key or not isinstance(stream, OrderedFiles) for stream in self.streams)
 
     def measure(self) -> list[pa.RecordBatch]:
-        """Run the query for what its tasks measure (`analyze`); return no row of the result."""
+        """Run the query; return the measurements of its tasks instead of rows (`analyze`)."""
         if not self.cut.parts:
             return []
         run = copy(self)

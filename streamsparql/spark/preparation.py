@@ -50,7 +50,7 @@ _NAME = "prepared"
 
 @dataclass(frozen=True)
 class PreparedFiles:
-    """The folder that a preparation wrote, and what it rejected."""
+    """The folder that a preparation wrote, and the items that it rejected."""
 
     path: str
     parts: int

@@ -1,10 +1,10 @@
-"""Windows that count elements: the number of elements of each before a part begins.
+"""Ranks, for windows that count elements: the number of elements of each before a part begins.
 
 An element's rank is its position among all elements of its window. A part needs the elements that
 its window may still contain, and the rank of the first of them. So time is divided finely, at
 quantiles of the data; one job counts, for each window, the elements in each of these pieces. Prefix
-sums are the ranks at the edges, and say from which edge on a part must read. No task reads more
-than one split or slab of the stream.
+sums are the ranks at the edges, and determine the edge from which a part must read. No task reads
+more than one split or slab of the stream.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ElementCounter:
         self._counts = np.zeros((len(self._windows), len(edges) + 1), np.int64)
 
     def add(self, items: pa.Table) -> None:
-        """Count the elements of some items."""
+        """Count the elements of a table of items."""
         columns = {
             place: self.terms.encode(items.column(k).combine_chunks())
             for k, place in enumerate(TRIPLE)
@@ -100,7 +100,7 @@ class Ranks:
         return cls(edges, np.cumsum(counts, axis=1)[:, :-1], windows)
 
     def since(self, t: int, windows: Sequence[int]) -> int:
-        """Return the edge from which on elements determine the content of windows at `t`."""
+        """Return the edge from which elements determine the content of windows at `t`."""
         at = int(np.searchsorted(self.edges, t, "right")) - 1
         if at < 0:
             return 0

@@ -1,8 +1,8 @@
 """The Spark session: the active one, or a new one with suitable settings.
 
 On a laptop, `session()` creates a local session: all cores, a quarter of the memory, a quiet log,
-workers that import this package from where the driver does. Settings of the user (in an argument,
-in spark-defaults.conf, in the environment) take precedence over the defaults chosen here.
+workers that import this package from the same folder as the driver. Settings of the user (in an
+argument, in spark-defaults.conf, in the environment) take precedence over the defaults chosen here.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def session(
     `settings` are Spark's, `**{"spark.driver.memory": "4g"}`, and take precedence over the defaults
     chosen here. On a cluster that is not Spark Connect, the workers get this package, too (`ship`).
 
-    Raise an EngineError where a session runs with another master, where Spark or Java is missing,
-    or where the session does not start.
+    Raise an EngineError if a session runs with another master, if Spark or Java is missing, or if
+    the session does not start.
     """
     _check_installed()
     values = {key: _text(value) for key, value in settings.items()}
@@ -88,9 +88,8 @@ def _active_session(master: str | None) -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
-    if active is None and (context := _context()) is not None:
+    if active is None and _context() is not None:
         active = SparkSession.builder.getOrCreate()
-        assert context is not None
     if active is None or master is None:
         return active
     where = active.sparkContext.master if _is_classic(active) else "sc://"
@@ -170,7 +169,7 @@ def _start(master: str | None, name: str, quiet: bool, values: Mapping[str, str]
             SparkContext(gateway=gateway, conf=conf)
         except EngineError:
             raise
-        except Exception as error:  # py4j's, which contain what the JVM raised
+        except Exception as error:  # an error of py4j, which quotes the JVM's
             raise EngineError(f"Spark did not start on {where}: {_reason(error)}") from error
         spark = _build({})
     if not local:
@@ -226,7 +225,7 @@ def java_memory(memory: int) -> str:
 
 
 def machine_memory() -> int | None:
-    """Return the memory of this machine or container, in bytes; None where it is unknown."""
+    """Return the memory of this machine or container, in bytes; None if it is unknown."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -326,7 +325,7 @@ def _process_environment(
 
 
 def _package_folder() -> str | None:
-    """Return the folder from which workers import this package; None where it is installed."""
+    """Return the folder from which workers import this package; None if it is installed."""
     import streamsparql
 
     folder = str(Path(streamsparql.__file__).parents[1])

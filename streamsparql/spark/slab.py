@@ -5,11 +5,12 @@ elements that hold in the slab, restricted to it. So a task runs the embedded en
 elements that can hold in its slab, with windows and results clipped to it. Rows that end where a
 slab ends may continue in the next: `merge_blocks` joins the pieces of such rows.
 
-Duplicate rows need an argument why the pieces fit. Slabs emit the canonical form, in which the k-th
-of equal rows holds where there are k or more, so the intervals of level k + 1 lie within those of
-level k. If one of them touches a border, then the intervals of lower levels around it touch it,
-too: at each instant, the pieces that touch borders are all levels from 1 up to some level. Their
-canonical form is these levels over all time, and pieces that touch no border are complete already.
+The pieces of duplicate rows fit together for this reason: slabs emit the canonical form, in which
+the k-th of equal rows holds where there are k or more, so the intervals of level k + 1 lie within
+those of level k. If one of them touches a border, then the intervals of lower levels around it
+touch it, too: at each instant, the pieces that touch borders are all levels from 1 up to some
+level. Their canonical form is these levels over all time, and pieces that touch no border are
+complete already.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ START, END = ".start", ".end"
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What all parts of a run have in common; it is sent to the workers."""
+    """The data that all parts of a run share, which is sent to the workers."""
 
     name: str
     """A name that no other run has."""
@@ -66,7 +67,7 @@ class Task:
     run_input: RunInput
     """The input and options of the run, without streams and horizon."""
     begin: int
-    """The begin of the horizon."""
+    """The start of the horizon."""
     report: Reporting | None = None
     ordered: bool = False
     """Whether rows carry the columns that ORDER BY sorts by."""
@@ -116,7 +117,7 @@ class Task:
 
     @property
     def slack(self) -> int:
-        """The milliseconds by which windows are clipped earlier.
+        """The milliseconds by which windows are clipped before the task begins.
 
         Windows that are aligned to the grid of reports look back to its last point.
         """
@@ -230,8 +231,8 @@ def _in_bucket(task: Task, part: TaskPart, table: pa.Table) -> pa.Table:
     """Return the rows whose value of the key is in the part's bucket; all rows without a key."""
     if task.key is None:
         return table
-    mine = hashes(table.column(task.key)) % part.buckets == part.bucket
-    return table.filter(pa.array(mine))
+    in_bucket = hashes(table.column(task.key)) % part.buckets == part.bucket
+    return table.filter(pa.array(in_bucket))
 
 
 def part_error(task: Task, part: TaskPart, error: Exception) -> StreamSparqlError:
@@ -314,7 +315,7 @@ MERGE_SCHEMA = "target int, border boolean, block binary"
 
 
 def merge_blocks(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all slabs at a target, with the pieces of a row at borders as one."""
+    """Yield the rows of all slabs at a target, with the pieces of a row at borders merged."""
     border: list[pa.Table] = []
     for batch in batches:
         flags, blocks = batch.column("border"), batch.column("block")

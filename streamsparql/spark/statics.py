@@ -2,7 +2,8 @@
 
 A small graph is read by the driver and sent to the tasks. Over a large one, Spark computes the
 query's static joins once (`joins`), and only their rows are sent. Where a task needs triples
-themselves, those that it can use are sent, too. `Statics.reasons` says what was done, and why.
+themselves, those that it can use are sent, too. `Statics.reasons` states the decisions and their
+reasons.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ def _with_table(unread: GraphSource, table: pa.Table) -> GraphSource:
 
 
 def _size(paths: Sequence[str]) -> str | None:
-    """Return the size of large files, as text; None where the driver may read them."""
+    """Return the size of large files, as text; None if the driver may read them."""
     rows = sum(_parquet_rows(path) for path in paths if is_parquet(path))
     others = [path for path in paths if not is_parquet(path)]
     size = sum(size_of(p) * (_COMPRESSION if is_compressed(p) else 1) for p in others)
@@ -244,13 +245,13 @@ def _compute(
             frame.unpersist()
 
 
-def _triples(frame: DataFrame, label: str, patterns: Iterable[Any] | None) -> pa.Table:
+def _triples(frame: DataFrame, prefix: str, patterns: Iterable[Any] | None) -> pa.Table:
     """Return the triples that the tasks read, without the scope of their blank nodes."""
     if patterns is not None:
         frame = frame.where(
             reduce(lambda left, right: left | right, map(match_condition, patterns))
         )
-    return without_scope(frame.distinct().toArrow(), label)
+    return without_scope(frame.distinct().toArrow(), prefix)
 
 
 def _result(joins: StaticJoins, plan: Plan, choice: StaticChoice) -> pa.Table:
@@ -269,12 +270,12 @@ def _reasons(
     sent: Mapping[GraphName, pa.Table],
     results: Sequence[pa.Table],
 ) -> list[str]:
-    """Return what was done with large graphs, and why, for `explain`."""
+    """Return the decisions on large graphs and their reasons, for `explain`."""
     reasons = []
     for name in large:
         reads = count_reads(choice.plans)[name]
         if name in sent:
-            part = "all of it" if choice.needs[name] is None else "what can match"
+            part = "all of it" if choice.needs[name] is None else "the part that can match"
             triples = quantity(sent[name].num_rows, "triple")
             readers = " and ".join(choice.reasons[name])
             reasons.append(f"{sources[name].summary}: {part}, {triples}, is sent, for {readers}")

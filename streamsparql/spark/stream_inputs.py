@@ -5,8 +5,9 @@
 - `FrameInput`: a caller's DataFrame. Catalyst filters and projects it before the exchange.
 - `MemoryInput`: items in the caller's memory, read by the driver.
 
-`survey_stream` decides which it is. For unordered files and for DataFrames this takes a job, which
-finds the first timestamp (where the horizon begins), the last one, and a sample of the others.
+`survey_stream` decides which of these a source is. For unordered files and for DataFrames this
+takes a job, which finds the first timestamp (where the horizon begins), the last one, and a sample
+of the others.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class FrameInput(StreamInput):
     sequenced: bool
     """Whether a column orders items of one timestamp."""
     predicates: tuple[str, ...] = ()
-    """The predicates that the column of predicates numbers; if empty, it has strings."""
+    """The predicates, if their column contains their numbers; empty if it contains strings."""
 
     @property
     @override
@@ -150,7 +151,7 @@ def survey_stream(
     table = source if mapped is None else mapped.source
     if files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-"):
         return survey_files(spark, name, check_distinct(paths_of(table)), run_input, mapped)
-    return _local(name, source, run_input)
+    return _survey_memory(name, source, run_input)
 
 
 def is_frame(source: Any) -> bool:
@@ -158,7 +159,7 @@ def is_frame(source: Any) -> bool:
     return type(source).__module__.startswith("pyspark.sql")
 
 
-def _local(name: str, source: Any, run_input: RunInput) -> MemoryInput:
+def _survey_memory(name: str, source: Any, run_input: RunInput) -> MemoryInput:
     terms, sorter = TermDictionary(), _sorter(name, run_input)
     chunks = read_stream(source, f"<{name}>", terms, strict=run_input.strict)
     tables = list(items_of_chunks(chunks, sorter, terms))
@@ -199,7 +200,7 @@ def survey_files(
 
 
 def _earlier(splits: Sequence[Split], seen: Sequence[int]) -> Iterator[int]:
-    """Yield the greatest timestamp before each split in its file, as lateness is by file."""
+    """Yield the greatest timestamp before each split in its file, as lateness is per file."""
     mark = -1
     for k, split in enumerate(splits):
         if not k or splits[k - 1].path != split.path:
@@ -220,7 +221,7 @@ def _run_survey(spark: SparkSession, surveying: Any, count: int) -> list[Mapping
 
 
 def without_data(run_input: RunInput) -> RunInput:
-    """Return the options of a run without its data, which are sent to the tasks."""
+    """Return the options of a run, which are sent to the tasks, without its data."""
     return RunInput(
         start=run_input.start,
         end=run_input.end,
@@ -295,7 +296,7 @@ def items_of_split(
     Late and rejected items are added to `rejects`, with their positions in the file.
     """
     encoder = Encoder(f"<{name}>", terms, "", wanted, run_input.strict)
-    sorter = _sorter(f"{name}", run_input, earlier)
+    sorter = _sorter(name, run_input, earlier)
     chunks = split_chunks(split, encoder, CHUNK_ITEMS)
     try:
         yield from items_of_chunks(

@@ -1,7 +1,7 @@
 """The functions that Spark calls in its workers, from record batches to record batches.
 
-They are pickled by name, so the workers need this package (docs/spark.md). The `Task`, and what a
-stage needs from other stages, is pickled with them.
+They are pickled by name, so the workers need this package (docs/spark.md). The `Task`, and the data
+that a stage needs from other stages, are pickled with them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def compute_parts(
 ) -> Iterator[pa.RecordBatch]:
     """Compute the parts whose numbers arrive, or the one part whose blocks arrive.
 
-    `direct` are the streams that tasks read from files: row groups, and from when on each part
-    needs them. `rest` is the batches of numbers; or the names and sorts of exchanged streams, and
-    then the batches of blocks.
+    `direct` has the streams that tasks read from files: their row groups, and the instant from
+    which each part needs them. `rest` is either the batches of numbers, or the names and sorts of
+    exchanged streams followed by the batches of blocks.
     """
     batches: Batches = rest[-1]
     if len(rest) == 1:

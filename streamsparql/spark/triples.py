@@ -73,7 +73,7 @@ class GraphSource:
         return spark.range(0, count, 1, count).mapInArrow(read, TRIPLE_SCHEMA)
 
     def rejects(self, spark: SparkSession) -> list[Reject]:
-        """Return the rejects of a DataFrame or of files; a table was read, and has none."""
+        """Return the rejects of a DataFrame or of files; a table in memory has none."""
         bare = replace(self, frame=None, strict=False)
         if self.frame is not None:
             rows = triple_columns(self.frame, self.name)
@@ -140,7 +140,7 @@ def triple_columns(frame: DataFrame, name: str) -> DataFrame:
 
 
 def _possible(patterns: Iterable[TriplePattern]) -> Column:
-    """Return the condition that a triple may have the IRIs of a pattern; with escapes it may."""
+    """Return a condition that selects triples with the IRIs of a pattern, or with escapes."""
     from pyspark.sql import functions
 
     possible: Column = functions.lit(False)

@@ -52,7 +52,7 @@ class DisplayClock(NamedTuple):
         return {"iso": "UTC", "local": "local time", "ms": "ms"}[self.style]
 
     def at(self, t: int) -> datetime | None:
-        """Return the date and time; None for style ms, or where the calendar does not reach."""
+        """Return the date and time; None for style ms, or outside of the calendar."""
         if self.style == "ms":
             return None
         try:

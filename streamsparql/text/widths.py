@@ -26,7 +26,7 @@ def in_terminal(char: str) -> int:
 
 
 def in_picture(char: str) -> int:
-    """Return a bound of the width in a picture.
+    """Return an upper bound of the width in a picture.
 
     All monospaced fonts have Latin, Greek and Cyrillic letters; other characters may be wider.
     """

@@ -208,7 +208,7 @@ class WindPark:
     def write(self, folder: str | Path) -> list[Path]:
         """Write the stream, the graph, the queries and a README to a folder; return the paths.
 
-        Raises SourceError if one of these files exists with other content.
+        Raise SourceError if one of these files exists with other content.
         """
         from streamsparql.windpark.folder import write_park
 
@@ -258,7 +258,7 @@ def _block(readings: Readings, start: int) -> _Block:
     wind, power, started, stopped, reason, starts, stops, chance = readings
     stamps = start + np.arange(len(wind))[:, None] * MINUTE + _seconds(chance)
     always = np.ones(wind.shape, np.bool_)
-    # the code of a value: the index of a reason; after those, tenths and integers take turns
+    # the code of a value: the index of a reason; after those, tenths and integers alternate
     codes = (
         (always, 2 * wind + len(REASONS)),
         (always, 2 * power + len(REASONS) + 1),
@@ -267,8 +267,8 @@ def _block(readings: Readings, start: int) -> _Block:
         (stopped, reason),
     )
     positions = [np.flatnonzero(reported) for reported, _ in codes]
-    values = [code.ravel()[some] for (_, code), some in zip(codes, positions, strict=True)]
-    kinds = np.repeat(np.arange(len(codes)), [len(some) for some in positions])
+    values = [code.ravel()[places] for (_, code), places in zip(codes, positions, strict=True)]
+    kinds = np.repeat(np.arange(len(codes)), [len(places) for places in positions])
     position = np.concatenate(positions)
     order = np.argsort(position * len(codes) + kinds)
     position = position[order]
@@ -290,7 +290,7 @@ def _seconds(chance: Integers) -> Integers:
 
 
 def _value_terms(codes: Integers) -> list[str]:
-    """Return the terms of the first codes, as many as these codes need, and of some more."""
+    """Return the terms by code, for all codes up to the greatest of these, or more."""
     return _first_terms(1 << int(codes.max()).bit_length())
 
 

@@ -151,7 +151,7 @@ def _noise(raw: RandomBits) -> Integers:
 
 
 def _swing(minute: int) -> int:
-    """Return the daily swing, two parabolas: least at 3 in the morning, greatest at 15 o'clock.
+    """Return the daily swing, two parabolas: least at 03:00, greatest at 15:00.
 
     >>> _swing(3 * 60), _swing(9 * 60), _swing(15 * 60)
     (-2500, 0, 2500)
@@ -164,7 +164,7 @@ def _swing(minute: int) -> int:
 
 
 def _stop_reasons(wind: Integers, raw: RandomBits) -> tuple[Integers, Integers]:
-    """Return why a running turbine must stop, else -1, and for how many minutes."""
+    """Return the reason why a running turbine must stop, else -1, and the minutes of the stop."""
     chance, length = _number(raw, 0, 1 << 16), _number(raw, 16, 1 << 16)
     reason = np.full(wind.shape, -1)
     pause = np.zeros(wind.shape, np.int64)

@@ -140,7 +140,7 @@ def test_an_interrupt_before_the_first_item_ends_the_run(folder, monkeypatch, ca
         thread.start()
         assert main(["run", str(folder / "mean.rq"), "--stream", "-"]) == 130
         thread.join()
-    assert capsys.readouterr().err.startswith("interrupted, complete up to nothing: 0 items")
+    assert capsys.readouterr().err.startswith("interrupted, no results: 0 items")
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -275,7 +275,7 @@ def test_the_driver_does_not_read_a_large_file(
     monkeypatch.setattr(statics, "_read", None)
     graph = _written("g.nt")(tmp_path, spark)
     sent = compared(spark, EACH, {"graph": TURBINES}, {"graph": graph})
-    assert "MB in 1 file: what can match, 12 triples, is sent" in sent.reasons[0]
+    assert "MB in 1 file: the part that can match, 12 triples, is sent" in sent.reasons[0]
     assert "MB in 1 file: 2 patterns over it joined by Spark" in sent.reasons[1]
 
 

@@ -227,7 +227,7 @@ class Draft:
         return self._with(fragments.apply_clause(expression, "BIND(", f"AS {new})", self._host))
 
     def project(self, variables: str = "*") -> Draft:
-        """Keep some variables, or with `*` all visible ones."""
+        """Keep these variables, or with `*` all visible ones."""
         plan = self._rows
         every = variables.strip() == "*"
         kept = visible_variables(plan) if every else fragments.parse_variables(variables)
@@ -281,7 +281,7 @@ class Draft:
         return self._with(plan)
 
     def slice(self, limit: int | None = None, offset: int = 0) -> Draft:
-        """Keep the rows of some ranks, as LIMIT and OFFSET do."""
+        """Skip `offset` rows, and keep up to `limit` of the others, as OFFSET and LIMIT do."""
         numbers = (offset, 0 if limit is None else limit)
         if any(type(n) is not int or n < 0 for n in numbers):
             raise QueryError(
@@ -308,7 +308,7 @@ class Draft:
     def left_join(self, other: Draft, condition: str | None = None) -> Draft:
         """Extend rows by their matches in another plan, as OPTIONAL does.
 
-        `condition` is that of the filters in the optional group.
+        `condition` is that of a FILTER in the optional group.
 
         >>> print(values("?x { 1 2 }").left_join(values("?y { 2 3 }"), "?x = ?y"))
         LeftJoin  (?x = ?y)
@@ -425,7 +425,7 @@ class Draft:
         return self._with(rewrite(self.plan).plan)
 
     def query(self, dialect: str = "streaming") -> Query:
-        """Return a query of a dialect with this plan; raise `UnsupportedFeature` if it has none.
+        """Return a query of a dialect with this plan; raise `UnsupportedFeature` if there is none.
 
         >>> draft = access("s").window("RANGE 10 MS FIXED").merge(graph()).match("?x <p> ?y")
         >>> print(draft.project("?x").query().text)

@@ -242,7 +242,7 @@ def _check_only(
     counts: Mapping[str, int | None] = MappingProxyType({}),
     sources: int = 0,
 ) -> None:
-    """Raise if the query has more parts than expected, because the fragment ends its clause."""
+    """Raise if the query has more parts than expected, because the fragment has further clauses."""
     assert query.where is not None
     parts: list[tuple[int, int | None]] = [(len(query.sources), sources)]
     if elements is not None:

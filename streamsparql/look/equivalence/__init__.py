@@ -50,7 +50,7 @@ _MATCH_COUNTS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8)
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Data over which two plans differ, an instant at which they do, and both snapshots there.
+    """Data over which two plans differ, an instant at which they differ, and both snapshots.
 
     `streams`, `graph` and `graphs` can be passed to `Query.run` and `streamsparql.inputs`. `row` is
     the outer row, where the plans were compared as patterns of an EXISTS.

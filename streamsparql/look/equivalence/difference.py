@@ -115,7 +115,7 @@ def _reads_bare_stream(plan: Plan) -> bool:
 
 
 def free_graph_variables(plan: Plan) -> set[Variable]:
-    """Return the variables of `GRAPH ?g` that a plan reads graphs by and does not bind."""
+    """Return the variables that name graphs in a plan and that no `GRAPH ?g` binds."""
     free: set[Variable] = set()
     pending: list[tuple[Plan, frozenset[Variable]]] = [(plan, frozenset())]
     seen: set[tuple[int, frozenset[Variable]]] = set()

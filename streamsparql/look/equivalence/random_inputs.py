@@ -1,10 +1,10 @@
-"""Random data for plans: streams and graphs that their patterns match, at borders of windows.
+"""Random data for plans: streams and graphs that match their patterns, near borders of windows.
 
 Each variable has a small pool of terms, so that rows join. The generator creates *matches*: it
 assigns a term to each variable, and instantiates some or all patterns under that assignment, each
 in one of the sources that it reads. So joins have matches, even those of ten patterns. A few
 triples are altered or repeated. The distances in time are the lengths of windows, one more, one
-less, or zero; the triples of a match of many patterns mostly are close to each other.
+less, or zero; the triples of a match of many patterns are mostly close together.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LINKED = tuple(IRI(f"urn:{name}") for name in "abcdef")
 _ALTERED, _REPEATED, _CHAINED = 0.08, 0.15, 0.3  # probabilities
 _MAX_ITEMS = 16  # definitions are slow, and larger joins rarely differ where small ones agree
 _ITEMS_BEYOND_COUNT = 6
-_MANY_PATTERNS = 4  # a match of more must be complete, and close together, to join in windows
+_MANY_PATTERNS = 4  # a match of more must be complete and close together to join in windows
 
 
 class InputGenerator:
@@ -154,7 +154,7 @@ class InputGenerator:
     # -- terms
 
     def _assignment(self, before: dict[Variable, Term]) -> dict[Variable, Term]:
-        """Return a term for each variable, many of them often those of the match before."""
+        """Return a term for each variable, often the one that it had in the match before."""
         kept = 0.6 if before and self._chance(0.6) else 0.0
         variables = (v for pattern, _ in self.vocabulary.patterns for v in pattern.variables())
         return {

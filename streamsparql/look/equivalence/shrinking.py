@@ -1,7 +1,7 @@
 """Shrinking of counterexamples: fewer items, earlier times, simpler terms.
 
 Each step tries smaller candidates and keeps the first over which the plans still differ. So the
-result always is a counterexample; that it is the smallest one is not guaranteed.
+result is always a counterexample, but not always the smallest one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streamsparql.algebra.solutions import Solution
 from streamsparql.algebra.terms import IRI, Literal, Term, Triple, integer
 
 MAX_CANDIDATES = 600
-"""The number of candidates that are tried."""
+"""The number of candidates that are tried, at most."""
 
 T = TypeVar("T")
 Differs = Callable[[Inputs, Solution], bool]
@@ -23,7 +23,7 @@ Example = tuple[Inputs, Solution]
 
 
 def shrink(example: Example, differs: Differs, lengths: tuple[int, ...] = ()) -> Example:
-    """Return the smallest example found, from one over which two plans differ.
+    """Return the smallest counterexample found, from one over which two plans differ.
 
     `lengths` are the distances in time, such as ranges of windows, that are tried between items.
 

@@ -41,7 +41,7 @@ _MAX_COUNT = 30
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The sources, patterns, terms and times in some plans.
+    """The sources, patterns, terms and times of plans.
 
     `patterns` are triple patterns with the sources that they are matched against, `chains` the
     predicates of paths of arbitrary length with theirs. `compared_with` are the terms that a
@@ -66,7 +66,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, *plans: Plan) -> Vocabulary:
-        """Return the joint vocabulary of some plans.
+        """Return the joint vocabulary of plans.
 
         >>> import streamsparql
         >>> text = "ASK FROM STREAM <s> WINDOW RANGE 10 MS SLIDE 4 MS { ?x <p> ?y FILTER(?y > 5) }"

@@ -1,7 +1,7 @@
 """`explain`: the stages of a query, from the syntax tree to the Spark run, in six formats.
 
-Each stage is an entry in `STAGE_BOXES`, each format one in `RENDERERS`. What connects them is the
-`Box` (boxes/box.py): a stage builds boxes, a format renders them.
+Each stage is an entry in `STAGE_BOXES`, each format one in `RENDERERS`. The `Box` (boxes/box.py)
+connects them: a stage builds boxes, a format renders them.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def equivalence_html(equivalence: Equivalence) -> str:
 
 
 def counterexample_html(example: Counterexample) -> str:
-    """Return a counterexample as HTML: its data on the left, the rows of both snapshots right."""
+    """Return a counterexample as HTML: data on the left, rows of both snapshots on the right."""
     data, rows = _data_html(example), _rows_html(example)
     return f'<div class="sides"><div>{data}</div><div>{rows}</div></div>'
 

@@ -59,7 +59,7 @@ def note_html(text: str) -> str:
 
 
 def _cell(tag: str, value: str | Cell, right: bool) -> str:
-    """Return a cell; text that is cut has the whole of it as its tooltip."""
+    """Return a cell; if its text is cut, the tooltip is the whole text."""
     whole, short = (value.text, value.short) if isinstance(value, Cell) else (value, value)
     short = short if len(short) <= MAX_CELL else f"{short[: MAX_CELL - 1]}…"
     side = ' class="right"' if right else ""

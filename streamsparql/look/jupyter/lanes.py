@@ -121,7 +121,7 @@ def _label(canvas: Canvas, bar: RowBar, left: float, right: float) -> tuple[str,
 
 
 def _shorten_iris(text: str) -> str:
-    """Shorten long IRIs to their last part, which is what distinguishes them.
+    """Shorten long IRIs to their last part, which distinguishes them.
 
     >>> _shorten_iris("?x <http://purl.oclc.org/NET/ssnx/ssn#Sensor>, ?y <urn:a>")
     '?x <…Sensor>, ?y <urn:a>'
@@ -132,7 +132,7 @@ def _shorten_iris(text: str) -> str:
 
 
 def _last_part(iri: str) -> str:
-    """Return an IRI from its last separator on, a final separator ignored."""
+    """Return the part of an IRI after its last separator; a final separator does not count."""
     after = max(iri.rfind(separator, 0, -1) for separator in "/#:") + 1
     return f"<…{iri[max(after, len(iri) - _MAX_TAIL) :]}>" if after else f"<{iri}>"
 
@@ -142,7 +142,7 @@ _MAX_TAIL = 16
 
 
 def _draw_bar(canvas: Canvas, placed: PlacedBar, y: float, height: float) -> None:
-    """Draw a bar, and a line below it up to when the row was emitted, if that is after its end."""
+    """Draw a bar; if its row was emitted after its end, also a line below it up to that instant."""
     bar = placed.bar
     items = " ".join(map(str, sorted(bar.origins)))
     canvas.add(

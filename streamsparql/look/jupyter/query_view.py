@@ -33,7 +33,7 @@ pre{{font:12px/1.55 {MONO};tab-size:4;margin:0;background:none;color:inherit;ove
 
 
 def query_html(query: CompiledQuery) -> str:
-    """Return the text, and the logical plan to the right, or below it in a narrow page."""
+    """Return the text with the logical plan to its right, or below it on a narrow page."""
     items = "".join(_warning_item(warning) for warning in lint(query.translation))
     warnings = f'\n<ul class="warnings">{items}</ul>' if items else ""
     return (

@@ -2,7 +2,7 @@
 
 Only the part that a rule changed is drawn in full. A subplan that both sides share is one box with
 a letter, as in the rule's law, so the law can be recognised in its instance. Boxes that were
-removed, added or moved have a frame that says so.
+removed, added or moved have a frame that shows it.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _marks(before: list[Plan], after: list[Plan]) -> tuple[Marks, Marks]:
 
 
 def _key(plan: Plan) -> Any:
-    """Return what identifies an operator without its inputs; for a leaf, the plan itself."""
+    """Return a key that identifies an operator without its inputs; for a leaf, the plan itself."""
     inputs = plan.inputs
     own = tuple(
         value

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamsparql.look.traces.trace import Trace, TracedOperator
 
 _MAX_ROWS = 8_000
-"""The number of rows in area charts beyond which none is listed, which bounds the page size."""
+"""The limit on rows in area charts; beyond it none of them is listed, to bound the page size."""
 
 
 def slider_script(

@@ -187,7 +187,7 @@ def _triple(subject: Term | None, predicate: Term | None, value: Term | None) ->
 
 
 def _windows(specified: Any, stream: str | None) -> Iterator[Window]:
-    """Yield the windows of a query, plan, draft or window clause, of plans those over `stream`."""
+    """Yield the windows of a query, plan, draft or window clause; of plans, those over `stream`."""
     plan = specified
     if isinstance(plan, str):
         from streamsparql.look.by_hand import access

@@ -199,7 +199,7 @@ def _draw_lane(
 
 
 def visibly_distinct(canvas: Canvas, rows: Iterable[DisplayRow]) -> Iterator[DisplayRow]:
-    """Yield the rows of a level, without those whose bar would be at the pixels of the previous."""
+    """Yield the rows of a level, except those whose bars have the same pixels as the bar before."""
     before: tuple[int, int] | None = None
     for row in rows:
         place = round(canvas.x(row.start)), round(canvas.x(row.end))

@@ -56,7 +56,7 @@ PAGE_STYLE = f"{themed(_ROOT, chr(10).join(_rules()))}\n{_PRINTED}"
 def steps_table(trace: Trace) -> str:
     """Return a table of the steps: items read, changes of state, rows that the query emitted."""
     shown = list(islice((step for step in trace if _eventful(trace, step)), MAX_TABLE_STEPS))
-    rows = "".join(_step(trace, step) for step in shown)
+    rows = "".join(_step_row(trace, step) for step in shown)
     after = shown[-1].number + 1 if len(shown) == MAX_TABLE_STEPS else len(trace)
     more = len(trace) - after
     rest = f'<p class="note">and {more} more steps: trace[{after}:]</p>' if more > 0 else ""
@@ -71,24 +71,24 @@ def _eventful(trace: Trace, step: TraceStep) -> bool:
     return bool(
         any(step.consumed.values())
         or step.emitted(len(trace.operators))
-        or any(doing.changes for doing in step)
+        or any(each.changes for each in step)
         or step.instant >= INFINITY
     )
 
 
-def _step(trace: Trace, step: TraceStep) -> str:
+def _step_row(trace: Trace, step: TraceStep) -> str:
     from streamsparql.look.traces.trace_text import change_text
 
     wording = trace.wording
     items = [wording.item(e.item) for rows in step.consumed.values() for e in rows]
     changes = [
-        f"{doing.operator.number} {change_text(wording, each)}"
-        for doing in step
-        for each in doing.changes
+        f"{operator_step.operator.number} {change_text(wording, change)}"
+        for operator_step in step
+        for change in operator_step.changes
     ]
     output = [wording.element(e) for e in step.emitted(len(trace.operators))]
     cells = (_cell(each, _STEP_LINES) for each in (items, changes, output))
-    return _line(wording.instant(step.instant), *cells)
+    return _table_row(wording.instant(step.instant), *cells)
 
 
 def moment_html(moment: Moment) -> str:
@@ -97,14 +97,14 @@ def moment_html(moment: Moment) -> str:
 
     wording = moment.trace.wording
     rows = "".join(
-        _line(
-            str(standing.operator),
-            _cell(_lines(wording, standing.snapshot)),
-            _cell(state_row_text(moment, held) for held in standing.state),
-            _cell(change_text(wording, each) for each in standing.changes),
-            number=standing.operator.number,
+        _table_row(
+            str(each.operator),
+            _cell(_snapshot_lines(wording, each.snapshot)),
+            _cell(state_row_text(moment, row) for row in each.state),
+            _cell(change_text(wording, change) for change in each.changes),
+            number=each.operator.number,
         )
-        for standing in moment
+        for each in moment
     )
     title = f"at {wording.moment(moment.t)}"
     return _table(title, ("", "operator", "holds", "state", "last changes"), rows)
@@ -114,9 +114,9 @@ def logical_html(logical: LogicalMoment) -> str:
     """Return a table of the nodes of the logical plan at an instant, with their snapshots."""
     wording = logical.trace.wording
     rows = "".join(
-        _line(
+        _table_row(
             f"{type(node.node).__name__} {node.title}".rstrip(),
-            _cell(_lines(wording, node.snapshot)),
+            _cell(_snapshot_lines(wording, node.snapshot)),
             number=node.number,
         )
         for node in logical
@@ -132,7 +132,7 @@ def _table(title: str, heads: Iterable[str], rows: str) -> str:
     )
 
 
-def _line(head: str, *cells: str, number: int | None = None) -> str:
+def _table_row(head: str, *cells: str, number: int | None = None) -> str:
     first = "" if number is None else f'<td class="soft">{number}</td>'
     rest = "".join(f"<td>{cell}</td>" for cell in cells)
     return f"<tr>{first}<td>{escape(head)}</td>{rest}</tr>"
@@ -145,6 +145,6 @@ def _cell(texts: Iterable[str], limit: int = _MOMENT_LINES) -> str:
     return f'{shown}<br><span class="soft">and {more} more</span>' if more > 0 else shown
 
 
-def _lines(wording: TraceWording, snapshot: Snapshot[Any]) -> Iterator[str]:
+def _snapshot_lines(wording: TraceWording, snapshot: Snapshot[Any]) -> Iterator[str]:
     for item, multiplicity in snapshot.entries:
         yield f"{wording.item(item)}{f'  x {multiplicity}' if multiplicity > 1 else ''}"

@@ -201,7 +201,7 @@ def _retained_rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> 
 
 
 def colours(origins: Origins) -> tuple[int, ...]:
-    """Return the colours of a row: those of its one or two items, else the common one.
+    """Return the colours of a row: those of its one or two items, else that of all others.
 
     >>> colours(frozenset([1])), colours(frozenset([1, 9])), colours(frozenset())
     ((1,), (1, 2), (7,))

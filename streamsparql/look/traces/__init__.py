@@ -1,4 +1,4 @@
-"""Traces: the rows that each operator emits over a little data, and the state that it retains.
+"""Traces: the rows that each operator emits over a small input, and the state that it retains.
 
 `recording` runs the physical plan instant by instant and records every step; `trace` presents the
 record with decoded rows; `definitions` evaluates the logical plan over the same data; `lineage`

@@ -43,7 +43,7 @@ class NodeMoment(NamedTuple):
     number: int
     node: Plan
     title: str
-    """Its parameters, in the query's words."""
+    """Its parameters, as the query writes them."""
     inputs: tuple[int, ...]
     """The numbers of the nodes that it reads."""
     snapshot: Snapshot[Any]

@@ -28,7 +28,7 @@ Origins = frozenset[int]
 """The positions of items in `trace.items`."""
 TracedRow = tuple[Element[Any], Origins]
 NO_ORIGINS: Origins = frozenset()
-_MAX_ORIGINS = 24  # a row of more items, such as a large aggregate, has none in particular
+_MAX_ORIGINS = 24  # a row of more items, such as a large aggregate, is shown without origins
 MAX_ROWS = 600
 """The number of rows of an operator above which its lineage is not computed."""
 
@@ -102,7 +102,7 @@ def _window_origins(emitted: Sequence[Element[Any]], inputs: Sequence[TracedRow]
     """Return the origins of a window's rows: one equal input row each.
 
     It is the one with the same start, else the first with an earlier start. Each input row is used
-    once, but for the last of equal ones.
+    once, except that the last of equal ones may be used again.
     """
     unused = {item: list(rows) for item, rows in _rows_by_item(inputs).items()}
     origins = []

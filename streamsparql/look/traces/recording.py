@@ -53,7 +53,7 @@ class RecordedRun(NamedTuple):
     run: Recording
     steps: tuple[RecordedStep, ...]
     until: int | None
-    """The instant at which the trace was cut off, for too many items or too many rows of states."""
+    """The instant at which too many items or rows of states cut off the trace; None if whole."""
     too_many_rows: bool
     """Whether the trace was cut off for the rows of states."""
 
@@ -189,8 +189,8 @@ def _read_items(
 ) -> tuple[dict[str, Batch], int | None]:
     """Read the items before the end of the horizon.
 
-    Where there are more than `limit`, return those before an instant, and the instant. All items
-    of the first instant are returned, whatever the limit.
+    If there are more than `limit`, return those before an instant, and the instant. All items of
+    the first instant are returned, whatever the limit.
     """
     first = 0 if run_input.start is None else run_input.start
     end = INFINITY if run_input.end is None else run_input.end
@@ -198,7 +198,7 @@ def _read_items(
     stamps: list[int] = []
     until = None
     for batches, watermark in run.input_steps():
-        unmatched = ((n, b) for n, some in run.unmatched().items() for b in some)
+        unmatched = ((n, b) for n, listed in run.unmatched().items() for b in listed)
         for name, batch in chain(batches.items(), unmatched):
             parts[name].append(batch)
             stamps += batch.start[(batch.start >= first) & (batch.start < end)].tolist()

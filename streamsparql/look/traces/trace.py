@@ -43,13 +43,13 @@ class TracedOperator:
     number: int
     kind: str
     title: str
-    """Its parameters, in the query's words."""
+    """Its parameters, as the query writes them."""
     state: str
     """A one-line description of its state."""
     inputs: tuple[int, ...]
     """The numbers of the operators that it reads."""
     node: Plan | None = field(repr=False)
-    """The logical node that it computes; None where it computes a part of one, or several."""
+    """The logical node that it computes; None if it computes a part of one, or several."""
     box: Box = field(repr=False)
     """Its box in a drawing of the plan."""
 
@@ -78,7 +78,7 @@ class Change(NamedTuple):
 
 
 class OperatorStep(NamedTuple):
-    """What an operator consumed and emitted in a step, and how its state changed."""
+    """The input and output of an operator in a step, and the changes of its state."""
 
     operator: TracedOperator
     consumed: tuple[Elements, ...]
@@ -273,7 +273,7 @@ class Trace(Sequence[TraceStep]):
 
     @property
     def until(self) -> int | None:
-        """The instant at which the trace was cut off, for too many items or rows; None if whole."""
+        """The instant at which too many items or rows cut off the trace; None if it is whole."""
         return self._recorded.until
 
     @property
@@ -288,7 +288,7 @@ class Trace(Sequence[TraceStep]):
 
     @property
     def accounting(self) -> Accounting:
-        """The fate of the items that were read."""
+        """The counts of the items that were read."""
         return self._recorded.run.accounting
 
     @cached_property
@@ -438,7 +438,7 @@ def _check_instant(t: int) -> None:
 
 
 def is_live(row: StateRow, watermark: int) -> bool:
-    """Return whether a row in a state can still matter at a watermark.
+    """Return whether a row in a state can still affect the output at a watermark.
 
     >>> is_live(StateRow("left area", Element("x", 3, 10)), 10)
     False

@@ -59,7 +59,7 @@ def _events(wording: TraceWording, step: OperatorStep) -> Iterator[str]:
 
 
 def change_text(wording: TraceWording, change: Change) -> str:
-    """Return a change of a state in a line: `+` inserted, `-` evicted, `~` another time."""
+    """Return a change of a state in a line: `+` inserted, `-` evicted, `~` validity changed."""
     if change.before is None:
         assert change.after is not None
         return f"{change.after.part} + {wording.state_row(*change.after)}"

@@ -87,8 +87,8 @@ class Reference(NamedTuple):
 class Box:
     """One node of a stage.
 
-    `role` names the input that the box is to its parent, where the order does not show it. `family`
-    groups kinds (window, join, ..) and determines the colour. `meaning` is one line on the kind,
+    `role` says which input of its parent the box is, if the order does not show it. `family` groups
+    kinds (window, join, ..) and determines the colour. `meaning` is one line on the kind,
     `definition` the rest of its documentation. `number` identifies the box for references; 0
     without references. `measures` is set after a run.
     """
@@ -162,8 +162,8 @@ def _shared_nodes(
 class BoxPlace(NamedTuple):
     """A box or a reference in a drawing, with its parent and children by index.
 
-    `reads` is the number of the box that it reads, where a reference is its only child: formats
-    show that on the box itself.
+    `reads` is the number of the box that it reads, if a reference is its only child: formats show
+    it on the box itself.
     """
 
     item: Box | Reference
@@ -196,7 +196,7 @@ def places(root: Box) -> list[BoxPlace]:
 
 
 def has_measures(root: Box) -> bool:
-    """Check whether any box of a tree has measurements."""
+    """Return whether any box of a tree has measurements."""
     items = (place.item for place in places(root))
     return any(isinstance(item, Box) and item.measures is not None for item in items)
 

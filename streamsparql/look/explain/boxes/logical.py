@@ -1,6 +1,6 @@
 """The visitor of logical plans: from operators to boxes.
 
-A plan is a value: operators with equal fields are equal, in whatever place. So equal subplans are
+A plan is a value: operators with equal fields are equal, wherever they are. So equal subplans are
 drawn once, and equal plans have equal pictures.
 """
 
@@ -90,12 +90,12 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _has_base(node: Node) -> TypeGuard[Call]:
-    """Check for an IRI() call with the query's BASE as second argument, which titles leave out."""
+    """Return whether a call of IRI() has the query's BASE as argument, which titles leave out."""
     return isinstance(node, Call) and node.function == "IRI" and len(node.args) > 1
 
 
 def _is_input(value: object) -> bool:
-    """Check whether a field holds inputs, which are not facts."""
+    """Return whether a field contains inputs, which are not facts."""
     if isinstance(value, tuple):
         return bool(value) and all(isinstance(item, Plan) for item in value)
     return isinstance(value, Plan)

@@ -86,7 +86,7 @@ def applied_rules(rules: Mapping[str, int]) -> str:
 
 
 def meaning(kind: type) -> str:
-    """Return what a class of nodes means: the first line of its docstring."""
+    """Return the meaning of a class of nodes: the first line of its docstring."""
     return (kind.__doc__ or "").partition("\n")[0]
 
 

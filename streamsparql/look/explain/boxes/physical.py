@@ -40,7 +40,7 @@ class ExplainedOperator(Protocol):
         """The state that it retains between steps, in one line; "none" for a stateless operator."""
 
     def facts(self) -> str:
-        """Return its parameters as text, where it has no logical node."""
+        """Return the parameters as text, if the operator has no logical node."""
 
     def __hash__(self) -> int: ...
 

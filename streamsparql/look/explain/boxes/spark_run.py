@@ -1,8 +1,8 @@
 """The visitor of a run on Spark: how it is cut into tasks, and why.
 
-Without data the boxes show what the plan alone determines: the look-back of tasks, what divides the
-streams, what is merged. With data (a `SparkRun`, known here by a protocol) they show the actual
-cut.
+Without data the boxes show what the plan alone determines: the look-back of tasks, the keys that
+can divide the streams, the merge. With data (a `SparkRun`, known here by a protocol) they show the
+actual cut.
 """
 
 from __future__ import annotations

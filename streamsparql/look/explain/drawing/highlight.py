@@ -62,7 +62,7 @@ def highlighted(text: str) -> str:
 
 
 def _is_window_word(text: str, token: re.Match[str]) -> bool:
-    """Check that a word is part of a window: `NOW()` is a function, the `m` of `a:m` a name."""
+    """Return whether a word is part of a window: `NOW()` is a function, the `m` of `a:m` a name."""
     word = token[0].upper()
     if word not in _WINDOW_WORDS:
         return False

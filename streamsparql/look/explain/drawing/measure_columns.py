@@ -14,8 +14,8 @@ from streamsparql.look.explain.drawing.palette import HEAT
 from streamsparql.text.numbers import bar, count, percent, ratio, seconds
 
 MIN_TREE_WIDTH = 38
-"""The cells that the tree has at any width of the terminal."""
-_TREE_WIDTH = 48  # the cells that the tree has before optional columns are shown
+"""The least width of the tree, in cells."""
+_TREE_WIDTH = 48  # in cells; optional columns are shown only beyond it
 _GAP = 2
 _BAR_WIDTH = 8
 

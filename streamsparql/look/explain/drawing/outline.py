@@ -25,7 +25,7 @@ class Side:
 
     @property
     def bottom(self) -> float:
-        """The y at which it ends."""
+        """The y at which the side ends."""
         return self.segments[0][1] + self.dy
 
     def move(self, x: float, y: float) -> None:

@@ -3,7 +3,7 @@
 A sheet has one rule per line; a colour that depends on the theme is written `#light/#dark`. Old
 browsers and converters to PDF, which cannot choose, use the light colours. Other browsers follow
 the reader's preference, unless the surrounding page marks its theme, as JupyterLab, VS Code and
-documentation sites do. Prints are light.
+documentation sites do. Printed pages are light.
 """
 
 from __future__ import annotations

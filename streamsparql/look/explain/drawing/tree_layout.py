@@ -6,9 +6,9 @@ children. It takes time linear in the number of boxes, at any depth.
 
 Plans are wide at the leaves (the patterns of a basic graph pattern), and screens are not. So three
 or more adjacent leaves are stacked in one or more *columns*, each next to a vertical line, its
-*rail*. So are all children of a parent whose row would be wider than a screen, or than a square
-that has room for all boxes. A chain of joins, whose row is hardly wider than the join below, stays
-a staircase.
+*rail*. All children of a parent are stacked if their row would be wider than a screen, and than a
+square that has room for all boxes. A chain of joins, whose row is hardly wider than the join below,
+stays a staircase.
 
 A parent whose children are wider than a screen is placed over the first of them, so that the root
 of a large picture is in its upper left corner.
@@ -40,8 +40,8 @@ Size = tuple[float, float]
 class TreeBlock:
     """A box with its children, or a column of blocks, whose `box` is None.
 
-    During the layout x and y are relative to the block's frame, and `frame` is the origin of that
-    in the frame of the parent. After it they are coordinates of the picture.
+    During the layout x and y are relative to the block's frame, and `frame` is the origin of its
+    frame in that of the parent. Afterwards they are coordinates of the picture.
     """
 
     box: int | None
@@ -137,7 +137,7 @@ def _row_width(row: list[TreeBlock]) -> float:
 
 
 def _columns(blocks: list[TreeBlock], max_width: float) -> list[TreeBlock]:
-    """Stack blocks in one column, or in as many as keep them about as tall as wide."""
+    """Stack blocks in one column, or in several that together are about as tall as wide."""
     heights = [block.outline.bottom + _gap(block) for block in blocks]
     widest = max(block.outline.width for block in blocks) + RAIL + GAP_X
     count = max(1, min(ceil(sum(heights) / max_width), int(max_width / widest)))
@@ -167,7 +167,7 @@ def _gap(block: TreeBlock) -> float:
 def _row(block: TreeBlock) -> Outline:
     """Place the children in a row, and the block over their middle; return the outline.
 
-    A block whose only child is a column is placed over the rail of that.
+    A block whose only child is a column is placed over its rail.
     """
     y = block.height + GAP_Y
     children = block.children

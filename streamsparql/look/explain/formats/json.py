@@ -1,7 +1,7 @@
 """Plans for programs: one JSON object, described in docs/explain.md.
 
-The nodes are a list, with inputs by number, and not nested: so a shared node occurs once, and a
-plan may be deeper than JSON parsers nest.
+The nodes are a flat list, with inputs by number, so a shared node occurs once, and a plan may be
+deeper than the nesting that JSON parsers allow.
 """
 
 from __future__ import annotations

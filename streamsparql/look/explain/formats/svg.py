@@ -1,4 +1,4 @@
-"""Plans as SVG pictures: a tree per stage, drawn without any tool.
+"""Plans as SVG pictures: a tree per stage, drawn without external tools.
 
 A picture is self-contained, in a file or inside a page: its colours follow the reader's light or
 dark theme, its fonts have fallbacks, and boxes are wide enough for any of them. Tooltips show whole
@@ -22,7 +22,7 @@ from streamsparql.look.explain.drawing.tree_layout import GAP_Y, TreeBlock, layo
 from streamsparql.look.explain.explanation import Explanation
 from streamsparql.text.widths import cells, in_picture
 
-_CELL = 6.7  # the advance of an 11 px monospaced font, with something to spare
+_CELL = 6.7  # the advance of an 11 px monospaced font, rounded up
 _LINE = 15.0
 _HEAD = 17.0
 _PAD = 9.0
