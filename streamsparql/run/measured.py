@@ -114,7 +114,7 @@ class Times(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A stage of a run on Spark: look, exchange, slabs or merge, in this order."""
+    """A stage of a run on Spark: survey, exchange, slabs or merge, in this order."""
 
     name: str
     seconds: float

@@ -164,7 +164,7 @@ def measure_on_spark(
 
 def _stages(
     run: SparkRun,
-    look_seconds: float,
+    survey_seconds: float,
     job: tuple[float, float],
     parts: Sequence[TaskNumbers],
     merges: Sequence[TaskNumbers],
@@ -174,7 +174,7 @@ def _stages(
     rows = sum(part["rows"] for part in parts)
     begun = min((part["begun"] for part in parts), default=job[1])
     ended = max((part["begun"] + part["seconds"] for part in parts), default=job[1])
-    stages = [Stage("look", look_seconds)]
+    stages = [Stage("survey", survey_seconds)]
     if run.exchanges:
         stages.append(Stage("exchange", max(begun - job[0], 0.0), items, items))
         stages.append(Stage("slabs", max(ended - begun, 0.0), items, rows))

@@ -367,7 +367,7 @@ def on_spark(query: streamsparql.Query, places_: tuple[float, ...], **options: A
 def test_one_slab_measures_the_same_rows_as_the_embedded_engine() -> None:
     query = streamsparql.compile(OVER_TIME)
     one_slab, whole = on_spark(query, ()), query.analyze({"http://e/s": MANY})
-    assert [stage.name for stage in one_slab.stages] == ["look", "exchange", "slabs"]
+    assert [stage.name for stage in one_slab.stages] == ["survey", "exchange", "slabs"]
     counts = [(o.kind, o.title, rows(o)) for o in one_slab.operators if o.kind != "Clip"]
     assert counts == [(o.kind, o.title, rows(o)) for o in whole.operators if o.kind != "Clip"]
     assert one_slab.rows == whole.rows
@@ -377,7 +377,7 @@ def test_slabs_add_up_except_for_rows_cut_at_borders() -> None:
     query = streamsparql.compile(OVER_TIME)
     analysis, whole = on_spark(query, (0.2, 0.5, 0.6)), query.analyze({"http://e/s": MANY})
     look, exchange, slabs, merge = analysis.stages
-    assert [stage.name for stage in analysis.stages] == ["look", "exchange", "slabs", "merge"]
+    assert [stage.name for stage in analysis.stages] == ["survey", "exchange", "slabs", "merge"]
     assert analysis.rows == merge.rows_out == whole.rows
     assert merge.rows_in == slabs.rows_out == sum(slab.rows for slab in analysis.slabs)
     assert slabs.rows_in == exchange.rows_out == sum(slab.items for slab in analysis.slabs)
@@ -456,7 +456,7 @@ def test_a_run_in_a_spark_session_is_measured(spark: Any, tmp_path: Path) -> Non
     analysis = query.analyze(file, engine="spark", spark=spark, slabs=3)
     assert analysis.rows == query.analyze(file).rows
     assert len(analysis.slabs) == 3
-    assert [stage.name for stage in analysis.stages] == ["look", "slabs", "merge"]
+    assert [stage.name for stage in analysis.stages] == ["survey", "slabs", "merge"]
     assert sum(stage.seconds for stage in analysis.stages) > 0
     check_invariants(analysis)
 

@@ -30,7 +30,7 @@ MAX_SLABS = 12
 """The number of slabs that are shown: the first ones and the last; after a run, the slowest."""
 
 _EXCHANGE = "shuffle of the items to the slabs that need them"
-_LOOK = "time ranges of the sources, and where to cut"
+_SURVEY = "time ranges of the sources, and where to cut"
 
 
 class CutDescription(Protocol):
@@ -93,7 +93,7 @@ def spark_box(
 
 def _preparation(measured: Mapping[str, Measures]) -> Iterator[Box]:
     """Yield the stages that ran before the slabs."""
-    for name, title in (("exchange", _EXCHANGE), ("look", _LOOK)):
+    for name, title in (("exchange", _EXCHANGE), ("survey", _SURVEY)):
         if name in measured:
             yield Box(name.title(), title=title, family="graph", measures=measured[name])
 
