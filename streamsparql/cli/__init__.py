@@ -114,5 +114,5 @@ def _parser() -> argparse.ArgumentParser:
     queries.add_check(commands)
     demo.add_demo(commands)
     spark_commands.add_prepare(commands)
-    completion.add_completion(commands, parser)
+    completion.add_completion(commands)
     return parser

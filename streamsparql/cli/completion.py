@@ -17,9 +17,7 @@ examples:
   streamsparql completion fish > ~/.config/fish/completions/streamsparql.fish"""
 
 
-def add_completion(
-    commands: Commands[argparse.ArgumentParser], whole: argparse.ArgumentParser
-) -> None:
+def add_completion(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the command `completion`, which covers the commands that were added before it."""
     parser = commands.add_parser(
         "completion",

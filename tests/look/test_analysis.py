@@ -432,7 +432,7 @@ def test_the_stages_are_shown_with_their_slabs() -> None:
         "Merge",
         "Slabs",
         "Exchange",
-        "Look",
+        "Survey",
         "Slab",
     }
     ElementTree.fromstring(analysis.explain("svg"))
