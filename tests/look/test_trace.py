@@ -356,7 +356,7 @@ def test_step_advances_the_watermark_between_items() -> None:
 
 
 def test_unmatched_item_is_never_late() -> None:
-    """It is traced at its own instant; so a trace accepts the items that a run accepts."""
+    """The item is traced at its own instant, so a trace accepts the items that a run accepts."""
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }")
     stream = [("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12), ("<a>", "<q>", '"3"', 5)]
     assert len(list(query.run(stream, strict=True))) == 2

@@ -76,7 +76,7 @@ def _shows(source: str) -> bool:
 @quiet
 @each
 def test_it_runs_without_errors_and_has_outputs(path: Path, tmp_path: Path) -> None:
-    book = run.executed(path, tmp_path)
+    book = run.execute(path, tmp_path)
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code)
     pictures = 0
@@ -98,7 +98,7 @@ def test_it_runs_without_errors_and_has_outputs(path: Path, tmp_path: Path) -> N
 @each
 def test_it_is_stored_without_outputs(path: Path) -> None:
     text = path.read_text("utf-8")
-    assert text == run.stripped(json.loads(text)), "update it with: make notebooks"
+    assert text == run.without_outputs(json.loads(text)), "update it with: make notebooks"
 
 
 @each
@@ -110,7 +110,7 @@ def test_its_cells_have_stable_ids(path: Path) -> None:
 
 @each
 def test_it_is_portable_and_has_a_title_and_exercises(path: Path) -> None:
-    """It has no absolute path and reads nothing from the network."""
+    """A notebook has no absolute path and reads nothing from the network."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     text = "\n".join(map(_source, cells))
     assert not re.search(r"(?<![\w.:/<-])/(home|root|work|tmp|usr|Users)/|[A-Z]:\\\\", text)
