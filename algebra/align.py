@@ -116,7 +116,7 @@ def _fate(plan: Plan, fate: int) -> int:
 def closes_periods(plan: Plan) -> bool | None:
     """Return whether a report at `r` closes the period before it and shows `snapshot(r - 1)`.
 
-    True where the windows have a live edge, False where they are stepped. None where a plan has
+    True where the windows have a live edge, False where they are stepped. None if a plan has
     both kinds, or no window that moves on a grid: each change is then reported. Windows that count
     elements, `[NOW]` and `[ALL]` do not affect the choice.
 

@@ -33,7 +33,6 @@ class Peer(ABC):
     """An engine that runs one workload over one stream."""
 
     name: ClassVar[str]
-    live_only: ClassVar[bool] = True
 
     def __init__(self, workload: str, history: History, queries: int = 0) -> None:
         self.workload = workload
@@ -167,7 +166,7 @@ class Polars(Peer):
         """Append a frame, and run the query."""
         self._window.append(self.frame(slide))
         window = self.pl.concat(list(self._window)).lazy()
-        return self._query(window) if self.workload != "W6" else self._each(window)
+        return self._query(window) if self.workload != "W6" else self._select_each(window)
 
     def _query(self, window: Any) -> Any:
         col = self.pl.col
@@ -194,7 +193,7 @@ class Polars(Peer):
                 plan = groups.agg(col("v").count().alias("c"), col("v").mean().alias("a"))
         return plan.collect()
 
-    def _each(self, window: Any) -> Any:
+    def _select_each(self, window: Any) -> Any:
         col = self.pl.col
         winds = window.filter(col("p") == WIND_SPEED).select("s", "v").collect()
         return self.pl.concat([winds.filter(col("s") == s) for s in self.constants])

@@ -126,5 +126,5 @@ def static_triples() -> list[tuple[str, str, str]]:
 
 
 def end_of(slide: int) -> int:
-    """Return the instant at which a slide, its window and the report of that end."""
+    """Return the instant at which a slide ends, and a window ends and is reported."""
     return START + (slide + 1) * SLIDE

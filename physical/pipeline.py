@@ -283,7 +283,7 @@ def _below_first(root: Operator) -> list[Operator]:
 
 
 def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
-    """Return the predicates of each stream that a pattern can match; None where any can.
+    """Return the predicates of each stream that a pattern can match; None if any can.
 
     A source can skip items with other predicates. Windows that count elements need all of them.
 

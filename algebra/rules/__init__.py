@@ -1,6 +1,6 @@
 """Rewrite rules: equivalences of the temporal algebra, one per file.
 
-A rule is a function that returns an equivalent plan (with the same `phi`), or None where it does
+A rule is a function that returns an equivalent plan (with the same `phi`), or None if it does
 not apply; it inspects the root of a plan and as much below as its law needs. The module docstring
 states the law, the side condition and the source; the module ends with the rule's declaration, a
 `Rule`, which lists the operators at which the rule is tried and the contexts in which it is sound.

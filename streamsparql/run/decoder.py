@@ -29,7 +29,7 @@ TRIPLE_NAMES = ("subject", "predicate", "object")
 class Row(Mapping[str, Any]):
     """A row of a result and its validity, `[start, end)` in milliseconds.
 
-    `row["x"]` is an rdflib term, None where `?x` is unbound. CONSTRUCT and DESCRIBE have rows with
+    `row["x"]` is an rdflib term, None if `?x` is unbound. CONSTRUCT and DESCRIBE have rows with
     `subject`, `predicate` and `object`, ASK one with `answer`, which is True or False.
 
     >>> import streamsparql

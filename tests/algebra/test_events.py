@@ -193,7 +193,7 @@ def test_limit_is_allowed_if_the_output_is_not_an_input():
 
 
 def test_each_optional_event_has_its_own_random_number():
-    """R16 in the conditions of event operators."""
+    """R16 applies in the conditions of event operators, too."""
     text = "SELECT ?x ?z { { ?x <p> ?y } EQUALSOPTIONAL { ?x <q> ?z FILTER(RAND() < 0.5) } }"
     items = [(f"s{i} {p} 1", 1) for i in range(40) for p in "pq"]
     matched = sum(len(mu.domain) == 2 for mu in plan(text).at(1, events(*items)))

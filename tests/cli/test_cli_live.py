@@ -146,7 +146,7 @@ def test_an_interrupt_before_the_first_item_ends_the_run(folder, monkeypatch, ca
 
 @without_signals
 def test_a_signal_sent_twice_at_once_counts_once(monkeypatch):
-    """`timeout` sends it twice. A second signal that arrives later ends the process."""
+    """`timeout` sends the signal twice. A second one that arrives later ends the process."""
     stops = []
     with Interrupts(lambda: stops.append(1), []) as interrupts:
         os.kill(os.getpid(), signal.SIGINT)

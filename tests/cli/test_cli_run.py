@@ -51,7 +51,7 @@ def test_tables_are_aligned_and_shorten_iris(folder):
 
 
 def test_times_are_dates_in_tables_and_milliseconds_elsewhere(folder):
-    """`--timestamps` overrides that."""
+    """`--timestamps` overrides the default of each format."""
     (folder / "today.nq").write_text(quad("a", 6, 1_772_352_000_250))
     mean = ("mean.rq", "--stream", "today.nq")
     assert output_lines(folder, *mean) == [
@@ -304,7 +304,7 @@ def test_messages_have_no_control_characters(folder):
 
 
 def test_a_run_does_not_write_what_it_reads(folder):
-    """It checks that of mappings, and of graphs that only the query names."""
+    """Files of mappings, and of graphs that only the query names, are not overwritten either."""
     (folder / "map.rq").write_text(
         "CONSTRUCT { ?s <http://example.org/speed> ?v } { BIND(IRI(?a) AS ?s) BIND(?t AS ?timestamp) }"
     )
@@ -454,7 +454,7 @@ def test_spark_prints_the_same_rows_and_is_quiet(folder):
 @pytest.mark.skipif(os.name == "nt", reason="Windows lacks these signals")
 @pytest.mark.parametrize("seconds", [1.2, 4.5])
 def test_an_interrupt_ends_spark_quietly(folder, seconds):
-    """It does so while the Java process starts, and while that process runs the query."""
+    """The interrupt arrives while the Java process starts, or while it runs the query."""
     command = [sys.executable, "-m", "streamsparql", "run", "slow.rq", "--stream", "many.nq"]
     (folder / "slow.rq").write_text(MEAN.replace("AVG(?v)", "GROUP_CONCAT(?v)"))
     (folder / "many.nq").write_text("".join(quad("a", t, t // 50) for t in range(50_000)))

@@ -126,7 +126,7 @@ def test_a_park_without_gaps_suggests_another_seed(tmp_path):
 
 
 def test_the_tour_on_spark_prints_the_same(spark, shown, tmp_path, capsys):
-    """It runs in this process, to use its session; Spark reads the park from files."""
+    """The demo runs in this process, to use the session of the tests; Spark reads the park from files."""
     park = wind_park()
     park.write(tmp_path)
     data = {"streams": str(tmp_path / "wind.nq"), "graph": str(tmp_path / "turbines.ttl")}

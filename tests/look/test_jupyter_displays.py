@@ -489,7 +489,7 @@ def test_element_windows_count_the_items_that_match_their_pattern() -> None:
 
 
 def test_a_window_with_too_many_positions_is_not_drawn_step_by_step() -> None:
-    """Its 86 million positions in a day are not enumerated either."""
+    """The 86 million positions in a day are not enumerated either."""
     picture = streamsparql.show(items(10, DAY // 9), "RANGE 10 MINUTE SLIDE 1 MS")
     assert "window positions" not in labels(picture)
     assert "window positions" in labels(streamsparql.show(items(10), "RANGE 10 SLIDE 5"))

@@ -315,8 +315,8 @@ def test_unmatched_items_are_traced() -> None:
 
 
 def test_trace_of_many_items_is_cut_off_with_a_note() -> None:
-    some = [("a", "p", k, k // 2) for k in range(100)]
-    trace, whole = trace_of(WINDOW, *some, limit=7), trace_of(WINDOW, *some, end=3)
+    items = [("a", "p", k, k // 2) for k in range(100)]
+    trace, whole = trace_of(WINDOW, *items, limit=7), trace_of(WINDOW, *items, end=3)
     assert (len(trace.items), trace.until) == (6, 3)
     assert "more than 7 items" in trace.note
     assert trace.note in str(trace)
@@ -356,7 +356,7 @@ def test_step_advances_the_watermark_between_items() -> None:
 
 
 def test_unmatched_item_is_never_late() -> None:
-    """It is traced at its own instant; so a trace accepts the items that a run accepts."""
+    """The item is traced at its own instant, so a trace accepts the items that a run accepts."""
     query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }")
     stream = [("<a>", "<p>", '"1"', 3), ("<a>", "<p>", '"2"', 12), ("<a>", "<q>", '"3"', 5)]
     assert len(list(query.run(stream, strict=True))) == 2

@@ -186,15 +186,15 @@ def as_arrow(texts: list[str | None]) -> pa.Array | None:
 
 
 @given(st.lists(terms, min_size=1, max_size=8))
-def test_ids_are_equal_exactly_if_terms_are(some: list[Term]) -> None:
+def test_ids_are_equal_exactly_if_terms_are(sample: list[Term]) -> None:
     dictionary = TermDictionary()
-    ids = [dictionary.id_of(term) for term in some]
-    for one, a in zip(some, ids, strict=True):
+    ids = [dictionary.id_of(term) for term in sample]
+    for one, a in zip(sample, ids, strict=True):
         assert dictionary.term_of(a) == one
-        for other, b in zip(some, ids, strict=True):
+        for other, b in zip(sample, ids, strict=True):
             assert (a == b) == (one == other)
-    assert dictionary.ids_of([*some, None]).tolist() == [*ids, 0]
-    assert dictionary.terms_of(np.array([*ids, 0])) == [*some, None]
+    assert dictionary.ids_of([*sample, None]).tolist() == [*ids, 0]
+    assert dictionary.terms_of(np.array([*ids, 0])) == [*sample, None]
 
 
 @given(st.lists(spellings | st.none(), min_size=1, max_size=8), st.sampled_from(["", "s."]))
@@ -213,13 +213,13 @@ def test_texts_are_encoded_as_the_terms_they_parse_to(texts: list[str | None], s
 
 
 @given(st.lists(terms, max_size=8))
-def test_texts_are_written_as_terms_are_and_read_back(some: list[Term]) -> None:
+def test_texts_are_written_as_terms_are_and_read_back(sample: list[Term]) -> None:
     dictionary = TermDictionary()
-    ids = np.append(dictionary.ids_of(some), [0, 0]).repeat(2)
+    ids = np.append(dictionary.ids_of(sample), [0, 0]).repeat(2)
     written = dictionary.texts(ids).to_pylist()
     assert written == dictionary.dictionary(ids).to_pylist()
     assert written[-4:] == [None] * 4
-    for text, term in zip(written[:-4:2], some, strict=True):
+    for text, term in zip(written[:-4:2], sample, strict=True):
         try:
             assert text == str(term)
         except AssertionError:  # half of a surrogate pair is written as an escape
@@ -348,14 +348,14 @@ KINDS = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}
 
 
 @given(st.lists(terms, max_size=8), st.integers(1, 60))
-def test_numbers_are_the_values_of_terms(some: list[Term], repeats: int) -> None:
+def test_numbers_are_the_values_of_terms(sample: list[Term], repeats: int) -> None:
     dictionary = TermDictionary()
-    some = some * repeats
-    ids = dictionary.ids_of(some)
+    sample = sample * repeats
+    ids = dictionary.ids_of(sample)
     numbers = dictionary.numbers(ids)
     integers, whole = dictionary.exact_integers(ids)
     scaled, exact = dictionary.decimals(ids)
-    for k, term in enumerate(some):
+    for k, term in enumerate(sample):
         value = value_of(term)
         kind = KINDS.get(type(value), NO_NUMBER)
         assert numbers.kinds[k] == kind
@@ -381,11 +381,11 @@ def test_numbers_of_many_new_literals_are_their_values(name: str) -> None:
     forms += [f"+{draw.uniform(-1, 1) * 10.0 ** draw.randrange(-30, 30)!r}" for _ in range(300)]
     forms += [f"{draw.uniform(-1, 1):.20f}" for _ in range(300)]
     forms += [f"{draw.uniform(-1, 1)}e{draw.randrange(-400, 400)}" for _ in range(300)]
-    some = [Literal(form, IRI(XSD + name)) for form in NASTY + forms]
+    sample = [Literal(form, IRI(XSD + name)) for form in NASTY + forms]
     dictionary = TermDictionary()
-    ids = dictionary.ids_of(some)
+    ids = dictionary.ids_of(sample)
     numbers = dictionary.numbers(ids)
-    for term, number, kind in zip(some, numbers.values.tolist(), numbers.kinds, strict=True):
+    for term, number, kind in zip(sample, numbers.values.tolist(), numbers.kinds, strict=True):
         value = value_of(term)
         assert kind == KINDS.get(type(value), NO_NUMBER), term
         if kind:
@@ -393,31 +393,31 @@ def test_numbers_of_many_new_literals_are_their_values(name: str) -> None:
 
 
 @given(st.lists(st.none() | terms, max_size=12))
-def test_ranks_are_in_the_order_of_terms(some: list[Term | None]) -> None:
+def test_ranks_are_in_the_order_of_terms(sample: list[Term | None]) -> None:
     dictionary = TermDictionary()
-    ranks = dictionary.order_ranks(dictionary.ids_of(some)).tolist()
-    keys = [order_key(term) for term in some]
+    ranks = dictionary.order_ranks(dictionary.ids_of(sample)).tolist()
+    keys = [order_key(term) for term in sample]
     for a, one in zip(ranks, keys, strict=True):
         for b, other in zip(ranks, keys, strict=True):
             assert (a < b) == (one < other)
 
 
 def test_each_nasty_term_has_its_rank() -> None:
-    some: list[Term | None] = [Literal(form, kind) for form in NASTY for kind in DATATYPES]
-    some += [None, *map(IRI, NASTY), *map(BlankNode, "abc"), Literal("1", language="en")]
+    sample: list[Term | None] = [Literal(form, kind) for form in NASTY for kind in DATATYPES]
+    sample += [None, *map(IRI, NASTY), *map(BlankNode, "abc"), Literal("1", language="en")]
     dictionary = TermDictionary()
-    ranks = dictionary.order_ranks(dictionary.ids_of(some)).tolist()
-    expected = sorted(some, key=order_key)
-    assert [some[k] for k in np.argsort(ranks, kind="stable")] == expected
+    ranks = dictionary.order_ranks(dictionary.ids_of(sample)).tolist()
+    expected = sorted(sample, key=order_key)
+    assert [sample[k] for k in np.argsort(ranks, kind="stable")] == expected
 
 
 @given(st.lists(terms, max_size=12))
-def test_sorts_are_the_classes_of_terms(some: list[Term]) -> None:
+def test_sorts_are_the_classes_of_terms(sample: list[Term]) -> None:
     sort = {IRI: IRI_SORT, BlankNode: BLANK_SORT, Literal: LITERAL_SORT, type(None): UNBOUND_SORT}
     dictionary = TermDictionary()
-    ids = dictionary.ids_of([*some, None])
-    assert dictionary.sorts(ids).tolist() == [sort[type(term)] for term in [*some, None]]
-    plain = [type(term) is Literal and term.datatype == IRI(XSD + "string") for term in some]
+    ids = dictionary.ids_of([*sample, None])
+    assert dictionary.sorts(ids).tolist() == [sort[type(term)] for term in [*sample, None]]
+    plain = [type(term) is Literal and term.datatype == IRI(XSD + "string") for term in sample]
     assert dictionary.plain_strings(ids).tolist() == [*plain, False]
 
 
@@ -431,13 +431,13 @@ def test_ids_in_use_keep_their_meaning(data: st.DataObject) -> None:
     live: dict[int, Term] = {}
     kept = {dictionary.id_of(term, keep=True): term for term in data.draw(st.lists(terms))}
     for _ in range(data.draw(st.integers(1, 6))):
-        some = data.draw(st.lists(terms, max_size=6))
+        sample = data.draw(st.lists(terms, max_size=6))
         if data.draw(st.booleans()):
-            ids = dictionary.ids_of(some)
+            ids = dictionary.ids_of(sample)
         else:
-            some = [term for term in some if parse_term(str(term)) == term]
-            ids = dictionary.encode([str(term) for term in some])
-        live.update(zip(ids.tolist(), some, strict=True))
+            sample = [term for term in sample if parse_term(str(term)) == term]
+            ids = dictionary.encode([str(term) for term in sample])
+        live.update(zip(ids.tolist(), sample, strict=True))
         dictionary.numbers(ids)
         for id_, term in {**live, **kept}.items():
             assert dictionary.term_of(id_) == term
@@ -484,9 +484,9 @@ def test_many_texts_are_encoded_as_the_terms_they_parse_to(texts: list[str], sou
 
 @given(st.lists(terms, min_size=1, max_size=8), st.sampled_from([1, 3, 12, 80]))
 @settings(max_examples=30)
-def test_texts_are_the_same_on_repeated_calls(some: list[Term], repeats: int) -> None:
+def test_texts_are_the_same_on_repeated_calls(sample: list[Term], repeats: int) -> None:
     dictionary = TermDictionary()
-    ids = np.repeat(dictionary.ids_of([*some, *map(literal_of, range(repeats))]), repeats)
+    ids = np.repeat(dictionary.ids_of([*sample, *map(literal_of, range(repeats))]), repeats)
     first = dictionary.texts(ids).to_pylist()
     assert dictionary.texts(ids).to_pylist() == first
     assert dictionary.texts(ids[::-1]).to_pylist() == first[::-1]

@@ -68,17 +68,17 @@ UNARY = ["u-", "u+", "ABS", "CEIL", "FLOOR", "ROUND", "STR", "ISNUMERIC", "STRLE
 
 
 def _nested(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    some = st.lists(inner, min_size=2, max_size=4).map(tuple)
+    operands = st.lists(inner, min_size=2, max_size=4).map(tuple)
     volatile = st.sampled_from([("RAND", ()), ("BNODE", (X,)), ("STRUUID", ())])
     return st.one_of(
         st.builds(lambda f, a, b: Call(f, (a, b)), st.sampled_from(BINARY[:6]), inner, inner),
         st.builds(lambda f, a, b: Call(f, (a, b)), st.sampled_from(BINARY), inner, inner),
         st.builds(lambda f, a: Call(f, (a,)), st.sampled_from(UNARY), inner),
-        some.map(And),
-        some.map(Or),
+        operands.map(And),
+        operands.map(Or),
         inner.map(Not),
         st.builds(If, inner, inner, inner),
-        some.map(Coalesce),
+        operands.map(Coalesce),
         st.builds(In, inner, st.lists(inner, max_size=4).map(tuple)),
         volatile.map(lambda call: Volatile(*call, (X, Y), 1)),
     )

@@ -110,7 +110,7 @@ def test_its_cells_have_stable_ids(path: Path) -> None:
 
 @each
 def test_it_is_portable_and_has_a_title_and_exercises(path: Path) -> None:
-    """It has no absolute path and reads nothing from the network."""
+    """A notebook has no absolute path and reads nothing from the network."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     text = "\n".join(map(_source, cells))
     assert not re.search(r"(?<![\w.:/<-])/(home|root|work|tmp|usr|Users)/|[A-Z]:\\\\", text)

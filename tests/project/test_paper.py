@@ -21,7 +21,7 @@ PAPERS = {
     "EP-SPARQL, WWW 2011": "WWW 2011",
     "Social C-SPARQL, LarKC D2.6.1": "LarKC",
 }
-COLUMNS = ["Paper", "Says", "Defined", "Computed", "Held by"]
+COLUMNS = ["Paper", "Says", "Defined", "Computed", "Tested"]
 NUMBERED = [f"Definition {n}" for n in range(1, 14)] + [f"Algorithm {n}" for n in range(1, 6)]
 
 LOCATION = re.compile(r"`([\w/.]+\.(?:py|lark)):([\w.]+)`")
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     says: str
     defined: str
     computed: str
-    held_by: str
+    tested: str
 
     @property
     def locations(self) -> list[Location]:
@@ -148,7 +148,7 @@ def test_each_definition_and_algorithm_of_eswc_2008_has_a_row() -> None:
     for row in ESWC:
         assert LOCATION.search(row.defined), row.title
         assert LOCATION.search(row.computed) or row.computed == "translation", row.title
-        assert TEST.search(row.held_by), row.title
+        assert TEST.search(row.tested), row.title
 
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
@@ -156,9 +156,9 @@ def test_a_row_is_complete(row: Row) -> None:
     assert row.says
     assert LOCATION.search(row.defined) or row.defined.startswith(("not defined", "[section"))
     assert LOCATION.search(row.computed) or row.computed.startswith(("not computed", "translation"))
-    tests = TEST.findall(row.held_by) + GOLDEN_CASE.findall(row.held_by)
-    assert tests or row.held_by == "no test"
-    for cell in (row.defined, row.computed, row.held_by):
+    tests = TEST.findall(row.tested) + GOLDEN_CASE.findall(row.tested)
+    assert tests or row.tested == "no test"
+    for cell in (row.defined, row.computed, row.tested):
         known = {match[0] for p in (LOCATION, TEST, GOLDEN_CASE) for match in p.finditer(cell)}
         assert not set(CODE.findall(cell)) - known, "neither a location nor a test"
 
@@ -166,8 +166,8 @@ def test_a_row_is_complete(row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=named)
 def test_what_a_row_names_exists(row: Row) -> None:
     assert [location for location in row.locations if not exists(location)] == []
-    assert [test for test in TEST.findall(row.held_by) if not is_test(*test)] == []
-    assert [case for case in GOLDEN_CASE.findall(row.held_by) if not is_golden_case(*case)] == []
+    assert [test for test in TEST.findall(row.tested) if not is_test(*test)] == []
+    assert [case for case in GOLDEN_CASE.findall(row.tested) if not is_golden_case(*case)] == []
 
 
 def test_what_the_text_between_tables_names_exists() -> None:

@@ -1,7 +1,7 @@
 """A live query: when rows are emitted, which items are late, which mistakes are errors.
 
 test_engine_definitions.py and test_reports.py check that the rows are right, in whatever order the
-calls are made; this file checks what they cannot: when rows are emitted, and everything else.
+calls are made; this file checks when rows are emitted, and all that those tests do not check.
 """
 
 from __future__ import annotations

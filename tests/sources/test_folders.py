@@ -302,7 +302,7 @@ def test_list_of_items_is_not_a_list_of_files(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
 def test_pipe_cannot_be_merged_with_other_files(tmp_path: Path) -> None:
-    """Reading its first item ahead would consume it."""
+    """Merging reads ahead, which would consume items of the pipe."""
     os.mkfifo(tmp_path / "a.nq")
     (tmp_path / "b.nq").write_text("<a> <p> <b> <t/1> .\n")
     for source in (tmp_path, [tmp_path / "b.nq", tmp_path / "a.nq"]):
@@ -319,7 +319,7 @@ LINES = st.lists(st.tuples(KINDS, st.integers(0, 30)), max_size=12)
 
 @given(st.lists(LINES, min_size=2, max_size=3), st.integers(1, 9))
 def test_rejects_are_reported_where_they_were_read(files: list[Any], size: int) -> None:
-    """So the accounting is right at any time, and not only at the end."""
+    """The accounting is right at any time, not only at the end."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         for k, lines in enumerate(files):

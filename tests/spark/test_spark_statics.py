@@ -190,11 +190,11 @@ Kinds = Callable[[Path, "SparkSession"], Any]
 
 
 def _written(name: str) -> Kinds:
-    def made(folder: Path, spark: SparkSession) -> Path:
+    def write(folder: Path, spark: SparkSession) -> Path:
         (folder / name).write_text(lines(TURBINES), encoding="utf-8", newline="")
         return folder / name
 
-    return made
+    return write
 
 
 def _in_parts(folder: Path, spark: SparkSession) -> str:
@@ -209,8 +209,8 @@ def _pattern(folder: Path, spark: SparkSession) -> str:
 
 
 def _parquet(folder: Path, spark: SparkSession) -> Path:
-    made = pa.concat_tables([table(TURBINES), table(TURBINES[:9])])
-    parquet.write_table(made, folder / "g.parquet", row_group_size=7)
+    duplicated = pa.concat_tables([table(TURBINES), table(TURBINES[:9])])
+    parquet.write_table(duplicated, folder / "g.parquet", row_group_size=7)
     return folder / "g.parquet"
 
 

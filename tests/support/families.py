@@ -243,8 +243,8 @@ class Writer:
         width = self.random.randint(1, 12)
         stepped = f"[RANGE {width}ms {step} {self.random.randint(1, width)}ms]"
         elements = f"[TRIPLES {width} STEP {self.random.randint(1, width)}]"
-        some = [stepped, stepped, f"[RANGE {width}ms TUMBLING]", f"[RANGE TRIPLES {width}]"]
-        return self.random.choice([*some, elements, *more])
+        windows = [stepped, stepped, f"[RANGE {width}ms TUMBLING]", f"[RANGE TRIPLES {width}]"]
+        return self.random.choice([*windows, elements, *more])
 
     def block(self) -> str:
         window = self.bracket("SLIDE", "[NOW]", "[ALL]", "[ALL]", "[RANGE 7ms]")

@@ -264,7 +264,7 @@ def test_www_2011_query_3_detects_absence():
 
 
 def test_www_2011_has_no_seqoptional():
-    """It would have to retract results (section 4.2, query (7))."""
+    """SEQOPTIONAL would have to retract results (section 4.2, query (7))."""
     with pytest.raises(QuerySyntaxError):
         plan("SELECT ?x ?y WHERE { ?x ?x ?x } SEQOPTIONAL { ?y ?y ?y }")
 
@@ -292,7 +292,7 @@ def test_definition_6_a_blank_node_stands_for_one_term():
 
 
 def test_definition_12_a_left_row_without_a_match_stays():
-    """Even if the filter rejects its only match, or the right side is empty."""
+    """The row stays even if the filter rejects its only match, or the right side is empty."""
     text = """SELECT ?x ?y { ?x <http://e/p> <http://e/1>
         OPTIONAL { ?x <http://e/q> ?y FILTER(?y != <http://e/no>) } }"""
     left = [f"http://e/{x} http://e/p http://e/1" for x in "abc"]

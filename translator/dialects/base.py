@@ -154,7 +154,7 @@ def _one_unit(width: s.DurationLiteral) -> s.DurationLiteral:
 
 
 def native_clause(window: w.Window) -> str | None:
-    """Return a window as Streaming SPARQL writes it; None where it has no clause for it."""
+    """Return a window as Streaming SPARQL writes it; None if it has no clause for it."""
     match window:
         case w.SlidingDeltaWindow():
             return f"WINDOW RANGE {window.width} MS SLIDE {window.slide} MS"
