@@ -64,6 +64,8 @@ BANNED: dict[str, str] = {
     r"put(s)? in order": "sort",
     r"made anew|written anew|anew": "again",
     r"in words": "as text",
+    r"doubts?": "warning",
+    r"None where": "None if",
     r"sooner|no sooner": "before, earlier",
 }
 _BANNED = {re.compile(rf"\b(?:{pattern})\b", re.I): instead for pattern, instead in BANNED.items()}
