@@ -103,7 +103,7 @@ def event_passes(condition: Expression | None, event: Occurrence, inputs: Inputs
 
 
 def with_occurrence(event: Occurrence) -> Solution:
-    """Return a solution with its occurrence in hidden columns; none for a static one. Section 7."""
+    """Return a solution with its occurrence, if it has one, in hidden columns. Section 7."""
     row: Solution = event.item
     if event.start is None or event.end is None:
         return row

@@ -121,7 +121,9 @@ def _instantiate_place(place: Term | Variable, row: Solution, number: int) -> Te
 
 
 def template_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
-    """Return the node for a template's blank node: distinct per row, and among equal rows.
+    """Return the blank node of a row for a blank node of a template.
+
+    It is a function of the label, the row, and the row's number among equal rows.
 
     >>> one, two = (template_node(BlankNode("b"), Solution(), number) for number in (1, 2))
     >>> one == two

@@ -1,8 +1,8 @@
 """Hidden variables: those that plans bind and read in addition to the variables of a query.
 
 A hidden variable represents a blank node of a pattern, an aggregate, a timestamp, ... Its fields
-say which. Its name is derived from the fields: plans print it and order columns by it, and it is
-the column's name in batches. It starts with a dot, which the name of a query's variable cannot.
+identify that. Its name is derived from the fields: plans print it and order columns by it, and it
+is the column's name in batches. It starts with a dot, unlike the names of a query's variables.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ VarOrTerm = Variable | Term
 class HiddenKind(Enum):
     """The kinds of hidden variables. The value of a kind is the format of its variables' names.
 
-    A format may use the `number` of the variable and the places that it is `of`: all places in
-    N-Triples syntax (`of`), or the bare `name` or `iri` of the first one.
+    A format may use the variable's `number` and its places `of`: all places in N-Triples syntax
+    (`of`), or only the `name` or the `iri` of the first place.
     """
 
     @property

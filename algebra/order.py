@@ -1,8 +1,8 @@
 """The order of terms: ORDER BY's comparison, and its extension to a total order.
 
-SPARQL 1.1 (section 15.1) orders unbound, blank nodes, IRIs and literals, and two literals where `<`
-does; the rest is implementation-defined. Here it is defined for all terms, so that all engines sort
-rows alike.
+SPARQL 1.1 (section 15.1) orders unbound before blank nodes, IRIs and literals, and literals that
+`<` compares; the rest is implementation-defined. This module defines it for all terms, so that all
+engines sort rows alike.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def comparison_key(term: Term | None) -> SortKey:
     The order is unbound, blank nodes, IRIs, literals. Literals sort by family: numbers; strings, a
     plain one before a language-tagged one; booleans; dateTime, date, time and the other moments,
     with a missing time zone read as UTC; durations, by the instant that they reach from 1696-09-01;
-    NaN; literals without a value. Within a family they sort by exact value, which is consistent
-    with `<` where that rounds for promotion: if `a < b`, then `comparison_key(a) <
+    NaN; literals without a value. Within a family they sort by exact value. That is consistent with
+    `<`, although `<` rounds for promotion: if `a < b`, then `comparison_key(a) <
     comparison_key(b)`.
 
     >>> from streamsparql.algebra.terms import XSD

@@ -34,7 +34,7 @@ from streamsparql.overriding import override
 class Occurrence(NamedTuple):
     """An event solution: `item` occurred over `[start, end]` and is known at `end`.
 
-    A static solution has no occurrence, (None, None), and is neutral in min and max.
+    A static solution has no occurrence: both are None, and `min` and `max` ignore them.
     """
 
     item: Any
@@ -49,7 +49,7 @@ class Plan(Displayed, Node):
     """The base of all logical plan nodes; it is displayed as a tree."""
 
     family: ClassVar[str] = "shape"
-    """The group of related nodes that it belongs to; each has a colour in the pictures of plans."""
+    """The family of operators that this one belongs to; pictures of plans colour them by family."""
 
     def equivalent(self, other: Plan, trials: int = 200, seed: int = 0) -> PlanComparison:
         """Search for data over which another plan has different snapshots.

@@ -117,7 +117,10 @@ class Projection(Elementwise):
 
 
 class Distinct(SnapshotOperator):
-    """The distinct rows. Section 4. Rows that differ only in stamps merge to the latest stamps."""
+    """The distinct rows. Section 4.
+
+    Rows that differ only in stamps become one row with the latest stamps.
+    """
 
     input: Plan
 

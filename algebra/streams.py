@@ -2,7 +2,7 @@
 
 A *physical stream* is a sequence of elements `(x, [start, end))`, ordered by `start`. A *logical
 stream* maps each instant to the multiplicity of each `x` there. `phi` maps a physical stream to its
-logical stream, and the *snapshot* at an instant is the value of the latter, a multiset.
+logical stream; the *snapshot* at an instant is the logical stream's value there, a multiset.
 
     >>> stream = [Element("a", 0, 6), Element("a", 4, 10)]
     >>> snapshot(stream, 5).count("a")

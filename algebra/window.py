@@ -1,7 +1,7 @@
 """Windows: the elements of a stream that hold at an instant (SEMANTICS.md section 3).
 
 Every window is defined twice. Its *content* at an instant is the definition: a time window selects
-elements by timestamp (`holds`), an element window by rank among those so far (`last`). Its
+elements by timestamp (`holds`), an element window by rank among the elements so far (`last`). Its
 *validity* is the interval assigned to an element: a time window computes it from the timestamp
 alone (`interval`) and is stateless, an element window from the element's rank (`ranks`). `interval`
 and `ranks` accept single numbers and arrays; the engine uses them too. Tests check that both
@@ -16,7 +16,7 @@ expires when the left edge jumps. In a stepped window the content is frozen betw
 enter and expire at steps only.
 
     stamps   |  a     b c        d      |
-    live     |--a=====b=c========d      |   range 10, slide 5: a, b, c leave together
+    live     |--a=====b=c========d      |   range 10, slide 5: a, b, c expire together
     stepped  |-------[a b]------[..c d] |   range 10, step 10: visible from the next step on
 """
 
@@ -136,8 +136,8 @@ class TimeWindow(Window):
 class SlidingDeltaWindow(TimeWindow):
     """Streaming SPARQL `WINDOW RANGE w SLIDE d`. Section 3, R1, R15; ESWC 2008, Definition 3.
 
-    omega_{w,d}(S, t) contains the elements stamped in `[max(i*d - w, 0), t]`, where i is the one
-    number with `(i - 1)*d <= t < i*d`. With `d = 1` the window slides at every instant.
+    omega_{w,d}(S, t) contains the elements stamped in `[max(i*d - w, 0), t]`, where i is the
+    integer with `(i - 1)*d <= t < i*d`. With `d = 1` the window slides at every instant.
     """
 
     width: int
@@ -381,7 +381,10 @@ class SlidingTupleWindow(ElementWindow):
 
 
 class SteppedTupleWindow(ElementWindow):
-    """C-SPARQL `[RANGE TRIPLES n STEP m]`: the last n, refreshed at every m-th. Section 3."""
+    """C-SPARQL `[RANGE TRIPLES n STEP m]`: the last n, as of the last m-th. Section 3.
+
+    The content is refreshed when the number of elements so far is a multiple of m.
+    """
 
     step: int
 

@@ -30,7 +30,7 @@ TRIPLE = (".s", ".p", ".o")
 UNBOUND = 0
 
 NEVER = -INFINITY
-"""Before all instants: the start of a row of a state that does not know since when it holds."""
+"""An instant before all others: the start of a row in a state that does not retain its start."""
 
 
 class Batch:

@@ -1,7 +1,7 @@
 """Hidden columns: those of the hidden variables of a plan, and those that only operators have.
 
 Columns are identified by name. `Hidden.name` writes the name of a column, `variable_of` parses it;
-everything else here refers to kinds. Columns with numbers that only a structure interprets, instead
+the other functions refer to kinds. Columns with numbers that only a structure interprets, instead
 of term ids, have names that begin with `#` (state/parts.py).
 
 *Carried* columns have values of outer rows (lower_exists.py): rows are joined on them like on
@@ -44,7 +44,7 @@ class ColumnKind(HiddenKind):
     WAY_VIA = ".way via"
     """Where the two parts of a way meet."""
     NUMBER = ".number"
-    """What tells equal rows apart below CONSTRUCT."""
+    """The number that distinguishes equal rows below CONSTRUCT."""
     ANSWER = ".answer"
     """The answer of ASK."""
     PRIVATE = ".{name}"
@@ -89,7 +89,7 @@ def _pattern(kind: HiddenKind) -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def variable_of(column: str) -> Variable:
-    """Return the variable whose column this is.
+    """Return the variable of a column.
 
     >>> variable_of("x"), variable_of(outer_column(1, ".b0")).of, variable_of(".slot").kind.name
     (?x, (?.b0,), 'PRIVATE')
@@ -130,7 +130,7 @@ def _kind(column: str) -> HiddenKind | None:
 
 
 def is_hidden(column: str) -> bool:
-    """Return whether a column is not that of a variable of the query."""
+    """Return whether a column is not a variable that the query names."""
     return column.startswith(".")
 
 
@@ -172,15 +172,15 @@ def stamp_column(stream: str) -> str:
     return Hidden(ColumnKind.ARRIVAL, of=(IRI(stream),)).name
 
 
-def outer_column(asking: int, name: str = "") -> str:
+def outer_column(number: int, name: str = "") -> str:
     """Return the column of the number of an outer row, or of one of its variables.
 
     >>> outer_column(1), outer_column(1, "x")
     ('..row 1', '..row 1 x')
     """
     if not name:
-        return Hidden(ColumnKind.OUTER_ROW, asking).name
-    return Hidden(ColumnKind.OUTER_VALUE, asking, (variable_of(name),)).name
+        return Hidden(ColumnKind.OUTER_ROW, number).name
+    return Hidden(ColumnKind.OUTER_VALUE, number, (variable_of(name),)).name
 
 
 def asked_column(name: str) -> str:

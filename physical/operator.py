@@ -42,9 +42,9 @@ class Operator(Stateful, Displayed, ABC):
     implements: ClassVar[tuple[type[Plan], ...]] = ()
     """The logical nodes that it computes."""
     family: ClassVar[str] = ""
-    """The family of these nodes, which has a colour in the pictures of plans."""
+    """The family of these nodes; pictures of plans colour operators by family."""
     state: ClassVar[str] = "none"
-    """What it retains between steps, in a line."""
+    """A description of its state, in one line."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -55,14 +55,14 @@ class Operator(Stateful, Displayed, ABC):
         self.names = tuple(names)
         self.inputs = inputs
         self.node: Plan | None = None
-        """The logical node that it computes, if it is only one."""
+        """The logical node that it computes, if there is exactly one."""
 
     @abstractmethod
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         """Consume new rows and watermarks of the inputs; emit the rows that are final."""
 
     def facts(self) -> str:
-        """Return what distinguishes this operator from others of its class, for people to read."""
+        """Return the parameters that distinguish operators of this class, as text."""
         return ""
 
     def due(self) -> bool:

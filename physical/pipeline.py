@@ -60,7 +60,7 @@ class OperatorCounts:
     """The work of an operator so far."""
 
     rows_in: list[int] = field(default_factory=list)
-    """Per input."""
+    """The number of rows of each input."""
     rows_out: int = 0
     steps: int = 0
     seconds: float = 0.0
@@ -123,7 +123,7 @@ class Pipeline:
         self.observer = observer
         self.measured = measured
         """Whether the time and the state of each step are measured."""
-        self.operators = _below_first(root)
+        self.operators = _inputs_first(root)
         self.counts = {o: OperatorCounts([0] * len(o.inputs)) for o in self.operators}
         self._retained = 0
         self.peak = 0
@@ -179,7 +179,7 @@ class Pipeline:
             self.observer.observe(operator, batches, stage.output)
 
     def recycle(self, others: Iterable[IntArray] = ()) -> None:
-        """Let the dictionary recycle the terms that neither a state nor `others` use."""
+        """Recycle the terms of the dictionary that neither a state nor `others` use."""
         if not self.terms.due():
             return
         self.terms.recycle([*self.retained_ids(), *others])
@@ -237,7 +237,7 @@ class Pipeline:
         self.watermark = self._stages[-1].watermark
 
     def state(self) -> dict[Operator, int]:
-        """Return how many rows each operator retains; note the maximum."""
+        """Return the number of rows that each operator retains; update the peaks."""
         for operator, counts in self.counts.items():
             self._measure_state(operator, counts)
         return {operator: counts.state for operator, counts in self.counts.items()}
@@ -251,7 +251,7 @@ class Pipeline:
 
 
 def _described(operator: Operator) -> str:
-    """Return what must be the same for a state to be restored: class, parameters, columns."""
+    """Return the class, parameters and columns of an operator, which its saved state must match."""
     columns = ", ".join(operator.names)
     return f"{type(operator).__name__} {operator.facts()} [{columns}]"
 
@@ -266,7 +266,7 @@ def _verify(saved: Sequence[str], operators: Sequence[Operator]) -> None:
             )
 
 
-def _below_first(root: Operator) -> list[Operator]:
+def _inputs_first(root: Operator) -> list[Operator]:
     """Return each operator once, after its inputs; plans may be deep, so without recursion."""
     order: dict[Operator, None] = {}
     pending: list[tuple[Operator, bool]] = [(root, False)]
@@ -283,7 +283,7 @@ def _below_first(root: Operator) -> list[Operator]:
 
 
 def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
-    """Return the predicates of each stream that a pattern can match; None if any can.
+    """Return the predicates of each stream that a pattern can match; None for all predicates.
 
     A source can skip items with other predicates. Windows that count elements need all of them.
 
@@ -293,7 +293,7 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     {'s': None}
     """
     readers: dict[Operator, list[Operator]] = {}
-    operators = _below_first(root)
+    operators = _inputs_first(root)
     for operator in operators:
         for below in operator.inputs:
             readers.setdefault(below, []).append(operator)

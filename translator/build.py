@@ -71,7 +71,7 @@ class _Row(NamedTuple):
     span: Span
 
 
-def _parts(value: Any) -> tuple[s.GraphTerm, list[s.TriplePath]]:
+def _node_and_triples(value: Any) -> tuple[s.GraphTerm, list[s.TriplePath]]:
     return (value.node, value.triples) if isinstance(value, _Described) else (value, [])
 
 
@@ -483,14 +483,14 @@ class _Builder(TermBuilder):
     def triples_same_subject(
         self, span: Span, subject: Any, properties: Any = ()
     ) -> list[s.TriplePath]:
-        node, triples = _parts(subject)
+        node, triples = _node_and_triples(subject)
         return [*triples, *self._triples(node, properties)]
 
     def _triples(self, subject: s.GraphTerm, properties: Any) -> list[s.TriplePath]:
         triples: list[s.TriplePath] = []
         for verb, objects in properties:
             for value in objects:
-                node, about = _parts(value)
+                node, about = _node_and_triples(value)
                 span = Span(subject.span.start, node.span.end)
                 triples += [s.TriplePath(subject, verb, node, span=span), *about]
         return triples
@@ -512,7 +512,7 @@ class _Builder(TermBuilder):
         ]
         triples: list[s.TriplePath] = []
         for cell, item, after in zip(cells, items, [*cells[1:], self.nil(span)], strict=True):
-            node, about = _parts(item)
+            node, about = _node_and_triples(item)
             triples += [s.TriplePath(cell, first, node, span=span), *about]
             triples.append(s.TriplePath(cell, rest, after, span=span))
         return _Described(cells[0], triples)

@@ -34,7 +34,7 @@ def all_of(children: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
 
 
 class TermBuilder:
-    """One method per rule, named like the rule."""
+    """The builder of terms, paths and expressions; each grammar rule has a method of its name."""
 
     # -- property paths
 

@@ -1,10 +1,10 @@
-"""The rules of SPARQL 1.1 that are prose, not grammar, and those of the dialects.
+"""Checks of the rules that SPARQL 1.1 states in prose, not in its grammar, and of dialect rules.
 
 | rule                                                                | SPARQL 1.1           |
 |---------------------------------------------------------------------|----------------------|
 | BIND and AS need a variable that is not in scope yet                | 18.2.1, 19.8 note 12 |
 | a grouped query shows keys and aggregates only, and no `*`          | 11.4, 19.8 note 13   |
-| aggregates stand in SELECT, HAVING and ORDER BY, not in each other  | 11, 19.8 note 11     |
+| aggregates belong in SELECT, HAVING and ORDER BY, not in each other | 11, 19.8 note 11     |
 | a blank node label belongs to one basic graph pattern               | 5.1.1, 19.6          |
 | a variable is listed once in VALUES                                 | 19.8 note 10         |
 | C-SPARQL: an AGGREGATE's variable is new, its others are in WHERE   | EDBT 2010, 2.2       |
@@ -30,7 +30,7 @@ def check(query: s.QueryUnit) -> None:
 
 class _Checker:
     def __init__(self, query: s.QueryUnit) -> None:
-        self.pattern = 0  # counts basic graph patterns
+        self.pattern = 0  # the number of the current basic graph pattern
         self.labels: dict[str, int] = {}
         self.window_names = {
             source.window_name.name
@@ -257,7 +257,7 @@ class _Checker:
     ) -> None:
         """Check the aggregates and the EXISTS patterns in an expression.
 
-        `aggregates` says that it may have aggregates, `inside` that it is an aggregate's argument.
+        `aggregates` allows aggregates in it; `inside` means that it is an aggregate's argument.
         """
         for node in expression.walk_outside(s.AggregateCall, s.ExistsCall):
             match node:
@@ -284,7 +284,7 @@ def _already_bound(variable: s.Var, hint: str) -> QueryError:
 def _misplaced(name: str, node: s.AggregateCall, inside: bool) -> QueryError:
     if inside:
         return QueryError(
-            f"{name} stands inside another aggregate",
+            f"{name} is inside another aggregate",
             node.span,
             hint="use a subquery: { SELECT ?key (.. AS ?n) { .. } GROUP BY ?key }",
         )
@@ -316,7 +316,7 @@ def _ungrouped(variable: s.Var) -> QueryError:
 
 
 def _aggregates(expression: s.SyntaxExpression) -> list[s.AggregateCall]:
-    """Return the outermost aggregates of an expression; an EXISTS pattern has its own."""
+    """Return the outermost aggregates of an expression, not those of its EXISTS patterns."""
     nodes = expression.walk_outside(s.AggregateCall, s.ExistsCall)
     return [node for node in nodes if isinstance(node, s.AggregateCall)]
 

@@ -1,4 +1,4 @@
-"""What the steps of one translation share: the dialect, names, and hidden variables.
+"""The state that the steps of one translation share: the dialect, names, and hidden variables.
 
 Hidden variables of each kind are numbered in the order of the text, so that the same text has
 the same plan.
@@ -35,26 +35,26 @@ class Context:
     spans: dict[int, tuple[Plan, Span]] = field(default_factory=dict)
     unused_windows: dict[int, s.WindowClause] = field(default_factory=dict)
     shared: dict[Any, Plan] = field(default_factory=dict)
-    _made: Counter[PlanKind] = field(default_factory=Counter)
+    _used: Counter[PlanKind] = field(default_factory=Counter)
     _blanks: dict[str, Variable] = field(default_factory=dict)
 
     def fresh(self, kind: PlanKind) -> Hidden:
-        """Return a hidden variable of a kind that is not in use yet."""
-        self._made[kind] += 1
-        return Hidden(kind, self._made[kind] - 1)
+        """Return a new hidden variable of a kind."""
+        self._used[kind] += 1
+        return Hidden(kind, self._used[kind] - 1)
 
     def site(self) -> int:
         """Return the number of a new call of RAND, UUID, STRUUID or BNODE, and of its rows."""
-        self._made[PlanKind.ROW] += 1
-        return self._made[PlanKind.ROW]
+        self._used[PlanKind.ROW] += 1
+        return self._used[PlanKind.ROW]
 
     def locate(self, plan: Plan, node: s.SyntaxNode) -> Plan:
-        """Note which part of the text a plan node is from, so that messages can point there."""
+        """Record the part of the text that a plan node is from, for messages."""
         self.spans.setdefault(id(plan), (plan, node.span))
         return plan
 
     def windowing(self, clause: s.WindowClause, name: IRI | Variable | None = None) -> Windowing:
-        """Return what a window clause means in this dialect; it is unused until it is applied."""
+        """Return the window of a clause in this dialect; applying it marks the clause as used."""
         setting = WindowSetting(str(name) if name else None, self.origin)
         window = self.dialect.windowing(clause, setting)
         self.unused_windows[id(clause)] = clause
@@ -68,7 +68,7 @@ class Context:
     def term(self, node: s.GraphTerm) -> Term | Variable:
         """Return a term of a triple pattern; a blank node becomes a hidden variable.
 
-        One label, one variable: this is the instance mapping of ESWC 2008, Definition 6.
+        Equal labels become one variable: the instance mapping of ESWC 2008, Definition 6.
         """
         match node:
             case s.Var(name):

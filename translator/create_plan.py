@@ -3,21 +3,21 @@
     AlgebraOp createPlan(clause, actStream, namedStreams, win, graphVar)
 
 Here it is `create_plan(clause, scope, context)`. The paper's last four parameters are one frozen
-`ReadScope` (dataset.py); its branches stand here in the paper's order and under the paper's names,
-and the branches for SPARQL 1.1 and the other dialects follow. Four things differ from the paper:
+`ReadScope` (dataset.py). The branches of the algorithm keep the paper's order and names; those for
+SPARQL 1.1 and the other dialects follow. Four things differ from the paper:
 
-- *Several active sources.* Where the paper has one `actStream` there are all default streams, and
-  the static graphs, merged below the triple pattern. The default graph that a caller passes with
-  the query is always one of them.
-- *The inner window wins* (R5): a group without a window keeps the one of the group around it. As
-  printed, the algorithm would forget it.
-- *`win = null`* (R6) is what the paper's last test must read.
+- *Several active sources.* The paper's one `actStream` becomes all default streams and the static
+  graphs, merged below the triple pattern. The default graph that a caller passes with the query is
+  always one of them.
+- *The inner window wins* (R5): a group without a window has the window of the group around it. As
+  printed, the algorithm would drop that window.
+- *The last test is `win = null`* (R6), which the paper prints otherwise.
 - *`graphVar` is bound once, around the group*, not by each matching: `GRAPH ?g {}`, or an OPTIONAL
-  without a match, has to bind it too, and a FILTER inside must not see it (W3C test
+  without a match, must bind it too, and a FILTER inside must not see it (W3C test
   graph-variable-scope).
 
-Clauses that act on what stands before them (FILTER, OPTIONAL, MINUS, BIND) become functions from
-plan to plan, which `create_join_hierarchy_over_all` applies.
+Clauses that act on the plan before them (FILTER, OPTIONAL, MINUS, BIND) become functions from plan
+to plan, which `create_join_hierarchy_over_all` applies.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from streamsparql.translator.translate_paths import PathPattern, split_path
 
 
 class Act(NamedTuple):
-    """What a clause does to the plan of what stands before it.
+    """The effect of a clause on the plan of the clauses before it.
 
     The act of a FILTER has its condition too: in an OPTIONAL it belongs to the left join.
     """
@@ -62,7 +62,7 @@ class Act(NamedTuple):
 
 
 def create_plan(clause: s.SyntaxNode, scope: ReadScope, context: Context) -> Plan | Act:
-    """Return the plan of a clause, or how it acts on the plan before it.
+    """Return the plan of a clause, or its effect on the plan before it.
 
     This is createPlan: ESWC 2008, Algorithm 1.
     """
@@ -103,7 +103,7 @@ def create_group_plan(group: s.GroupPattern, scope: ReadScope, context: Context)
 
 
 def create_triple_plans(triple: s.TriplePath, scope: ReadScope, context: Context) -> list[Plan]:
-    """Return the plans of a written triple; a path may stand for several triple patterns."""
+    """Return the plans of a triple; a path may abbreviate several triple patterns."""
     plans: list[Plan] = []
     for pattern in split_path(triple, context):
         if isinstance(pattern, TriplePattern):
@@ -122,7 +122,7 @@ def create_sub_plans(group: s.GroupPattern, scope: ReadScope, context: Context) 
 
 
 def create_join_hierarchy_over_all(subplans: Iterable[Plan | Act], context: Context) -> Plan:
-    """Join plans from left to right; apply acts where they stand."""
+    """Join plans from left to right; apply each act to the plan before it."""
     plan: Plan | None = None
     for sub in subplans:
         if isinstance(sub, Act):
@@ -171,7 +171,7 @@ def _create_operand_plan(
 ) -> Plan:
     """Return the plan of a chain of groups: the paper's UNION, and EP-SPARQL's operators.
 
-    UNIONs that follow each other are one union.
+    Consecutive UNIONs become one union.
     """
     first, links = s.operand_chain(clause)
     left: s.GroupPattern | Plan = first
@@ -253,7 +253,7 @@ def _create_plan_beyond_the_paper(
 def _create_path_plan(
     pattern: PathPattern, triple: s.TriplePath, scope: ReadScope, context: Context
 ) -> Plan:
-    """Return the plan of a path; its window stands below it, on the stream."""
+    """Return the plan of a path; its window is below it, on the stream."""
     events.refuse_over_events("a property path", "write it as triple patterns", triple, context)
     for end in (pattern.subject, pattern.object):
         if end in context.stamps.variables:
@@ -302,7 +302,7 @@ def _sub_clauses(group: s.GroupPattern) -> list[s.SyntaxNode]:
 
 
 def _basic_graph_patterns(plans: list[Any]) -> list[Plan | Act]:
-    """Put matchings that stand together into one basic graph pattern; a path separates them."""
+    """Combine consecutive matchings into one basic graph pattern; a path separates them."""
     patterns: list[Plan | Act] = []
     run: list[Plan] = []
     for plan in [*plans, None]:

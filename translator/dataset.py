@@ -1,7 +1,7 @@
-"""What a pattern reads: the sources that are active at a place of the query, and their windows.
+"""The sources that patterns read: those active at a place of the query, with their windows.
 
-createPlan (ESWC 2008, Algorithm 1) has four parameters for this: `actStream`, `namedStreams`, `win`
-and `graphVar`. Here they are one frozen `ReadScope`, and GRAPH, STREAM and WINDOW return another.
+createPlan (ESWC 2008, Algorithm 1) has four parameters for them: `actStream`, `namedStreams`, `win`
+and `graphVar`. Here they are one frozen `ReadScope`; GRAPH, STREAM and WINDOW derive a new one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streamsparql.translator.context import Context
 from streamsparql.translator.dialects.base import Windowing
 
 Wrap = Callable[[Plan], Plan]
-"""Puts what a GRAPH adds around the plan of its group."""
+"""A function that wraps the plan of a GRAPH's group in the operators that the GRAPH adds."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class DeclaredStream:
 class Dataset:
     """The sources that a query's FROM clauses declare.
 
-    `named` streams are read with GRAPH <name>, `windows` are those with names of their own.
-    `graphs` are the named static graphs; None if the query lists none, which means the caller's.
-    `static` are the graphs of the default graph; `shares_static` says that GRAPH <stream> reads
-    them too (C-SPARQL, R19).
+    `named` streams are read with GRAPH <name>; `windows` are the windows with their own names.
+    `graphs` are the named static graphs, or None if the query lists none and so reads the caller's.
+    `static` are the graphs of the default graph; with `shares_static`, GRAPH <stream> reads them
+    too (C-SPARQL, R19).
     """
 
     default: tuple[DeclaredStream, ...] = ()
@@ -66,8 +66,8 @@ class ReadScope:
     """The sources that are active at one place of the query.
 
     These are `streams` and, unless `graphs` is None, the static graphs of these names; `background`
-    adds the default graph that the caller passes. `window` is that of the innermost group with one.
-    `block` is STREAM or WINDOW inside such a block.
+    adds the default graph that the caller passes. `window` is the window of the innermost group
+    that has one. `block` is STREAM or WINDOW inside such a block, else empty.
     """
 
     dataset: Dataset
@@ -89,7 +89,7 @@ class ReadScope:
         return replace(self, streams=(stream,), graphs=None, background=False)
 
     def on_window(self, stream: DeclaredStream, block: str = "") -> ReadScope:
-        """Return the scope inside a block that names a window or has its clause: that one wins."""
+        """Return the scope inside a block with its own window, which overrides the group's."""
         return replace(
             self, streams=(stream,), graphs=None, background=False, window=None, block=block
         )
@@ -101,8 +101,8 @@ class ReadScope:
     # -- GRAPH
 
     def in_graph(self, node: s.Iri, context: Context) -> tuple[ReadScope, Wrap]:
-        """Return the scope inside GRAPH <name>, and what goes around the plan of its group."""
-        self._no_block(node)
+        """Return the scope inside GRAPH <name>, and the wrapper of its group's plan."""
+        self._check_outside_block(node)
         name, dataset = context.names.iri(node), self.dataset
         if name in dataset.named:
             return self.on_stream(dataset.named[name]), _unchanged
@@ -121,8 +121,8 @@ class ReadScope:
         return self.on_graph(name), _empty  # SPARQL 1.1: no such graph in the dataset
 
     def in_all_graphs(self, node: s.Var) -> Iterator[tuple[ReadScope, Wrap]]:
-        """Yield the scopes inside GRAPH ?variable, one by source, and what binds the variable."""
-        self._no_block(node)
+        """Yield the scope inside GRAPH ?variable per source, and a wrapper that binds ?variable."""
+        self._check_outside_block(node)
         variable = Variable(node.name)
         if variable in self.dataset.windows:
             yield self.on_window(self.dataset.windows[variable]), _unchanged
@@ -136,7 +136,7 @@ class ReadScope:
         elif not self.dataset.graphs and not self.dataset.named:
             yield self.on_graph(variable), lambda plan: _empty(_binding(variable, None)(plan))
 
-    def _no_block(self, node: s.SyntaxNode) -> None:
+    def _check_outside_block(self, node: s.SyntaxNode) -> None:
         if self.block:
             raise UnsupportedFeature(
                 f"GRAPH inside {self.block}: a stream consists of triples and has no graphs",
@@ -159,7 +159,7 @@ class ReadScope:
         return self.on_window(self.dataset.windows[name], "WINDOW")
 
     def in_all_windows(self, node: s.Var) -> Iterator[tuple[ReadScope, Wrap]]:
-        """Yield the scopes inside RSP-QL's WINDOW ?w, one by window with an IRI as its name."""
+        """Yield the scopes inside RSP-QL's WINDOW ?w, one per window that is named by an IRI."""
         windows = {name: x for name, x in self.dataset.windows.items() if isinstance(name, IRI)}
         if not windows:
             raise QueryError(
@@ -237,7 +237,7 @@ def _not_named(name: IRI, node: s.Iri, dataset: Dataset) -> QueryError:
 
 
 def create_matching(pattern: TriplePattern, scope: ReadScope, context: Context) -> Plan:
-    """Return the matching of a triple: `win`, if any, stands above it, FROM's window below.
+    """Return the matching of a triple pattern: `win` is above it if set, else FROM's window below.
 
     This is the last branch of ESWC 2008, Algorithm 1.
     """
@@ -255,17 +255,17 @@ def create_matching(pattern: TriplePattern, scope: ReadScope, context: Context) 
 
 
 def merge_active_sources(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
-    """Return all active sources, merged, each stream through `window` or else through its own.
+    """Return the merge of all active sources, each stream through `window` or its own window.
 
-    Where windows hold sets, the merged content is a set. Equal scopes share one plan.
+    If the dialect's windows are sets, so is the merge. Equal scopes share one plan.
     """
     key = (scope.streams, scope.graphs, scope.background, window)
     if key not in context.shared:
-        context.shared[key] = _merged(scope, window, context)
+        context.shared[key] = _merge_sources(scope, window, context)
     return context.shared[key]
 
 
-def _merged(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
+def _merge_sources(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
     sources = [_windowed(stream, window, context) for stream in scope.streams]
     if scope.graphs is not None:
         sources.append(_access_graph(scope, context))
@@ -322,11 +322,11 @@ def create_dataset(sources: tuple[s.FromClause, ...], context: Context) -> Datas
                 hint=f"write FROM NAMED {name} [..] AS {window_name}, or remove the AS",
             )
         if window_name is not None:
-            _add(windows, window_name, stream, source)
+            _declare(windows, window_name, stream, source)
         elif source.named:
-            _add(named, name, stream, source)
+            _declare(named, name, stream, source)
         else:
-            _add(default, name, stream, source)
+            _declare(default, name, stream, source)
     if context.dialect.has_events and not default:
         default[DEFAULT_STREAM] = DeclaredStream(DEFAULT_STREAM)
     shares = context.dialect.graph_reads_default_streams
@@ -349,7 +349,7 @@ def _window_name(source: s.FromClause, context: Context) -> Variable | IRI | Non
     return None
 
 
-def _add(
+def _declare(
     streams: dict[Variable | IRI, DeclaredStream] | dict[IRI, DeclaredStream],
     key: Variable | IRI,
     stream: DeclaredStream,

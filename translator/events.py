@@ -1,4 +1,4 @@
-"""The translation of event queries: EP-SPARQL's operators, and what is not defined over events."""
+"""The translation of event queries: EP-SPARQL's operators, and refused constructs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def create_event_operator(
 
 
 def occurs(plan: Plan) -> bool:
-    """Return whether a stream is read below, so that solutions have occurrences."""
+    """Return whether a plan reads a stream, so that its solutions have occurrences."""
     return plan.fold(_occurs, keep="_occurs")
 
 
@@ -67,7 +67,7 @@ def _occurs(node: Node, parts: list[bool]) -> bool:
 
 
 def refuse_over_events(what: str, hint: str, node: s.SyntaxNode, context: Context) -> None:
-    """Refuse what is not timewise monotone, or has no definition over events."""
+    """Refuse a construct that later events could falsify, or that has no meaning over events."""
     if context.dialect.has_events:
         raise UnsupportedFeature(f"{what} is not defined over events", node.span, hint=hint)
 

@@ -10,7 +10,7 @@ from streamsparql.translator.pattern_sources import PlanSources
 
 
 def from_clauses(sources: PlanSources, dialect: Dialect) -> list[str]:
-    """Return the FROM clauses that declare these sources, one by line."""
+    """Return the FROM clauses that declare these sources, one per line."""
     lines = [f"FROM {name}" for name in sources.static]
     lines += [f"FROM NAMED {name}" for name in sources.named]
     for name, window in sources.default.items():

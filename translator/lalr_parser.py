@@ -3,7 +3,7 @@
 Three reasons to run the table here rather than in lark, which computes it
 (`grammar/make_parse_table.py`): a first query is parsed in tens of milliseconds instead of half a
 second, as lark's contextual lexer compiles one scanner per parser state; parsing does not recurse;
-and a failure has what a good message needs, the token and the terminals that could stand there.
+and a failure has the unexpected token and the terminals that are valid there, for the message.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from streamsparql.translator import parse_table
 from streamsparql.translator.lexer import END, Lexer, Token
 
 MAX_NESTING = 500
-"""How many brackets, braces and square brackets may be open at one place of a query.
+"""The maximum number of parentheses, braces and brackets that are open at a place of a query.
 
-Passes over the syntax tree and over plans recurse, and no deeper than a query nests: what is long
-without being nested (chains of UNION, OPTIONAL, `||`, `+`, ..) is handled by loops.
+Passes over the syntax tree and over plans recurse only as deep as a query nests; they loop over
+text that is long but not nested (chains of UNION, OPTIONAL, `||`, `+`, ..).
 """
 
 _OPENED = {"LBRACE": 1, "LPAR": 1, "LSQB": 1, "RBRACE": -1, "RPAR": -1, "RSQB": -1}
@@ -176,7 +176,7 @@ def parse_text(table: ParseTable, text: str, callbacks: Mapping[str, Callback]) 
             del states[-n:], values[-n:], spans[-n:]
         else:
             span, parts = (token.start, token.start), []
-        values.append(_reduced(rule, parts, span, callbacks))
+        values.append(_reduce(rule, parts, span, callbacks))
         spans.append(span)
         states.append(gotos[states[-1]][rule.origin])
         if token.type == END and states[-1] == table.end:
@@ -195,7 +195,7 @@ class _Splice(list[Any]):
     """The children of a rule that has no value of its own."""
 
 
-def _reduced(
+def _reduce(
     rule: GrammarRule, parts: list[Any], span: tuple[int, int], callbacks: Mapping[str, Callback]
 ) -> Any:
     children = _Splice()
@@ -206,7 +206,7 @@ def _reduced(
         elif children:
             children.extend(part)
         else:
-            children = part  # grows in place, so that a list of n items costs n
+            children = part  # extended in place, so that a list of n items is built in O(n)
     name = rule.callback
     if not name:
         return children

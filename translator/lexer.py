@@ -1,8 +1,8 @@
-"""The lexer: the next token of a query's text, which depends on what the parser can use there.
+"""The lexer: the next token of a query's text, which depends on the terminals that are valid there.
 
-It takes the longest match, as SPARQL 1.1 section 19.8 requires. A word is read whole and is a
-keyword only where it is written as one. `CONTEXTUAL` terminals are tried only where the parser can
-use them, which keeps `s`, `m` or `P1D` free as names elsewhere.
+It takes the longest match, as SPARQL 1.1 section 19.8 requires. A word is read whole: it is a
+keyword only if all of it is one. `CONTEXTUAL` terminals are tried only where the parser can use
+them, which keeps `s`, `m` or `P1D` free as names elsewhere.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ CONTEXTUAL = ("XSD_DURATION", "TIME_UNIT", "NAME")
 """Terminals that are tried only where the parser can use them."""
 
 END = "$END"
-"""The terminal after the last one."""
+"""The terminal at the end of the text."""
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""What a keyword looks like."""
+"""The pattern of words, which include the keywords."""
 
 
 class Token(NamedTuple):
-    """A terminal as it stands in the text."""
+    """A terminal with its text and its place."""
 
     type: str
     text: str

@@ -5,7 +5,7 @@ The order of the steps is that of SPARQL 1.1 sections 18.2.4 and 18.2.5:
     Aggregation, HAVING, VALUES, select expressions, ORDER BY, Projection, DISTINCT, LIMIT
 
 with C-SPARQL's AGGREGATE clauses before them. There is one extension, which the engines of these
-dialects have too: a HAVING that reads an alias of the SELECT list filters after it is bound.
+dialects have too: a HAVING that reads an alias of the SELECT list filters after the alias is bound.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def create_rows_plan(
         plan = apply_extend(plan, variable, prepared, context)
     for prepared in late:
         plan = apply_filter(plan, prepared, context)
-    return _ordered(plan, order, context)
+    return _sort(plan, order, context)
 
 
 def _split(
@@ -127,7 +127,7 @@ def apply_aggregates(
     context: Context,
     exists: PatternTranslator,
 ) -> Plan:
-    """Add C-SPARQL's AGGREGATE clauses: all over the rows of WHERE, their filters after them."""
+    """Add C-SPARQL's AGGREGATE clauses, all over the rows of WHERE, then all their filters."""
     for pattern in patterns:
         groups = Groups(Needs(exists))
         call = prepare_aggregate(pattern.function, context, groups)
@@ -168,8 +168,8 @@ def _aggregation(plan: Plan, keys: tuple[Variable, ...], groups: Groups, context
 def _provide_arguments(
     plan: Plan, calls: list[e.Aggregate], groups: Groups, context: Context
 ) -> tuple[Plan, list[e.Aggregate]]:
-    """Return the plan with what the aggregates' arguments need, and the aggregates that read it."""
-    plan, fixed = _provide(plan, groups.below, context)
+    """Return the plan with the columns that the arguments need, and the aggregates over it."""
+    plan, fixed = _add_columns(plan, groups.below, context)
     if fixed:
         calls = [
             call
@@ -180,7 +180,7 @@ def _provide_arguments(
     return plan, calls
 
 
-def _ordered(plan: Plan, order: list[tuple[PreparedExpression, bool]], context: Context) -> Plan:
+def _sort(plan: Plan, order: list[tuple[PreparedExpression, bool]], context: Context) -> Plan:
     if not order:
         return plan
     keys = []
@@ -212,7 +212,7 @@ def create_table(data: s.InlineData, context: Context) -> shape.Table:
 
 
 def apply_filter(plan: Plan, prepared: PreparedExpression, context: Context) -> Plan:
-    """Add a filter; one that is just an EXISTS is a semi join or an anti join."""
+    """Add a filter; a bare EXISTS becomes a semi join, a bare NOT EXISTS an anti join."""
     match prepared.expression, prepared.needs.marks:
         case Variable() as mark, [(variable, pattern)] if mark == variable:
             return SemiJoin(plan, pattern)
@@ -231,13 +231,13 @@ def apply_extend(
 
 
 def provide(plan: Plan, prepared: PreparedExpression, context: Context) -> tuple[Plan, Expression]:
-    """Return the plan with what an expression needs, and the expression that reads it."""
-    plan, fixed = _provide(plan, prepared.needs, context)
+    """Return the plan with the columns that an expression needs, and the expression over it."""
+    plan, fixed = _add_columns(plan, prepared.needs, context)
     expression = prepared.expression
     return plan, fix_columns(expression, fixed) if fixed else expression
 
 
-def _provide(plan: Plan, needs: Needs, context: Context) -> tuple[Plan, tuple[Variable, ...]]:
+def _add_columns(plan: Plan, needs: Needs, context: Context) -> tuple[Plan, tuple[Variable, ...]]:
     fixed: tuple[Variable, ...] = ()
     if needs.sites:
         plan, fixed = number_rows(plan, Hidden(PlanKind.ROW, needs.sites[0]), context)

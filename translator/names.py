@@ -1,4 +1,4 @@
-"""What the names of a query stand for: BASE, PREFIX and the terms written with them."""
+"""The resolution of names in a query: BASE, PREFIX and the terms written with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WELL_KNOWN = {
 
 
 class Names:
-    """The prefixes and the base of one query. A declaration holds from where it stands."""
+    """The prefixes and the base of one query. A BASE applies to the declarations after it."""
 
     def __init__(self, declarations: tuple[s.Declaration, ...], base: str) -> None:
         self.base = base
@@ -37,7 +37,7 @@ class Names:
                 self.prefixes[declaration.prefix] = iri
 
     def iri(self, node: s.Iri) -> IRI:
-        """Return the IRI that is written; an undeclared prefix is an error."""
+        """Return the IRI of a syntax node; raise `QueryError` for an undeclared prefix."""
         if node.prefix is None:
             return IRI(resolve_iri(self.base, node.value))
         if node.prefix not in self.prefixes:
@@ -50,12 +50,12 @@ class Names:
         return IRI(self.prefixes[node.prefix] + node.value)
 
     def knows(self, node: s.Iri, iri: str) -> bool:
-        """Return whether the node stands for this IRI; False if its prefix is not declared."""
+        """Return whether a syntax node denotes this IRI; False if its prefix is not declared."""
         declared = node.prefix is None or node.prefix in self.prefixes
         return declared and self.iri(node).value == iri
 
     def literal(self, node: s.Lit) -> Literal:
-        """Return the literal that is written."""
+        """Return the literal of a syntax node."""
         if node.language is not None:
             return Literal(node.lexical, language=node.language)
         return (

@@ -1,7 +1,7 @@
-"""From a query's text to its syntax tree, or to a syntax error that helps.
+"""From a query's text to its syntax tree, or to a syntax error with a hint.
 
 A failure of the parser has a token and the terminals that were expected in its place. `_describe`
-turns terminals into words of the reader ("an expression", "a variable", FILTER), and `_hint`
+turns terminals into labels for users ("an expression", "a variable", FILTER), and `_hint`
 recognises common mistakes.
 """
 
@@ -54,7 +54,7 @@ _COMPARISONS = frozenset(
 )
 _NODES = _LITERALS | _IRIS | {"VAR", "BLANK_NODE_LABEL", "ANON", "_NIL", "LPAR", "LSQB"}
 
-# (label, the terminals that must all be possible, the terminals that the label then stands for)
+# (label, the terminals that must all be possible, the terminals that the label then replaces)
 _GROUPS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
     (
         "an expression",
@@ -138,15 +138,15 @@ def _quoted(text: str) -> str:
 
 # -- common mistakes -------------------------------------------------------------------------------
 
-_ELSEWHERE = {  # a word of another language, what is expected in its place, what to write
+_ELSEWHERE = {  # a word of another language, the terminal expected in its place, the hint
     "AND": ("&&", "write &&"),
     "OR": ("||", "write ||"),
     "LIKE": ("&&", "write CONTAINS(?x, 'a') or REGEX(?x, '^a')"),
     "<>": ("&&", "write !="),
     "=": ("VAR", "equality is written with one ="),
-    "STEP": ("SLIDE", "write SLIDE; STEP stands in brackets: [RANGE .. STEP ..]"),
-    "TUMBLING": ("FIXED", "write FIXED; TUMBLING stands in brackets: [RANGE .. TUMBLING]"),
-    "TRIPLES": ("ELEMS", "write ELEMS; TRIPLES stands in brackets: [RANGE TRIPLES ..]"),
+    "STEP": ("SLIDE", "write SLIDE; STEP belongs in brackets: [RANGE .. STEP ..]"),
+    "TUMBLING": ("FIXED", "write FIXED; TUMBLING belongs in brackets: [RANGE .. TUMBLING]"),
+    "TRIPLES": ("ELEMS", "write ELEMS; TRIPLES belongs in brackets: [RANGE TRIPLES ..]"),
     **dict.fromkeys(
         ("SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL"),
         ("OPTIONAL", "write the operands of an event operator in braces: { .. } SEQ { .. }"),
@@ -198,7 +198,7 @@ def _hint(
 
 
 def _unclosed(table: ParseTable, text: str) -> str:
-    """Describe where the innermost unclosed brace stands."""
+    """Return the hint to close the innermost unclosed brace."""
     lexer, at, opened = table.lexer(ascii_only=text.isascii()), 0, []
     while (token := lexer.token(text, at, {})).type != END:
         if token.type == "LBRACE":

@@ -1,4 +1,4 @@
-"""What the patterns of a plan read: from operators back to FROM clauses and blocks of triples.
+"""The sources of a plan's patterns: from operators back to FROM clauses and blocks of triples.
 
 `unparse` uses this module to determine which streams and graphs a pattern reads and through which
 windows, which FROM clauses declare them, and which operators together are one block of triples.
@@ -55,11 +55,11 @@ def sources_of_matching(plan: Plan) -> PatternSources:
             return PatternSources(
                 streams, graphs[0] if graphs else None, windows[0] if windows else None
             )
-    raise UnsupportedFeature(f"{type(plan).__name__} does not stand where patterns are matched")
+    raise UnsupportedFeature(f"{type(plan).__name__} is not a triple pattern or a path")
 
 
 def sources_of_data(plan: Plan) -> PatternSources:
-    """Return the sources that stand below a matching."""
+    """Return the sources of the input of a matching."""
     match plan:
         case shape.Distinct(inner):
             return sources_of_data(inner)
@@ -74,7 +74,7 @@ def sources_of_data(plan: Plan) -> PatternSources:
             return PatternSources(((name, None),), None)
         case AccessGraph():
             return PatternSources((), plan)
-    raise UnsupportedFeature(f"{type(plan).__name__} does not stand below a triple pattern")
+    raise UnsupportedFeature(f"{type(plan).__name__} is not a source of triples")
 
 
 def _without_input(window: w.Window) -> w.Window:
@@ -127,8 +127,8 @@ class PlanSources:
         named: dict[IRI, None] = {}
         streams: dict[IRI, w.Window | None] = {}
         windows: dict[str, tuple[IRI, w.Window]] = {}
-        # The window of a path may be that of its group, so patterns are read first; and those with
-        # most streams before the others, as they have the order of FROM.
+        # Paths are read last, since the window of a path may be that of its group. Patterns with
+        # more streams are read first, since they have the streams in the order of FROM.
         read = sorted(_reads(plan), key=lambda r: (r.by_path, -len(r.sources.streams)))
         for sources, wrapped, _ in read:
             if sources.default and sources.graph is not None:
@@ -149,7 +149,7 @@ class PlanSources:
 
 
 class _Read(NamedTuple):
-    """What a pattern reads, whether a `Graph` is around it, and whether it is a path."""
+    """The sources of a pattern, whether it is inside a `Graph`, and whether it is a path."""
 
     sources: PatternSources
     wrapped: bool
@@ -177,11 +177,11 @@ def _below(node: Plan, wrapped: bool) -> list[tuple[Plan, bool]]:
 
 
 def is_block(plan: Plan) -> bool:
-    """Return whether one block of triples makes this plan: patterns between paths, read alike."""
+    """Return whether a plan is one block of triples: patterns and paths over the same sources."""
     if isinstance(plan, Join):
         last, before = plan.right, plan.left.right if isinstance(plan.left, Join) else plan.left
         if not (isinstance(last, Path) or isinstance(before, Path)):
-            return False  # decides at once where groups are joined, however many
+            return False  # in constant time for a long chain of joined groups
     parts = _joined_parts(plan)
     if not all(isinstance(part, BasicGraphPattern) or is_matching(part) for part in parts):
         return False
@@ -189,7 +189,7 @@ def is_block(plan: Plan) -> bool:
     if len({_effective(matching) for matching in matchings}) > 1:
         return False
     if len({sources_of_matching(m) for m in matchings if not isinstance(m, Path)}) > 1:
-        return False  # a group's window, and FROM's window that happens to be equal
+        return False  # a group's window is not FROM's window, even if they are equal
     paths = [isinstance(part, Path) for part in parts]
     return all(one or other for one, other in pairwise(paths))
 

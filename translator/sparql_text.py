@@ -1,7 +1,7 @@
 """The algebra's terms, patterns, paths and expressions as SPARQL text.
 
-`unparse` writes whole queries with it, `explain` the lines of a plan. How a hidden variable is
-written depends on the caller: `explain` shows its name, `unparse` what the query's text had there.
+`unparse` writes whole queries with it, `explain` the lines of a plan. The text of a hidden variable
+depends on the caller: `explain` shows its name, `unparse` the part of the query that it represents.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Writer:
         return str(iri)
 
     def literal(self, literal: Literal) -> str:
-        """Return a literal as text; numbers and booleans bare where SPARQL reads the same back."""
+        """Return a literal as text, bare if SPARQL parses the bare form to the same literal."""
         bare = _BARE.get(literal.datatype.value)
         if bare is not None and bare.fullmatch(literal.lexical):
             return literal.lexical
@@ -177,7 +177,7 @@ class Writer:
 
 
 def _chained(before: str | IRI, operator: str | IRI) -> bool:
-    """Return whether two operators bind alike, so that `?a + ?b - ?c` needs no more brackets."""
+    """Return whether two operators have one precedence: `?a + ?b - ?c` needs no more brackets."""
     return any(before in alike and operator in alike for alike in (("+", "-"), ("*", "/")))
 
 

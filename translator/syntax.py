@@ -1,12 +1,12 @@
-"""The syntax tree: what a query's text says, before it means anything.
+"""The syntax tree: the structure of a query's text, before translation.
 
-The classes are named by what is written, in the words of the SPARQL grammar: a `FilterClause` is
-text, the algebra's `Filter` is what it means. Patterns of a group end in Pattern, calls in
-expressions in Call, other parts of the text in Clause, Form, Key or Item.
+The classes have the names of the SPARQL grammar: a `FilterClause` is a part of the text, the
+algebra's `Filter` is its meaning. Names of group patterns end in Pattern, names of calls in
+expressions in Call, those of other parts in Clause, Form, Key or Item.
 
-Nodes are frozen and know where they stand (`span`, which does not count in comparisons). The tree
-keeps the writer's structure, with three exceptions that the grammar calls abbreviations: `;` and
-`,` lists, `[ .. ]` and `( .. )` become plain triple patterns with blank nodes.
+Nodes are frozen and have their place in the text (`span`, which comparisons ignore). The tree keeps
+the structure of the text, except for three abbreviations of the grammar: `;` and `,` lists,
+`[ .. ]` and `( .. )` become plain triple patterns with blank nodes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Lit(SyntaxNode):
 
 
 class Blank(SyntaxNode):
-    """`_:label`; `[]`, `[ .. ]` and the cells of `( .. )` have labels that no text can have."""
+    """`_:label`; `[]`, `[ .. ]` and the cells of `( .. )` have labels that no query can write."""
 
     label: str
 
@@ -124,7 +124,7 @@ GraphTerm = Var | Iri | Lit | Blank
 
 
 class DurationLiteral(SyntaxNode):
-    """A duration in milliseconds; `unit` is the last one written, None for a bare number."""
+    """A duration in milliseconds; `unit` is the unit written last, None for a bare number."""
 
     milliseconds: int
     unit: int | None = None
@@ -135,7 +135,7 @@ class WindowClause(SyntaxNode):
 
 
 class WindowSlide(WindowClause):
-    """Streaming SPARQL: `WINDOW RANGE width SLIDE slide`; `slide` may be left out."""
+    """Streaming SPARQL: `WINDOW RANGE width SLIDE slide`; `SLIDE` is optional."""
 
     width: DurationLiteral
     slide: DurationLiteral | None = None
@@ -205,7 +205,7 @@ class GroupPattern(SyntaxNode):
 
 
 class UnionPattern(SyntaxNode):
-    """`{..} UNION {..}`. A chain leans to the left: `operand_chain` goes through it."""
+    """`{..} UNION {..}`. A chain is a left-deep tree; `operand_chain` lists its links."""
 
     left: GroupOperand
     right: GroupPattern
@@ -277,7 +277,7 @@ class BindClause(SyntaxNode):
 
 
 class InlineData(SyntaxNode):
-    """`VALUES (variables) { rows }`; None stands for UNDEF."""
+    """`VALUES (variables) { rows }`; None is UNDEF."""
 
     variables: tuple[Var, ...]
     rows: tuple[tuple[Iri | Lit | None, ...], ...]
@@ -343,7 +343,7 @@ class FromClause(SyntaxNode):
 
 
 class SelectItem(SyntaxNode):
-    """A variable, or `(expression AS variable)`; `loose`: as only EP-SPARQL writes it (R13)."""
+    """A variable, or `(expression AS variable)`; `loose` if in EP-SPARQL's own syntax (R13)."""
 
     variable: Var
     expression: SyntaxExpression | None = None
@@ -351,14 +351,14 @@ class SelectItem(SyntaxNode):
 
 
 class BareAggregate(SyntaxNode):
-    """`max(?x)` in a SELECT list without `AS` and brackets: seen in papers, never well formed."""
+    """`max(?x)` in a SELECT list without `AS` and brackets, as in some papers: always an error."""
 
     aggregate: AggregateCall
     variable: Var | None
 
 
 class SelectClause(SyntaxNode):
-    """`SELECT modifier items`; no items stands for `*`."""
+    """`SELECT modifier items`; without items it is `SELECT *`."""
 
     items: tuple[SelectItem | BareAggregate, ...]
     modifier: str | None = None
@@ -404,19 +404,19 @@ class Modifiers(SyntaxNode):
 
 
 class SelectForm(SyntaxNode):
-    """The form of a SELECT query: what it shows."""
+    """The form of a SELECT query: its columns."""
 
     select: SelectClause
 
 
 class ConstructForm(SyntaxNode):
-    """The form of a CONSTRUCT query: the triples that it makes of each row."""
+    """The form of a CONSTRUCT query: the template that it instantiates for each row."""
 
     template: tuple[TriplePath, ...]
 
 
 class DescribeForm(SyntaxNode):
-    """The form of a DESCRIBE query; no targets stands for `*`."""
+    """The form of a DESCRIBE query; without targets it is `DESCRIBE *`."""
 
     targets: tuple[Var | Iri, ...]
 
@@ -449,7 +449,7 @@ def operand_chain(
 ) -> tuple[GroupPattern, list[UnionPattern | EventPattern]]:
     """Return the first group of a chain of UNION, SEQ .., and the links that follow it, in order.
 
-    A chain may have thousands of links, and leans to the left: passes loop over it.
+    A chain may have thousands of links and is a left-deep tree, so passes loop over its links.
     """
     links: list[UnionPattern | EventPattern] = []
     while not isinstance(operand, GroupPattern):
@@ -464,7 +464,7 @@ ARITHMETIC = ("+", "-", "*", "/")
 def operator_chain(call: OperatorCall) -> tuple[SyntaxExpression, list[OperatorCall]]:
     """Return the first operand of a chain such as `?a + ?b - ?c`, and the operators that follow it.
 
-    The first operand of each of these operators is what stands before it.
+    The first operand of each of these operators is the part of the chain before it.
     """
     links: list[OperatorCall] = []
     first: SyntaxExpression = call

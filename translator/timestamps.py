@@ -1,7 +1,7 @@
-"""timestamp(?x), getDURATION() and the like, and where they are bound (SEMANTICS.md 7 and 8).
+"""The functions timestamp(?x), getDURATION() .., and where they are bound (SEMANTICS.md 7 and 8).
 
-Both are hidden columns, which a query cannot pass on: GROUP BY and subqueries remove them. A query
-that reads one above these would find it unbound in every row, so it is refused.
+They read hidden columns, which GROUP BY and subqueries remove. A query that reads a removed column
+would find it unbound in every row, so it is refused.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _OCCURRENCES = frozenset(OCCURRENCE.values())
 
 
 def is_timestamp(node: s.OperatorCall | s.FunctionCall, context: Context) -> bool:
-    """Return whether a call is one of `timestamp`, by its name or by its IRI."""
+    """Return whether a node calls `timestamp`, by its name or by its IRI."""
     if isinstance(node, s.FunctionCall):
         return context.names.knows(node.function, TIMESTAMP)
     return node.op == "TIMESTAMP"
 
 
 def request_stamps(query: s.QueryUnit, context: Context) -> list[tuple[Variable, s.SyntaxNode]]:
-    """Register all stamps that a query reads: the patterns have to bind them."""
+    """Register all stamps that a query reads, which the patterns must bind."""
     return [
         (stamp_variable(node, context), node)
         for node in query.walk()
@@ -72,7 +72,7 @@ def stamp_variable(node: s.OperatorCall | s.FunctionCall, context: Context) -> V
 def check_stamps(
     plan: Plan, query: s.QueryUnit, requested: list[tuple[Variable, s.SyntaxNode]], context: Context
 ) -> None:
-    """Check that each stamp that is read is bound by a pattern, and bound where it is read."""
+    """Check that each stamp that is read is bound by a pattern, and in scope where it is read."""
     streams = {node.stream for node in plan.walk() if isinstance(node, AccessStream)}
     for variable, node in requested:
         match node:
@@ -107,7 +107,7 @@ def _occurrences(query: s.QueryUnit) -> Iterator[tuple[Variable, s.SyntaxNode]]:
 
 
 class _Place(NamedTuple):
-    """A place of a plan: the variables of outer rows, and whether a `Detect` stands above."""
+    """A place of a plan: the variables of outer rows, and whether it is below a `Detect`."""
 
     outer: frozenset[Variable]
     events: bool
@@ -120,7 +120,7 @@ def _reads_out_of_scope(plan: Plan) -> Iterator[tuple[Plan, Variable]]:
         if events and any(map(occurs, node.inputs)):
             known |= _OCCURRENCES
         if not isinstance(node, TriplePatternMatching):  # which binds them
-            for variable in _free(node):
+            for variable in _variables_read(node):
                 if (variable.stamp or variable in _OCCURRENCES) and variable not in known:
                     yield node, variable
 
@@ -130,7 +130,7 @@ def _places_below(node: Plan, place: _Place) -> list[tuple[Plan, _Place]]:
     return [(child, _Place(outer, events)) for child, outer in inputs_with_outer(node, place.outer)]
 
 
-def _free(plan: Plan) -> Iterator[Variable]:
+def _variables_read(plan: Plan) -> Iterator[Variable]:
     """Yield the variables that the expressions of an operator read."""
     for expression in plan.expressions:
         for node, _ in descend(expression, None, _arguments):

@@ -52,7 +52,7 @@ FormName = Literal["select", "construct", "describe", "ask"]
 
 @dataclass(frozen=True)
 class ReportPolicy:
-    """When and what a query reports, as its text says (SEMANTICS.md section 6).
+    """The report that a query declares: its kind and its instants (SEMANTICS.md section 6).
 
     `kind` is None for rows with their validity. `every` is the period in milliseconds; None means
     at every change. The instants are `origin`, `origin + every` and so on. `name` is the name under
@@ -67,7 +67,7 @@ class ReportPolicy:
 
 @dataclass(frozen=True)
 class Translation:
-    """The logical plan of a query, with everything else that its text says."""
+    """The logical plan of a query, with the other information in its text."""
 
     text: str
     syntax: s.QueryUnit

@@ -1,9 +1,9 @@
 """The translation of expressions, from the syntax tree to the algebra.
 
-Three things in a written expression are not evaluated where they stand. An EXISTS becomes a hidden
-variable that a `Mark` below binds; an aggregate becomes a variable that the `Aggregation` below
-binds; a call of RAND, UUID or BNODE needs numbers that tell equal rows apart. So the result is a
-`PreparedExpression`: the expression, and what the plan below it has to provide.
+Three constructs of an expression need columns of the plan below. An EXISTS becomes a hidden
+variable that a `Mark` binds; an aggregate becomes a variable that the `Aggregation` binds; a call
+of RAND, UUID or BNODE needs numbers that distinguish equal rows. So the result is a
+`PreparedExpression`: the expression, and what the plan below it must provide.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from streamsparql.translator.context import Context
 from streamsparql.translator.timestamps import is_timestamp, stamp_variable
 
 PatternTranslator = Callable[[s.GroupPattern], Plan]
-"""Translates the pattern of an EXISTS where the expression stands."""
+"""A function that translates the pattern of an EXISTS, in the scope of the expression."""
 
 _SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
 
 
 @dataclass
 class Needs:
-    """What an expression needs from the plan below it."""
+    """The needs of an expression: EXISTS marks, and call sites of volatile functions."""
 
     exists: PatternTranslator
     groups: Groups | None = None
@@ -64,7 +64,7 @@ def prepare_expression(
     exists: PatternTranslator,
     groups: Groups | None = None,
 ) -> PreparedExpression:
-    """Translate an expression. It may have aggregates if `groups` is not None."""
+    """Translate an expression. It may contain aggregates if `groups` is not None."""
     needs = Needs(exists, groups)
     return PreparedExpression(_translate(node, needs, context), needs)
 
@@ -90,7 +90,7 @@ def _translate(node: s.SyntaxExpression, needs: Needs, context: Context) -> Expr
             needs.marks.append((variable, needs.exists(group)))
             return variable
         case s.AggregateCall():
-            assert needs.groups is not None, "checks.py lets aggregates stand only in groups"
+            assert needs.groups is not None, "checks.py rejects aggregates without groups"
             call = prepare_aggregate(node, context, needs.groups)
             if call not in needs.groups.calls:
                 needs.groups.calls[call] = context.fresh(PlanKind.AGGREGATE)
@@ -171,8 +171,8 @@ def number_rows(
 ) -> tuple[Plan, tuple[Variable, ...]]:
     """Assign numbers to equal rows; return the plan and the columns that identify a row (R16).
 
-    Hidden columns count, such as a blank node of the pattern; stamps do not. Rows of a chain of
-    BINDs are numbered once, below it: BNODE("a") is one node for one solution.
+    These include hidden columns, such as a blank node of the pattern, but not stamps. Rows of a
+    chain of BINDs are numbered once, below the chain: BNODE("a") is one node per solution.
     """
     if context.dialect.has_events:
         return plan, tuple(dict.fromkeys((*_identity(plan), *e.OCCURRENCE.values())))

@@ -1,7 +1,7 @@
 """The translation of property paths: some are triple patterns, the others path expressions.
 
-SPARQL 1.1 section 18.2.2.4: an IRI is a triple pattern, an inverse swaps the ends, the steps of a
-sequence meet in variables of their own. All other paths stay path expressions.
+SPARQL 1.1 section 18.2.2.4: an IRI becomes a triple pattern, an inverse swaps the ends, and new
+variables link the steps of a sequence. All other paths stay path expressions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PathPattern(NamedTuple):
 
 
 def split_path(triple: s.TriplePath, context: Context) -> list[TriplePattern | PathPattern]:
-    """Return the patterns that a written triple stands for, in order."""
+    """Return the patterns that a triple of the query abbreviates, in order."""
     subject, predicate, value = triple.members()
     match predicate:
         case s.Var() | s.Iri():
@@ -51,7 +51,7 @@ def _sequence(
     value: s.GraphTerm,
     triple: s.TriplePath,
 ) -> list[s.TriplePath]:
-    """Return a triple per step, which meet in blank nodes that only this triple has."""
+    """Return a triple per step, linked by blank nodes that occur in no other triple."""
     place = f"/{triple.span.end}.{node.span.start}."
     middle: list[s.GraphTerm] = [s.Blank(f"{place}{i}") for i in range(len(steps) - 1)]
     ends = zip([subject, *middle], steps, [*middle, value], strict=True)

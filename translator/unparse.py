@@ -2,8 +2,8 @@
 
 `unparse` is the inverse of `create_plan`: it determines which sources are default ones, which
 clause a window is from, which of the operators on top belong to SELECT and which to WHERE. The text
-is compiled again and must lead to the same plan; so a plan that no text of the dialect means, such
-as one that a rule has rewritten, is refused with an error, never written as something else.
+is compiled again and must lead to the same plan. So a plan that the dialect cannot express, such as
+a plan that a rule has rewritten, is refused with an error, never written as another query.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class _Unparser:
         return [f"SELECT {modifier}{' '.join(items) or '*'}", *clauses, *body, *tail, *values]
 
     def rows(self, plan: Plan, named: dict[Variable, str]) -> tuple[Lines, Lines]:
-        """Return WHERE with the modifiers that act on rows, and the VALUES that follows all.
+        """Return WHERE with the modifiers that act on rows, and the VALUES at the end of the query.
 
         The select expressions are added to `named`, as `(expression AS ?v)`.
         """
@@ -169,7 +169,7 @@ class _Unparser:
             where, groups = self.aggregation(top, named)
         elif isinstance(top, ev.Detect | Annotate):
             while above and isinstance(top, _ANNOTATED) and isinstance(above[-1], _FILTERING):
-                top = above.pop()  # the filters of AGGREGATE stand in its clause
+                top = above.pop()  # the filters of AGGREGATE belong to its clause
             where = self.where(top)
         else:
             above, where = [], self.where(plan)
@@ -291,7 +291,7 @@ class _Unparser:
             steps.append(plan)
             plan = plan.inputs[0]
         lines: Lines = []
-        bare = False  # whether triples stand before, to which more triples would belong
+        bare = False  # whether triples precede, to which more triples would be added
         if plan != shape.UNIT or (steps and isinstance(steps[-1], Join)):
             first = self.element(plan, bare)
             lines, bare = list(first), is_block(plan)
@@ -336,7 +336,7 @@ class _Unparser:
         return [*lines, *filters]
 
     def element(self, plan: Plan, bare: bool) -> Lines:
-        """Return a plan as one clause of a group; `bare` says that triples stand before it."""
+        """Return a plan as one clause of a group; `bare` means that triples precede it."""
         if is_block(plan):
             return self.block(plan, bare)
         match plan:
@@ -368,7 +368,7 @@ class _Unparser:
         return False
 
     def chain(self, plan: Plan) -> Lines:
-        """Return a chain of UNION, SEQ and the like; its left sides need no braces.
+        """Return a chain of UNION or event operators; its left sides need no braces.
 
         The condition of an optional operator is among the filters of its optional side.
         """
@@ -400,7 +400,7 @@ class _Unparser:
         return type(left) in _EVENT
 
     def block(self, plan: Plan, bare: bool) -> Lines:
-        """Return triple patterns and paths, in the braces that say what they read."""
+        """Return triple patterns and paths, in the braces of the sources that they read."""
         matchings = list(matchings_of(plan))
         sources = sources_of_matching(matchings[0])
         lines = []
@@ -456,7 +456,7 @@ class _Unparser:
         return f"GRAPH {stream}"
 
     def filter(self, node: Plan) -> Lines:
-        """Return a FILTER; of a mark, note its text."""
+        """Return a FILTER; for a mark, only record its text."""
         match node:
             case Filter(condition):
                 return [f"FILTER {self.write.condition(condition)}"]
@@ -469,7 +469,7 @@ class _Unparser:
         return []
 
     def mark(self, node: Mark) -> None:
-        """Note the text of the mark's variable in expressions."""
+        """Record the text of the mark's variable, for expressions."""
         group = self.braces(node.pattern)
         self.shown[node.variable] = f"EXISTS {_one_line(group)}"
 
@@ -522,7 +522,7 @@ def _without_slice(plan: Plan) -> tuple[Plan, Lines]:
 
 
 def _spine(plan: Plan) -> tuple[list[Plan], Plan]:
-    """Return the operators that can stand above groups, top first, and the plan below them."""
+    """Return the operators that can be above groups, top first, and the plan below them."""
     above: list[Plan] = []
     kinds = shape.Extend | Filter | SemiJoin | AntiJoin | Mark | shape.Number
     while isinstance(plan, kinds) or (
@@ -534,14 +534,14 @@ def _spine(plan: Plan) -> tuple[list[Plan], Plan]:
 
 
 def _is_annotated(plan: Plan) -> bool:
-    """Return whether an AGGREGATE clause stands below filters only."""
+    """Return whether only filters are above an AGGREGATE clause."""
     while isinstance(plan, _FILTERING):
         plan = plan.inputs[0]
     return isinstance(plan, Annotate)
 
 
 def _is_select(plan: Plan) -> bool:
-    """Return whether a plan is a subquery; DISTINCT also stands above a window that holds a set."""
+    """Return whether a plan is a subquery; a DISTINCT over a window is not one."""
     kinds = shape.Slice | shape.Distinct | shape.Reduced | shape.Projection
     return isinstance(plan, kinds) and not is_block(plan)
 

@@ -42,7 +42,7 @@ def conjunction(conditions: Iterable[Expression]) -> Expression | None:
 
 
 def filter_by(conditions: Iterable[Expression], plan: Plan) -> Plan:
-    """Return the plan below a filter by all conditions; itself for an empty sequence."""
+    """Return a plan filtered by all conditions; the plan itself for an empty sequence."""
     condition = conjunction(conditions)
     return plan if condition is None else Filter(condition, plan)
 

@@ -5,8 +5,8 @@ and COALESCE. Where three-valued logic allows it, one constant operand decides:
 
     true || x = true      false && x = false      IF(true, a, b) = a      COALESCE(error, x) = x
 
-Side condition: `true && x` is `x` only where just its effective boolean value matters (in a
-condition, or as an operand of `||`, `&&` or `!`), or where x is a boolean. An error is not folded:
+Side condition: `true && x` is `x` only where the context reads the effective boolean value (in a
+condition, or as an operand of `||`, `&&` or `!`), or if x is a boolean. An error is not folded:
 the expression stays, so that other rules see that it is never true. NOW() is constant in a run, but
 unknown before it; RAND and the other volatile functions depend on the row. The law is about single
 rows, so the rule is sound in the pattern of an EXISTS, and over events.

@@ -41,7 +41,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.window import Window
 
 _ABOVE_MATCHINGS = (Union, Distinct, Filter, Window)
-"""The operators that may stand between a part of a chain and its triple pattern."""
+"""The operators that may be between a part of a chain and its triple pattern."""
 
 
 def order_joins(plan: Plan, costs: Costs | None = None) -> Plan | None:

@@ -7,7 +7,7 @@ Side condition, by operator:
 
 - `Extend`, `Mark`: c does not read the variable that they bind.
 - `Projection`: c reads only variables that it keeps; below, the same name may be another variable.
-- `Distinct`: c reads no stamp, since rows that differ only in stamps merge to the latest stamps.
+- `Distinct`: c reads no stamp: rows that differ only in stamps merge, with the latest stamps.
 - `OrderBy`, `Reduced`: none. The order of the rows that pass is the same.
 - `Aggregation`, `Annotate`: c reads only keys, and there are keys: then it accepts or rejects whole
   groups. Without keys there is one group even if no row passes.

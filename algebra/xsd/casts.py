@@ -1,7 +1,7 @@
 """The constructor functions of XSD, such as `xsd:integer(?x)` (SPARQL 1.1, 17.5; F&O 19).
 
-Each is a table from the type of a value to a Python function. A string is parsed as a lexical form
-of the target instead, whatever the target.
+Each maps the type of a value to a Python function. Strings are parsed as lexical forms of the
+target instead.
 """
 
 from __future__ import annotations

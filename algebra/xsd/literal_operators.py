@@ -67,7 +67,7 @@ def _numeric(*by_type: _Operation) -> _Table:
 
 
 def _to_single(apply: _Operation) -> _Operation:
-    # A double has more than twice the digits of a single, so rounding twice is rounding once.
+    # A double has more than twice the digits of a single, so rounding twice equals rounding once.
     return lambda x, y: Single.nearest(apply(x, y))
 
 

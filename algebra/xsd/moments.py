@@ -218,9 +218,9 @@ _MAX_ZONE_OFFSET = 14 * 3600  # an unknown time zone is within 14 hours of UTC
 
 
 def seconds_between(x: XsdMoment, y: XsdMoment) -> Decimal:
-    """Return the seconds from x to y; raise if a missing time zone leaves their order open.
+    """Return the seconds from x to y; raise if their order depends on a missing time zone.
 
-    It does so within 14 hours (XSD 1.1, D.2.1).
+    It does if only one has a time zone and they are at most 14 hours apart (XSD 1.1, D.2.1).
     """
     seconds = EXACT.subtract(y.instant, x.instant)
     if (x.offset is None) is not (y.offset is None) and seconds.copy_abs() <= _MAX_ZONE_OFFSET:

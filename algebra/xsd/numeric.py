@@ -23,7 +23,7 @@ EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 """The context for sums, differences and products without rounding; do not divide in it."""
 
 _QUOTIENT_DIGITS = 34
-"""Significant digits of a decimal quotient, as in IEEE decimal128; F&O lets us choose."""
+"""Significant digits of a decimal quotient, as in IEEE decimal128; F&O leaves the number open."""
 
 
 class Single(float):
@@ -66,7 +66,7 @@ NUMERIC_TYPES: dict[type, Callable[[Any], Any]] = {
 
 
 def quotient(x: int | Decimal, y: int | Decimal) -> Decimal:
-    """Return x / y with 34 digits, or with as many as x has if these are more."""
+    """Return x / y with 34 significant digits, or with as many as x if x has more."""
     if not y:
         raise ExpressionError("division by zero")
     dividend = Decimal(x)
@@ -85,7 +85,7 @@ def ieee_quotient(x: float, y: float) -> float:
 
 
 def round_half_up(number: Decimal) -> int:
-    """Return the nearest integer, of two the greater one (fn:round).
+    """Return the nearest integer; ties round up (fn:round).
 
     >>> round_half_up(Decimal("2.5")), round_half_up(Decimal("-2.5"))
     (3, -2)

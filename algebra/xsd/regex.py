@@ -216,7 +216,7 @@ class _Translation:
         return f"(?:(?!{without}){included})" if without else included
 
     def one_of(self, characters: str, sets: str, negated: bool) -> str:
-        """Match one character; flag i applies to listed characters, not to sets such as \\p{Lu}."""
+        """Return a pattern of one character; flag i applies to `characters`, not to `sets`."""
         if "i" not in self.flags or not sets:
             return f"[{'^' if negated else ''}{characters}{sets}]"
         either = f"(?-i:[{sets}])" + (f"|[{characters}]" if characters else "")

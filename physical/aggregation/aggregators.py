@@ -2,8 +2,8 @@
 
 An aggregator reads an *aggregate input*: all elements or, for DISTINCT, the unions of the
 validities of equal ones. The events of an aggregate input in a step are its starting and ending
-elements. What several aggregates share, such as the number of elements and their sums, is computed
-once per input.
+elements. Totals that several aggregates share, such as the number of elements and their sums, are
+computed once per input.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class ColumnAggregate(NamedTuple):
 
 
 class AggregateInput(Stateful):
-    """Elements by slot, with these columns; `distinct` elements hold where any equal one does."""
+    """Elements by slot, with these columns; or, with `distinct`, their distinct union."""
 
     def __init__(self, columns: tuple[str, ...], distinct: bool, terms: TermDictionary) -> None:
         self.columns = (SLOT, *columns)
         self.live = ByEnd(self.columns)
         self.rows = SlotCounter()
-        """How many elements each group has."""
+        """The number of elements of each group."""
         self.unbound: PartsByName[SlotCounter] = PartsByName(SlotCounter)
-        """By column, how many elements are unbound."""
+        """By column, the number of unbound elements."""
         self.sums: PartsByName[NumericSums] = PartsByName(lambda: NumericSums(terms))
         """By column, the sums of the elements."""
         self._unions = ValidityUnions(self.columns) if distinct else None
@@ -73,7 +73,7 @@ class AggregateInput(Stateful):
 
     @override
     def content(self) -> Iterator[NamedRows]:
-        """Yield the elements with their slots, and of distinct ones those that start later."""
+        """Yield the elements with their slots, and distinct elements that start later."""
         yield ELEMENTS, self.live.rows()
         if self._unions is not None:
             yield TO_START, self._upcoming.rows()
@@ -82,7 +82,7 @@ class AggregateInput(Stateful):
     def consume(self, new: Batch, watermark: int) -> tuple[Batch, Batch]:
         """Consume rows; return the elements that start and those that end, before the watermark.
 
-        Those that end are turned.
+        Those that end are `turned`: their start and end are exchanged.
         """
         new = new.project(self.columns)
         if self._unions is not None:
@@ -110,7 +110,7 @@ class InputEvents:
         self._sums: dict[str, Totals] = {}
         self._counts = self._padded(np.concatenate([self._new.counts(), -self._ends.counts()]))
         self.rows = source.rows.after(sweep, self._counts)
-        """How many elements each group has after each point."""
+        """The number of elements of each point's group after the point."""
 
     def _padded(self, own: IntArray) -> IntArray:
         """Return values for all events of the sweep, 0 for those of other inputs."""
@@ -125,7 +125,7 @@ class InputEvents:
         return self._padded(np.concatenate(both))
 
     def bound(self, column: str) -> IntArray:
-        """Return how many elements have a term in a column after each point."""
+        """Return the number of elements with a term in a column, after each point."""
         if column not in self._bound:
             unbound = np.where(self._ids(column) == 0, self._counts, 0)
             counter = self.source.unbound[column]
@@ -158,7 +158,7 @@ class Aggregator(ABC):
         """Return the ids of the values after each point; 0 for an error."""
 
     def by_bags(self, events: InputEvents, where: BoolArray) -> IntArray:
-        """Return the values after some points, by the definition over the bag at each."""
+        """Return the values after the points `where`, by the definition over the bag at each."""
         slots, times = events.sweep.slots[where], events.sweep.times[where]
         elements = events.elements(slots)
         elements = elements.take(np.argsort(elements.columns[SLOT], kind="stable"))

@@ -4,7 +4,7 @@ A sum over a window must equal a fresh evaluation of the window, however long th
 (SEMANTICS.md section 5). Doubles are dyadic fractions, so their exact sum is an integer, scaled by
 a power of two. It is stored in *limbs* of 32 bits, each in an int64: addition and subtraction are
 integer arithmetic limb by limb, 2**31 summands need no carry, and the order does not matter. A sum
-is rounded only when it is read, and once. Integers have an exponent of 0; decimals are counted in
+is rounded only once, when it is read. Integers have an exponent of 0; decimals are counted in
 millionths.
 
 The limbs span the range of exponents of the numbers so far: a few limbs for common data, at most

@@ -41,7 +41,7 @@ class GroupValues(Stateful):
         return {"keys": self.slots}
 
     def slots_of(self, keys: Sequence[IntArray], rows: int) -> IntArray:
-        """Return the slots of rows with these keys; new groups get one."""
+        """Return the slots of rows with these keys; a new group gets a new slot."""
         slots = self.slots.of(keys, rows)
         capacity = self.slots.capacity
         if len(self.since) < capacity:

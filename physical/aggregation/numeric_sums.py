@@ -1,10 +1,9 @@
 """SUM and AVG of terms: how terms are added to exact sums, and how totals become terms.
 
 Integers up to 2**53 and finite doubles are added to one exact sum, decimals to another, in
-millionths. A double in a group makes its total a double, otherwise a decimal makes it a decimal: as
-each summand is exact in the wider type too, promoting first changes nothing. Groups with both
-decimals and doubles are the exception; these, and groups with other numbers, are left to the
-definition.
+millionths. A double in a group makes its total a double, otherwise a decimal makes it a decimal:
+each summand is exact in the wider type too, so promotion changes nothing. Groups with both decimals
+and doubles are the exception; they, and groups with other numbers, are left to the definition.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _LARGEST = 1 << 62
 
 
 class Summands(NamedTuple):
-    """What terms add to the two sums, and the kinds of the terms."""
+    """The contributions of terms to the two sums, and the kinds of the terms."""
 
     mantissa: IntArray
     exponent: IntArray
@@ -76,9 +75,9 @@ def summands(terms: TermDictionary, ids: IntArray) -> Summands:
     """
     values, kinds = terms.numbers(ids)
     double = (kinds == DOUBLE) & np.isfinite(values)
-    none, nothing = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.int64)
     if double.all():
-        return Summands(*mantissas_and_exponents(values), nothing, none, none, double, none)
+        zeros, false = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
+        return Summands(*mantissas_and_exponents(values), zeros, false, false, double, false)
     mantissa, exponent = mantissas_and_exponents(np.where(double, values, 0.0))
     whole, known = terms.exact_integers(ids)
     known &= (kinds == INTEGER) & (whole >= -LARGEST_INTEGER) & (whole <= LARGEST_INTEGER)
@@ -161,7 +160,7 @@ class NumericSums(Stateful):
         return [known[i] for i in ids]
 
     def of(self, slots: IntArray) -> list[int]:
-        """Return the sums of slots, as such integers."""
+        """Return the sums of slots, as integers of the scale of `numbers`."""
         return self._binary.of(slots)
 
     def put(self, slots: IntArray, numbers: list[int]) -> None:
@@ -169,7 +168,7 @@ class NumericSums(Stateful):
         self._binary.put(slots, numbers)
 
     def exact(self, numbers: list[int]) -> Exact:
-        """Return the exact values of such integers."""
+        """Return the exact values of integers of the scale of `numbers`."""
         return self._binary.exact(numbers)
 
 
@@ -261,7 +260,7 @@ class Totals:
         return ids, self._left
 
     def averages(self) -> tuple[IntArray, BoolArray]:
-        """Return the ids of the averages likewise; the average of no terms is the integer 0."""
+        """Return the ids of the averages, and which are left; that of no terms is the integer 0."""
         if self._only_doubles:
             return self._of_doubles(self._floats / np.maximum(self._rows, 1))
         ids = np.zeros(len(self._rows), np.int64)

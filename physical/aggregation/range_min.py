@@ -15,7 +15,7 @@ from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 
 ERROR_RANK = -(1 << 63)
-"""The rank of an error among the values: the aggregate is an error."""
+"""The rank of an error, below all others: one error among the values makes the result an error."""
 
 
 def least_ranks(points: int, first: IntArray, after: IntArray, ranks: IntArray) -> IntArray:
@@ -60,12 +60,12 @@ class TermRanks:
         if last:
             ranks = ~ranks
         self.ranks = np.full(len(ids), ERROR_RANK if strict else INFINITY)
-        """A rank for each term; if `strict`, an error (0) has the least rank, else it has none."""
+        """A rank for each term; that of an error (0) is ERROR_RANK if `strict`, else INFINITY."""
         self.ranks[bound] = ranks
         self._order = ranks
 
     def ids(self, ranks: IntArray) -> IntArray:
-        """Return the terms of ranks; 0 for an error and for INFINITY."""
+        """Return the ids of the terms with these ranks; 0 for an error and for INFINITY."""
         none = (ranks == ERROR_RANK) | (ranks == INFINITY)
         if self._itself:
             ids = ~ranks if self._last else ranks

@@ -59,7 +59,7 @@ class SmallSteps:
     def after(
         self, slots: list[int], times: list[int], events: tuple[Batch, Batch]
     ) -> Points | None:
-        """Apply few events, new elements and ends; return None if that requires a sweep."""
+        """Apply the events of a small step; return None if they require a sweep."""
         deltas = self._deltas(events)
         if deltas is None or not self._copy(slots):
             self.settle()
@@ -74,7 +74,7 @@ class SmallSteps:
         return Points([*after], [n > 0 for n in rows], self._values(rows, others))
 
     def _deltas(self, events: tuple[Batch, Batch]) -> list[list[int]] | None:
-        """Return what each event adds to the totals of its group; None for uncommon events."""
+        """Return the change of the group's totals by each event; None for uncommon events."""
         new, ends = events
         count: list[int] = [1] * len(new) if new.count is None else new.count.tolist()
         count += [-1] * len(ends) if ends.count is None else (-ends.count).tolist()
@@ -141,21 +141,21 @@ class SmallSteps:
 
 
 def replaced_values(points: Points, current: dict[int, tuple[int, IdRow]]) -> list[IdRow]:
-    """Return the values that end at points, each a slot, a start, an end and ids.
+    """Return the values that end at points, as tuples of slot, start, end and ids.
 
-    `current` has since when values hold, and which, by slot; it is updated to the end of the step.
+    `current` has the start and the ids of the values by slot; it is updated to the end of the step.
 
     >>> points = Points([(0, 5), (0, 8)], [True, True], [(1,), (2,)])
     >>> current = {0: (3, (1,))}
     >>> replaced_values(points, current), current
     ([(0, 3, 8, 1)], {0: (8, (2,))})
     """
-    over: list[IdRow] = []
+    ended: list[IdRow] = []
     for (slot, time), exists, values in zip(*points, strict=True):
         since, before = current[slot]
         if exists and since < INFINITY and values == before:
             continue
         if since < time:
-            over.append((slot, since, time, *before))
+            ended.append((slot, since, time, *before))
         current[slot] = (time, values) if exists else (INFINITY, before)
-    return over
+    return ended

@@ -27,7 +27,7 @@ PLAIN_FORM, TAGGED_FORM, TYPED_FORM = 3, 4, 5
 The form of a literal follows from the end of its text."""
 
 _STRING_END = f'"^^{XSD_STRING}'
-# Characters that an IRI does not contain as they are: those that str(term) escapes, white space.
+# Characters that an IRI does not contain unescaped: those that str(term) escapes, white space.
 _NO_IRI = (
     r'\x00-\x20<>"{}|^`\\\x{85}\x{a0}\x{1680}'
     r"\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
@@ -61,7 +61,7 @@ _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@(.*)|\^\^<(.*)>)?', re.S)
 
 
 def form_of(text: str) -> int:
-    """Return the form of a term by its text, which was parsed or can be."""
+    """Return the form of a term by its valid text."""
     return _FORMS.get(text[0]) or _ENDS.get(text[-1], TAGGED_FORM)
 
 
@@ -77,7 +77,7 @@ _FORM_BY_END[ord(">")] = TYPED_FORM
 
 
 def forms_of(texts: pa.Array) -> KindArray:
-    """Return the forms of canonical texts, none of them a blank node."""
+    """Return the forms of canonical texts without blank nodes."""
     data, begin, end = TextSpans.of_array(texts)
     forms = _FORM_BY_END[data[end - 1]]
     forms[data[begin] == ord("<")] = IRI_SORT

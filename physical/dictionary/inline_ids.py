@@ -5,10 +5,10 @@ is canonical (what `algebra.xsd.values.literal_of` writes); or a plain xsd:doubl
 as sensors write them. Bits 62 and 61 are a tag, the others the value:
 
     integer   value + 2**60                    values of at most 18 digits
-    double    the bits of the double, with an exponent of 8 bits in place of 11; bit 60 is set where
-              the sign is not, and where it is not the others are inverted
+    double    the bits of the double, with an exponent of 8 bits instead of 11; bit 60 is set unless
+              the double is negative, in which case the other bits are inverted
     decimal   (mantissa + 2**56) * 16 + scale  of at most 15 digits, in mantissa and in fraction
-    other     0 or 1, a boolean; else a plain double that is not canonical, as a decimal is
+    other     0 or 1: a boolean; else a plain double that is not canonical, encoded like a decimal
 
 So ids of integers are in the order of their values, and so are ids of canonical doubles. Whether a
 literal is inlined depends on the literal alone, never on its source: a literal has one id.
@@ -49,7 +49,7 @@ class NumericValues(NamedTuple):
 
 TAG_INTEGER, TAG_DOUBLE, TAG_DECIMAL, TAG_OTHER = range(4)
 ENDS = {name: f'"^^<{XSD}{name}>' for name in ("double", "integer", "decimal", "boolean")}
-"""How the texts of literals end that may be inlined, by datatype."""
+"""The ends of the texts of literals that may be inlined, by datatype."""
 
 _LEAST = -(1 << 63)
 _PAYLOAD = (1 << 61) - 1
@@ -228,10 +228,10 @@ def double_texts(values: FloatArray) -> pa.Array:
 
 
 def _rare_texts(values: FloatArray) -> pa.Array:
-    """Return the forms of doubles with an exponent, from the digits that Arrow writes, INF and NaN.
+    """Return the forms of INF, NaN and doubles with an exponent, from the digits of Arrow.
 
-    Like `repr`, Arrow writes the shortest digits that are read as the same double; the two differ
-    in the position of the point, and in when there is an exponent.
+    Like `repr`, Arrow writes the shortest digits that are read as the same double; Arrow and XSD
+    differ in the position of the point, and in the doubles that have an exponent.
     """
     written = pa.array(np.abs(values)).cast(pa.string())
     parts = pc.extract_regex(written, _SHORTEST)
@@ -256,7 +256,7 @@ _SHORTEST = r"^(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e\+?(?P<power>-?[0
 
 
 def _scaled_texts(ids: IntArray) -> pa.Array:
-    """Return the digits of decimals and plain doubles, scale by scale."""
+    """Return the lexical forms of decimals and plain doubles, scale by scale."""
     mantissa, scale = scaled_parts(ids)
     sign = pc.if_else(pa.array(mantissa < 0), "-", "")
     whole, fraction = np.divmod(np.abs(mantissa), (10**_SCALE_RANGE)[scale])
@@ -283,7 +283,7 @@ class InlinedTexts:
     def of(self, ids: IntArray) -> pa.Array:
         """Return the texts of ids."""
         if len(ids) > _TOO_MANY:
-            return _written(ids)
+            return _texts_by_tag(ids)
         return pa.array(self.listed(ids.tolist()), pa.string())
 
     def listed(self, ids: list[int]) -> list[str | None]:
@@ -293,7 +293,7 @@ class InlinedTexts:
         if missed:
             new = [ids[k] for k in missed]
             few = len(new) <= _FEW
-            texts = _few_texts(new) if few else _written(np.array(new, np.int64)).to_pylist()
+            texts = _few_texts(new) if few else _texts_by_tag(np.array(new, np.int64)).to_pylist()
             if len(self._known) + len(new) > _MOST:
                 self._known.clear()
             self._known.update(zip(new, texts, strict=True))
@@ -323,14 +323,14 @@ def _few_texts(ids: list[int]) -> list[str]:
 
 
 LEAST_USUAL, FIRST_UNUSUAL = 1e-4, 1e6
-"""Between these, `repr` writes doubles that are not whole as `literal_of` does."""
+"""Between these bounds, `repr` and `literal_of` write doubles that are not whole alike."""
 
 
-def _written(ids: IntArray) -> pa.Array:
+def _texts_by_tag(ids: IntArray) -> pa.Array:
     """Return the texts of ids, tag by tag."""
     tagged = tags(ids)
     where = [np.flatnonzero(tagged == tag) for tag in range(4)]
-    parts = [_written_of_tag(ids[here], tag) for tag, here in enumerate(where) if len(here)]
+    parts = [_texts_of_tag(ids[here], tag) for tag, here in enumerate(where) if len(here)]
     if len(parts) == 1:
         return parts[0]
     places = np.empty(len(ids), np.int64)
@@ -338,7 +338,7 @@ def _written(ids: IntArray) -> pa.Array:
     return pa.concat_arrays(parts).take(pa.array(places))
 
 
-def _written_of_tag(ids: IntArray, tag: int) -> pa.Array:
+def _texts_of_tag(ids: IntArray, tag: int) -> pa.Array:
     """Return the texts of ids that all have one tag."""
     if tag == TAG_OTHER:
         truth = ids <= TRUE_ID

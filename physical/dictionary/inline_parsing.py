@@ -305,7 +305,7 @@ class TextSpans(NamedTuple):
         return windows[places]
 
 
-_END_BYTES = 40  # of each of ENDS, which are a little longer; the longest has _MOST
+_END_BYTES = 40  # compared as words, of each of ENDS; these are a little longer, at most _MOST
 _MOST = max(map(len, ENDS.values()))
 _END_WORDS = {
     name: (np.frombuffer(end[-_END_BYTES:].encode(), np.int64), end[:-_END_BYTES].encode())
@@ -314,7 +314,7 @@ _END_WORDS = {
 _QUOTE, _GREATER = b'">'
 
 
-def _of_types(texts: TextSpans) -> dict[str, IntArray]:
+def _places_by_type(texts: TextSpans) -> dict[str, IntArray]:
     """Return the places of texts that end like literals of the datatypes of `ENDS`."""
     data, begin, end = texts
     long = np.flatnonzero(end - begin > _MOST)
@@ -349,7 +349,7 @@ def inlined_ids(texts: TextSpans, as_arrow: Callable[[IntArray], pa.Array]) -> I
     True
     """
     ids = np.zeros(len(texts.begin), np.int64)
-    for name, places in _of_types(texts).items():
+    for name, places in _places_by_type(texts).items():
         parsed = np.zeros(len(places), np.int64)
         for first in range(0, len(places) if name != "boolean" else 0, _BLOCK):
             block = texts.at(places[first : first + _BLOCK])
@@ -374,7 +374,7 @@ def _lexical(texts: pa.Array, end: str) -> pa.Array:
 # -- Numeric values of literals that are not inlined --------------------------------------------
 
 NUMBER_ENDS = {name: f'"^^<{XSD}{name}>' for name in ("double", "float", "decimal", *INTEGERS)}
-"""How the texts of numbers end, by datatype."""
+"""The ends of the texts of numbers, by datatype."""
 
 NOT_EXACT = -(1 << 63)
 _SCIENTIFIC = r"^-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?$"
@@ -383,7 +383,7 @@ _SCIENTIFIC = r"^-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?$"
 class TextValues(NamedTuple):
     """Numeric values: the nearest doubles, and exact values as in `exact_of`.
 
-    The other fields are undefined where `known` is false: there the text is parsed by itself.
+    The other fields are undefined where `known` is false: such texts are parsed one by one.
     """
 
     known: BoolArray

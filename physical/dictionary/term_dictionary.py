@@ -5,8 +5,8 @@ of the dictionary: the place of the N-Triples text of the term, and of its prope
 columns. Equal ids always mean the same term: a term has one text (`str(term)`), and a text has one
 entry.
 
-Streams bring ever-new literals, so entries are recycled: `recycle` receives the ids in use, drops
-the other entries and reuses their ids for new terms. Lookups are for whole arrays, mostly by
+Streams keep delivering new literals, so entries are recycled: `recycle` receives the ids in use,
+drops the other entries and reuses their ids for new terms. Lookups are for whole arrays, mostly by
 columns; the columns of numeric values are filled at the first lookup.
 """
 
@@ -116,7 +116,7 @@ class TermDictionary:
         """Blank nodes by label, which includes the source."""
         self._spelled: dict[str, int] = {}
         """A bounded cache: other texts of entries, and texts of inlined literals."""
-        self._written = inlined.InlinedTexts()
+        self._inlined_texts = inlined.InlinedTexts()
         self._free: IntArray = np.empty(0, np.int64)
         self._after = 1  # the least id that was never assigned
         self._floor = 0  # the number of entries after the last recycling
@@ -166,7 +166,7 @@ class TermDictionary:
         return term_id
 
     def keep(self, ids: IntArray) -> None:
-        """Exclude terms from recycling, as those of static graphs."""
+        """Exclude terms from recycling, such as those of static graphs."""
         self._kept[ids[ids > 0]] = True
 
     def ids_of(self, terms: Iterable[Term | None]) -> IntArray:
@@ -180,7 +180,7 @@ class TermDictionary:
 
         `texts` is a list of strings, or an Arrow array of strings, dictionary-encoded or not.
         Labels of blank nodes are scoped to `source`. A list may contain terms of other libraries if
-        `written` turns them into texts; it is called for items that are not known as they are.
+        `written` turns them into texts; it is called for items that are not texts of entries.
         """
         if isinstance(texts, pa.ChunkedArray):
             parts = [self.encode(chunk, source) for chunk in texts.chunks]
@@ -209,7 +209,7 @@ class TermDictionary:
         return ids
 
     def _encode_new(self, texts: Sequence[str | None], source: str) -> IntArray:
-        """Return the ids of texts that are not known as they are."""
+        """Return the ids of texts that are not the canonical texts of entries."""
         if len(texts) < _VERY_FEW:
             return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
         if len(texts) < _FEW:
@@ -260,7 +260,7 @@ class TermDictionary:
         return ids
 
     def _read(self, text: str | None, source: str) -> int:
-        """Return the id of one text in any valid form."""
+        """Return the id of one text in any valid form; 0 for other texts."""
         if text is None:
             return 0
         term_id = self._known.get(text, 0) or self._spelled.get(text, 0)
@@ -280,7 +280,7 @@ class TermDictionary:
         return term_id
 
     def _enter(self, text: str, form: int) -> int:
-        """Add an entry."""
+        """Add an entry; return its id."""
         if len(self._free):
             entry, self._free = int(self._free[-1]), self._free[:-1]
         else:
@@ -297,7 +297,7 @@ class TermDictionary:
         return entry
 
     def _enter_all(self, texts: pa.Array, strings: list[str], places: IntArray) -> IntArray:
-        """Add entries for the canonical texts at these places."""
+        """Add entries for the canonical texts at these places; return their ids."""
         if len(places) < len(strings):
             texts, strings = texts.take(pa.array(places)), [strings[i] for i in places.tolist()]
         ids = self._places(len(strings))
@@ -309,7 +309,7 @@ class TermDictionary:
         return ids
 
     def _places(self, count: int) -> IntArray:
-        """Return ids that are free."""
+        """Assign unused ids; return them."""
         reused = self._free[len(self._free) - min(count, len(self._free)) :]
         self._free = self._free[: len(self._free) - len(reused)]
         first, self._after = self._after, self._after + count - len(reused)
@@ -349,7 +349,7 @@ class TermDictionary:
     def _few_texts(self, ids: list[int]) -> list[str | None]:
         """Return the texts of a few ids, None for 0."""
         inline = [term_id for term_id in ids if term_id < 0]
-        written = iter(self._written.listed(inline)) if inline else iter(())
+        written = iter(self._inlined_texts.listed(inline)) if inline else iter(())
         entries = self._texts
         return [entries[k] if k >= 0 else next(written) for k in ids]
 
@@ -357,13 +357,13 @@ class TermDictionary:
         """Return the texts of ids, none of them 0."""
         inline = ids < 0
         if inline.all():
-            return self._written.of(ids)
+            return self._inlined_texts.of(ids)
         if not inline.any():
             return to_arrow(self._texts[ids])
         entries, others = np.flatnonzero(~inline), np.flatnonzero(inline)
         places = np.empty(len(ids), np.int64)
         places[np.concatenate([entries, others])] = np.arange(len(ids))
-        parts = [to_arrow(self._texts[ids[entries]]), self._written.of(ids[others])]
+        parts = [to_arrow(self._texts[ids[entries]]), self._inlined_texts.of(ids[others])]
         return pa.concat_arrays(parts).take(pa.array(places))
 
     # -- Properties of terms ----------------------------------------------------------------
@@ -469,23 +469,25 @@ class TermDictionary:
     def of_integers(self, values: IntArray) -> IntArray:
         """Return the ids of xsd:integer literals."""
         ids = inlined.integer_ids(values)
-        return self._of_rest(ids, values, int)
+        return self._with_entries(ids, values, int)
 
     def of_doubles(self, values: FloatArray) -> IntArray:
         """Return the ids of canonical xsd:double literals."""
-        return self._of_rest(inlined.double_ids(values), values, float)
+        return self._with_entries(inlined.double_ids(values), values, float)
 
     def of_decimals(self, scaled: IntArray, digits: int) -> IntArray:
         """Return the ids of canonical xsd:decimal literals: `scaled` / 10**`digits`."""
         ids = inlined.decimal_ids(scaled, digits)
-        return self._of_rest(ids, scaled, lambda value: EXACT.scaleb(Decimal(value), -digits))
+        return self._with_entries(ids, scaled, lambda value: EXACT.scaleb(Decimal(value), -digits))
 
     def of_booleans(self, values: BoolArray) -> IntArray:
         """Return the ids of xsd:boolean literals."""
         return inlined.boolean_ids(values)
 
-    def _of_rest(self, ids: IntArray, values: Any, exactly: Callable[[Any], Numeric]) -> IntArray:
-        """Add entries for the values that are not inlined."""
+    def _with_entries(
+        self, ids: IntArray, values: Any, exactly: Callable[[Any], Numeric]
+    ) -> IntArray:
+        """Return the ids, with entries for the values that are not inlined (0)."""
         if not ids.all():
             for i in np.flatnonzero(ids == 0).tolist():
                 ids[i] = self.id_of(literal_of(exactly(values[i].item())))
@@ -564,7 +566,7 @@ class TermDictionary:
         return len(self) >= max(1 << 16, 2 * self._floor)
 
     def recycle(self, used: Iterable[IntArray]) -> int:
-        """Drop the entries whose ids are not in `used`; return how many.
+        """Drop the entries whose ids are not in `used`; return their number.
 
         Their ids are reused for other terms.
 

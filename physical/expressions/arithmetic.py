@@ -31,10 +31,10 @@ IS_FALSE, IS_TRUE, IS_ERROR, NOT_VECTORISED = 0, 1, 2, 3
 """The truth of a row: the three values of SPARQL, and undecided by arrays."""
 
 NO_VALUE, UNKNOWN = -2, -1
-"""Kinds besides those of numbers: the row is an error; the row is evaluated by itself."""
+"""Kinds besides those of numbers: the row is an error; the row is evaluated separately."""
 
 _EXACT = float(1 << 53)
-"""Up to this, a double is the nearest one of a single integer."""
+"""Up to this magnitude, different integers have different nearest doubles."""
 
 _COMPARISONS: dict[str, Callable[..., BoolArray]] = {
     "=": np.equal,
@@ -76,9 +76,9 @@ def _digits(scaled: IntArray, digits: int) -> int:
 class NumericOperand:
     """The numbers of one argument of an operator: by row, or one for all rows.
 
-    `values` are the nearest doubles of the numbers, `kinds` their types. `ids` are the terms,
-    unless the argument was calculated. `integers` are the exact values of xsd:integers, and where
-    there are any; `decimals` those of decimals and integers.
+    `values` are the nearest doubles of the numbers, `kinds` their types. `ids` are the terms, None
+    if the argument was calculated. `integers` and `decimals` are exact values of xsd:integers, and
+    of decimals and integers, with a mask of the rows that have one.
     """
 
     __slots__ = ("_decimals", "_integers", "ids", "kinds", "terms", "values")
@@ -97,13 +97,13 @@ class NumericOperand:
 
     @classmethod
     def of(cls, terms: TermDictionary, ids: IntArray) -> NumericOperand:
-        """Return the numbers among terms."""
+        """Return the operand of terms."""
         values, kinds = terms.numbers(ids)
         return cls(terms, values, kinds, ids)
 
     @property
     def integers(self) -> tuple[IntArray, BoolArray]:
-        """Return the exact values of integers of 64 bits, and where there are any."""
+        """The exact values of integers of 64 bits, and a mask of the rows that have one."""
         if self._integers is None:
             if self.ids is None:
                 none = np.zeros(len(self.kinds), np.bool_)
@@ -114,7 +114,7 @@ class NumericOperand:
 
     @property
     def decimals(self) -> Decimals:
-        """Return the exact values of decimals and integers that are short enough."""
+        """The exact values of decimals and integers that are short enough."""
         if self._decimals is None:
             if self.ids is None:
                 values, exact = self.integers
@@ -188,7 +188,7 @@ def _singles(values: FloatArray) -> FloatArray:
 def _compare_exactly(
     truth: TruthArray, symbol: str, a: NumericOperand, b: NumericOperand, index: IntArray
 ) -> None:
-    """Compare exact numbers with the same nearest double; others are ordered as the doubles."""
+    """Compare exact numbers with one nearest double; doubles already order all other numbers."""
     if not len(index):
         return
     a, b = a.take(index), b.take(index)
@@ -229,7 +229,7 @@ def _compare_others(symbol: str, a: NumericOperand, b: NumericOperand) -> TruthA
 
 
 def _valued(operand: NumericOperand) -> BoolArray:
-    """Return where a number, a string or a canonical boolean is: two of these kinds differ."""
+    """Return a mask of numbers, strings and canonical booleans: two of different kinds differ."""
     known: BoolArray = operand.kinds > 0
     if operand.ids is None:
         return known
@@ -362,7 +362,7 @@ def _scaled_up(values: IntArray, digits: int) -> tuple[IntArray, BoolArray]:
 
 
 def round_numbers(name: str, a: NumericOperand) -> NumericOperand:
-    """Return a function of one number, for a name in ROUNDED: the type stays the same.
+    """Apply a function of one number, for a name in ROUNDED; the type stays the same.
 
     >>> terms = TermDictionary()
     >>> half = NumericOperand.of(terms, terms.of_doubles(np.array([1.5])))

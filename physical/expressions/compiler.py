@@ -67,13 +67,13 @@ class BatchExpression(Protocol):
     """The interface of expressions for operators."""
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Return where the expression is true as a condition."""
+        """Return a mask of the rows for which the expression is true as a condition."""
 
     def values(self, batch: Batch) -> IntArray:
         """Return the values, 0 for an error."""
 
     def forget(self) -> None:
-        """Drop what is memoised by id: ids are reused for other terms."""
+        """Drop the results that are memoised by id: ids are reused for other terms."""
 
 
 class CompiledExpression:
@@ -92,7 +92,7 @@ class CompiledExpression:
         self._root, self._terms, self._memos = root, terms, memos
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Return where the effective boolean value is true; an error is not."""
+        """Return a mask of the rows whose effective boolean value is true; an error is not."""
         holds: BoolArray = self._root.truth(BatchRows(self._terms, batch)) == IS_TRUE
         return holds
 
@@ -101,7 +101,7 @@ class CompiledExpression:
         return self._root.ids(BatchRows(self._terms, batch))
 
     def forget(self) -> None:
-        """Drop what is memoised by id, as the dictionary reuses ids for other terms."""
+        """Drop the results that are memoised by id: the dictionary reuses ids for other terms."""
         for memo in self._memos:
             memo.clear()
 
@@ -112,8 +112,8 @@ def compile_expression(
     """Compile an expression for batches whose terms are in `terms`."""
     memos: Memos = []
 
-    def of(node: Node, parts: list[Evaluation | None]) -> Evaluation | None:
-        """Compile a node; None for one without variables, of which the largest are evaluated."""
+    def compile_node(node: Node, parts: list[Evaluation | None]) -> Evaluation | None:
+        """Compile a node; None for one without variables: only the largest of these is compiled."""
         assert isinstance(node, Expression)
         if not isinstance(node, Variable) and not any(parts):
             return None
@@ -128,7 +128,7 @@ def compile_expression(
         assert isinstance(node, Expression)
         return _Fixed(OneByOne(node, run, memos))
 
-    root = expression.fold(of) or constant(expression)
+    root = expression.fold(compile_node) or constant(expression)
     return CompiledExpression(root, terms, memos)
 
 
@@ -137,7 +137,7 @@ _DEEPEST = 70
 
 
 def _depth(node: Node, inner: Sequence[Evaluation]) -> int:
-    """Return the depth of Python's stack, in levels. A chain such as `?a + ?b + ..` is one."""
+    """Return the depth of the recursion, in levels; a chain such as `?a + ?b + ..` is one level."""
     depths = [part.depth for part in inner]
     if isinstance(node, Call) and node.args and isinstance(node.args[0], Call):
         depths[0] -= 1
@@ -367,7 +367,7 @@ class _Calculation(Evaluation):
 
 
 class _Decision(_Condition):
-    """`||` and `&&`: a row is decided by the first part that is true, or false."""
+    """`||` and `&&`: the first part that is true (for `||`) or false (for `&&`) decides a row."""
 
     def __init__(self, args: Sequence[Evaluation], until: bool, slow: OneByOne) -> None:
         super().__init__(slow)
@@ -469,7 +469,7 @@ class _Shared(Evaluation):
 
 
 class _Among(_Condition):
-    """IN: a chain of `=`; a single comparison by ids if these decide."""
+    """IN: a single comparison by ids if they decide, else a chain of `=`."""
 
     def __init__(self, node: In, inner: Sequence[Evaluation], slow: OneByOne) -> None:
         super().__init__(slow)

@@ -31,13 +31,13 @@ from streamsparql.physical.expressions.memo import BindingMemo, ResultArray, Res
 from streamsparql.physical.expressions.rows import BatchRows
 
 Memos = list[BindingMemo | list[NumericOperand]]
-"""What the sub-expressions of one expression memoise by id."""
+"""The results that the sub-expressions of one expression memoise by id."""
 Binding = tuple[Term | None, ...]
 """The terms of the variables that a sub-expression reads; None for an unbound one."""
 
 
 class Evaluation(ABC):
-    """A sub-expression on rows. Each class implements `truth` or `ids`; the rest follows."""
+    """The evaluation of a sub-expression on rows; each subclass implements `truth` or `ids`."""
 
     expensive = False
     """Whether it is evaluated one by one, so that it pays to select rows first."""
@@ -72,7 +72,7 @@ class OneByOne(Evaluation):
         self._judge: OneByOne | None = None
 
     def like(self, expression: Expression) -> OneByOne:
-        """Return the same for another expression."""
+        """Return the evaluation of another expression, in the same run."""
         return OneByOne(expression, self._run, self.memos)
 
     @property
@@ -117,20 +117,20 @@ class OneByOne(Evaluation):
         return truth
 
     def _by_binding(
-        self, rows: BatchRows, kind: ResultType, one: Callable[[Binding], int]
+        self, rows: BatchRows, kind: ResultType, evaluate_binding: Callable[[Binding], int]
     ) -> ResultArray:
         known = self._known.get(kind)
         if known is None:
             known = self._known[kind] = BindingMemo(kind)
             self.memos.append(known)
-        # Without variables, all rows have the binding of "no term".
+        # Without variables, all rows have one binding.
         columns = [rows.ids(variable.name) for variable in self.variables] or [_NO_TERM]
 
         def compute(new: list[IntArray]) -> list[int]:
             if not self.variables:
-                return [one(())]
+                return [evaluate_binding(())]
             terms = [_terms_of(rows.terms, column) for column in new]
-            return [one(binding) for binding in zip(*terms, strict=True)]
+            return [evaluate_binding(binding) for binding in zip(*terms, strict=True)]
 
         results = known.of(columns, compute)
         return results if self.variables else np.full(len(rows), results[0])

@@ -92,7 +92,7 @@ def _of_plain_doubles(symbol: str, ids: IntArray, number: Numeric) -> TruthArray
 
 
 _UNTAGGED = -1
-"""In place of a tag: for entries of the dictionary and for 0."""
+"""The tag of ids without one: entries of the dictionary and 0."""
 
 
 def between(symbol: str, one: IntArray, other: IntArray) -> TruthArray | None:
@@ -115,7 +115,7 @@ def between(symbol: str, one: IntArray, other: IntArray) -> TruthArray | None:
 
 
 _MINUS_ZERO = int(double_ids(np.array([-0.0]))[0])
-"""Its value equals that of another id, zero."""
+"""The id of -0.0, which equals 0.0 although their ids differ."""
 
 
 def among(ids: IntArray, options: Sequence[Term], terms: TermDictionary) -> TruthArray | None:
@@ -190,7 +190,7 @@ def _equality(
 
 @lru_cache(maxsize=1 << 10)
 def _threshold(symbol: str, term: Term, tag: int) -> Threshold | None:
-    """Return how ids with a tag are compared with a number, and with which id."""
+    """Return the operation and the id that compare ids of a tag with a number, or None."""
     value = _number(term)
     if value is None:
         return None

@@ -1,8 +1,8 @@
 """Memoised results of expressions, by the ids of the variables that they read.
 
-Results for one column of dictionary entries are in a table by id, others in an ordered array of row
-keys. Both are bounded: when they are full, they are cleared. Ids may be reused for other terms, and
-results are cleared then, too.
+Results for one column of dictionary entries are in a table by id, others in a sorted array of row
+keys. Both are bounded: the table has a greatest id, and the array is cleared when it is full. Both
+are also cleared when ids are reused for other terms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamsparql.physical.kernels.keys import row_keys
 
 _TABLE = 1 << 20
 _KEYS = 1 << 17
-"""The greatest id with a place in the table, the greatest number of keys."""
+"""The bound of ids in the table, and the number of keys at which the array is cleared."""
 
 ResultType = type[np.int8] | type[np.int64]
 ResultArray = npt.NDArray[Any]

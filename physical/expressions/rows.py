@@ -1,7 +1,7 @@
 """The rows on which an expression is evaluated: a batch, or a selection of its rows.
 
-Columns are read lazily, and the numbers in a column are looked up once, however often the
-expression refers to it.
+Columns are selected lazily, and the numbers of a column are looked up once, however often the
+expression refers to the column.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamsparql.physical.expressions.arithmetic import NumericOperand
 
 
 class BatchRows:
-    """Rows of a batch with their numbers."""
+    """Rows of a batch, with the numeric values of subexpressions that are already computed."""
 
     __slots__ = ("_columns", "_index", "_operands", "_source", "length", "terms")
 
@@ -52,7 +52,7 @@ class BatchRows:
         return ids
 
     def operand(self, of: Hashable, make: Callable[[BatchRows], NumericOperand]) -> NumericOperand:
-        """Return `make` of these rows, computed once for each expression that it is `of`."""
+        """Return the values of the expression `of`; `make` computes them at the first call."""
         operand = self._operands.get(of)
         if operand is None:
             source = self._source

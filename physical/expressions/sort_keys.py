@@ -21,7 +21,7 @@ from streamsparql.physical.state.ranked_rows import RowSortKey
 
 
 class Ranking(NamedTuple):
-    """The columns by which rows are sorted: keys, each up or down, then those that break ties."""
+    """The columns by which rows are sorted: keys with a flag for descending order, tie breakers."""
 
     keys: tuple[tuple[str, bool], ...]
     ties: tuple[str, ...]
@@ -106,7 +106,7 @@ class SortKeys:
         self, ids: IntArray, way: Callable[[Term | None], RowSortKey]
     ) -> list[RowSortKey]:
         known = self._known[way]
-        if len(known) > _MANY:
+        if len(known) > _MAX_MEMOISED:
             known.clear()
         listed = ids.tolist()
         for term in listed:
@@ -115,12 +115,12 @@ class SortKeys:
         return [known[term] for term in listed]
 
     def forget(self) -> None:
-        """Drop what is memoised by id."""
+        """Drop the keys that are memoised by id."""
         for known in self._known.values():
             known.clear()
 
 
-_MANY = 1 << 15
+_MAX_MEMOISED = 1 << 15
 
 
 def sort_keys(ranking: Ranking, batch: Batch, terms: TermDictionary) -> list[RowSortKey]:

@@ -34,7 +34,7 @@ _CANONICAL = {
     r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
     r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z?$",
 }
-"""Lexical forms that a cast to a datatype surely leaves as they are."""
+"""Patterns of lexical forms that a cast to a datatype leaves unchanged."""
 _DOUBLE = f"{XSD}double"
 _NUMERAL = r"^-?[0-9]{1,15}(?:\.[0-9]{1,15})?$"
 _SAFE_TEXT = r'^[^"\\\x00-\x1f]*$'
@@ -180,7 +180,7 @@ class TemplateEvaluation(Evaluation):
 
 
 def _around(becomes: str, texts: pa.Array) -> tuple[str | pa.Array, ...]:
-    """Return texts with what surrounds them in N-Triples."""
+    """Return texts with their delimiters in N-Triples."""
     if becomes == _IRI:
         return "<", texts, ">"
     if becomes == _STRING:

@@ -1,6 +1,6 @@
 """Kernels that sweep over change points per key: pure functions over arrays.
 
-Rows of one key overlap and adjoin in any way; a sweep computes where, and how often, the key holds.
+Rows of one key overlap and adjoin in any way; a sweep computes the key's multiplicity over time.
 Each row is two events: one adds its count, the other subtracts it. In order of key and time, a
 running sum is the multiplicity, for all keys in one pass, as the events of each key sum to zero.
 """
@@ -18,7 +18,7 @@ from streamsparql.physical.kernels.keys import stable_order
 
 
 class Levels(NamedTuple):
-    """Rows in canonical form: `row` is the place of a row that equals it."""
+    """Rows in canonical form: `row` is the place of an equal row of the input."""
 
     row: IntArray
     start: IntArray
@@ -30,7 +30,7 @@ class Levels(NamedTuple):
 def coalesce_levels(
     keys: IntArray, start: IntArray, end: IntArray, count: IntArray | None = None
 ) -> Levels:
-    """Return the canonical form, by start, of rows that are equal where their keys are.
+    """Return the canonical form of rows, by start; rows are equal if their keys are.
 
     >>> both = coalesce_levels(np.array([5, 5]), np.array([0, 4]), np.array([6, 10]))
     >>> both.start.tolist(), both.end.tolist(), both.level.tolist()
@@ -111,7 +111,7 @@ class Sweep:
         last = order[self._last]
         self.slots, self.times = slots[last], times[last]
         self.first = firsts(self.slots)
-        """Which points are the first of their slot."""
+        """Whether each point is the first of its slot."""
         self._group = self.first.cumsum() - 1
         self.final = _lasts(self.slots)
         """The places of the last points of the slots."""

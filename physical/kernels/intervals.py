@@ -1,12 +1,12 @@
 """Kernels over arrays of intervals: pure functions, without rows or state.
 
-Operators are written in the words of SEMANTICS.md; kernels compute the same without a loop over
-rows. Most of them rest on two techniques. A *range* of places `[first, first + count)` per row
-represents the pairs of that row, so the number of pairs is known before any is produced, and they
-are produced in blocks. A *composite* of the number of a group and a time, `group * span + time`,
-turns "per group, in order of time" into plain order, for which numpy has fast primitives.
-Composites must fit int64 and INFINITY must not overflow them, so times are first made small: by
-their offset, else by their rank.
+Operators follow SEMANTICS.md; kernels compute the same without a loop over rows. Most of them use
+two techniques. A *range* of places `[first, first + count)` per row represents the pairs of that
+row, so the number of pairs is known before any is produced, and they are produced in blocks. A
+*composite* of the number of a group and a time, `group * span + time`, turns "per group, in order
+of time" into plain order, for which numpy has fast primitives. Composites must fit int64 and
+INFINITY must not overflow them, so times are first replaced by their offset or, if that is too
+large, by their rank.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from streamsparql.physical.batch import BoolArray, IntArray
 
 BLOCK = 1 << 15
-"""The number of pairs in a block: larger arrays leave the cache, smaller ones cost calls."""
+"""The number of pairs in a block: larger arrays leave the cache, smaller ones need more calls."""
 
 _LARGEST = 1 << 62
 
@@ -75,8 +75,8 @@ def lasts(first: BoolArray) -> BoolArray:
 class TimeCodes:
     """Times as small codes in the same order, so that composites with `groups` groups fit int64.
 
-    Codes are below `span`. The code of a time that was not among `times` is that of the least of
-    them that is not below it.
+    Codes are below `span`. For each `x` of `times` and any `t`, `x < t` exactly if the code of `x`
+    is less than that of `t`.
 
     >>> last = 2**63 - 1
     >>> codes = TimeCodes(np.array([1000, 1500, last - 1]), groups=1 << 40)
@@ -138,7 +138,7 @@ RowSpans = tuple[IntArray, IntArray, IntArray]
 
 
 class CoverageSplit(NamedTuple):
-    """Gaps, newly covered parts, and up to when the rows at `place` are covered now."""
+    """Gaps, newly covered parts, and the new covered ends `until` of the rows at `place`."""
 
     gaps: RowSpans
     covered: RowSpans
@@ -149,7 +149,7 @@ class CoverageSplit(NamedTuple):
 def split_by_coverage(
     place: IntArray, start: IntArray, end: IntArray, covered: IntArray
 ) -> CoverageSplit:
-    """Split rows by matches, visited in the order of their start; `covered` is by row.
+    """Split rows by matches, visited in the order of their start; `covered` is the end per row.
 
     This is the loop over matches of ESWC 2008, Algorithm 5.
 
@@ -181,7 +181,7 @@ def split_by_coverage(
 
 
 def newly_covered(spans: RowSpans, known: Sequence[RowSpans]) -> RowSpans:
-    """Return where spans of a group hold and none of the known does, disjoint and maximal.
+    """Return the maximal spans in which a span of a group holds, but none of its `known` ones.
 
     >>> spans = np.array([0, 0]), np.array([0, 4]), np.array([5, 9])
     >>> known = np.array([0]), np.array([2]), np.array([3])

@@ -1,8 +1,8 @@
 """From logical plans to physical ones: the operators that compute a plan.
 
-`lower` goes through a logical plan from the left, bottom up. Equal subplans become one operator.
-What is static and needs nothing but its own rows is computed here, once; a pattern over a stream
-and the background graph becomes a union of the two, or no union if the graph has no match.
+`lower` traverses a logical plan from the left, bottom up. Equal subplans become one operator.
+Stateless operators over static rows are computed here, once; a pattern over a stream and the
+background graph becomes a union of the two, or no union if the graph has no match.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Catalog:
 
 @dataclass(frozen=True)
 class TimeSlab:
-    """The part of time that a plan is computed for, if it is not all of it.
+    """The part of time for which a plan is computed, if not for all of time.
 
-    Windows emit what holds within `[begin, end)`. Windows that count elements continue from
-    `ranks`: the number of elements that each had before the first of the input.
+    Windows emit the parts of validities within `[begin, end)`. Windows that count elements continue
+    from `ranks`: the number of elements of each window before the first element of the input.
     """
 
     begin: int = 0
@@ -76,7 +76,7 @@ class TimeSlab:
 
 
 class Lowered(NamedTuple):
-    """An operator, and how its rows are ordered if they are."""
+    """An operator, and the ranking of its rows if they are ordered."""
 
     operator: Operator
     ranking: Ranking | None = None
@@ -91,13 +91,13 @@ class Lowered(NamedTuple):
 
 
 class At(NamedTuple):
-    """The place of a plan in a query: under which outer rows, in which `GRAPH ?g`."""
+    """The place of a plan in a query: its outer rows, and the graph of each outer `GRAPH ?g`."""
 
     outer: Outer | None = None
     graphs: tuple[tuple[Variable, IRI], ...] = ()
 
     def below_names_of(self, *variables: Variable) -> At:
-        """Return the place below an operator that binds these variables: they differ there."""
+        """Return the place below an operator that binds these variables: it hides outer ones."""
         return self if self.outer is None else self._replace(outer=self.outer.without(variables))
 
     def of_input(self, node: Plan) -> At:
@@ -136,7 +136,7 @@ EVENTS: dict[type[Plan], str] = {
     event.EqLeftJoin: "EQUALSOPTIONAL",
     event.Closure: "CONSTRUCT rules",
 }
-"""The nodes that the engine has no operator for, as a query writes them."""
+"""The nodes for which the engine has no operator, with their names in queries."""
 
 
 def refuse_events(plan: Plan) -> None:
@@ -167,13 +167,13 @@ class Lowering:
     ) -> None:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
         self._lowered: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
-        self._rows_made = 0
+        self._outer_sets = 0
 
     def plan(self, node: Plan, at: At) -> Lowered:
         """Return the operators of a plan; equal plans at equal places share them.
 
-        First inputs are lowered in a loop: a chain of OPTIONALs leans to the left, and is as deep
-        as it is long.
+        First inputs are lowered in a loop: a chain of OPTIONALs is a left-deep tree, as deep as the
+        chain is long.
         """
         above: list[tuple[Plan, At]] = []
         lowered = self._known(node, at)
@@ -182,20 +182,20 @@ class Lowering:
             node, at = node.inputs[0], at.of_input(node)
             lowered = self._known(node, at)
         if lowered is None:
-            lowered = self._remember(node, at, self._first(node, at))
+            lowered = self._store(node, at, self._first(node, at))
         for node, at in reversed(above):
-            lowered = self._remember(node, at, LOWER_ABOVE[type(node)](self, node, at, lowered))
+            lowered = self._store(node, at, LOWER_ABOVE[type(node)](self, node, at, lowered))
         return lowered
 
     def rows(self, node: Plan, at: At) -> Operator:
-        """Return the operators of a plan whose order does not matter."""
+        """Return the operators of a plan, without the columns that only order its rows."""
         return self.plan(node, at).plain
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
         return self._lowered.get((node, at.graphs)) if at.outer is None else None
 
-    def _remember(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
-        """Note what an operator computes, and where no outer row matters the operator itself."""
+    def _store(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
+        """Record the node that an operator computes; memoise the operator without outer rows."""
         if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
             lowered.operator.node = node
         if at.outer is None:
@@ -203,7 +203,7 @@ class Lowering:
         return lowered
 
     def _first(self, node: Plan, at: At) -> Lowered:
-        """Lower a plan that does not stand above a first input."""
+        """Lower a plan whose first input is not lowered before it."""
         match node:
             case _ if node in self.catalog.results:
                 rows: Operator = Always(self.catalog.results[node], "precomputed")
@@ -236,7 +236,7 @@ class Lowering:
         return self.union(matchings)
 
     def _data(self, node: Plan, at: At) -> Operator:
-        """Return what triple patterns read, which does not depend on outer rows."""
+        """Return the source of triple patterns, which does not depend on outer rows."""
         return self.rows(node, At(graphs=at.graphs))
 
     def _window(self, node: w.Window | Align, at: At) -> Operator:
@@ -279,23 +279,25 @@ class Lowering:
             pairs = lower_path(node.path, data, _ends(fixed), self.terms)
             return self._connected(node, pairs)
         branches = []
-        for known in _subsets([n for n in ("subject", "object") if self._seen(node, n, at.outer)]):
-            outer, rows = self._knowing(node, known, at.outer)
+        for known in _subsets(
+            [n for n in ("subject", "object") if self._is_visible(node, n, at.outer)]
+        ):
+            outer, rows = self._with_bound_ends(node, known, at.outer)
             pairs = lower_path(node.path, data, _ends([*fixed, *rows]), self.terms)
             branches.append(at_leaf(self._connected(node, pairs), outer, self.terms))
         return self.union(branches)
 
-    def _seen(self, node: p.Path, place: str, outer: Outer) -> bool:
+    def _is_visible(self, node: p.Path, place: str, outer: Outer) -> bool:
         end = getattr(node, place)
         return isinstance(end, Variable) and bool(outer.seen([end.name]))
 
-    def _knowing(
+    def _with_bound_ends(
         self, node: p.Path, known: frozenset[str], outer: Outer
     ) -> tuple[Outer, list[Operator]]:
-        """Return the outer rows that bind just these ends, and the ends as rows."""
+        """Return the outer rows that bind exactly these ends, and the ends as rows."""
         bound = {}
         for place in ("subject", "object"):
-            if self._seen(node, place, outer):
+            if self._is_visible(node, place, outer):
                 bound[outer.bindings[getattr(node, place).name]] = place in known
         rows = SelectBound(outer.rows, bound)
         names = {"subject": FROM, "object": TO}
@@ -318,7 +320,7 @@ class Lowering:
                 columns[end.name] = name
         return Rename(SelectEqual(pairs, equal) if equal else pairs, columns)
 
-    # -- helpers of all
+    # -- shared helpers
 
     def made(self, operator: Operator, ranking: Ranking | None = None) -> Lowered:
         """Return an operator, or its rows if they are known."""
@@ -335,8 +337,8 @@ class Lowering:
             assert isinstance(operator, Stateless)
             assert isinstance(operator.inputs[0], Always)
             rows = operator.inputs[0].rows
-            made = operator.apply(rows) if len(rows) else operator.nothing()
-            known = Always(made.project(operator.names), operator.facts())
+            output = operator.apply(rows) if len(rows) else operator.nothing()
+            known = Always(output.project(operator.names), operator.facts())
             known.node = operator.node
             return known
         return operator
@@ -346,23 +348,23 @@ class Lowering:
         if len(branches) == 1:
             return branches[0]
         names = {name for each in branches for name in each.names}
-        alive = [each for each in branches if not self._never(each)]
+        alive = [each for each in branches if not self._is_empty(each)]
         if len(alive) == 1 and set(alive[0].names) == names:
             return alive[0]
         return Union(*branches)
 
-    def _never(self, operator: Operator) -> bool:
+    def _is_empty(self, operator: Operator) -> bool:
         """Return whether an operator is known to have no rows."""
         return self.catalog.known and isinstance(operator, Always) and not len(operator.rows)
 
     def compiled(self, expression: Expression, at: At) -> BatchExpression:
-        """Compile an expression, which reads the outer row of its place too."""
-        made = compile_expression(expression, self.terms, self.run)
+        """Compile an expression, which also reads the outer row of its place."""
+        compiled = compile_expression(expression, self.terms, self.run)
         if at.outer is None:
-            return made
+            return compiled
         names = {v.name for v in expression.walk() if isinstance(v, Variable)}
         seen = at.outer.seen(sorted(names))
-        return Sighted(made, seen) if seen else made
+        return Sighted(compiled, seen) if seen else compiled
 
     def id(self, term: Term | None) -> int:
         """Return the id of a term of the query, 0 for None."""
@@ -370,8 +372,8 @@ class Lowering:
 
     def new_row(self) -> int:
         """Return the number of a new set of outer rows, which is part of its column's name."""
-        self._rows_made += 1
-        return self._rows_made
+        self._outer_sets += 1
+        return self._outer_sets
 
 
 def _ends(rows: Sequence[Operator]) -> PathEnds:

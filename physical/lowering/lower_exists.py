@@ -3,14 +3,14 @@
 EXISTS is defined row by row: the bindings of the outer row are substituted into the pattern, and
 the pattern is evaluated. There are two plans for that.
 
-Where the outer row cannot matter inside (joins, unions, filters over what they bind themselves),
-the pattern is evaluated as it stands, and its rows are matched with the outer rows.
+If the outer row cannot affect the pattern (joins, unions, filters on variables that they bind
+themselves), the pattern is evaluated on its own, and its rows are matched with the outer rows.
 
-Where it can matter (an OPTIONAL, a LIMIT, a filter on an outer variable), the outer rows are joined
-to the leaves of the pattern. Each outer row has a number; the rows with their number and bindings,
-in hidden *carried* columns, are joined to each leaf, on compatibility. Every operator above then
-works within one outer row, as the number is among the columns that it joins, groups or ranks by.
-The numbers of the output rows say which outer rows have a solution.
+If it can (an OPTIONAL, a LIMIT, a filter on an outer variable), the outer rows are joined to the
+leaves of the pattern. Each outer row has a number; the rows with their number and bindings, in
+hidden *carried* columns, are joined to each leaf, on compatibility. Every operator above then works
+within one outer row, as the number is among the columns that it joins, groups or ranks by. The
+numbers of the output rows are those of the outer rows that have a solution.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Outer(NamedTuple):
     bindings: Mapping[str, str]
     """The carried column of each outer variable."""
     visible: frozenset[str]
-    """The outer variables that mean the same here; a subquery hides others."""
+    """The outer variables that are visible at this place; a subquery hides others."""
 
     @property
     def carried(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class Outer(NamedTuple):
         return self._replace(visible=self.visible & {v.name for v in names})
 
     def seen(self, names: Iterable[str]) -> dict[str, str]:
-        """Return which of these variables the outer row can bind, with their columns."""
+        """Return those of these variables that the outer row can bind, with their columns."""
         return {name: self.bindings[name] for name in names if name in self.visible}
 
 
@@ -101,7 +101,7 @@ def _first(batch: Batch, own: str | None, outer: str | None) -> IntArray:
 def at_leaf(leaf: Operator, outer: Outer, terms: TermDictionary) -> Operator:
     """Join the rows of a leaf to each outer row that they are compatible with.
 
-    The rows keep their own bindings: the outer row only decides which rows there are.
+    The rows keep their own bindings: the outer row only selects them.
     """
     seen = outer.seen(leaf.names)
     compared = {asked_column(name): name for name in seen}
@@ -129,7 +129,7 @@ class Sighted:
         return batch.with_columns({n: _first(batch, n, outer) for n, outer in self._seen.items()})
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Return where the condition is true."""
+        """Return a mask of the rows for which the condition is true."""
         return self._compiled.holds(self._with_outer(batch))
 
     def values(self, batch: Batch) -> IntArray:
@@ -137,7 +137,7 @@ class Sighted:
         return self._compiled.values(self._with_outer(batch))
 
     def forget(self) -> None:
-        """Drop what the expression keeps by id."""
+        """Drop the results that the expression memoises by id."""
         self._compiled.forget()
 
 
@@ -163,7 +163,7 @@ def stands_alone(pattern: Plan, outer: frozenset[str]) -> bool:
     """Return whether EXISTS over this pattern is a join of the outer rows with its rows.
 
     `outer` are the variables that outer rows may bind. True only if the solutions of the pattern
-    under an outer row are just those solutions without it that are compatible with the row.
+    for an outer row are exactly the pattern's own solutions that are compatible with the row.
 
     >>> row = shape.Table((Variable("x"),), ((None,),))
     >>> stands_alone(row, frozenset("x")), stands_alone(join.LeftJoin(row, row), frozenset("x"))
@@ -181,10 +181,10 @@ def _below(node: Plan, outer: frozenset[str]) -> list[tuple[Plan, frozenset[str]
 def _outer_below(node: Plan, outer: frozenset[str]) -> frozenset[str] | None:
     """Return the outer variables that matter below a node; None if they matter in the node."""
     if isinstance(node, w.Window) or not (names_in(node) & outer):
-        return frozenset()  # outer rows stay above windows
+        return frozenset()  # outer rows do not affect the input of a window
     match node:
         case match.TriplePatternMatching():
-            return frozenset()  # what it binds is compared in the end
+            return frozenset()  # its variables are compared when its rows are matched
         case match.BasicGraphPattern() | join.Join() | join.Union() | shape.Table():
             return outer
         case shape.Distinct() | shape.Reduced() | shape.OrderBy() | shape.Number():
@@ -210,5 +210,5 @@ def _read_by(expression: Expression) -> frozenset[str]:
 
 
 def _may_be_empty(way: path.PathExpression) -> bool:
-    """Return whether a path has ways of length zero, which terms of the outer row have too."""
+    """Return whether a path can have length zero, which also connects terms of the outer row."""
     return any(isinstance(part, path.ZeroOrMore | path.ZeroOrOne) for part in way.walk())

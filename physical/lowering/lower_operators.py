@@ -1,8 +1,8 @@
 """The lowering of each logical operator: the entries of the tables `LOWER` and `LOWER_ABOVE`.
 
-A function's arguments are the lowering, a node and its place; where the node stands above a first
-input, also that input, lowered. Under an outer row (`At.outer`) all rows carry its columns: they
-are among the columns of joins, groups and projections.
+A function's arguments are the lowering, a node and its place; functions in `LOWER_ABOVE` also have
+the lowered first input. Under an outer row (`At.outer`) all rows carry its columns: they are among
+the columns of joins, groups and projections.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def lower_stream(low: Lowering, node: access.AccessStream, at: At) -> Lowered:
 
 
 def lower_access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Lowered:
-    """Lower static graphs, merged to a set of triples."""
+    """Lower static graphs, merged into a set of triples."""
     bound = dict(at.graphs)
     names = [bound[name] if isinstance(name, Variable) else name for name in node.graphs]
     parts = [low.catalog.named[name] for name in names if name in low.catalog.named]
@@ -146,7 +146,7 @@ def lower_filter(low: Lowering, node: f.Filter, at: At, rows: Lowered) -> Lowere
 
 
 def lower_mark(low: Lowering, node: f.Mark, at: At, rows: Lowered) -> Lowered:
-    """Lower an EXISTS whose answer is a column."""
+    """Lower an EXISTS whose result is a column."""
     marked = _marked(low, rows.operator, node.variable, node.pattern, at)
     return rows._replace(operator=marked)
 
@@ -154,18 +154,14 @@ def lower_mark(low: Lowering, node: f.Mark, at: At, rows: Lowered) -> Lowered:
 def _marked(low: Lowering, rows: Operator, variable: Variable, pattern: Plan, at: At) -> Operator:
     left, right, on = _exists_sides(low, rows, pattern, at)
     marked = Mark(left, right, on, variable.name, low.terms)
-    return _untagged(marked, (*rows.names, variable.name))
+    return projected_to(marked, (*rows.names, variable.name))
 
 
 def lower_semi_join(low: Lowering, node: f.SemiJoin | f.AntiJoin, at: At, rows: Lowered) -> Lowered:
     """Lower an EXISTS, or NOT EXISTS, that is a filter."""
     left, right, on = _exists_sides(low, rows.operator, node.pattern, at)
     kind = SemiJoin if isinstance(node, f.SemiJoin) else AntiJoin
-    return rows._replace(operator=_untagged(kind(left, right, on), rows.operator.names))
-
-
-def _untagged(rows: Operator, names: tuple[str, ...]) -> Operator:
-    return projected_to(rows, names)
+    return rows._replace(operator=projected_to(kind(left, right, on), rows.operator.names))
 
 
 _Sides = tuple[Operator, Operator, list[tuple[str, str]] | None]
@@ -215,10 +211,12 @@ def lower_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowere
     names = [variable.name for variable in node.variables]
     hidden = () if rows.ranking is None else rows.ranking.columns
     narrow = low.over(rows, projected_to(rows.operator, [*names, *carried(at), *hidden]))
-    return low.over(narrow, Consolidate(narrow.operator)) if _worth_counting(node.input) else narrow
+    return (
+        low.over(narrow, Consolidate(narrow.operator)) if _makes_rows_equal(node.input) else narrow
+    )
 
 
-def _worth_counting(plan: Plan) -> bool:
+def _makes_rows_equal(plan: Plan) -> bool:
     """Return whether a projection of this plan makes many rows equal: see `Align`."""
     nodes = (node for node, _ in descend(plan, None, _below))
     return any(isinstance(node, Align) and node.consolidate for node in nodes)
@@ -296,9 +294,9 @@ def lower_aggregation(low: Lowering, node: group.Aggregation, at: At, below: Low
     if at.outer is None or node.keys:
         return low.made(groups)
     number = at.outer.number
-    none = AntiJoin(at.outer.rows, Rename(groups, {number: number}), [(number, number)])
+    ungrouped = AntiJoin(at.outer.rows, Rename(groups, {number: number}), [(number, number)])
     values = ((v, aggregate_value(call, [], Inputs(run=low.run))) for v, call in node.aggregates)
-    empty = Constants(none, {v.name: low.id(value) for v, value in values})
+    empty = Constants(ungrouped, {v.name: low.id(value) for v, value in values})
     return low.made(Union(groups, empty))
 
 
@@ -398,8 +396,8 @@ def lower_describe(low: Lowering, node: graph.Describe, at: At, below: Lowered) 
 def lower_ask(low: Lowering, node: graph.Ask, at: At, rows: Lowered) -> Lowered:
     """Lower an ASK: whether there is a row, at each instant."""
     always = Always.of({}, 1, "unit")
-    some = Distinct(Rename(rows.plain, {}), [])
-    return low.made(Mark(always, some, None, ANSWER, low.terms))
+    nonempty = Distinct(Rename(rows.plain, {}), [])
+    return low.made(Mark(always, nonempty, None, ANSWER, low.terms))
 
 
 Lower = Callable[["Lowering", Any, "At"], "Lowered"]

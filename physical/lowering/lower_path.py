@@ -2,7 +2,7 @@
 
 A path becomes a plan whose rows have two hidden columns, the ends of a way: links are matched,
 sequences are joined, alternatives are united, and `+` has an operator, `TransitiveClosure`. All of
-them work on intervals, so nothing is computed again when an instant passes.
+them work on intervals, so nothing is recomputed as time passes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streamsparql.physical.operators.shape import Distinct
 
 
 class PathEnds(NamedTuple):
-    """Terms outside the graph with ways of length zero: rows with one column, FROM or TO."""
+    """Terms that have ways of length zero even outside the graph: rows with one column each."""
 
     starts: tuple[Operator, ...] = ()
     stops: tuple[Operator, ...] = ()
@@ -52,19 +52,19 @@ def lower_path(
         case p.NegatedSet(forward, backward):
             return _negated(forward, backward, data, terms)
         case p.ZeroOrOne(inner):
-            return _once(lower_path(inner, data, ends, terms), *_zero_length(data, ends))
+            return _distinct_pairs(lower_path(inner, data, ends, terms), *_zero_length(data, ends))
         case p.OneOrMore(inner):
             return TransitiveClosure(lower_path(inner, data, ends, terms), FROM, TO)
         case p.ZeroOrMore(inner):
             closure = TransitiveClosure(lower_path(inner, data, ends, terms), FROM, TO)
-            return _once(closure, *_zero_length(data, ends))
+            return _distinct_pairs(closure, *_zero_length(data, ends))
     raise AssertionError(path)
 
 
 def _chain(
     path: p.PathExpression, kind: type[p.Sequence | p.Alternative]
 ) -> list[p.PathExpression]:
-    """Return the parts of a chain, which leans to the left and may be thousands of parts long."""
+    """Return the parts of a chain: a left-deep tree, which may have thousands of parts."""
     parts: list[p.PathExpression] = []
     while isinstance(path, kind):
         parts.append(path.second)
@@ -94,7 +94,7 @@ def _swapped(ends: PathEnds) -> PathEnds:
     return PathEnds(starts, tuple(Rename(rows, {TO: FROM}) for rows in ends.starts))
 
 
-def _once(*relations: Operator) -> Operator:
+def _distinct_pairs(*relations: Operator) -> Operator:
     return Distinct(Union(*relations), (FROM, TO))
 
 

@@ -14,7 +14,7 @@ from streamsparql.physical.operator import Operator, StepResult
 
 
 class StreamAccess(Operator):
-    """The items of a stream, over `[t, t+1)`, that the pipeline offers for a step.
+    """The items of a stream, each over `[t, t+1)`, which the pipeline offers before each step.
 
     Its output is a physical stream (ESWC 2008, Definition 1).
 
@@ -35,7 +35,7 @@ class StreamAccess(Operator):
         self._offered: StepResult | None = None
 
     def offer(self, batch: Batch, watermark: int) -> None:
-        """Set what the next step emits."""
+        """Set the output of the next step."""
         self._offered = batch, watermark
 
     @override

@@ -48,11 +48,11 @@ class Binary(Operator):
     def _consume(
         self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool
     ) -> StepResult:
-        """Make a step that is not too long."""
+        """Compute one slice of a step, or a short step."""
 
 
 def _slices(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:
-    """Yield where slices of time end in each of two batches."""
+    """Yield the ends of slices of time, as places in each of two batches."""
     left, right = batches
     longer = left if len(left) > len(right) else right
     number = -(-(len(left) + len(right)) // SLICE)
@@ -71,12 +71,12 @@ def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
 
 
 def join_facts(shared: Sequence[str]) -> str:
-    """Return what a join is on, for people to read."""
-    return f"on {', '.join(shared) or 'nothing: each with each'}"
+    """Describe the variables that a join compares."""
+    return f"on {', '.join(shared) or 'no column: a Cartesian product'}"
 
 
 class StampValues(Protocol):
-    """The part of a dictionary that merging needs."""
+    """The part of a term dictionary that `RowMerger` uses."""
 
     def integers_of(self, ids: IntArray) -> IntArray:
         """Return the values of inlined integers."""

@@ -95,7 +95,7 @@ class SelectEqual(Stateless):
         return batch.where(mask)
 
     def constants(self) -> list[tuple[str, int]]:
-        """Return the columns that must have a certain term, with the term."""
+        """Return the columns that are compared with a constant, each with its term id."""
         if self.or_unbound:
             return []
         return [(name, other) for name, other in self.pairs if isinstance(other, int)]
@@ -153,7 +153,7 @@ class Tag(Stateless):
     """The rows with a number each, in a hidden column, by which they are joined again.
 
     EXISTS and conditions of OPTIONAL with EXISTS are evaluated on numbered rows, and joined to them
-    by this number. It never is in a result.
+    by this number, which is never in a result.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> rows, terms = Always.of({"x": np.array([7, 7])}, 2), TermDictionary()

@@ -11,9 +11,9 @@ from streamsparql.physical.operator import Operator, Stateless
 
 
 class Consolidate(Stateless):
-    """The rows, those of a batch that are equal over the same interval as one with a count.
+    """The input; rows of a batch that are equal over the same interval become one with a count.
 
-    This pays where validities are aligned to reports and columns were projected away.
+    This pays if validities are aligned to reports and columns were projected away.
     """
 
     family = "shape"
@@ -27,7 +27,7 @@ class Consolidate(Stateless):
 
 
 def consolidated(batch: Batch) -> Batch:
-    """Return the rows, those that are equal over the same interval as one with a count.
+    """Return a batch in which rows that are equal over the same interval are one with a count.
 
     >>> same = Batch({"x": np.array([7, 7])}, np.array([0, 0]), np.array([5, 5]))
     >>> consolidated(same).count.tolist()

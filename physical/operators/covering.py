@@ -83,7 +83,7 @@ class Covering(Binary):
         if self._sharing:
             return f"sharing one of {', '.join(one for _, one, _ in self._keys) or 'nothing'}"
         pairs = [one if one == other else f"{one} = {other}" for _, one, other in self._keys]
-        return f"on {', '.join(pairs) or 'nothing: whatever there is'}"
+        return f"on {', '.join(pairs) or 'no column: any row matches'}"
 
     @override
     def parts(self) -> Mapping[str, Stateful]:

@@ -81,7 +81,7 @@ class SemiJoin(Covering):
 
 
 class BooleanIds(Protocol):
-    """The part of a dictionary that marks need."""
+    """The part of a term dictionary that `Mark` uses."""
 
     def of_booleans(self, values: BoolArray) -> IntArray:
         """Return the ids of booleans."""

@@ -3,9 +3,9 @@
 Each element is two events: its start adds it to its group, its end removes it. In a step the events
 before the watermark are sorted by group and time; between two change points of a group its values
 are constant. COUNT, SUM and AVG are running sums over the events, which are exact (exact_sums.py),
-so a step costs as much as changes in it. MIN, MAX and SAMPLE read the elements of the changing
-groups. Anything else, such as GROUP_CONCAT or a sum of very large numbers, is evaluated by the
-definition (`algebra.aggregates`) over the bag of each piece.
+so the cost of a step is that of its events. MIN, MAX and SAMPLE read the elements of the changing
+groups. Other aggregates, such as GROUP_CONCAT or a sum of very large numbers, are evaluated by the
+definition (`algebra.aggregate_functions`) over the bag of each piece.
 
 A value is emitted when the next one is known, or at a cut. So the watermark stays at the start of
 the oldest current value.
@@ -45,7 +45,7 @@ from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, NamedRows
 
 __all__ = ["Aggregation", "Annotate", "ColumnAggregate"]
 
-_LEAST = 1024  # slots, before idle ones are freed
+_LEAST = 1024  # the number of slots before idle ones are freed
 _HOLD = "rows that hold"
 
 
@@ -83,7 +83,7 @@ class Aggregation(Operator):
         self._none = Batch.empty((*self._upcoming_names, SLOT))
         self._ready = Heap(self.names)
         self._out: list[Batch] = []
-        if self._always():
+        if self._always_exists():
             self._groups.slots_of([], 1)
             self._groups.since[0] = 0
             self._groups.values[:, 0] = [aggregate_id(call, [], terms) for call in calls]
@@ -104,13 +104,13 @@ class Aggregation(Operator):
         for name, rows in super().content():
             yield name, self._keyed(rows) if SLOT in rows.columns else rows
 
-    def _always(self) -> bool:
-        """Return whether there is a group without rows."""
+    def _always_exists(self) -> bool:
+        """Return whether the only group exists even without rows."""
         return not self.keys
 
     def _elements_of(self, call: ColumnAggregate, terms: TermDictionary) -> int:
         """Return the place of the elements that an aggregate reads."""
-        if not _apart(call):
+        if not _has_own_elements(call):
             return 0
         visible = (name for name in self.inputs[0].names if not is_hidden(name))
         columns = tuple(visible) if call.argument is None else (call.argument,)
@@ -163,7 +163,7 @@ class Aggregation(Operator):
             self._sweep(Sweep(slots, times, self._groups.slots.capacity), events)
 
     def _small_step(self, slots: IntArray, times: IntArray, events: tuple[Batch, Batch]) -> bool:
-        """Apply events without a sweep, if they are few and common; return whether they are."""
+        """Apply events without a sweep if there are few, all common; return whether it did."""
         if self._small_steps is None:
             return False
         if len(slots) > MOST_EVENTS:
@@ -172,19 +172,19 @@ class Aggregation(Operator):
         points = self._small_steps.after(slots.tolist(), times.tolist(), events)
         if points is None:
             return False
-        if self._always():
+        if self._always_exists():
             points = points._replace(exists=[True] * len(points.exists))
         touched = [*dict.fromkeys(slot for slot, _ in points.at)]
         at = np.array(touched, np.int64)
         groups = self._groups
         before = zip(groups.since[at].tolist(), map(tuple, groups.values.take(at, 1).T.tolist()))
         current = dict(zip(touched, before))
-        over = replaced_values(points, current)
-        if over:
+        ended = replaced_values(points, current)
+        if ended:
             width = 3 + len(self.calls)
-            flat = np.fromiter(chain.from_iterable(over), np.int64, width * len(over))
+            flat = np.fromiter(chain.from_iterable(ended), np.int64, width * len(ended))
             columns = flat.reshape(-1, width).T.copy()
-            self._put(columns[0], columns[1], columns[2], columns[3:])
+            self._append_output(columns[0], columns[1], columns[2], columns[3:])
         since, values = zip(*current.values(), strict=True)
         groups.since[at], groups.values[:, at] = since, np.array(values, np.int64).T
         groups.end(since.count(INFINITY))
@@ -199,7 +199,7 @@ class Aggregation(Operator):
         values = np.empty((len(self._aggregators), len(sweep)), np.int64)
         for row, (place, aggregator) in zip(values, self._aggregators, strict=True):
             row[:] = aggregator.after(inputs[place])
-        exists = np.ones(len(sweep), np.bool_) if self._always() else inputs[0].rows > 0
+        exists = np.ones(len(sweep), np.bool_) if self._always_exists() else inputs[0].rows > 0
         self._emit(sweep, exists, values)
         self._groups.end(int(np.count_nonzero(~exists[sweep.final])))
 
@@ -224,9 +224,9 @@ class Aggregation(Operator):
         since = np.empty(len(points), np.int64)
         since[1:] = times[:-1]
         since[first] = current_since[slots[first]]
-        over = (existed[points] & (since < times)).nonzero()[0]
-        if len(over):
-            self._put(slots[over], since[over], times[over], before[:, points[over]])
+        ended = (existed[points] & (since < times)).nonzero()[0]
+        if len(ended):
+            self._append_output(slots[ended], since[ended], times[ended], before[:, points[ended]])
         last = np.empty(len(points), np.bool_)
         last[:-1], last[-1] = first[1:], True
         final, slots = points[last], slots[last]
@@ -238,10 +238,12 @@ class Aggregation(Operator):
         groups = self._groups
         slots = groups.standing(watermark)
         end = np.full(len(slots), watermark)
-        self._put(slots, groups.since[slots], end, groups.values[:, slots])
+        self._append_output(slots, groups.since[slots], end, groups.values[:, slots])
         groups.since[slots] = watermark
 
-    def _put(self, slots: IntArray, start: IntArray, end: IntArray, values: IntArray) -> None:
+    def _append_output(
+        self, slots: IntArray, start: IntArray, end: IntArray, values: IntArray
+    ) -> None:
         columns = [*(key[slots] for key in self._groups.slots.columns), *values]
         if len(slots):
             self._out.append(Batch(dict(zip(self.names, columns, strict=True)), start, end))
@@ -264,7 +266,7 @@ class Aggregation(Operator):
 
 
 class Annotate(Operator):
-    """Add to each row the value of its group, which consists of the same rows.
+    """The rows with the value of their group, which consists of the same rows.
 
     A value is joined with the rows of its group when it ends: all rows that start before its end
     are known then. So values are not retained, and a row is retained until the values are known up
@@ -285,7 +287,7 @@ class Annotate(Operator):
         super().__init__((*input.names, call.variable), input)
         self._groups = Aggregation(input, keys, [call], terms)
         self._slots = KeySlots(len(keys))
-        self._used_slots = 0  # how many slots there were when idle ones were last freed
+        self._used_slots = 0  # the number of slots after idle ones were last freed
         self._upcoming, self._rows = Heap(input.names), ByEnd((*input.names, SLOT))
         self._ready = Heap(self.names)
 
@@ -354,11 +356,13 @@ class Annotate(Operator):
         return self._groups.values()
 
 
-def _apart(call: ColumnAggregate) -> bool:
-    """Return whether an aggregate has distinct elements of its own."""
+def _has_own_elements(call: ColumnAggregate) -> bool:
+    """Return whether an aggregate reads its own set of distinct elements."""
     return call.distinct and call.function not in ("MIN", "MAX", "SAMPLE")
 
 
 def _arguments(calls: Sequence[ColumnAggregate]) -> tuple[str, ...]:
     """Return the columns of arguments that are read from all rows."""
-    return tuple(dict.fromkeys(c.argument for c in calls if c.argument and not _apart(c)))
+    return tuple(
+        dict.fromkeys(c.argument for c in calls if c.argument and not _has_own_elements(c))
+    )

@@ -2,7 +2,7 @@
 
 Each input has a sweep area. New rows of one input probe the area of the other; new rows of both
 inputs are paired once. A row is retained only while a later row of the other input can match it, so
-opposite an input that has ended (a static graph) nothing is retained.
+nothing is retained once the other input has ended (a static graph).
 
 A result holds over the intersection, so it starts with the later of the two rows. When one input is
 ahead of the other, that can be after the least watermark; the heap retains the result until then.

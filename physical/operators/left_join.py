@@ -9,8 +9,8 @@ true, and each left row that is in no such pair. Over intervals that is
 and the second line is the difficult one, because a gap is final only when no later row can match.
 
 State. Two sweep areas retain the rows that a later row of the other input can match. The coverage
-retains each left row while some of its parts were not emitted, with the instant up to which they
-were. A min-heap by start retains results that are not yet due, because an earlier one may follow.
+retains each left row until all of its parts are emitted, with the instant up to which they are. A
+min-heap by start retains results while an earlier result may follow.
 
 A step, with new rows of both inputs and their watermarks Wl and Wr:
 
@@ -23,8 +23,8 @@ A step, with new rows of both inputs and their watermarks Wl and Wr:
    emits the gaps up to Wr (state/coverage.py), which are pushed on the heap.
 4. The areas evict the rows that end by the watermark of the other input, the coverage those that
    end by Wr.
-5. The heap releases what starts up to the *release bound*, the least of Wl, Wr and the starts of
-   the open gaps: a gap that starts before Wr and has no end yet will be a result that starts there.
+5. The heap releases the results that start up to the *release bound*, the least of Wl, Wr and the
+   starts of the open gaps: an open gap, without an end yet, will be a result with its start.
 
 An example: the left row e, the right rows p and q, with Wr after each step.
 
@@ -80,11 +80,11 @@ class Condition(Memo, Protocol):
     """The condition of a left join on merged rows."""
 
     def holds(self, batch: Batch) -> BoolArray:
-        """Return where it is true."""
+        """Return a mask of the rows for which it is true."""
 
 
 class LeftJoin(Binary):
-    """The join where `condition` is true, and each left row where it has no such match.
+    """The join where `condition` is true, and each left row while it has no such match.
 
     At each instant it is the left join of ESWC 2008, Definition 13, and over static data that of
     ESWC 2008, Definition 12. It is computed by ESWC 2008, Algorithm 4 and Algorithm 5.
@@ -153,8 +153,8 @@ class LeftJoinOn(Operator):
     """The left join whose matches are the right input.
 
     Left rows have a number in the column `row`. Each row of `matched` has the number of a left row,
-    and is a match of it over a part of its validity. The result has the matches and the gaps,
-    without the numbers.
+    and is a match of that row over a part of the left row's validity. The result has the matches
+    and the gaps, without the numbers.
     """
 
     implements = (algebra.LeftJoin,)

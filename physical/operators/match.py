@@ -76,7 +76,7 @@ class TriplePatternMatching(Stateless):
         return mask
 
     def constants(self) -> list[tuple[str, int]]:
-        """Return the columns that must have a certain term, with the term."""
+        """Return the columns that the pattern compares with a constant, each with its term id."""
         return self._constants
 
     @override

@@ -1,9 +1,9 @@
 """`p+` over intervals: the transitive closure of edges with validities (SPARQL 1.1 section 9.3).
 
-A way holds where all of its edges hold, over the intersection of their validities; a pair holds
-where one of its ways holds, over the union of theirs. The closure is maintained incrementally: new
-edges derive only what they add (semi-naive evaluation), and expired pairs are evicted, since each
-pair has the end of its ways.
+A way holds over the intersection of the validities of its edges; a pair holds over the union of the
+validities of its ways. The closure is maintained incrementally: new edges derive only the pairs
+that they add (semi-naive evaluation), and expired pairs are evicted, since each pair has the end of
+its ways.
 
 In a step, with the new edges N, all live edges E (including N) and the known pairs R:
 
@@ -36,8 +36,8 @@ from streamsparql.physical.state.sweep_area import SweepArea
 class TransitiveClosure(Operator):
     """The pairs that one or more edges connect, over the union of the validities of their ways.
 
-    The edges are rows with the columns `subject` and `object`; their multiplicity does not matter.
-    A step has as many rounds as the longest way that starts with a new edge has edges.
+    The edges are rows with the columns `subject` and `object`; multiplicities are ignored. The
+    number of iterations of a step is the number of edges of the longest new way.
     """
 
     implements = (algebra.Path,)
@@ -54,13 +54,13 @@ class TransitiveClosure(Operator):
         (edges,), (watermark,) = batches, watermarks
         results = []
         if len(edges):
-            new = self._new([edges])
+            new = self._uncovered([edges])
             self._edges.insert(new)
-            delta = self._new([new, *self._ending_at(new)])
+            delta = self._uncovered([new, *self._ending_at(new)])
             while len(delta):
                 results.append(delta)
                 self._pairs.insert(delta)
-                delta = self._new(list(self._extended(delta)))
+                delta = self._uncovered(list(self._extended(delta)))
         self._edges.purge(watermark)
         self._pairs.purge(watermark)
         return self._results.through(results, watermark), watermark
@@ -86,7 +86,7 @@ class TransitiveClosure(Operator):
         start = np.maximum(one.start[i], other.start[j])
         return Batch(columns, start, np.minimum(one.end[i], other.end[j]))
 
-    def _new(self, ways: list[Batch]) -> Batch:
+    def _uncovered(self, ways: list[Batch]) -> Batch:
         """Return the parts of ways that the known pairs do not cover, in disjoint pieces."""
         rows = Batch.concat(ways, self.names) if ways else self.nothing()
         if not len(rows):

@@ -1,6 +1,6 @@
 """The last operators of a plan: the horizon, the canonical form, reports (SEMANTICS.md section 6).
 
-A report at an instant shows a snapshot. `Reports` emits its rows as rows that start there: RSTREAM
+A report at an instant shows a snapshot. `Reports` emits rows that start at that instant: RSTREAM
 those that hold, ISTREAM those whose multiplicity is greater than in the report before, DSTREAM
 those whose multiplicity is less. Differences of bags need no snapshots: a row that starts adds one,
 a row that ends subtracts one, and a sum of zero means no change.
@@ -30,8 +30,8 @@ RelationToStream = Literal["rstream", "istream", "dstream"]
 class Clip(Operator):
     """The part of the rows within the horizon `[begin, end)`.
 
-    If the horizon begins with the first item of the streams, `begin` is None until that is known,
-    and rows are retained until then.
+    If the horizon begins with the first item of the streams, `begin` is None until that item is
+    known, and rows are retained until then.
     """
 
     family = "align"
@@ -118,14 +118,14 @@ class Reports(Operator):
         self.kind, self.every, self.origin = kind, every, origin
         self.lag = int(closing)
         self.begin: int | None = None
-        """Where the horizon begins, once that is known: reports start there."""
+        """The start of the horizon, and of the reports; None until it is known."""
         self.end = INFINITY
-        """Where the horizon ends."""
+        """The end of the horizon."""
         self.last = -1
-        """The last instant of a change so far: at the end of the streams, reports end with it."""
+        """The last instant of a change so far; when the streams have ended, reports end there."""
         self.clock = -1
-        """The instant up to which reports are emitted. The watermark of the plan can be greater, as
-        that of a static plan is."""
+        """The instant up to which reports are emitted. The watermark of the plan can be greater,
+        for instance if the plan is static."""
         self._shown = RowBuffer(self.names)
         self._changes = Heap((*self.names, _SIGN))
         self._reported = 0
@@ -139,8 +139,8 @@ class Reports(Operator):
         if len(batch):
             self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
         self._stepped_at = self.clock
-        over = self.clock == INFINITY
-        until = self._label(self.last) + (self.every or 1) if over else self._label(self.clock)
+        ended = self.clock == INFINITY
+        until = self._label(self.last) + (self.every or 1) if ended else self._label(self.clock)
         until = min(until, self._label(self._end))
         if self.kind != "rstream":
             rows = self._differences(batch, until)
@@ -149,7 +149,7 @@ class Reports(Operator):
         else:
             rows = self._snapshots(batch, until)
         self._report(rows, until)
-        return rows, INFINITY if over else until
+        return rows, INFINITY if ended else until
 
     @override
     def due(self) -> bool:
@@ -238,7 +238,7 @@ class Reports(Operator):
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        return {"shown again": self._shown, "changes to come": self._changes}
+        return {"reported": self._shown, "pending changes": self._changes}
 
     @override
     def facts(self) -> str:
@@ -249,7 +249,7 @@ _SIGN = "#sign"
 
 
 def _last(end: IntArray) -> int:
-    """Return the last end that is finite; -1 without such."""
+    """Return the last finite end; -1 if all are INFINITY."""
     last = int(end.max())
     if last < INFINITY:
         return last
@@ -292,7 +292,7 @@ _LARGE = 1 << 9
 
 
 def _one_by_one(rows: Batch, instants: range) -> Batch:
-    """Return the rows of each of the reports."""
+    """Return the rows of the reports at these instants, one report after the other."""
     places = [np.flatnonzero((rows.start <= r) & (rows.end > r)) for r in instants]
     sizes = np.array([len(shown) for shown in places])
     shown = rows.take(np.concatenate(places))

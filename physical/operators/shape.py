@@ -143,7 +143,7 @@ class LatestStamps(Aggregation):
         super().__init__(input, columns, calls, terms)
 
     @override
-    def _always(self) -> bool:
+    def _always_exists(self) -> bool:
         return False
 
 

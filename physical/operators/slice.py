@@ -3,10 +3,9 @@
 The rows that hold are ranked by a sweep (state/ranked_rows.py). A row is emitted when it has left
 the slice, or at a cut.
 
-Of n equal rows over the same interval only the first few matter. Their ranks are consecutive as
-long as they hold, so a row with `offset + limit` equals before it is never inside; and without a
-limit, a row with `offset` equals before it always is. Such rows are not ranked, so a million
-duplicates cost as much as a few.
+Of n equal rows over the same interval only the first few are ranked. Their ranks are consecutive as
+long as they hold, so a row after `offset + limit` equal rows is never inside; and without a limit,
+a row after `offset` equal rows is always inside. So a million duplicates cost as much as a few.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Slice(Operator):
     """OFFSET and LIMIT: a row holds while its rank is in the slice. Section 4, R8.
 
     With `distinct`, of rows that agree in these columns only the first has a rank: DISTINCT over an
-    order. With `partition`, rows that differ in these columns rank by themselves.
+    order. With `partition`, rows that differ in these columns are ranked separately.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> terms = TermDictionary()
@@ -81,16 +80,16 @@ class Slice(Operator):
         if self.limit != 0:
             self._upcoming.push(batch)
         new = self._ranked(self._upcoming.release(watermark - 1))
-        over = [self._ranks.sweep(new, watermark)]
+        finished = [self._ranks.sweep(new, watermark)]
         if cut or watermark == INFINITY:
-            over.append(self._ranks.cut(watermark))
+            finished.append(self._ranks.cut(watermark))
         if watermark == INFINITY:
             self._ranks.clear()
         bound = min(watermark, self._ranks.first())
-        return self._ready.through(over, bound), bound
+        return self._ready.through(finished, bound), bound
 
     def _ranked(self, new: Batch) -> Batch:
-        """Return the rows to be ranked, without duplicates that do not matter."""
+        """Return the rows to be ranked, without duplicates that are always or never inside."""
         if len(new) > _FEW or new.count is not None:
             new = consolidated(new)
         if new.count is None:

@@ -105,7 +105,7 @@ class ElementWindow(Operator):
         return output.where(output.start < output.end).ordered(), self._bound(watermark)
 
     def _intervals(self, stamps: IntArray) -> tuple[IntArray, IntArray]:
-        """Return from when to when the waiting elements hold, INFINITY where it is unknown."""
+        """Return the starts and ends of the waiting elements; INFINITY where they are unknown."""
         padded = np.append(stamps, INFINITY)
         ranks = self.window.ranks(np.arange(self.rank, self.rank + len(stamps)))
         first, after = (padded[np.minimum(r - self.rank, len(stamps))] for r in ranks)

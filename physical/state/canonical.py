@@ -51,7 +51,7 @@ _ROOM, _TOO_MUCH = 8, 512
 class Canonical(RowStore):
     """Rows in canonical form, each emitted when no later row can change it.
 
-    They depend on the logical stream alone (ESWC 2008, Definition 2).
+    The output depends on the logical stream alone (ESWC 2008, Definition 2).
 
     >>> canonical = Canonical(["x"])
     >>> twice = Batch({"x": np.array([7, 7])}, np.array([0, 4]), np.array([6, 10]))
@@ -123,12 +123,12 @@ class Canonical(RowStore):
         return Batch(columns, batch.end, batch.start, batch.count)
 
     def _final(self, due: Batch, watermark: int, cut: bool) -> Batch:
-        twins = self._twins(due)
-        if twins is None:
+        repeated = self._repeated(due)
+        if repeated is None:
             self._count(due, -1)
             rows = _one_level(due)
         else:
-            rows = self._levels(due, twins)
+            rows = self._levels(due, repeated)
         start, end = rows.end, rows.start
         if cut:
             now, later = start < watermark, end > watermark
@@ -143,8 +143,8 @@ class Canonical(RowStore):
             self._rows.push(back)
         return final.project(self._nothing.columns).ordered()
 
-    def _twins(self, due: Batch) -> BoolArray | None:
-        """Return the buckets with several rows of one key, one of them due; None without such.
+    def _repeated(self, due: Batch) -> BoolArray | None:
+        """Return the buckets with several rows of one key, one of them due; None if there are none.
 
         Rows with different keys that share a bucket by chance do not count.
         """
@@ -158,28 +158,28 @@ class Canonical(RowStore):
         others = (keys[shared[self._buckets(keys)]] for keys in retained)
         every = np.concatenate([due_keys[crowded], *others])
         every.sort()
-        twins = every[1:][every[1:] == every[:-1]]
+        repeated = every[1:][every[1:] == every[:-1]]
         if due.count is not None:
-            twins = np.concatenate([twins, due_keys[due.count > 1]])
-        if not len(twins):
+            repeated = np.concatenate([repeated, due_keys[due.count > 1]])
+        if not len(repeated):
             return None
         shared[:] = False
-        shared[self._buckets(twins)] = True
+        shared[self._buckets(repeated)] = True
         return shared
 
-    def _levels(self, due: Batch, twins: BoolArray) -> Batch:
+    def _levels(self, due: Batch, repeated: BoolArray) -> Batch:
         """Return the levels of these rows and of all that may be equal to one of them."""
-        twin = twins[self._buckets(due.columns[_KEY])]
-        more = self._rows.extract(lambda run: twins[self._buckets(run.columns[_KEY])])
+        is_repeated = repeated[self._buckets(due.columns[_KEY])]
+        more = self._rows.extract(lambda run: repeated[self._buckets(run.columns[_KEY])])
         self._count(due, -1)
         self._count(more, -1)
-        alike = Batch.concat([due.where(twin), more])
+        alike = Batch.concat([due.where(is_repeated), more])
         equal = [alike.columns[name] for name in self.names]
         slots = KeySlots(len(equal)).of(equal, len(alike))
         levels = coalesce_levels(slots, alike.end, alike.start, alike.count)
         columns = {name: column[levels.row] for name, column in alike.columns.items()}
         swept = Batch({**columns, LEVEL: levels.level}, levels.end, levels.start)
-        return Batch.concat([_one_level(due.where(~twin)), swept])
+        return Batch.concat([_one_level(due.where(~is_repeated)), swept])
 
     # -- The table --
 
@@ -187,7 +187,7 @@ class Canonical(RowStore):
         return (row_keys.view(np.uint64) >> self._shift).view(np.int64)
 
     def _count(self, rows: Batch, by: int) -> None:
-        """Count rows in or out; a row with multiplicity 2 or more is not alone."""
+        """Add `by` to the buckets of rows; a row with multiplicity 2 or more counts as two."""
         buckets = self._buckets(rows.columns[_KEY])
         if rows.count is None:
             times = np.full(len(rows), by, np.int32)
@@ -238,7 +238,7 @@ class ByStamps(Stateful):
         self._since: dict[IdRow, int] = {}
 
     def consume(self, batch: Batch, watermark: int, cut: bool) -> Batch:
-        """Consume rows; return those whose number changes or which are cut, up to then."""
+        """Consume rows; return the rows whose number changes, and cut ones, up to that instant."""
         new = self._upcoming.through([batch.project(self._names)], watermark - 1)
         self._live.push(turned(new))
         events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
@@ -297,7 +297,7 @@ class ByStamps(Stateful):
 
     @override
     def own_table(self) -> pa.Table:
-        """Return since when rows that are equal but for their stamps have had their numbers."""
+        """Return rows without their stamps, and the instants since which they have numbers."""
         bare = np.array([*self._since], np.int64).reshape(len(self._since), len(self._bare)).T
         named = {f"?{self._names[i]}": ids for i, ids in zip(self._bare, bare, strict=True)}
         return table_of_arrays({**named, "since": np.array([*self._since.values()], np.int64)})

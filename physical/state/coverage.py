@@ -1,7 +1,7 @@
-"""How far left rows are covered by matches: shared by the left join, MINUS and EXISTS.
+"""The coverage of left rows by matches, for the left join, MINUS and EXISTS.
 
 Each left row `[start, end)` has matches, each over a part of its validity. Where a match holds, the
-row is *covered*; the other parts are its *gaps*. At each instant a row is one or the other, so
+row is *covered*; the other parts are its *gaps*. So
 
     SemiJoin  = the covered parts            AntiJoin, Minus = the gaps
     Mark      = both, each with its boolean  LeftJoin        = the matches, and the gaps
@@ -60,7 +60,7 @@ COVERAGE = "coverage"
 """The name of this part of a state."""
 
 _END, _COUNT, _COVERED, _NUMBER = _OWN = ("#end", "#count", "#covered", "#number")
-_TO_START = "matches to come"
+_TO_START = "pending matches"
 
 
 class Emitted(NamedTuple):

@@ -68,7 +68,7 @@ class Heap(RowStore):
     def through(self, batches: Sequence[Batch], bound: int) -> Batch:
         """Insert rows and release those that start at `bound` or before.
 
-        Where the heap is empty and all rows are in time, they pass straight through.
+        If the heap is empty and all rows start at `bound` or before, they are not stored.
 
         >>> heap = Heap(["x"])
         >>> rows = Batch({"x": np.array([1, 2])}, np.array([3, 8]), np.array([9, 9]))
@@ -106,7 +106,7 @@ class Heap(RowStore):
         self._first = min((run.first for run in self._runs), default=INFINITY)
 
     def runs(self) -> list[Batch]:
-        """Return the rows in parts, each ordered; they stay."""
+        """Return the rows in ordered parts, without removing them."""
         return [run.rows(self) for run in self._runs]
 
     @override
@@ -197,7 +197,7 @@ def turned(batch: Batch) -> Batch:
 
 
 class ByEnd(Heap):
-    """Rows by end, those of the same end in any order: pushed and released `turned`.
+    """Rows by end, with equal ends in any order; rows are pushed and released `turned`.
 
     >>> rows = ByEnd(["x"])
     >>> rows.push(turned(Batch({"x": np.array([1, 2])}, np.array([3, 4]), np.array([9, 8]))))
@@ -216,11 +216,11 @@ class ByEnd(Heap):
         self.push(turned(rows))
 
     def find(self, test: Callable[[Batch], BoolArray]) -> list[Batch]:
-        """Return the rows that pass, turned, in parts; at least one."""
+        """Return the rows that pass a test, turned, in at least one part."""
         return [run.where(test(run)) for run in self.runs()] or [self._nothing]
 
     def extract(self, test: Callable[[Batch], BoolArray]) -> Batch:
-        """Remove and return the rows that pass, turned."""
+        """Remove and return the rows that pass a test, turned."""
         extracted, kept = [self._nothing], []
         for run in self._runs:
             rows = run.rows(self)
@@ -237,5 +237,5 @@ class ByEnd(Heap):
         return Batch.concat(extracted)
 
     def first_start(self) -> int:
-        """Return when the first of the rows started; INFINITY if there are no rows."""
+        """Return the least start of the rows; INFINITY if there are no rows."""
         return min((int(run.end.min()) for run in self.runs()), default=INFINITY)

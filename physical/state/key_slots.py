@@ -104,12 +104,12 @@ class KeySlots(Stateful):
         return slots
 
     def _places(self, columns: Sequence[IntArray], rows: int) -> IntArray:
-        """Return where in the table to probe for rows first."""
+        """Return the first place of the table to probe for each row."""
         hashed = keys.row_keys(columns, rows).view(np.uint64) * _MULTIPLIER
         return (hashed >> self._shift).view(np.int64)
 
     def _differ(self, columns: Sequence[IntArray], slots: IntArray) -> BoolArray | None:
-        """Return which rows differ from those in these slots; None if all are equal."""
+        """Return a mask of the rows that differ from those in the slots; None if all are equal."""
         wrong = None
         for mine, theirs in zip(self.columns, columns, strict=True):
             differ = mine[slots] != theirs
@@ -117,7 +117,7 @@ class KeySlots(Stateful):
         return wrong if wrong is not None and wrong.any() else None
 
     def _enter(self, columns: Sequence[IntArray], at: IntArray, slots: IntArray) -> IntArray:
-        """Assign slots to rows that probed an empty place, one for all that probed the same."""
+        """Assign slots to rows that probed an empty place: one slot per place."""
         empty = (slots == _EMPTY).nonzero()[0]
         places = at[empty]
         self._table[places] = empty

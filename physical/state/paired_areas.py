@@ -20,8 +20,8 @@ RowPairs: TypeAlias = tuple[Batch, IntArray, Batch, IntArray]
 class PairedAreas(Stateful):
     """Sweep areas of a left and a right input, which yield each compatible pair that overlaps once.
 
-    A row is retained only while a later row of the other side can match it; opposite an input that
-    has ended (a static graph), nothing is retained. `exact` and `sharing` are those of `SweepArea`.
+    A row is retained only while a later row of the other side can match it; nothing is retained
+    once the other side has ended (a static graph). `exact` and `sharing` are those of `SweepArea`.
     """
 
     def __init__(

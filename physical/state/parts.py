@@ -1,8 +1,8 @@
-"""State as parts: an operator names what it retains, and everything else follows from that.
+"""State as parts: an operator names the structures that it retains; all else follows from them.
 
 A *part* is a structure such as a heap, a sweep area, a coverage, or the sums of groups. It may have
-parts of its own, down to those with rows or arrays. The parts determine how many rows are retained,
-which term ids are in use, what people see of the state, and its Arrow tables:
+parts of its own, down to those with rows or arrays. The parts determine the number of retained
+rows, the term ids in use, the content that users see, and the Arrow tables of the state:
 
     class Join(Binary):
         def parts(self):
@@ -13,7 +13,8 @@ which term ids are in use, what people see of the state, and its Arrow tables:
 
 Term ids keep their meaning. To restore a run, load the dictionary first (`TermDictionary.load`),
 lower the plan over it, then load the state (`Pipeline.load`). Each table names the structure that
-wrote it and the version; what does not fit raises an `EngineError`, and never leads to wrong rows.
+wrote it and the version. A table that does not match raises an `EngineError`, so that it never
+leads to wrong rows.
 
 Columns of tables: `?x` has term ids; `start`, `end` and `count` are those of a batch; a name that
 begins with `#` has numbers that only the structure interprets.
@@ -57,7 +58,7 @@ class Memo(Protocol):
 
 
 class Stateful:
-    """Something that retains rows or numbers between steps.
+    """A structure that retains rows or numbers between steps.
 
     Its state is in the attributes of `parts()`, `scalars` and `encoded`; a test fails for an
     attribute with state that is in none of them. `derived` attributes follow from the others.
@@ -81,11 +82,11 @@ class Stateful:
         return ()
 
     def size(self) -> int:
-        """Return how many rows are retained."""
+        """Return the number of retained rows."""
         return sum(part.size() for part in self.parts().values())
 
     def content(self) -> Iterator[NamedRows]:
-        """Yield the rows of the state by part, for people to read: as many as `size` returns.
+        """Yield the rows of the state by part, for users: as many rows as `size` returns.
 
         A row is over the time for which the state needs it; the start is NEVER if it is unknown.
         """
@@ -102,7 +103,7 @@ class Stateful:
             yield from part.retained_ids()
 
     def forget(self) -> None:
-        """Drop what is memoised by term id: ids that are not in use are reused for other terms."""
+        """Drop results memoised by term id: ids that are not in use are reused for other terms."""
         for memo in self.memos():
             if memo is not None:
                 memo.forget()
@@ -125,7 +126,7 @@ class Stateful:
         return tables
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
-        """Restore a saved state; this object is new, and constructed in the same way."""
+        """Restore a saved state in a new object that was constructed with the same arguments."""
         left = dict(tables)
         has_own = self.own_table() is not None
         if self.scalars:
@@ -139,11 +140,11 @@ class Stateful:
             self._refuse(f"unexpected part {next(iter(left))!r}")
 
     def own_table(self) -> pa.Table | None:
-        """Return the table of what this structure itself retains; None if that is nothing."""
+        """Return the table of this structure's own state, without parts; None if there is none."""
         return None
 
     def restore_own(self, table: pa.Table) -> None:
-        """Restore what `own_table` returned; scalars and parts are restored before."""
+        """Restore the state in a table of `own_table`; scalars and parts are restored before."""
 
     def _signed(self, table: pa.Table) -> pa.Table:
         return table.replace_schema_metadata(self._signature())
@@ -164,8 +165,8 @@ class Stateful:
             self._refuse(f"written by {kind}, version {version}; expected version {self.version}")
         return table
 
-    def _refuse(self, what: str) -> None:
-        raise EngineError(f"cannot restore the state of {type(self).__name__}: {what}")
+    def _refuse(self, reason: str) -> None:
+        raise EngineError(f"cannot restore the state of {type(self).__name__}: {reason}")
 
 
 class RowStore(Stateful):
@@ -175,11 +176,11 @@ class RowStore(Stateful):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
 
     @abstractmethod
     def rows(self) -> Batch:
-        """Return the rows; they stay."""
+        """Return the rows, without removing them."""
 
     @abstractmethod
     def put_back(self, rows: Batch) -> None:
@@ -212,7 +213,7 @@ class RowStore(Stateful):
         """Return the rows of a table; raise an error unless it has these columns."""
         rows = batch_of(table)
         if set(rows.columns) != set(names):
-            actual, expected = (", ".join(some) or "none" for some in (rows.columns, names))
+            actual, expected = (", ".join(each) or "none" for each in (rows.columns, names))
             self._refuse(f"the columns are {actual}; expected {expected}")
         return rows.project(names)
 

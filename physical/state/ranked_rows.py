@@ -1,4 +1,4 @@
-"""Rows ranked by their sort keys, and when each of them is inside of a slice (R8, R14).
+"""Rows ranked by their sort keys, and the times in which each is inside of a slice (R8, R14).
 
 A sweep visits the instants at which rows start and end, with the rows that hold in sorted lists. A
 row that starts or ends shifts those after it by one, so at each end of the slice at most one row
@@ -31,11 +31,11 @@ RowSortKey: TypeAlias = tuple[Any, ...]
 """The key by which a row is sorted."""
 
 Pieces: TypeAlias = list[tuple[IdRow, int, int]]
-"""Rows of term ids, each with a time in which it was inside of the slice."""
+"""Rows of term ids, each with the start and end of a time in which it was inside of the slice."""
 
 
 class SliceRanks:
-    """The rows of one slice in order, and those that are inside, with since when.
+    """The rows of one slice in order, and the instants at which those inside entered.
 
     An entry is a sort key, followed by the number of its row.
 
@@ -109,11 +109,11 @@ class SliceRanks:
             del self._equals[shown]
 
     def restore(self, entry: RowSortKey) -> None:
-        """Put back a row, of which `inside` says already whether it is in the slice."""
+        """Restore a row; `inside` already contains its number if it is in the slice."""
         self.rows.add(entry)
 
     def restore_distinct(self, entry: RowSortKey, shown: IdRow) -> None:
-        """Put back a row; of equal rows only the first has a rank."""
+        """Restore a row; of equal rows only the first has a rank."""
         equals = self._equals.setdefault(shown, SortedList())
         if equals and entry < equals[0]:
             self.rows.remove(equals[0])
@@ -122,7 +122,7 @@ class SliceRanks:
         equals.add(entry)
 
     def _enter(self, entry: RowSortKey, t: int) -> None:
-        """Let a row in; one that left and returns within an instant was inside all the time."""
+        """Note that a row enters; if it left at the same instant, it was inside throughout."""
         self.inside[entry[-1]] = self.left.pop(entry[-1], t)
 
     def _leave(self, entry: RowSortKey) -> None:
@@ -130,7 +130,7 @@ class SliceRanks:
 
 
 class _Row(NamedTuple):
-    """A row that holds: its place in a list, its terms, those that are shown, and its slice."""
+    """A row that holds: its entry in a list, its terms, those for `distinct`, its partition."""
 
     entry: RowSortKey
     terms: IdRow
@@ -139,10 +139,10 @@ class _Row(NamedTuple):
 
 
 class RankedRows(Stateful):
-    """The rows that hold, ranked, and since when those inside of the slice are inside.
+    """The rows that hold, ranked, and the instants at which those inside of the slice entered.
 
     `keys` returns the sort keys of rows. With `distinct`, of rows that agree in these columns only
-    the first has a rank. Rows that differ in the columns of `partition` rank by themselves.
+    the first has a rank. Rows that differ in the columns of `partition` are ranked separately.
     """
 
     scalars = ("_next",)
@@ -174,7 +174,7 @@ class RankedRows(Stateful):
 
     @override
     def content(self) -> Iterator[NamedRows]:
-        """Yield the rows inside of the slice, since when they are, and the others."""
+        """Yield the rows inside of the slice, from when they entered, and the others."""
         ends = {number: end for end, number in self._ending}
         inside: Pieces = []
         outside: Pieces = []
@@ -189,7 +189,7 @@ class RankedRows(Stateful):
         yield "out of the slice", self._batch(outside)
 
     def first(self) -> int:
-        """Return since when the oldest row inside of the slice is inside; INFINITY without rows."""
+        """Return the first instant at which a row inside of the slice entered, or INFINITY."""
         return min(self._inside.values(), default=INFINITY)
 
     def clear(self) -> None:
@@ -211,10 +211,10 @@ class RankedRows(Stateful):
             if ending and ending[0][0] < t:
                 t = ending[0][0]
             changed: set[IdRow] = set()
-            over: list[int] = []
+            ended: list[int] = []
             while ending and ending[0][0] == t:
-                over.append(heapq.heappop(ending)[1])
-                changed.add(self._remove(self._rows[over[-1]], t))
+                ended.append(heapq.heappop(ending)[1])
+                changed.add(self._remove(self._rows[ended[-1]], t))
             while k < len(starts) and starts[k] == t:
                 row = _Row((*keys[k], self._next), rows[k], shown[k], partitions[k])
                 self._add(row, t)
@@ -224,7 +224,7 @@ class RankedRows(Stateful):
                 changed.add(partitions[k])
                 k += 1
             self._settle(changed, t, pieces)
-            for number in over:
+            for number in ended:
                 del self._rows[number]
         return self._batch(pieces)
 
@@ -285,7 +285,7 @@ class RankedRows(Stateful):
 
     @override
     def own_table(self) -> pa.Table:
-        """Return the rows with their numbers, ends, and since when they are inside, or NEVER."""
+        """Return the rows with their numbers, ends, and the instants at which they entered."""
         ends = {number: end for end, number in self._ending}
         rows = self._batch(
             [

@@ -5,18 +5,18 @@ batches, organised like a log-structured store. An insert is a *run*. A run is m
 that are not much longer, so there are O(log n) runs and a row is moved O(log n) times; a single row
 joins a short run that is searched without an index. The first probe of a longer run builds an
 index: its rows in buckets by the hash of their keys. Expired rows are evicted when half of a run
-has expired; for this, runs are ordered by the instant at which that will be so.
+has expired; runs are ordered by the instant at which half has expired.
 
 Two rows are compatible when each shared variable is equal in both or unbound in one of them. So
-rows are partitioned by which of the shared variables they bind. Between a partition of the area and
-one of the probes, the key is what both bind; if they bind nothing in common, time alone decides.
-Keys of several columns are hashes, so matches are verified.
+rows are partitioned by the shared variables that they bind. Between a partition of the area and a
+partition of the probes, the key is the variables that both bind; without such variables, time alone
+decides. Keys of several columns are hashes, so matches are verified.
 
-Which rows of a key overlap the probe in time? The number of candidates is known before any is
-produced. A few are produced and filtered. Otherwise those are skipped that start after the probe
-ends, or so long before it that the longest validity of the run cannot reach it (with windows of one
-size that is exact). If many are left still, the pairs are found by two exact searches: rows that
-start within a probe, and probes that start within a row.
+The rows with the key of a probe are candidates; pairs are those that overlap the probe in time. The
+number of candidates is known before any is produced. A few candidates are produced and filtered. Of
+many, those are skipped that start after the probe ends, or so long before it that the longest
+validity of the run cannot reach it (which is exact for windows of one size). If many are left, two
+exact searches find the pairs: rows that start within a probe, and probes that start within a row.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class SweepArea(RowStore):
 
     @override
     def __len__(self) -> int:
-        """Return how many rows there are, including expired ones not yet purged. O(runs)."""
+        """Return the number of rows, including expired ones not yet purged. O(runs)."""
         return sum(run.size for runs in self._runs.values() for run in runs)
 
     @override
@@ -313,12 +313,12 @@ class _Index:
 
     @cached_property
     def _longest(self) -> int:
-        """Return the longest validity."""
+        """The longest validity."""
         return int((self.end - self.start).max())
 
     @cached_property
     def _timed(self) -> _Timed:
-        """Return the rows by start within the buckets."""
+        """The rows by start within the buckets."""
         return _Timed(self.first, self.start, self.end)
 
     def meet(

@@ -41,7 +41,7 @@ class ValidityUnions(Stateful):
         self._slots = KeySlots(len(names))
         self._covered = np.full(self._slots.capacity, NEVER)
         self._ready = Heap(names)
-        self._entered = 0  # rows, since idle slots were freed
+        self._entered = 0  # the number of rows since idle slots were freed
         self._watermark = NEVER
 
     @override
@@ -91,7 +91,7 @@ class ValidityUnions(Stateful):
 
     @override
     def content(self) -> Iterator[NamedRows]:
-        """Yield the covered rows, until when they are, and the pieces that are not yet due."""
+        """Yield the covered rows, up to their covered ends, and the pieces that are not yet due."""
         alive = self._alive().nonzero()[0]
         columns = [column[alive] for column in self._slots.columns]
         covered = self._covered[alive]

@@ -359,7 +359,7 @@ def test_facts_name_the_join_columns() -> None:
     assert facts(Join) == facts(LeftJoin) == facts(AntiJoin) == "on x, y"
     assert facts(Minus) == "sharing one of x, y"
     assert facts(lambda a, b: SemiJoin(a, b, ON)) == "on a = b, y = x"
-    assert facts(lambda a, b: SemiJoin(a, b, [])) == "on nothing: whatever there is"
+    assert facts(lambda a, b: SemiJoin(a, b, [])) == "on no column: any row matches"
 
 
 def test_forget_reaches_the_condition_of_a_left_join() -> None:

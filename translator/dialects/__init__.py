@@ -1,9 +1,9 @@
 """The five languages. A dialect is a record of its differences; `DIALECTS` has them all.
 
-What window clauses mean, whether a window holds a bag or a set, how results are reported unless the
-query says otherwise: each is a field of `Dialect`. Everything else is the same for all dialects:
-one grammar, one translation, one algebra. To add a dialect, add a layer to the grammar, a record
-to `DIALECTS`, and what marks its texts to `detect`.
+The meaning of window clauses, whether a window is a bag or a set, the default report: each is a
+field of `Dialect`. Everything else is the same for all dialects: one grammar, one translation, one
+algebra. To add a dialect, add a layer to the grammar, a record to `DIALECTS`, and its own
+constructs to `detect`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a dialect is, and the window clauses that mean the same in all dialects."""
+"""The record of a dialect, and the window clauses with the same meaning in all dialects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 
 Windowing = Callable[[Plan], w.Window]
-"""A window that has no input yet: the paper's `win`, with `withInput`."""
+"""A function that puts a window over its input: the paper's `win`, with `withInput`."""
 
 MAX_DURATION = 2**61
 """In milliseconds, some 70 million years: sums of times stay in an int64."""
@@ -20,7 +20,7 @@ MAX_DURATION = 2**61
 
 @dataclass(frozen=True)
 class WindowSetting:
-    """What a window clause does not say: the window's name, if any, and its grid's origin."""
+    """Properties of a window that its clause does not have: its name, if any, its grid's origin."""
 
     name: str | None
     origin: int
@@ -28,10 +28,10 @@ class WindowSetting:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dialect:
-    """How one of the languages differs from the others.
+    """The differences of one language from the others.
 
-    Everything that depends on the dialect is a field here; `name`, `title` and `aliases` are for
-    people.
+    Everything that depends on the dialect is a field here; users write `name` or one of `aliases`,
+    and messages show `title`.
     """
 
     name: str
@@ -39,19 +39,19 @@ class Dialect:
     aliases: tuple[str, ...] = ()
 
     bracketed: Callable[[s.WindowClause, WindowSetting], Windowing]
-    """What a window clause in brackets means."""
+    """The meaning of a window clause in brackets."""
 
     window_text: Callable[[w.Window], str | None]
-    """Writes a window as a clause; None for a window that the dialect has no clause for."""
+    """The function that writes a window as a clause, or returns None if there is no clause."""
 
     report: Literal["rstream", "istream"] | None
-    """How results are reported unless the query says otherwise; None: as rows with a validity."""
+    """The default report; None for rows with their validity."""
 
     has_events: bool = False
     """Whether queries are about events on one stream, without windows (SEMANTICS.md section 7)."""
 
     windows_hold_sets: bool = False
-    """Whether a triple that arrives twice is once in a window."""
+    """Whether a window is a set: a triple that arrives twice is in it once."""
 
     reports_every_change: bool = False
     """Whether reports follow every change of the results, not the movements of windows."""
@@ -66,13 +66,13 @@ class Dialect:
     """Whether a group can be STREAM <stream> [window] { .. }."""
 
     window_names: Literal["variable", "iri"] | None = None
-    """What names a window: `FROM NAMED <s> [..] AS ?w`, or `FROM NAMED WINDOW <w> ON <s> [..]`."""
+    """The names of windows: `FROM NAMED <s> [..] AS ?w`, or `FROM NAMED WINDOW <w> ON <s> [..]`."""
 
     streams_carry_triples: bool = False
-    """Whether a registered stream consists of triples, which only CONSTRUCT and DESCRIBE make."""
+    """Whether a registered stream consists of triples, which only CONSTRUCT and DESCRIBE emit."""
 
     def windowing(self, clause: s.WindowClause, setting: WindowSetting) -> Windowing:
-        """Return what a window clause means in this dialect."""
+        """Return the window of a clause in this dialect."""
         match clause:
             case _ if self.has_events:
                 return self.bracketed(clause, setting)
@@ -94,7 +94,7 @@ class Dialect:
 def sliding(
     width: s.DurationLiteral, slide: s.DurationLiteral, setting: WindowSetting
 ) -> Windowing:
-    """Return a live-edge window. It may not slide by more than it holds (R1)."""
+    """Return a live-edge window. It must not slide by more than its width (R1)."""
     range_, step = length(width), length(slide)
     if step > range_:
         raise QueryError(
@@ -138,7 +138,7 @@ def last_elements(
 
 
 def length(duration: s.DurationLiteral) -> int:
-    """Return a duration that a window can have, in milliseconds."""
+    """Return the length of a window in milliseconds; raise for an invalid one."""
     if not 0 < duration.milliseconds <= MAX_DURATION:
         problem = "0" if duration.milliseconds == 0 else f"longer than {MAX_DURATION} ms"
         raise QueryError(f"the length of a window cannot be {problem}", duration.span)
@@ -146,7 +146,7 @@ def length(duration: s.DurationLiteral) -> int:
 
 
 def _one_unit(width: s.DurationLiteral) -> s.DurationLiteral:
-    """Return what SLIDE means without a value: one unit of RANGE, or a millisecond (R10, R11)."""
+    """Return the default of SLIDE: one unit of RANGE, or a millisecond (R10, R11)."""
     return s.DurationLiteral(width.unit or 1, span=width.span)
 
 
@@ -154,7 +154,7 @@ def _one_unit(width: s.DurationLiteral) -> s.DurationLiteral:
 
 
 def native_clause(window: w.Window) -> str | None:
-    """Return a window as Streaming SPARQL writes it; None if it has no clause for it."""
+    """Return a window as a clause of Streaming SPARQL; None if there is no clause for it."""
     match window:
         case w.SlidingDeltaWindow():
             return f"WINDOW RANGE {window.width} MS SLIDE {window.slide} MS"
@@ -166,7 +166,7 @@ def native_clause(window: w.Window) -> str | None:
 
 
 def bracketed_clause(window: w.Window) -> str | None:
-    """Return a window as C-SPARQL, CQELS and RSP-QL write it."""
+    """Return a window as a clause of C-SPARQL, CQELS and RSP-QL; None if there is none."""
     match window:
         case w.SlidingDeltaWindow():
             return f"[RANGE {window.width}ms SLIDE {window.slide}ms]"

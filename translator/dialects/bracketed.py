@@ -1,4 +1,4 @@
-"""C-SPARQL, CQELS and RSP-QL: windows in brackets over sets, which mean three different things.
+"""C-SPARQL, CQELS and RSP-QL: windows in brackets, which are sets and differ by dialect.
 
 |                       | C-SPARQL              | CQELS                  | RSP-QL                |
 |-----------------------|-----------------------|------------------------|-----------------------|

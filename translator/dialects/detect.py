@@ -1,4 +1,4 @@
-"""Which dialect a text is in, judged by the constructs that only one of them has."""
+"""The detection of a query's dialect, by the constructs that only one dialect has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamsparql.translator.dialects.streaming import STREAMING
 from streamsparql.translator.names import Names
 
 DETECTION_ORDER = (EPSPARQL, RSPQL, CQELS, CSPARQL, STREAMING)
-"""Where a text has marks of several dialects, it is taken to be in the first of these."""
+"""The order in which dialects are chosen if a text has marks of several of them."""
 
 TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"
 """The function that the C-SPARQL engine calls `f:timestamp`."""
@@ -23,7 +23,7 @@ Owners = tuple[Dialect, ...]
 
 
 class ForeignConstruct(NamedTuple):
-    """A construct that belongs to certain dialects, and where it stands."""
+    """A construct that only certain dialects have, with its place in the text."""
 
     construct: str
     dialects: Owners
@@ -54,7 +54,7 @@ def foreign_constructs(
 
 
 def _marks_of_report(query: s.QueryUnit) -> Iterator[ForeignConstruct]:
-    """Yield how results are reported, which decides only where no window or pattern does."""
+    """Yield the marks of reporting, which decide only if no window or pattern does."""
     if query.register is not None:
         kind = query.register.kind
         owners = {"QUERY": (CSPARQL,), "STREAM": (CSPARQL, RSPQL)}.get(kind, (RSPQL,))
@@ -70,7 +70,7 @@ def _marks_of_body(query: s.QueryUnit, names: Names) -> Iterator[ForeignConstruc
 
 
 def _marks_of_style(query: s.QueryUnit) -> Iterator[ForeignConstruct]:
-    """Yield ways of writing that old queries of all dialects have, so that they decide nothing."""
+    """Yield the marks of style, which do not decide: old queries of all dialects have them."""
     for node in query.walk():
         if isinstance(node, s.SelectItem) and node.loose:
             yield ForeignConstruct(

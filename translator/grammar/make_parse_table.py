@@ -2,8 +2,8 @@
 
 lark analyses the grammar and computes the LALR(1) table; it is needed here and in tests, never at
 run time. The table is written in a canonical form: states are numbered in the order in which they
-are reached from the start, rows that are equal stand once, and rows are text that the parser
-decodes when it first reaches their state (`translator/lalr_parser.py`).
+are reached from the start, equal rows are written once, and rows are text that the parser decodes
+when it first reaches their state (`translator/lalr_parser.py`).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _rule(rule: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _reached(states: list[dict[str, int]], start: int) -> list[int]:
-    """Return the states in the order in which they are reached, symbols taken by name."""
+    """Return the states in the order in which they are reached, following symbols by name."""
     order, known = [start], {start}
     for state in order:
         for _, target in sorted(states[state].items()):
@@ -108,7 +108,7 @@ def _reached(states: list[dict[str, int]], start: int) -> list[int]:
 
 
 class _Interned(dict[str, int]):
-    """Rows of text, each with the number that it got when it was first seen."""
+    """Rows of text, numbered in the order in which they are first seen."""
 
     def number(self, numbers: Iterable[object]) -> int:
         return self.setdefault(" ".join(map(str, numbers)), len(self))
@@ -173,7 +173,7 @@ def _wrapped(rows: Iterable[str]) -> list[str]:
 
 
 def _lexer_lines(terminals: dict[str, dict[str, Any]]) -> list[str]:
-    """Return what the lexer reads: the keywords, and the patterns of all other terminals."""
+    """Return the lines for the lexer: the keywords, and the patterns of all other terminals."""
     words: dict[str, tuple[str, ...]] = {}
     patterns: dict[str, str] = {}
     written: dict[str, str] = {}
