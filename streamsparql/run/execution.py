@@ -27,7 +27,7 @@ from streamsparql.physical.operators.report import Clip, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.run.decoder import RowDecoder
-from streamsparql.run.input import RunInput, graph_file
+from streamsparql.run.input import RunInput, graph_named_by_query
 from streamsparql.run.reports import Reporting, reports_of
 from streamsparql.sources import Accounting, Chunk, Reject, Wanted, read_graph, read_stream
 from streamsparql.sources.clock import InputStep, interleave
@@ -110,16 +110,19 @@ class Execution:
         sources.update((name, None) for name in self.query.graphs if name not in sources)
         named: dict[IRI, Batch] = {}
         for k, (name, source) in enumerate(sources.items()):
-            source = graph_file(name) if source is None else source
-            named[IRI(name)] = self._graph(source, f"<{name}>", f"g{k}.")
+            quoted = source is not None
+            source = source if quoted else graph_named_by_query(name, self.input)
+            named[IRI(name)] = self._graph(source, f"<{name}>", f"g{k}.", quoted)
         default = Batch.empty(TRIPLE)
         if self.input.graph is not None:
             default = self._graph(self.input.graph, "the default graph", "d.")
         return Catalog(default, named)
 
-    def _graph(self, source: Any, name: str, scope: str) -> Batch:
+    def _graph(self, source: Any, name: str, scope: str, quoted: bool = True) -> Batch:
         strict = self.input.strict
-        batch, rejects = read_graph(source, name, self.terms, scope=scope, strict=strict)
+        batch, rejects = read_graph(
+            source, name, self.terms, scope=scope, strict=strict, quoted=quoted
+        )
         self.graph_rejects += rejects
         for ids in batch.columns.values():
             self.terms.keep(ids)

@@ -321,7 +321,7 @@ class Result(Displayed):
 
         wanted = requested_reports(self._query, report, every)
         run_input = self.computation.input
-        graphs = graph_sources(self._query, run_input.graph, run_input.graphs)
+        graphs = graph_sources(self._query, run_input)
         check_target(target, [*run_input.streams.values(), *graphs])
         tables, layout = self._tables(wanted, timestamps)
         first = next(tables, None)  # an error here leaves an existing file unchanged
