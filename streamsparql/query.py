@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from streamsparql.compiled import CompiledQuery, Recipe
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, escape_controls
 from streamsparql.look.lints import LintWarning, lint
 from streamsparql.run.run_options import (
     InputOptions,
@@ -328,11 +328,12 @@ class Query(CompiledQuery):
         return explain(self, stage, format, run=None if run is None else run.described())
 
     def __str__(self) -> str:
-        return f"{self.text.strip()}\n\n{self.explain('logical')}"
+        return f"{escape_controls(self.text.strip())}\n\n{self.explain('logical')}"
 
     def __repr__(self) -> str:
         streams = "".join(f" <{name}>" for name in self.streams)
-        return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
+        streams = escape_controls(streams) or " no stream"
+        return f"<Query: {self.form}, read as {self.dialect}, over{streams}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the text, and the logical plan."""

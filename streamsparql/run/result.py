@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -303,12 +304,14 @@ class Result(Displayed):
         report: str | None = None,
         every: int | None = None,
         timestamps: str | None = None,
+        escape_formulas: bool = False,
     ) -> int:
         """Write the rows, or those of reports if requested; return their number.
 
         The format is table, csv, jsonl, nq (of triples) or parquet; without one it is that of the
         file's extension (`.gz` and `.zst` after it compress), and a table for an open file.
-        `timestamps` are ms, iso (UTC) or local. Rows are written as they become final.
+        `timestamps` are ms, iso (UTC) or local. With `escape_formulas`, an apostrophe is put before
+        each value of CSV that a spreadsheet would run. Rows are written as they become final.
 
         >>> import streamsparql, sys
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -324,6 +327,7 @@ class Result(Displayed):
         graphs = graph_sources(self._query, run_input)
         check_target(target, [*run_input.streams.values(), *graphs])
         tables, layout = self._tables(wanted, timestamps)
+        layout = replace(layout, escape_formulas=escape_formulas)
         first = next(tables, None)  # an error here leaves an existing file unchanged
         count = 0
         with open_sink(target, format, layout) as sink:

@@ -300,6 +300,14 @@ def test_messages_have_no_control_characters(folder):
     assert (done.returncode, "\x1b" in done.stderr) == (1, False)
 
 
+def test_csv_without_formulas(folder):
+    (folder / "f.rq").write_text("SELECT ('=1+1' AS ?x) ('-1' AS ?y) {}")
+    done = run(folder, "f.rq", "--output", "csv", "--escape-formulas")
+    assert (done.returncode, done.stdout.splitlines()[1][:10]) == (0, "'=1+1,-1,0")
+    done = run(folder, "f.rq", "--output", "jsonl", "--escape-formulas")
+    assert (done.returncode, "requires --output csv" in done.stderr) == (2, True)
+
+
 # -- files that the query names --------------------------------------------------------------------
 
 
