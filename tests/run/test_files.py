@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,33 @@ def test_messages_do_not_quote_a_file_that_only_the_query_names(
         assert error.__suppress_context__
         assert "is not shown" in shown
     assert SECRET not in shown.replace("secret", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonld", '{{"@context": "{url}", "@id": "http://e/a", "http://e/p": "x"}}'),
+        ("a.rdf", '<!DOCTYPE r [<!ENTITY x SYSTEM "{url}">]><r>&x;</r>'),
+        (
+            "b.rdf",
+            '<!DOCTYPE r SYSTEM "{url}"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>',
+        ),
+    ],
+)
+def test_a_file_does_not_lead_to_other_documents(tmp_path: Path, name: str, content: str) -> None:
+    """Neither over the network nor in the file system."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        remote = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        (tmp_path / "secret").write_text(SECRET)
+        for url in (remote, (tmp_path / "secret").as_uri()):
+            (tmp_path / name).write_text(content.format(url=url))
+            shown = ""
+            try:
+                result = streamsparql.compile("SELECT * { ?s ?p ?o }").run(graph=tmp_path / name)
+                shown = f"{result} {result.rejected}"
+            except SourceError as error:
+                shown = str(error)
+            assert SECRET not in shown
+        with pytest.raises(BlockingIOError):
+            server.accept()
