@@ -158,7 +158,8 @@ class Query(CompiledQuery):
         time that has results. Items may arrive out of order by up to `max_delay` milliseconds;
         later ones are in `result.late`, malformed ones in `result.rejected`. An item that jumps
         ahead of its stream by more than `max_jump` is quarantined until a second one confirms it.
-        With `strict`, a late or rejected item is an error.
+        With `strict`, a late or rejected item is an error. `files` is a folder, or a function from
+        an IRI to a source, for graphs that the query names and `graphs` lacks; None reads no file.
 
         The engine is embedded (this process) or spark: the Spark session `spark`, or a new one,
         with the time of the data cut into `slabs` (docs/spark.md).
