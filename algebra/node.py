@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform
 
+from streamsparql.errors import escape_controls
+
 _R = TypeVar("_R")
 _N = TypeVar("_N", bound="Node")
 
@@ -139,7 +141,7 @@ class Node:
         return isinstance(other, Node) and (self is other or _equal(self, other))
 
     def __repr__(self) -> str:
-        return self.fold(_representation)
+        return escape_controls(self.fold(_representation))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the fields without memoised values: hashes differ between processes."""

@@ -89,8 +89,25 @@ def _columns(char: str) -> int:
     return 0 if combining(char) else 1 + (east_asian_width(char) in "WF")
 
 
+def escape_controls(text: str) -> str:
+    """Escape control characters, except line breaks and tabs, and those that reorder text.
+
+    A terminal would obey them. The escapes are those of SPARQL and JSON.
+
+    >>> escape_controls("a\\x1b[31m\\n")
+    'a\\\\u001B[31m\\n'
+    """
+    return re.sub(_CONTROL, lambda char: f"\\u{ord(char[0]):04X}", text)
+
+
+_CONTROL = "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]"
+
+
 class StreamSparqlError(Exception):
-    """The base class of all errors of this package."""
+    """The base class of all errors of this package; messages may quote data."""
+
+    def __str__(self) -> str:
+        return escape_controls(super().__str__())
 
 
 class TextError(StreamSparqlError):
@@ -137,7 +154,7 @@ class TextError(StreamSparqlError):
             lines.append("expected: " + ", ".join(self.expected))
         if self.hint:
             lines.append("hint: " + self.hint)
-        return "\n".join(lines)
+        return escape_controls("\n".join(lines))
 
 
 class QuerySyntaxError(TextError):

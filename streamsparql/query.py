@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from streamsparql.compiled import CompiledQuery, Recipe
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, escape_controls
 from streamsparql.look.lints import LintWarning, lint
 from streamsparql.run.run_options import (
     InputOptions,
@@ -158,7 +158,8 @@ class Query(CompiledQuery):
         time that has results. Items may arrive out of order by up to `max_delay` milliseconds;
         later ones are in `result.late`, malformed ones in `result.rejected`. An item that jumps
         ahead of its stream by more than `max_jump` is quarantined until a second one confirms it.
-        With `strict`, a late or rejected item is an error.
+        With `strict`, a late or rejected item is an error. `files` is a folder, or a function from
+        an IRI to a source, for graphs that the query names and `graphs` lacks; None reads no file.
 
         The engine is embedded (this process) or spark: the Spark session `spark`, or a new one,
         with the time of the data cut into `slabs` (docs/spark.md).
@@ -328,11 +329,12 @@ class Query(CompiledQuery):
         return explain(self, stage, format, run=None if run is None else run.described())
 
     def __str__(self) -> str:
-        return f"{self.text.strip()}\n\n{self.explain('logical')}"
+        return f"{escape_controls(self.text.strip())}\n\n{self.explain('logical')}"
 
     def __repr__(self) -> str:
         streams = "".join(f" <{name}>" for name in self.streams)
-        return f"<Query: {self.form}, read as {self.dialect}, over{streams or ' no stream'}>"
+        streams = escape_controls(streams) or " no stream"
+        return f"<Query: {self.form}, read as {self.dialect}, over{streams}>"
 
     def _repr_html_(self) -> str:
         """Return the display in a notebook: the text, and the logical plan."""

@@ -1,22 +1,36 @@
-r"""Regular expressions of XPath, translated to Python's (F&O 5.6; XSD 1.1 part 2, G).
+r"""Regular expressions of XPath (F&O 5.6), matched in a time that is linear in the text.
 
-The translation is token by token. Python's `\d`, `\s`, `\w`, `$` and `\1` have other meanings, so
-each character set is written as its ranges, and each anchor as a lookaround condition.
-
-The translator's own patterns and Unicode tables are computed at first use, since most queries do
-not need them.
+Python's `re` is fastest, but backtracks: `(a+)+$` takes exponential time. It is used for texts that
+are so short that it takes few steps, whatever their content; this length follows from the pattern.
+Longer texts are matched by an automaton.
 """
 
 from __future__ import annotations
 
+import math
 import re
-import sys
-import unicodedata
-from collections import defaultdict
-from functools import cache, lru_cache
-from itertools import groupby
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from streamsparql.algebra.expression_error import ExpressionError
+from streamsparql.algebra.xsd.character_sets import class_text
+from streamsparql.algebra.xsd.regex_automaton import Automaton
+from streamsparql.algebra.xsd.regex_syntax import (
+    Anchor,
+    BackReference,
+    Branch,
+    Branches,
+    Group,
+    OneOf,
+    Pattern,
+    Repeat,
+    parse_regex,
+)
+
+MAX_RE_STEPS = 1_000_000
+"""The number of steps that Python's `re` may take for one text: some milliseconds."""
 
 
 def regex_matches(text: str, pattern: str, flags: str = "") -> bool:
@@ -25,7 +39,7 @@ def regex_matches(text: str, pattern: str, flags: str = "") -> bool:
     >>> regex_matches("abc", "^a.c$"), regex_matches("_", r"\w")
     (True, False)
     """
-    return _compiled(pattern, flags).search(text) is not None
+    return _compiled(pattern, flags).matches(text)
 
 
 def replace_matches(text: str, pattern: str, replacement: str, flags: str = "") -> str:
@@ -35,15 +49,15 @@ def replace_matches(text: str, pattern: str, replacement: str, flags: str = "") 
     'abbraccaddabbra'
     """
     compiled = _compiled(pattern, flags)
-    if compiled.search(""):
+    if compiled.matches(""):
         raise ExpressionError(f"the pattern of REPLACE must not match the empty string: {pattern}")
     literal = "q" in flags
     parts = (replacement,) if literal else _parse_replacement(replacement, compiled.groups)
 
-    def expand(match: re.Match[str]) -> str:
-        return "".join(part if isinstance(part, str) else match[part] or "" for part in parts)
+    def expand(groups: Sequence[str]) -> str:
+        return "".join(part if isinstance(part, str) else groups[part] for part in parts)
 
-    return compiled.sub(expand, text)
+    return compiled.replace(text, expand)
 
 
 _REPLACEMENT = r"\\(?P<escaped>[\\$])|\$(?P<group>[0-9]{1,4})|(?P<text>[^\\$]+)"
@@ -69,261 +83,133 @@ def _parse_replacement(written: str, groups: int) -> tuple[str | int, ...]:
     return tuple(parts)
 
 
-# -- Patterns -----------------------------------------------------------------------------------
-
-_FLAGS = frozenset("smixq")
-
-_CHAR = r"\\[nrt\\|.?*+(){}$\-\[\]^]"
-_SET = r"\\[sSiIcCdDwW]|\\[pP]\{[A-Za-z0-9-]+\}"
-_TOKEN = (
-    rf"(?P<escape>{_SET})|(?P<char>{_CHAR}|[^.\\?*+{{}}()|\[\]^$])|(?P<dot>\.)|(?P<anchor>[\^$])"
-    r"|(?P<reference>\\[1-9][0-9]{0,3})|(?P<group>\((?:\?:)?)|(?P<close>\))|(?P<branch>\|)"
-    r"|(?P<quantifier>(?:[?*+]|\{[0-9]+(?:,[0-9]*)?\})\??)|(?P<bracket>\[\^?)"
-)
-_MEMBER = (
-    rf"(?P<escape>{_SET})|(?P<range>(?P<low>{_CHAR}|[^\\\[\]-])-(?P<high>{_CHAR}|[^\\\[\]-]))"
-    rf"|(?P<char>{_CHAR}|[^\\\[\]-])|(?P<minus>-(?=\[))|(?P<hyphen>-)|(?P<end>\])"
-)
-_CONTROLS = {"\\n": "\n", "\\r": "\r", "\\t": "\t"}
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
-    if not _FLAGS.issuperset(flags):
-        raise ExpressionError(
-            f"unknown flags of a regular expression: {flags}; expected s, m, i, x, q"
-        )
-    case = re.IGNORECASE if "i" in flags else re.NOFLAG
+@lru_cache(maxsize=256)
+def _compiled(pattern: str, flags: str) -> _Regex:
     try:
-        if "q" in flags:
-            return re.compile(re.escape(pattern), case)
-        compact = _without_space(pattern) if "x" in flags else pattern
-        return re.compile(_Translation(compact, flags).text(), case)
-    except (re.error, OverflowError, RecursionError) as error:
+        return _Regex(*parse_regex(pattern, flags))
+    except RecursionError as error:
         raise ExpressionError(f"not a valid regular expression: {pattern} ({error})") from error
 
 
-def _without_space(pattern: str) -> str:
-    """Remove white space outside character classes (flag x)."""
-    kept, depth, escaped = [], 0, False
-    for char in pattern:
-        if depth == 0 and char in " \t\n\r":
-            continue
-        if not escaped:
-            depth += (char == "[") - (char == "]")
-        escaped = char == "\\" and not escaped
-        kept.append(char)
-    return "".join(kept)
+class _Regex:
+    """A parsed pattern, with its automaton and, at first use, Python's form of it."""
+
+    def __init__(self, tree: Pattern, groups: int) -> None:
+        self.groups = groups
+        self._tree, self._automaton = tree, Automaton(tree, groups)
+        self._python: re.Pattern[str] | None = None
+        starts = 0 if self._automaton.anchored else 1
+
+        def is_expensive(size: int) -> bool:
+            return _effort(tree, size, last=True).steps * (size * starts + 1) > MAX_RE_STEPS
+
+        self._longest = bisect_left(_SIZES, True, key=is_expensive) - 1
+        """The length of the longest text for which `re` takes few steps."""
+
+    def matches(self, text: str) -> bool:
+        """Return whether the pattern matches somewhere in a text."""
+        if len(text) > self._longest:
+            return self._automaton.search(text)
+        return self._translated().search(text) is not None
+
+    def replace(self, text: str, expand: Callable[[Sequence[str]], str]) -> str:
+        """Replace each match; `expand` receives its text and those of its groups."""
+        if len(text) > self._longest:
+            return self._automaton.replace(text, expand)
+        return self._translated().sub(lambda match: expand((match[0], *match.groups(""))), text)
+
+    def _translated(self) -> re.Pattern[str]:
+        if self._python is None:
+            self._python = re.compile(_python_text(self._tree))
+        return self._python
 
 
-class _Translation:
-    """The translation of one pattern, with a method for each kind of token."""
-
-    def __init__(self, pattern: str, flags: str) -> None:
-        self.pattern, self.flags, self.at = pattern, flags, 0
-        self.groups, self.unclosed, self.closed = 0, list[int](), set[int]()
-
-    def text(self) -> str:
-        """Return the whole pattern in Python's syntax."""
-        parts, previous = [], "branch"
-        while self.at < len(self.pattern):
-            token = self.next(_TOKEN)
-            kind = token.lastgroup or ""
-            if kind == "quantifier" and previous in ("group", "branch", "quantifier"):
-                raise self.invalid("a quantifier without an operand")
-            parts.append(getattr(self, kind)(token[0]))
-            previous = kind
-        return "".join(parts)
-
-    def next(self, tokens: str) -> re.Match[str]:
-        token = re.compile(tokens).match(self.pattern, self.at)
-        if token is None:
-            raise self.invalid("an unknown construct")
-        self.at = token.end()
-        return token
-
-    def invalid(self, what: str) -> ExpressionError:
-        reason = f"{what} at {self.at}"
-        return ExpressionError(f"not a valid regular expression: {self.pattern} ({reason})")
-
-    def char(self, text: str) -> str:
-        return re.escape(_CONTROLS.get(text, text[-1]))
-
-    def dot(self, text: str) -> str:
-        return r"[\s\S]" if "s" in self.flags else r"[^\n]"
-
-    def anchor(self, text: str) -> str:
-        if "m" not in self.flags:
-            return r"(?:\A)" if text == "^" else r"(?:\Z)"
-        return r"(?:\A|(?<=\n)(?!\Z))" if text == "^" else r"(?:\Z|(?=\n))"
-
-    def group(self, text: str) -> str:
-        if text == "(":
-            self.groups += 1
-        self.unclosed.append(self.groups if text == "(" else 0)
-        return text
-
-    def close(self, text: str) -> str:
-        if not self.unclosed:
-            raise self.invalid("an unmatched closing parenthesis")
-        self.closed.add(self.unclosed.pop())
-        return text
-
-    def branch(self, text: str) -> str:
-        return text
-
-    def quantifier(self, text: str) -> str:
-        return text
-
-    def reference(self, text: str) -> str:
-        """Translate a back-reference; `\\12` is `\\1` and a 2 if there are fewer than 12 groups.
-
-        A reference to a group that did not match matches the empty string.
-        """
-        number = text[1:]
-        while len(number) > 1 and int(number) > self.groups:
-            number, self.at = number[:-1], self.at - 1
-        if int(number) not in self.closed:
-            raise self.invalid("a reference to an incomplete group")
-        return r"(?(int)\int)".replace("int", number)
-
-    def escape(self, text: str) -> str:
-        return self.one_of("", _range_text(_character_set(text)), negated=False)
-
-    def bracket(self, text: str) -> str:
-        """Translate a character class after its bracket: [a-z], [^\\s], [a-z-[aeiou]]."""
-        first, characters, sets, without = self.at, "", "", ""
-        while (token := self.next(_MEMBER)).lastgroup != "end":
-            match token.lastgroup:
-                case "escape":
-                    sets += _range_text(_character_set(token[0]))
-                case "range":
-                    characters += _range_text(
-                        [(_code_point(token["low"]), _code_point(token["high"]))]
-                    )
-                case "char" | "hyphen":
-                    last = self.pattern.startswith(("]", "-["), self.at)
-                    if token[0] == "-" and token.start() != first and not last:
-                        raise self.invalid("a hyphen outside a range")
-                    characters += _range_text([(_code_point(token[0]), _code_point(token[0]))])
-                case "minus":
-                    without = self.bracket(self.next(_TOKEN)[0])
-                    if not self.pattern.startswith("]", self.at):
-                        raise self.invalid("an unexpected character after a subtraction")
-        if not characters and not sets:
-            raise self.invalid("an empty class")
-        included = self.one_of(characters, sets, negated=text == "[^")
-        return f"(?:(?!{without}){included})" if without else included
-
-    def one_of(self, characters: str, sets: str, negated: bool) -> str:
-        """Return a pattern of one character; flag i applies to `characters`, not to `sets`."""
-        if "i" not in self.flags or not sets:
-            return f"[{'^' if negated else ''}{characters}{sets}]"
-        either = f"(?-i:[{sets}])" + (f"|[{characters}]" if characters else "")
-        return rf"(?:(?!{either})[\s\S])" if negated else f"(?:{either})"
+_SIZES = range(1 << 24)
 
 
-# -- Sets of characters -------------------------------------------------------------------------
+class _Effort(NamedTuple):
+    """Bounds of what `re` does with a pattern at one place of a text."""
 
-Ranges = list[tuple[int, int]]
-
-
-def _code_point(char: str) -> int:
-    return ord(_CONTROLS.get(char, char[-1]))
-
-
-def _range_text(ranges: Ranges) -> str:
-    return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
+    ways: float
+    """The number of ways in which it matches."""
+    steps: float
+    """The number of steps in which all of them are tried."""
+    shortest: int
+    """The length of the shortest match."""
 
 
-@cache
-def _character_set(escape: str) -> Ranges:
-    """Return the characters of `\\d`, `\\p{Lu}`, ...; a capital letter denotes the complement."""
-    letter = escape[1]
-    name = escape[3:-1] if letter in "pP" else escape.lower()
-    ranges = _named_sets().get(name)
-    if ranges is None:
-        raise ExpressionError(f"unknown character set {name}")
-    return _complement(ranges) if letter.isupper() else ranges
+def _effort(pattern: Pattern, size: int, last: bool) -> _Effort:
+    """Return the effort over texts of a size.
+
+    What is `last` in the pattern is not tried in another way once it matched, so a repetition there
+    counts only as what it needs at least.
+    """
+    match pattern:
+        case OneOf():
+            return _Effort(1, 1, 1)
+        case Anchor():
+            return _Effort(1, 1, 0)
+        case BackReference():
+            return _Effort(1, size + 1, 0)
+        case Group(_, body):
+            return _effort(body, size, last)
+        case Branch(parts):
+            whole = _Effort(1, 1, 0)
+            for k, part in enumerate(parts, 1):
+                more = _effort(part, size, last and k == len(parts))
+                steps = whole.steps + whole.ways * more.steps
+                whole = _Effort(whole.ways * more.ways, steps, whole.shortest + more.shortest)
+            return whole
+        case Branches(options):
+            efforts = [_effort(option, size, last) for option in options]
+            return _Effort(
+                sum(each.ways for each in efforts),
+                sum(each.steps + 1 for each in efforts),
+                min(each.shortest for each in efforts),
+            )
+        case Repeat(OneOf(), least, _, False) if last:
+            return _Effort(1, least + 1, least)
+        case Repeat(body, least, most, _):
+            each = _effort(body, size, last=False)
+            most = size + 1 if most is None else min(most, size + 1)
+            if most > 1 and not each.shortest:
+                return _NEVER  # `re` and the automaton may differ in groups of empty iterations
+            return _repeated(each, least, most)
 
 
-def _complement(ranges: Ranges) -> Ranges:
-    """Return the complement of sorted ranges."""
-    starts = [0, *(high + 1 for _, high in ranges)]
-    ends = [*(low - 1 for low, _ in ranges), sys.maxunicode]
-    return [(low, high) for low, high in zip(starts, ends, strict=True) if low <= high]
+def _repeated(each: _Effort, least: int, most: int) -> _Effort:
+    """Return the effort of a repetition: each iteration multiplies the ways."""
+    shortest = least * each.shortest
+    if each.ways == 1:
+        count = max(most - least, 0) + 1
+        return _Effort(count, each.steps * max(most, least) + count, shortest)
+    if math.log2(each.ways) * most > 64:
+        return _NEVER
+    ways = sum(each.ways**k for k in range(most + 1))
+    return _Effort(ways, ways * each.steps, shortest)
 
 
-def _union(*sets: Ranges) -> Ranges:
-    joined: Ranges = []
-    for low, high in sorted(range_ for ranges in sets for range_ in ranges):
-        if joined and low <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
-        else:
-            joined.append((low, high))
-    return joined
+_NEVER = _Effort(math.inf, math.inf, 0)
 
 
-@cache
-def _named_sets() -> dict[str, Ranges]:
-    """Return categories and blocks by name in `\\p`, and `\\s`, `\\d`, `\\w`, `\\i`, `\\c`."""
-    categories = defaultdict[str, Ranges](list)
-    everything = range(sys.maxunicode + 1)
-    for category, run in groupby(everything, lambda code: unicodedata.category(chr(code))):
-        codes = list(run)
-        for name in (category, category[0]):
-            categories[name].append((codes[0], codes[-1]))
-    sets = {name: _union(ranges) for name, ranges in categories.items()}
-    for block in _BLOCKS.split():
-        name, low, high = block.split(":")
-        sets["Is" + name] = [(int(low, 16), int(high, 16))]
-    return sets | {
-        "\\s": [(0x9, 0xA), (0xD, 0xD), (0x20, 0x20)],
-        "\\d": sets["Nd"],
-        "\\w": _complement(_union(sets["P"], sets["Z"], sets["C"])),
-        "\\i": _NAME_START,
-        "\\c": _union(_NAME_START, _NAME_REST),
-    }
-
-
-# NameStartChar, and the additional characters of NameChar (XML 1.0, 2.3).
-_NAME_START = [
-    *((0x3A, 0x3A), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6)),
-    *((0xF8, 0x2FF), (0x370, 0x37D), (0x37F, 0x1FFF), (0x200C, 0x200D), (0x2070, 0x218F)),
-    *((0x2C00, 0x2FEF), (0x3001, 0xD7FF), (0xF900, 0xFDCF), (0xFDF0, 0xFFFD), (0x10000, 0xEFFFF)),
-]
-_NAME_REST = [
-    (0x2D, 0x2E),
-    (0x30, 0x39),
-    (0xB7, 0xB7),
-    (0x300, 0x36F),
-    (0x203F, 0x2040),
-]
-
-_BLOCKS = """
-BasicLatin:0:7F Latin-1Supplement:80:FF LatinExtended-A:100:17F LatinExtended-B:180:24F
-IPAExtensions:250:2AF SpacingModifierLetters:2B0:2FF CombiningDiacriticalMarks:300:36F
-Greek:370:3FF GreekandCoptic:370:3FF Cyrillic:400:4FF Armenian:530:58F Hebrew:590:5FF
-Arabic:600:6FF Syriac:700:74F Thaana:780:7BF Devanagari:900:97F Bengali:980:9FF
-Gurmukhi:A00:A7F Gujarati:A80:AFF Oriya:B00:B7F Tamil:B80:BFF Telugu:C00:C7F Kannada:C80:CFF
-Malayalam:D00:D7F Sinhala:D80:DFF Thai:E00:E7F Lao:E80:EFF Tibetan:F00:FFF Myanmar:1000:109F
-Georgian:10A0:10FF HangulJamo:1100:11FF Ethiopic:1200:137F Cherokee:13A0:13FF
-UnifiedCanadianAboriginalSyllabics:1400:167F Ogham:1680:169F Runic:16A0:16FF Khmer:1780:17FF
-Mongolian:1800:18AF LatinExtendedAdditional:1E00:1EFF GreekExtended:1F00:1FFF
-GeneralPunctuation:2000:206F SuperscriptsandSubscripts:2070:209F CurrencySymbols:20A0:20CF
-CombiningMarksforSymbols:20D0:20FF LetterlikeSymbols:2100:214F NumberForms:2150:218F
-Arrows:2190:21FF MathematicalOperators:2200:22FF MiscellaneousTechnical:2300:23FF
-ControlPictures:2400:243F OpticalCharacterRecognition:2440:245F EnclosedAlphanumerics:2460:24FF
-BoxDrawing:2500:257F BlockElements:2580:259F GeometricShapes:25A0:25FF
-MiscellaneousSymbols:2600:26FF Dingbats:2700:27BF BraillePatterns:2800:28FF
-CJKRadicalsSupplement:2E80:2EFF KangxiRadicals:2F00:2FDF CJKSymbolsandPunctuation:3000:303F
-Hiragana:3040:309F Katakana:30A0:30FF Bopomofo:3100:312F HangulCompatibilityJamo:3130:318F
-Kanbun:3190:319F BopomofoExtended:31A0:31BF EnclosedCJKLettersandMonths:3200:32FF
-CJKCompatibility:3300:33FF CJKUnifiedIdeographsExtensionA:3400:4DBF CJKUnifiedIdeographs:4E00:9FFF
-YiSyllables:A000:A48F YiRadicals:A490:A4CF HangulSyllables:AC00:D7AF PrivateUse:E000:F8FF
-CJKCompatibilityIdeographs:F900:FAFF AlphabeticPresentationForms:FB00:FB4F
-ArabicPresentationForms-A:FB50:FDFF CombiningHalfMarks:FE20:FE2F CJKCompatibilityForms:FE30:FE4F
-SmallFormVariants:FE50:FE6F ArabicPresentationForms-B:FE70:FEFF HalfwidthandFullwidthForms:FF00:FFEF
-Specials:FFF0:FFFF
-"""
-"""The blocks of XSD 1.0 (part 2, F.1.1) in the basic plane; Python lacks block names."""
+def _python_text(pattern: Pattern) -> str:
+    """Return a pattern in Python's syntax."""
+    match pattern:
+        case OneOf(ranges):
+            return class_text(ranges)
+        case Anchor("^", lines):
+            return r"(?:\A|(?<=\n)(?!\Z))" if lines else r"(?:\A)"
+        case Anchor(_, lines):
+            return r"(?:\Z|(?=\n))" if lines else r"(?:\Z)"
+        case BackReference(number, ignore_case):  # to a group that did not match: empty
+            reference = rf"(?({number})\{number})"
+            return f"(?i:{reference})" if ignore_case else reference
+        case Group(number, body):
+            return f"({'' if number else '?:'}{_python_text(body)})"
+        case Branch(parts):
+            return "".join(map(_python_text, parts))
+        case Branches(options):
+            return "|".join(map(_python_text, options))
+        case Repeat(body, least, most, lazy):
+            bounds = f"{{{least},{'' if most is None else most}}}"
+            return f"{_python_text(body)}{bounds}{'?' if lazy else ''}"

@@ -45,6 +45,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     repeated("--map", metavar="[IRI=]RQ", help="file with a CONSTRUCT over the columns of a table")
     add("--no-header", action="store_true", help="the mapped CSV has none: columns are ?a ?b ?c ..")
     add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab")
+    add("--no-files", action="store_true", help="read no graph that only the query names")
     add("--max-delay", metavar="DUR", type=parse_duration, default=0, help=delay)
     add("--strict", action="store_true", help="stop at the first late or rejected item")
     add("--from", dest="start", metavar="T", type=_parse_time, help="compute results from T on")
@@ -96,22 +97,30 @@ _MAX_FILES = 10_240  # the maximum on macOS
 
 def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `Query.run` for options that `check_data` has checked."""
+    from streamsparql.run.input import existing_file
+
     raise_open_file_limit()
-    files = files_by_name(options.stream, query.streams, "stream")
-    streams = {name: _unwrap_single(paths) for name, paths in files.items()}
+    paths_by_stream = files_by_name(options.stream, query.streams, "stream")
+    streams = {name: _unwrap_single(paths) for name, paths in paths_by_stream.items()}
     streams = with_mappings(query, options, streams, read_text)
     if missing := [name for name in query.streams if name not in streams]:
         name = missing[0]
         raise SourceError(f"missing stream <{name}>; add --stream {name}=FILE")
     named = files_by_name(options.named, query.graphs, "named")
+    files = None if options.no_files else existing_file
+    for name in query.graphs:
+        if name not in named and (files is None or files(name) is None):
+            why = "; --no-files forbids a file that only the query names" if files is None else ""
+            raise SourceError(f"missing graph <{name}>; add --named {name}=FILE{why}")
     return {
         "streams": streams,
         "graph": _unwrap_single(options.graph) if options.graph else None,
-        "graphs": {name: _unwrap_single(files) for name, files in named.items()},
+        "graphs": {name: _unwrap_single(some) for name, some in named.items()},
         "start": options.start,
         "end": options.end,
         "strict": options.strict,
         "max_delay": options.max_delay,
+        "files": files,
     }
 
 
@@ -217,10 +226,10 @@ def check_targets(
     query: Query, options: argparse.Namespace, arguments: dict[str, Any], *files: str | None
 ) -> None:
     """Raise an error if the run reads one of the files that it writes."""
-    from streamsparql.run.input import graph_sources
+    from streamsparql.run.input import RunInput, graph_sources
     from streamsparql.sinks import check_target
 
-    graphs = graph_sources(query, arguments["graph"], arguments["graphs"])
+    graphs = graph_sources(query, RunInput(**arguments))
     maps = [(split_name(text, query.streams) or ("", text))[1] for text in options.map]
     for file in files:
         check_target(file, [options.query, *maps, *arguments["streams"].values(), *graphs])

@@ -352,6 +352,8 @@ class Magics:
 
     def _run_arguments(self, query: Query, options: argparse.Namespace) -> dict[str, Any]:
         """Return the arguments of `Query.run`, with the values of the notebook's variables."""
+        from streamsparql.run.input import existing_file
+
         prefixes = query.prefixes
         streams, named = (
             files_by_name([_expanded(word, known, prefixes) for word in words], known, option)
@@ -377,6 +379,7 @@ class Magics:
             "end": options.end,
             "strict": options.strict,
             "max_delay": options.max_delay,
+            "files": None if options.no_files else existing_file,
             **engine,
         }
 

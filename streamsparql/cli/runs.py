@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
 from streamsparql.cli.common_options import (
@@ -69,6 +70,8 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         help="table, csv, jsonl, nq or parquet",
     )
     add("--timestamps", choices=TIMESTAMP_STYLES, metavar="STYLE", help="ms, iso (UTC) or local")
+    formulas = "in CSV, put ' before what a spreadsheet would run"
+    add("--escape-formulas", action="store_true", help=formulas)
     add("-o", dest="file", metavar="FILE", help="write to a file; its extension is the format")
     add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
     add("-q", "--quiet", action="store_true", help="show no progress and no summary")
@@ -92,6 +95,8 @@ def _run(options: argparse.Namespace) -> int:
 def _check_options(options: argparse.Namespace, query: Query) -> None:
     if _target(options)[1] == "nq" and query.form not in ("construct", "describe"):
         raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
+    if options.escape_formulas and _target(options)[1] != "csv":
+        raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
     if options.output == "parquet" and options.file is None:
         raise UsageError("--output parquet requires -o FILE")
     if options.file is not None and options.output is None and not _implies_format(options.file):
@@ -126,6 +131,7 @@ def _run_embedded(
     )
     tables = replay.tables()
     layout = layout_of(query, replay.decoder, reports is not None, options.timestamps)
+    layout = replace(layout, escape_formulas=options.escape_formulas)
     progress = Progress(options.quiet)
     with Interrupts(replay.stop, inputs) as interrupts:
         first = next(tables, None)  # a run that fails at once must not overwrite a file
@@ -191,6 +197,7 @@ def _run_on_spark(
         report=options.report,
         every=options.every,
         timestamps=options.timestamps,
+        escape_formulas=options.escape_formulas,
     )
     if summary.needs_rejects and not options.strict:  # listing them reads the streams again
         summary.show_rejects(result.computation.rejects(), rows)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from streamsparql.errors import escape_controls
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking, sort_keys
@@ -72,7 +73,7 @@ class Row(Mapping[str, Any]):
             f"{name}={getattr(value, 'n3', value.__repr__)()}" for name, value in self.items()
         )
         end = "…" if self.end == INFINITY else self.end
-        return f"Row({cells}{', ' if cells else ''}[{self.start}, {end}))"
+        return escape_controls(f"Row({cells}{', ' if cells else ''}[{self.start}, {end}))")
 
 
 class RowDecoder:

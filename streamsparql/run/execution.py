@@ -7,6 +7,7 @@ whole histories through one; `Live` keeps one open.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,9 +28,17 @@ from streamsparql.physical.operators.report import Clip, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.run.decoder import RowDecoder
-from streamsparql.run.input import RunInput, graph_file
+from streamsparql.run.input import RunInput, graph_named_by_query
 from streamsparql.run.reports import Reporting, reports_of
-from streamsparql.sources import Accounting, Chunk, Reject, Wanted, read_graph, read_stream
+from streamsparql.sources import (
+    Accounting,
+    Chunk,
+    Mapped,
+    Reject,
+    Wanted,
+    read_graph,
+    read_stream,
+)
 from streamsparql.sources.clock import InputStep, interleave
 from streamsparql.sources.disorder import Sorter
 
@@ -99,6 +108,8 @@ class Execution:
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
         self._since_cut = 0
+        self._tables_read = Counter[str]()
+        """The number of mapped tables of each stream that were read."""
         missing = (s for s in self.streams if s not in run_input.streams)
         self._scopes = [*run_input.streams, *missing]
 
@@ -110,16 +121,19 @@ class Execution:
         sources.update((name, None) for name in self.query.graphs if name not in sources)
         named: dict[IRI, Batch] = {}
         for k, (name, source) in enumerate(sources.items()):
-            source = graph_file(name) if source is None else source
-            named[IRI(name)] = self._graph(source, f"<{name}>", f"g{k}.")
+            quoted = source is not None
+            source = source if quoted else graph_named_by_query(name, self.input)
+            named[IRI(name)] = self._graph(source, f"<{name}>", f"g{k}.", quoted)
         default = Batch.empty(TRIPLE)
         if self.input.graph is not None:
             default = self._graph(self.input.graph, "the default graph", "d.")
         return Catalog(default, named)
 
-    def _graph(self, source: Any, name: str, scope: str) -> Batch:
+    def _graph(self, source: Any, name: str, scope: str, quoted: bool = True) -> Batch:
         strict = self.input.strict
-        batch, rejects = read_graph(source, name, self.terms, scope=scope, strict=strict)
+        batch, rejects = read_graph(
+            source, name, self.terms, scope=scope, strict=strict, quoted=quoted
+        )
         self.graph_rejects += rejects
         for ids in batch.columns.values():
             self.terms.keep(ids)
@@ -130,6 +144,9 @@ class Execution:
 
         `first` is the position of the first item, if other items were read before.
         """
+        if isinstance(source, Mapped):
+            source = source.after(self._tables_read[stream])
+            self._tables_read[stream] += 1
         return read_stream(
             source,
             f"<{stream}>",

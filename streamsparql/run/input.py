@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,18 @@ class RunInput:
     strict: bool = False
     max_delay: int = 0
     max_jump: int | None = MAX_JUMP
+    files: str | os.PathLike[str] | Callable[[str], Any] | None = None
+    """Where graphs may be read from that the query names and that are not passed; None: nowhere."""
     started: int = field(default_factory=lambda: int(time.time() * 1000))
     """The value of NOW(), in milliseconds."""
 
     def __post_init__(self) -> None:
-        """Check that times are whole milliseconds, and that the horizon is not empty."""
+        """Check the times, that the horizon is not empty, and what `files` is."""
+        files = self.files
+        if files is not None and not callable(files) and not _is_folder(files):
+            raise EngineError(
+                f"files must be a folder, or a function from an IRI to a source, not {files!r}"
+            )
         for name in ("start", "end", "max_delay", "max_jump"):
             value = getattr(self, name)
             if value is None and name != "max_delay":
@@ -130,24 +137,65 @@ def check_graphs(query: CompiledQuery, graphs: Mapping[Any, Any] | None) -> None
             raise SourceError(f"unknown graph <{graph}>; the query reads {reads}")
 
 
-def graph_sources(query: CompiledQuery, graph: Any, graphs: Mapping[str, Any]) -> list[Any]:
-    """Return the sources of a query's graphs: those passed, and files that their IRIs name."""
-    named = (_path_of(name) for name in query.graphs if name not in graphs)
-    return [graph, *graphs.values(), *(path for path in named if path.is_file())]
+def graph_sources(query: CompiledQuery, run_input: RunInput) -> list[Any]:
+    """Return the sources of a query's graphs: those passed, and those that `files` allows."""
+    passed = run_input.graphs
+    allowed = [_allowed(name, run_input.files) for name in query.graphs if name not in passed]
+    return [run_input.graph, *passed.values(), *allowed]
 
 
-def graph_file(name: str) -> Path:
-    """Return the file that the IRI of a graph names; it is read if the graph is not passed."""
-    path = _path_of(name)
-    if not path.is_file():
+def graph_named_by_query(name: str, run_input: RunInput) -> Any:
+    """Return the source that `files` allows for the IRI of a graph that was not passed.
+
+    Whether there is such a file elsewhere is not disclosed: the query may be a stranger's.
+    """
+    source = _allowed(name, run_input.files)
+    if source is None and run_input.files is None:
         raise SourceError(
-            f"missing graph <{name}>: pass it in graphs=, or put a file at the path it names"
+            f"missing graph <{name}>: pass it in graphs=; files that a query names are read only"
+            " if files= allows it"
         )
-    return path
+    if source is None:
+        raise SourceError(f"missing graph <{name}>: it is neither in graphs= nor in files=")
+    return source
 
 
-def _path_of(name: str) -> Path:
-    return Path(path_of(name))
+def _allowed(name: str, files: Any) -> Any:
+    """Return what `files` allows to read for an IRI: a source, or None."""
+    if files is None:
+        return None
+    return files(name) if callable(files) else _file_in(os.fspath(files), name)
+
+
+def _is_folder(path: Any) -> bool:
+    return isinstance(path, str | os.PathLike) and os.path.isdir(path)
+
+
+def _file_in(folder: str, name: str) -> Path | None:
+    """Return the regular file that an IRI names in a folder; None if it is not inside.
+
+    A relative IRI is relative to the folder. Symbolic links are followed first, so that none leads
+    out of it.
+    """
+    root = os.path.realpath(folder)
+    path = existing_file(os.path.join(root, path_of(name)))
+    if path is None:
+        return None
+    real = path.resolve()
+    return real if real.is_relative_to(root) else None
+
+
+def existing_file(iri: str) -> Path | None:
+    """Return the regular file at a path or a `file:` IRI; None if there is none.
+
+    >>> existing_file("file:///nowhere.nt"), existing_file("a\\0b")
+    (None, None)
+    """
+    path = Path(path_of(iri))
+    try:
+        return path if path.is_file() else None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
 
 
 def read_once(source: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -303,12 +304,14 @@ class Result(Displayed):
         report: str | None = None,
         every: int | None = None,
         timestamps: str | None = None,
+        escape_formulas: bool = False,
     ) -> int:
         """Write the rows, or those of reports if requested; return their number.
 
         The format is table, csv, jsonl, nq (of triples) or parquet; by default, that of the file's
         extension (`.gz` and `.zst` after it compress), or a table for an open file. `timestamps`
-        are ms, iso (UTC) or local. Rows are written as they become final.
+        are ms, iso (UTC) or local. With `escape_formulas`, CSV has an apostrophe
+        before each value that a spreadsheet would execute. Rows are written as they become final.
 
         >>> import streamsparql, sys
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -321,9 +324,10 @@ class Result(Displayed):
 
         wanted = requested_reports(self._query, report, every)
         run_input = self.computation.input
-        graphs = graph_sources(self._query, run_input.graph, run_input.graphs)
+        graphs = graph_sources(self._query, run_input)
         check_target(target, [*run_input.streams.values(), *graphs])
         tables, layout = self._tables(wanted, timestamps)
+        layout = replace(layout, escape_formulas=escape_formulas)
         first = next(tables, None)  # an error here leaves an existing file unchanged
         count = 0
         with open_sink(target, format, layout) as sink:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
@@ -21,6 +22,9 @@ class InputOptions(TypedDict, total=False):
     late. An item that jumps ahead of its stream by more than `max_jump` is quarantined until a
     second one confirms it; None disables that. With `strict`, a late or rejected item is an
     error.
+
+    Graphs that the query names, and that are not passed, are read only if `files` allows it: a
+    folder that has them, or a function from an IRI to a source, or to None (docs/security.md).
     """
 
     start: int | None
@@ -28,6 +32,7 @@ class InputOptions(TypedDict, total=False):
     strict: bool
     max_delay: int
     max_jump: int | None
+    files: str | os.PathLike[str] | Callable[[str], Any] | None
 
 
 class ReportOptions(TypedDict, total=False):
@@ -60,6 +65,7 @@ DEFAULTS: dict[str, Any] = {
     "strict": False,
     "max_delay": 0,
     "max_jump": MAX_JUMP,
+    "files": None,
     "report": None,
     "every": None,
     "idle": None,

@@ -84,6 +84,8 @@ def open_sink(
         raise EngineError(f"nq needs triples, not rows of {layout.form.upper()}; use jsonl")
     if kind == "parquet" and name is not None and is_compressed(name):
         raise EngineError(f"{name}: parquet is compressed already; drop the last extension")
+    if layout.escape_formulas and kind != "csv":
+        raise EngineError(f"escape_formulas is an option of csv, not of {kind}")
     check_style(layout.timestamps, "ms")
     with open_target(target, binary=kind == "parquet") as file:
         sink = SINKS[kind](file, layout)

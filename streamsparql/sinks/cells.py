@@ -90,4 +90,13 @@ def is_valid_number(term: str) -> bool:
     if not term.startswith('"'):
         return False
     _, value, _, datatype = parts_of_term(term)
-    return datatype in _NUMBERS and _NUMBER.fullmatch(value) is not None
+    return datatype in _NUMBERS and is_number(value)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, and nothing else.
+
+    >>> is_number("-1.5e3"), is_number("-1+1")
+    (True, False)
+    """
+    return _NUMBER.fullmatch(text) is not None

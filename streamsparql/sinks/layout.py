@@ -14,7 +14,8 @@ class Layout:
     """The columns of rows: those of terms, then those of times; and how times are written.
 
     `timestamps` is `ms` (milliseconds since 1970), `iso` (xsd:dateTime, UTC) or `local` (the same
-    in the time zone of this machine); by default `iso` in tables for readers, else `ms`.
+    in the time zone of this machine); by default `iso` in tables for readers, else `ms`. In CSV,
+    `escape_formulas` keeps spreadsheets from running cells.
     """
 
     form: str
@@ -22,6 +23,7 @@ class Layout:
     times: tuple[str, ...]
     prefixes: Mapping[str, str] = field(default_factory=dict)
     timestamps: str | None = None
+    escape_formulas: bool = False
 
     @property
     def triples(self) -> bool:

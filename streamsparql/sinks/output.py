@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, escape_controls
 from streamsparql.overriding import override
 from streamsparql.sources.folders import files_of
 from streamsparql.sources.mapping import Mapped
@@ -21,14 +21,21 @@ _LEVEL = 6
 
 
 class Output:
-    """An output of UTF-8 text as bytes, which are decoded for a text file."""
+    """An output of UTF-8 text as bytes, which are decoded for a text file.
+
+    On a terminal, control characters of the data are escaped: they could move the cursor, or hide
+    output.
+    """
 
     def __init__(self, file: Any) -> None:
         self._file = file
+        self._is_terminal = hasattr(file, "isatty") and file.isatty()
         self._texts = isinstance(file, io.TextIOBase) or hasattr(file, "encoding")
 
     def write(self, data: bytes) -> None:
         """Write all of the data."""
+        if self._is_terminal:
+            data = escape_controls(data.decode("utf-8")).encode("utf-8")
         self._file.write(data.decode("utf-8") if self._texts else data)
 
     def flush(self) -> None:

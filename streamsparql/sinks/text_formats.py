@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from streamsparql.algebra.terms import XSD
 from streamsparql.overriding import override
-from streamsparql.sinks.cells import Cells, joined_bytes, parts_of_term
+from streamsparql.sinks.cells import Cells, is_number, joined_bytes, parts_of_term
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.times import check_style, instant_texts
 
@@ -65,7 +65,8 @@ class Csv(_Text):
 
     def __init__(self, file: Any, layout: Layout) -> None:
         super().__init__(file, layout)
-        self._cells = Cells(_quoted if layout.triples else _value)
+        value = _value_without_formula if layout.escape_formulas else _value
+        self._cells = Cells(_quoted if layout.triples else value)
         head = io.StringIO()
         csv.writer(head, lineterminator="\n").writerow([*layout.names, *layout.source_times])
         file.write(head.getvalue().encode("utf-8"))
@@ -83,8 +84,26 @@ def _value(term: str) -> str:
     >>> _value('"a, b"'), _value("_:x"), _value("<urn:a>")
     ('"a, b"', '_:x', 'urn:a')
     """
+    return _quoted(_lexical(term))
+
+
+def _lexical(term: str) -> str:
     sort, value, _, _ = parts_of_term(term)
-    return _quoted(f"_:{value}" if sort == "bnode" else value)
+    return f"_:{value}" if sort == "bnode" else value
+
+
+def _value_without_formula(term: str) -> str:
+    """Return a term as a spreadsheet shows it: behind an apostrophe if it would be a formula.
+
+    >>> _value_without_formula('"=1+1"'), _value_without_formula('"-1.5"')
+    ("'=1+1", '-1.5')
+    """
+    value = _lexical(term)
+    formula = value.startswith(_FORMULA_STARTS) and not is_number(value)
+    return _quoted(f"'{value}" if formula else value)
+
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def _quoted(text: str) -> str:

@@ -10,6 +10,7 @@ kind of source is one more case in `_chunks`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -19,7 +20,7 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
-from streamsparql.sources.chunk import Accounting, Chunk, Reject, Wanted
+from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected, Wanted
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
@@ -119,16 +120,53 @@ def _chunks_of_files(
 
 
 def read_graph(
-    source: Any, name: str, terms: TermDictionary, *, scope: str = "", strict: bool = False
+    source: Any,
+    name: str,
+    terms: TermDictionary,
+    *,
+    scope: str = "",
+    strict: bool = False,
+    quoted: bool = True,
 ) -> tuple[Batch, list[Reject]]:
     """Return the distinct triples of a static graph, valid over all time, and its rejects.
+
+    Unless it is `quoted`, no error and no reject shows what the source contains.
 
     >>> batch, rejects = read_graph([("<a>", "<p>", "<b>")] * 2, "g", TermDictionary())
     >>> len(batch), rejects
     (1, [])
     """
     encoder = Encoder(name, terms, scope, None, strict)
-    chunks = _chunks(source, encoder, CHUNK_SIZE, timed=False)
+    if not quoted:
+        with _without_content(name):
+            batch, rejects = _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, False))
+        return batch, list(map(_unquoted, rejects))
+    return _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, timed=False))
+
+
+@contextmanager
+def _without_content(name: str) -> Iterator[None]:
+    """Replace errors that may quote a source; those of the file system do not."""
+    try:
+        yield
+    except Rejected as error:
+        raise Rejected(_unquoted(error.reject)) from None
+    except Exception as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno is not None:
+            raise
+        raise SourceError(
+            f"{name} cannot be read as a graph; the reason is not shown, since the query alone"
+            " names it: pass it in graphs="
+        ) from None
+
+
+def _unquoted(reject: Reject) -> Reject:
+    reason = "not a triple; it is not shown, since the query alone names the graph"
+    return reject._replace(reason=reason, item=None)
+
+
+def _distinct_and_rejects(chunks: Iterable[Chunk]) -> tuple[Batch, list[Reject]]:
+    """Return the distinct triples of chunks, and their rejects."""
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     rejects: list[Reject] = []
     for chunk in chunks:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsparql.errors import SourceError
+from streamsparql.errors import SourceError, escape_controls
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.operator import INFINITY
 
@@ -41,7 +41,8 @@ class Reject(NamedTuple):
     """Whether it arrived below the watermark; else it could not be read or stamped."""
 
     def __str__(self) -> str:
-        message = f"{self.source}, {self.unit} {self.position}: {self.reason}"
+        place = f"{self.source}, {self.unit} {self.position}"
+        message = escape_controls(f"{place}: {self.reason}")
         if self.item is None:
             return message
         item = repr(self.item)

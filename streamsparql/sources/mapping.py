@@ -62,10 +62,16 @@ class Mapped:
     delimiter: str | None = None
     now: int = field(default_factory=lambda: time.time_ns() // 1_000_000, repr=False)
     """The value of NOW(), in milliseconds: when the source was created."""
+    reading: int = field(default=0, repr=False)
+    """The number of mapped tables of the stream that were read before, whose new terms differ."""
 
     def over(self, source: Any) -> Mapped:
         """Return the same mapping of another table."""
         return replace(self, source=source)
+
+    def after(self, reading: int) -> Mapped:
+        """Return the same source, read after this number of other tables of its stream."""
+        return replace(self, reading=reading)
 
 
 def mapped(

@@ -151,7 +151,9 @@ class TripleMaker:
         self._text = mapped.mapping
         self._run = Run(date_time_literal(mapped.now))
         path = "" if file is None else os.path.abspath(file)
-        self._table = Literal(f"{encoder.stream} {path}")
+        self._reading = f"{mapped.reading} " if mapped.reading else ""
+        """What distinguishes new terms from those of earlier tables of the stream."""
+        self._table = Literal(f"{self._reading}{encoder.stream} {path}")
         self._timed = timed
         self._extra = _extra_terms(encoder, file)
         self._columns: dict[str, str] = {}
@@ -367,6 +369,7 @@ class TripleMaker:
     def new_nodes(self, label: str, count: int) -> IntArray:
         """Return the ids of new blank nodes, one per solution."""
         first, scope = self._solutions, self.encoder.scope
+        label += self._reading and f".r{self._reading.strip()}"
         texts = [f"_:{label}.{k}" for k in range(first, first + count)]
         return self.encoder.terms.encode(texts, scope)
 

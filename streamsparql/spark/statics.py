@@ -28,7 +28,7 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.execution import Execution
-from streamsparql.run.input import RunInput, graph_file
+from streamsparql.run.input import RunInput, graph_named_by_query
 from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.folders import distinct_files
@@ -109,9 +109,13 @@ def gather_statics(spark: SparkSession, query: CompiledQuery, run_input: RunInpu
     with raising_task_errors():
         sources: dict[GraphName, GraphSource] = {}
         for number, (name, source) in enumerate(named.items()):
-            source = graph_file(name) if source is None else source
             unread = GraphSource(f"<{name}>", f"g{number}.", strict=run_input.strict)
-            sources[name] = survey_graph(unread, source, run_input, rejects)
+            if source is not None:
+                sources[name] = survey_graph(unread, source, run_input, rejects)
+            else:  # the driver reads it: what it contains is not quoted, as tasks would
+                source = graph_named_by_query(name, run_input)
+                table = _read([source], unread.name, run_input, rejects, quoted=False)
+                sources[name] = _with_table(unread, table)
         if run_input.graph is not None:
             unread = GraphSource("the default graph", "d.", strict=run_input.strict)
             sources[None] = survey_graph(unread, run_input.graph, run_input, rejects)
@@ -141,12 +145,18 @@ def _no_triples() -> pa.Table:
 
 
 def _read(
-    sources: Iterable[Any], name: str, run_input: RunInput, rejects: list[Reject]
+    sources: Iterable[Any],
+    name: str,
+    run_input: RunInput,
+    rejects: list[Reject],
+    quoted: bool = True,
 ) -> pa.Table:
     terms = TermDictionary()
     graphs: list[Batch] = []
     for source in sources:
-        batch, graph_rejects = read_graph(source, name, terms, strict=run_input.strict)
+        batch, graph_rejects = read_graph(
+            source, name, terms, strict=run_input.strict, quoted=quoted
+        )
         rejects += graph_rejects
         graphs.append(batch)
     columns = Batch.concat(graphs).columns.values()

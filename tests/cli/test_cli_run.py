@@ -300,6 +300,40 @@ def test_messages_have_no_control_characters(folder):
     assert (done.returncode, "\x1b" in done.stderr) == (1, False)
 
 
+def test_csv_without_formulas(folder):
+    (folder / "f.rq").write_text("SELECT ('=1+1' AS ?x) ('-1' AS ?y) {}")
+    done = run(folder, "f.rq", "--output", "csv", "--escape-formulas")
+    assert (done.returncode, done.stdout.splitlines()[1][:10]) == (0, "'=1+1,-1,0")
+    done = run(folder, "f.rq", "--output", "jsonl", "--escape-formulas")
+    assert (done.returncode, "requires --output csv" in done.stderr) == (2, True)
+
+
+# -- files that the query names --------------------------------------------------------------------
+
+
+def test_a_user_may_name_graphs_in_the_query(folder):
+    """The query is the user's own; `--no-files` runs that of a stranger."""
+    (folder / "lab.nt").write_text("<http://e/a> <http://e/in> <http://e/b> .\nroot:s3cret:0\n")
+    (folder / "lab.rq").write_text("SELECT ?y FROM <lab.nt> { ?x <http://e/in> ?y }")
+    (folder / "gone.rq").write_text("SELECT ?y FROM <gone.nt> { ?x <http://e/in> ?y }")
+    done = run(folder, "lab.rq")
+    assert (done.returncode, "<http://e/b>" in done.stdout) == (0, True)
+    assert "1 triple of graphs rejected" in done.stderr
+    assert "s3cret" not in done.stderr
+    done = run(folder, "gone.rq")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "streamsparql: missing graph <gone.nt>; add --named gone.nt=FILE\n",
+    )
+    refused = "; --no-files forbids a file that only the query names\n"
+    for name in ("lab", "gone"):
+        done = run(folder, f"{name}.rq", "--no-files")
+        expected = f"streamsparql: missing graph <{name}.nt>; add --named {name}.nt=FILE{refused}"
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
+    done = run(folder, "lab.rq", "--no-files", "--named", "lab.nt=lab.nt")
+    assert (done.returncode, "s3cret" in done.stderr) == (0, True)  # it is an input
+
+
 # -- files that are written ------------------------------------------------------------------------
 
 

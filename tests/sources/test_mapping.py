@@ -663,3 +663,25 @@ def rounded(term: Any) -> Any:
         return round(float(str(value)), 6)
     except ValueError:
         return str(value)
+
+
+@pytest.mark.parametrize("node", ["[]", "?uuid", "?bnode"])
+def test_new_terms_are_new_for_each_row_of_a_stream(node):
+    """Also if the rows arrive in several calls, and are equal."""
+    subject = node if node.startswith("?") else "_:row"
+    mapping = (
+        f"CONSTRUCT {{ {subject} <x:v> ?v ; <x:w> ?w }}"
+        " { BIND(UUID() AS ?uuid) BIND(BNODE() AS ?bnode) }"
+    )
+    query = streamsparql.compile(
+        "SELECT ?v ?w FROM STREAM <s> WINDOW RANGE 1 HOUR SLIDE { ?x <x:v> ?v ; <x:w> ?w }"
+    )
+    for rows in (["1,1", "2,2", "3,3"], ["1,1", "1,1", "1,1"]):
+        tables = [f"v,w,t\n{row},5\n" for row in rows]
+        whole = mapped(io.StringIO("v,w,t\n" + "".join(t[6:] for t in tables)), mapping)
+        with query.open() as live:
+            for table in tables:
+                live.push_many("s", mapped(io.StringIO(table), mapping))
+        pushed = sorted((str(row["v"]), row.start) for row in live.rows())
+        assert pushed == sorted((str(row["v"]), row.start) for row in query.run(whole))
+        assert len(pushed) == 3

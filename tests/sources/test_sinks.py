@@ -274,3 +274,36 @@ def test_table_is_aligned_whatever_its_characters_are(tmp_path):
     assert "\\u001B[31m" in lines[3]
     assert '""^^' in lines[4]
     assert "\x1b" not in out.getvalue()
+
+
+FORMULAS = [
+    "=1+1",
+    "+1+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "\uff1d1",
+    '=HYPERLINK("a","b")',
+]
+
+
+def test_csv_can_be_written_without_formulas(tmp_path):
+    """Numbers are not formulas, and IRIs can be; the other formats have no formulas to escape."""
+    numbers = [
+        Literal("-1", IRI(XSD + "integer")),
+        Literal("+1.5", IRI(XSD + "decimal")),
+        Literal("-2"),
+    ]
+    terms = [*map(Literal, FORMULAS), *numbers, Literal("a=1"), IRI("@a")]
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s ?p ?o }")
+    result = query.run([("<a>", "<p>", str(term), 1) for term in terms])
+    escaped = [*(f"'{text}" for text in FORMULAS), "-1", "+1.5", "-2", "a=1", "'@a"]
+    plain = [text.removeprefix("'") for text in escaped]
+    for escape, expected in ((True, escaped), (False, plain)):
+        assert result.write(tmp_path / "a.csv", escape_formulas=escape) == len(terms)
+        with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+            assert {row[0] for row in list(csv.reader(file))[1:]} == set(expected)
+    with pytest.raises(EngineError, match="escape_formulas is an option of csv, not of jsonl"):
+        result.write(tmp_path / "a.jsonl", escape_formulas=True)

@@ -81,14 +81,16 @@ def compared(
     text: str,
     embedded: Mapping[str, Any],
     on_spark: Mapping[str, Any],
+    files: Path | None = None,
     **options: Any,
 ) -> Statics:
     """Compare the rows of both engines; each has its graphs. Return the static data on Spark."""
     query = streamsparql.compile(text)
     stream = {"streams": {"s": STREAM}} if query.streams else {}
-    expected = rows_of(query.run(**stream, **embedded).to_arrow())
+    expected = rows_of(query.run(**stream, **embedded, files=files).to_arrow())
     streams = stream.get("streams")
-    run_input = input_of(query, streams, on_spark.get("graph"), on_spark.get("graphs"))
+    graphs = (on_spark.get("graph"), on_spark.get("graphs"))
+    run_input = input_of(query, streams, *graphs, files=files)
     run = SparkRun(spark, query, run_input, **options)
     assert rows_of(run.frame().toArrow()) == expected
     assert expected, "the query has rows"
@@ -282,10 +284,13 @@ def test_the_driver_does_not_read_a_large_file(
 def test_a_file_that_the_query_names_is_read(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It must be allowed, as in the embedded engine."""
     (tmp_path / "g.nt").write_text(lines(TURBINES), "utf-8")
     monkeypatch.chdir(tmp_path)
     text = "SELECT ?t ?p FROM <g.nt> { ?t <x:inPark> ?p }"
-    assert compared(spark, text, {}, {}).results
+    assert compared(spark, text, {}, {}, files=tmp_path).results
+    with pytest.raises(SourceError, match=r"missing graph <g\.nt>"):
+        streamsparql.compile(text).on_spark(spark)
 
 
 def test_blank_nodes_without_labels_are_the_same_at_each_reading(

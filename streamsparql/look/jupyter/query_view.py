@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from streamsparql.errors import position
+from streamsparql.errors import escape_controls, position
 from streamsparql.look.explain import STAGE_BOXES
 from streamsparql.look.explain.drawing.highlight import highlight_rules, highlighted
 from streamsparql.look.explain.drawing.palette import INK, MONO, PAPER, SANS
@@ -47,7 +47,7 @@ def query_html(query: CompiledQuery) -> str:
 def _heading(query: CompiledQuery) -> str:
     """Return the form, dialect and streams of a query as text."""
     streams = ", ".join(f"<{name}>" for name in query.streams) or "no stream"
-    return f"{query.form.upper()}, read as {query.dialect}, over {streams}"
+    return escape_controls(f"{query.form.upper()}, read as {query.dialect}, over {streams}")
 
 
 def _warning_item(warning: LintWarning) -> str:

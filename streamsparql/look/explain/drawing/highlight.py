@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
+from streamsparql.errors import escape_controls
 from streamsparql.look.explain.drawing.palette import FAINT, FAMILIES
 from streamsparql.look.explain.drawing.themes import themed
 
@@ -58,7 +59,7 @@ def highlighted(text: str) -> str:
             tag = "em"
         html += f"{escape(text[end : token.start()])}<{tag}>{escape(token[0])}</{tag}>"
         end = token.end()
-    return html + escape(text[end:])
+    return escape_controls(html + escape(text[end:]))
 
 
 def _is_window_word(text: str, token: re.Match[str]) -> bool:

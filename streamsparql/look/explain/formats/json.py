@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from streamsparql.errors import escape_controls
 from streamsparql.look.explain.boxes.box import Box, Reference, places
 from streamsparql.look.explain.explanation import Explanation
 
@@ -24,7 +25,7 @@ def render_json(explanation: Explanation) -> str:
     document |= {name: {"nodes": nodes(box)} for name, box in explanation.stages}
     if "optimized" in document:
         document["optimized"]["rules"] = dict(explanation.rules)
-    return json.dumps(document, ensure_ascii=False, indent=2)
+    return escape_controls(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def nodes(root: Box) -> list[dict[str, Any]]:
