@@ -27,6 +27,7 @@ from streamsparql.physical.operators.report import Clip, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.run.decoder import RowDecoder
+from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_file
 from streamsparql.run.reports import Reporting, reports_of
 from streamsparql.sources import Accounting, Chunk, Reject, Wanted, read_graph, read_stream
@@ -66,6 +67,8 @@ class Execution:
         self._large = {} if slab is None else {"chunk": SLAB_CHUNK}
         other = self._shares_terms_with = shares_terms_with
         self.terms: TermDictionary = TermDictionary() if other is None else other.terms
+        self.guard: Guard = Guard() if other is None else other.guard
+        """The guard of the state of this execution and of those that share its terms."""
         self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
         """Triples of static graphs that were rejected."""
         plan = query.optimized
@@ -75,7 +78,8 @@ class Execution:
             lag, report = int(report.closing), report._replace(closing=False)
         self.catalog: Catalog = self._catalog() if other is None else other.catalog
         now = Run(date_time_literal(run_input.started))
-        lowered = lower(plan, self.terms, now, self.catalog, slab)
+        with self.guard:
+            lowered = lower(plan, self.terms, now, self.catalog, slab)
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
         self.decoder = RowDecoder(query.form, query.variables, self.terms, ranking)
@@ -99,6 +103,7 @@ class Execution:
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
         self._since_cut = 0
+        self._steps: Iterator[InputStep] | None = None
         missing = (s for s in self.streams if s not in run_input.streams)
         self._scopes = [*run_input.streams, *missing]
 
@@ -156,11 +161,24 @@ class Execution:
 
     def replay(self) -> Iterator[Batch]:
         """Read all streams to their end; emit rows once they are final, and retain them."""
-        for batches, watermark in self.input_steps():
-            rows = self.step(batches, watermark)
+        while (rows := self.next_rows()) is not None:
+            yield rows
+
+    def next_rows(self) -> Batch | None:
+        """Read the next items of the streams; emit and retain rows, or None at the end.
+
+        After an exception between two calls the next call continues where the last one ended.
+        """
+        with self.guard:
+            if self._steps is None:
+                self._steps = self.input_steps()
+            step = next(self._steps, None)
+            if step is None:
+                return None
+            rows = self.step(*step)
             if len(rows):
                 self.retained.append(rows)
-            yield rows
+            return rows
 
     def step(self, batches: Mapping[str, Batch], watermark: int) -> Batch:
         """Consume items up to the common watermark of the streams; emit the rows that are final."""
