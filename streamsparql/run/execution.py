@@ -130,10 +130,17 @@ class Execution:
             self.terms.keep(ids)
         return batch
 
-    def reader(self, stream: str, source: Any, first: int = 1) -> Iterator[Chunk]:
+    def reader(
+        self,
+        stream: str,
+        source: Any,
+        first: int = 1,
+        failures: list[BaseException] | None = None,
+    ) -> Iterator[Chunk]:
         """Read a source of a stream, without the items that the query cannot match.
 
-        `first` is the position of the first item, if other items were read before.
+        `first` is the position of the first item, if other items were read before. With `failures`
+        a source that raises ends there, and its exception is added to them.
         """
         return read_stream(
             source,
@@ -143,6 +150,7 @@ class Execution:
             wanted=self.wanted(stream),
             strict=self.input.strict,
             first=first,
+            failures=failures,
             **self._large,
         )
 

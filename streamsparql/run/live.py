@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import time_ns
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
 from streamsparql.compiled import CompiledQuery
 from streamsparql.display import Displayed, describe
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import requested_reports
 from streamsparql.sources import Accounting, Chunk, Reject
+from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
 
@@ -27,6 +28,9 @@ BUFFER_SIZE = 8192
 
 MAX_REJECTS = 1_000
 """The number of late items, and of rejected ones, that are retained for display."""
+
+
+_Decoded = TypeVar("_Decoded")
 
 
 class OperatorStats(NamedTuple):
@@ -71,6 +75,10 @@ class Stats(NamedTuple):
 class Live(Displayed):
     """A continuous query. A `with` statement closes it.
 
+    An exception in the middle of a step, such as that of Ctrl-C, makes it unusable: every later
+    call raises an `EngineError` that names it. Errors of arguments, of sources and of `on_row`
+    leave it usable.
+
     >>> import streamsparql
     >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
     >>> with streamsparql.compile(text).open() as live:
@@ -110,7 +118,10 @@ class Live(Displayed):
         self._late: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._rejected: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._graph_rejects = len(self._execution.graph_rejects)
+        self._guard = self._execution.guard
         self._on_row = on_row
+        self._emitted: deque[Any] = deque()
+        """The rows, or reports, that `on_row` is still to be called with."""
         self._instants: list[int] = []
         """The reports whose rows were not returned yet; the execution retains the rows."""
         self._closed = False
@@ -131,13 +142,17 @@ class Live(Displayed):
         ([Row(o=<b>, [3, 10))], 25)
         """
         buffer = self._buffer(stream)
-        buffer.append((triple, time_ns() // 1_000_000 if t is None else t, *times))
-        self._pushed += 1
+        item = (triple, time_ns() // 1_000_000 if t is None else t, *times)
+        self._pushed += 1  # first: an item that is not counted would wait for the next push
+        buffer.append(item)
         if self._pushed >= BUFFER_SIZE or self._on_row is not None:
             self._process()
 
     def push_many(self, stream: str, source: Any) -> None:
         """Push all items of a source, in its order. A few are buffered.
+
+        If the source raises, the items before are pushed, a note on the error has their number, and
+        the query remains usable.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -151,17 +166,22 @@ class Live(Displayed):
         few = isinstance(source, list | tuple) and len(source) < BUFFER_SIZE
         few = few and files_of(source) is None
         if few and self._on_row is None and not self._execution.input.strict:
-            buffer.extend(source)
             self._pushed += len(source)
+            buffer.extend(source)
             if self._pushed >= BUFFER_SIZE:
                 self._process()
             return
-        self._flush()
+        with self._guard:
+            self._flush()
         sorter = self._execution.sorters[name]
-        for chunk in self._execution.reader(name, source):
-            self._sort(name, chunk)
+        before, failures = sorter.read, list[BaseException]()
+        chunks = self._execution.reader(name, source, failures=failures)
+        while self._read(name, chunks, failures):
             if len(sorter) >= BUFFER_SIZE or self._on_row is not None:
-                self._step()
+                self._process()
+        for error in failures:
+            error.add_note(f"<{name}>: {sorter.read - before:,} items were read before this error")
+            raise error
 
     def advance(self, t: int, stream: str | None = None) -> None:
         """Promise that no item before `t` will be pushed: to this stream, or to any.
@@ -176,11 +196,9 @@ class Live(Displayed):
         self._check_open()
         if stream is not None:
             self._buffer(stream)
-        self._flush()
-        for name in self._buffers if stream is None else [str(stream)]:
-            self._execution.sorters[name].advance(t)
-            self._clock.advance(name, t)
-        self._step()
+        with self._guard:
+            self._advance(t, stream)
+        self._call_on_row()
 
     def close(self) -> None:
         """End all streams: the rows of the last windows are emitted, nothing is lost.
@@ -192,12 +210,13 @@ class Live(Displayed):
         >>> live.close(), live.rows()
         (None, [Row(o=<b>, [3, 10))])
         """
-        if self._closed:
-            return
-        self.advance(INFINITY)
-        if not self._buffers:
-            self._emit(self._execution.step({}, INFINITY))
-        self._closed = True
+        with self._guard:
+            if not self._closed:
+                self._advance(INFINITY)
+                if not self._buffers:
+                    self._emit(self._execution.step({}, INFINITY))
+            self._closed = True
+        self._call_on_row()
 
     def __enter__(self) -> Self:
         return self
@@ -208,6 +227,9 @@ class Live(Displayed):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None and self._guard.broken:
+            self._closed = True  # the error under way says more than a second one
+            return
         self.close()
 
     # -- output
@@ -218,8 +240,7 @@ class Live(Displayed):
         Rows with their validity: "final", those that have ended, in canonical form; "eager", all
         rows, cut at the watermark. For reports: pairs of an instant and the rows of the report.
         """
-        batch, instants = self._emitted()
-        return self._decoded(batch, instants)
+        return self._take(self._decoded)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows since the last call as an Arrow table, as `Result.to_arrow` does.
@@ -234,8 +255,8 @@ class Live(Displayed):
         >>> live.to_arrow().to_pydict()
         {'o': ['"1"'], 'start': [3], 'end': [10]}
         """
-        batch, _ = self._emitted()
-        return self._decoder.table([batch], reports=self._execution.reports is not None)
+        reports = self._execution.reports is not None
+        return self._take(lambda batch, _: self._decoder.table([batch], reports))
 
     @property
     def late(self) -> list[Reject]:
@@ -252,6 +273,7 @@ class Live(Displayed):
     @property
     def watermark(self) -> int:
         """The instant before which all items have been processed; -1 at first."""
+        self._guard.verify()
         if not self._closed:
             self._process()
         return self._watermark
@@ -269,6 +291,10 @@ class Live(Displayed):
         """
         if not self._closed:
             self._process()
+        with self._guard:
+            return self._stats()
+
+    def _stats(self) -> Stats:
         execution = self._execution
         state = execution.pipeline.state()
         operators = []
@@ -288,11 +314,13 @@ class Live(Displayed):
 
     def __repr__(self) -> str:
         watermark = "all" if self._watermark >= INFINITY else self._watermark
-        return f"<Live: {'closed' if self._closed else 'open'}, watermark {watermark}>"
+        state = "unusable" if self._guard.broken else "closed" if self._closed else "open"
+        return f"<Live: {state}, watermark {watermark}>"
 
     # -- inside
 
     def _check_open(self) -> None:
+        self._guard.verify()
         if self._closed:
             raise EngineError("the query is closed")
 
@@ -303,6 +331,58 @@ class Live(Displayed):
             names = ", ".join(f"<{name}>" for name in self._buffers) or "no stream"
             raise EngineError(f"unknown stream <{stream}>; the query reads {names}")
         return buffer
+
+    def _read(self, stream: str, chunks: Iterator[Chunk], failures: list[BaseException]) -> bool:
+        """Sort the next chunk of a source; return False after the last one, and after an error.
+
+        A source that cannot be read further does not harm the query, unlike other exceptions.
+        """
+        with self._guard:
+            try:
+                chunk = next(chunks, None)
+            except (SourceError, OSError) as error:
+                if isinstance(error, Rejected):
+                    raise
+                failures.append(error)
+                return False
+            if chunk is not None:
+                self._sort(stream, chunk)
+            return chunk is not None
+
+    def _process(self) -> None:
+        """Process all items that were pushed; call `on_row` with what is emitted."""
+        with self._guard:
+            self._flush()
+            self._step()
+        self._call_on_row()
+
+    def _call_on_row(self) -> None:
+        """Call `on_row` with each row that is due; once, whether or not it raises."""
+        while self._emitted and self._on_row is not None:
+            # In one line: between the two calls no exception could get lost with its row.
+            self._on_row(self._next_emitted())
+
+    def _next_emitted(self) -> Any:
+        with self._guard:
+            return self._emitted.popleft()
+
+    def _take(self, decode: Callable[[Batch, list[int]], _Decoded]) -> _Decoded:
+        """Return the rows emitted since the last call, decoded; they are not returned again."""
+        with self._guard:
+            if not self._closed:
+                self._flush()
+                self._step()
+            names = self._execution.sink.names
+            decoded = decode(
+                Batch.concat(self._execution.retained, names).ordered(), self._instants
+            )
+            self._execution.retained, self._instants = [], []
+            if self._on_row is None:
+                return decoded
+        self._call_on_row()
+        return decoded
+
+    # The methods below change the state: their callers enter the guard.
 
     def _flush(self) -> None:
         """Sort the items that were pushed one by one."""
@@ -326,16 +406,20 @@ class Live(Displayed):
         self._clock.advance(stream, sorter.watermark)
 
     def _drain(self) -> None:
-        if not self._closed:
-            self._flush()
-        self._keep_rejects()
+        with self._guard:
+            if not self._closed:
+                self._flush()
+            self._keep_rejects()
 
     def _keep_rejects(self) -> None:
         for reject in self._execution.drain():
             (self._late if reject.late else self._rejected).append(reject)
 
-    def _process(self) -> None:
+    def _advance(self, t: int, stream: str | None = None) -> None:
         self._flush()
+        for name in self._buffers if stream is None else [str(stream)]:
+            self._execution.sorters[name].advance(t)
+            self._clock.advance(name, t)
         self._step()
 
     def _step(self) -> None:
@@ -350,24 +434,15 @@ class Live(Displayed):
         self._emit(self._execution.step(batches, watermark))
 
     def _emit(self, batch: Batch) -> None:
-        """Call `on_row` with the emitted rows, or retain them until `rows` is called."""
+        """Retain the emitted rows until `rows` is called, or until `on_row` is."""
         reports = self._execution.reports
         instants = [] if reports is None else reports.done()
         if self._on_row is not None:
-            for each in self._decoded(batch, instants):
-                self._on_row(each)
+            self._emitted += self._decoded(batch, instants)
             return
         if len(batch):
             self._execution.retained.append(batch)
         self._instants += instants
-
-    def _emitted(self) -> tuple[Batch, list[int]]:
-        """Return the rows emitted since the last call, by start, and the instants of reports."""
-        if not self._closed:
-            self._process()
-        batches, instants = self._execution.retained, self._instants
-        self._execution.retained, self._instants = [], []
-        return Batch.concat(batches, self._execution.sink.names).ordered(), instants
 
     def _decoded(self, batch: Batch, instants: list[int]) -> list[Any]:
         """Decode rows, or reports."""

@@ -6,14 +6,22 @@ of call, and then asks again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from random import Random
+from types import FrameType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from support.spark_in_process import Session
 
 import streamsparql
 from streamsparql.errors import EngineError, SourceError
+from streamsparql.run.live import Live
 
 S = "http://e/s"
 TEXT = (
@@ -22,6 +30,7 @@ TEXT = (
 )
 QUERY = streamsparql.compile(TEXT)
 CHUNK = 65_536
+PACKAGE = str(Path(streamsparql.__file__).parent)
 
 
 def item(n: int) -> tuple[str, str, str, int]:
@@ -49,15 +58,19 @@ def raising(items: list[Any], error: BaseException) -> Iterator[Any]:
     raise error
 
 
+def bag(rows: Iterable[Any]) -> list[str]:
+    return sorted(map(str, rows))
+
+
 # -- results --------------------------------------------------------------------------------------
 
 REQUESTS = {
-    "table": lambda result: result.to_arrow().to_pydict(),
-    "rows": lambda result: [(dict(row), row.start, row.end) for row in result],
-    "snapshot": lambda result: sorted(map(str, result.snapshot(7))),
+    "table": lambda result: bag(result.to_arrow().to_pylist()),
+    "rows": bag,
+    "snapshot": lambda result: bag(result.snapshot(7)),
     "rejects": lambda result: (result.late, result.rejected),
-    "reports": lambda result: result.to_arrow(report="rstream").to_pydict(),
-    "pairs": lambda result: [(t, sorted(map(str, rows))) for t, rows in result.report(every=5)],
+    "reports": lambda result: bag(result.to_arrow(report="rstream").to_pylist()),
+    "pairs": lambda result: [(t, bag(rows)) for t, rows in result.report(every=5)],
 }
 
 
@@ -111,3 +124,245 @@ def test_strict_result_raises_its_first_reject_again():
         for ask in REQUESTS.values():
             with pytest.raises(SourceError, match=f"item {CHUNK + 1}: "):
                 ask(result)
+
+
+# -- open queries ---------------------------------------------------------------------------------
+
+CALLS = {
+    "push": lambda live: live.push(S, item(1)[:3], 90),
+    "push_many": lambda live: live.push_many(S, [item(91)]),
+    "advance": lambda live: live.advance(95),
+    "rows": lambda live: live.rows(),
+    "to_arrow": lambda live: live.to_arrow(),
+    "late": lambda live: live.late,
+    "rejected": lambda live: live.rejected,
+    "watermark": lambda live: live.watermark,
+    "stats": lambda live: live.stats(),
+    "close": lambda live: live.close(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_open_query_is_unusable_after_an_exception_in_the_middle_of_a_step(call):
+    live = QUERY.open()
+    live.push_many(S, [item(n) for n in range(20)])
+    execution = live._execution
+    step, execution.step = execution.step, lambda *_: 1 // 0
+    with pytest.raises(ZeroDivisionError):
+        live.rows()
+    execution.step = step
+    for _ in range(2):
+        with pytest.raises(EngineError, match=r"unusable: ZeroDivisionError .* ended a step"):
+            CALLS[call](live)
+    assert repr(live).startswith("<Live: unusable")
+
+
+def failing(live: Live) -> Live:
+    live._execution.step = lambda *_: 1 // 0  # type: ignore[method-assign, assignment]
+    live.push(S, item(1)[:3], 1)
+    return live
+
+
+def test_end_of_a_with_statement_shows_the_first_error():
+    with pytest.raises(ZeroDivisionError), failing(QUERY.open()) as live:
+        live.rows()
+    assert live.closed
+    live = failing(QUERY.open())
+    with pytest.raises(EngineError, match="unusable"), live, suppress(ZeroDivisionError):
+        live.rows()
+
+
+def test_errors_of_arguments_leave_an_open_query_usable():
+    live = QUERY.open()
+    for wrong in (lambda: live.push("x", item(1)[:3], 1), lambda: live.push_many(S, 5)):
+        with pytest.raises((EngineError, SourceError)):
+            wrong()
+    live.push_many(S, [item(1), item(2)])
+    assert live.stats().items.accepted == 2
+
+
+@pytest.mark.parametrize("report", [None, "rstream"])
+def test_each_row_is_passed_to_on_row_once_even_if_it_raises(report):
+    wanted: list[Any] = []
+    items = [item(n) for n in range(60)]
+    with QUERY.open(on_row=wanted.append, report=report) as live:
+        live.push_many(S, items)
+    offered: list[Any] = []
+
+    def sometimes(row: Any) -> None:
+        offered.append(row)
+        if len(offered) % 3 == 1:
+            raise ValueError(len(offered))
+
+    live = QUERY.open(on_row=sometimes, report=report)
+    raised = 0
+    for call in [lambda: live.push_many(S, items), *[live.close] * len(wanted)]:
+        try:
+            call()
+        except ValueError as error:
+            assert error.args == (len(offered),)
+            raised += 1
+    assert list(map(str, offered)) == list(map(str, wanted))
+    assert raised == -(-len(wanted) // 3)
+
+
+@pytest.mark.parametrize("error", [ValueError("no more"), KeyboardInterrupt()])
+@pytest.mark.parametrize("table", [False, True])
+def test_items_before_the_error_of_a_source_are_pushed_and_counted(error, table):
+    items = [item(n) for n in range(40)]
+    with QUERY.open() as live:
+        live.push_many(S, items)
+    wanted = bag(live.rows())
+    live = QUERY.open()
+    source: Any = raising(items[:25], error)
+    if table:
+        columns = zip(*items[:25], strict=True)
+        names = ("subject", "predicate", "object", "timestamp")
+        batch = pa.record_batch(list(map(pa.array, columns)), names)
+        source = pa.RecordBatchReader.from_batches(batch.schema, raising([batch], error))
+    with pytest.raises(type(error)) as raised:
+        live.push_many(S, source)
+    assert raised.value.__notes__[-1] == f"<{S}>: 25 items were read before this error"
+    assert live.stats().items.accepted == 25
+    live.push_many(S, items[25:])
+    live.close()
+    assert bag(live.rows()) == wanted
+
+
+# -- an exception at any line ---------------------------------------------------------------------
+
+
+class Signal(BaseException):
+    """An exception that may come anywhere, such as KeyboardInterrupt."""
+
+
+@contextmanager
+def raised_at(line: int) -> Iterator[list[int]]:
+    """Raise a `Signal` at this executed line of the package; yield a counter of its lines."""
+    count = [0]
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            count[0] += 1
+            if count[0] == line:
+                raise Signal
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield count
+    finally:
+        sys.settrace(before)
+
+
+def lines_of(call: Callable[[], object]) -> int:
+    call()  # what is computed once per process is not counted
+    with raised_at(-1) as count:
+        call()
+    return count[0]
+
+
+@cache
+def lines_of_request(name: str, once: bool) -> int:
+    items = [item(n) for n in range(30)]
+    return lines_of(lambda: REQUESTS[name](QUERY.run({S: iter(items) if once else items})))
+
+
+def check_result(name: str, once: bool, place: float) -> None:
+    items = [item(n) for n in range(30)]
+    line = 1 + int(lines_of_request(name, once) * place)
+    result = None
+    with suppress(Signal), raised_at(line):
+        result = QUERY.run({S: iter(items) if once else items})
+        REQUESTS[name](result)
+    for again, request in REQUESTS.items() if result else ():
+        wanted = request(QUERY.run({S: items}))
+        try:
+            assert request(result) == wanted, (name, again, line)
+        except EngineError:
+            assert once
+
+
+def script(live: Live, items: list[Any], rows: list[Any]) -> list[Callable[[], object]]:
+    """Return calls that push the items and read the rows."""
+    return [
+        lambda: live.push_many(S, iter(items[:9])),
+        lambda: rows.extend(live.rows()),
+        *(lambda one=one: live.push(S, one[:3], one[3]) for one in items[9:12]),
+        lambda: live.stats(),
+        lambda: live.push_many(S, items[12:20]),
+        lambda: rows.extend(live.rows()),
+        lambda: live.advance(20),
+        lambda: live.late,
+        lambda: live.push_many(S, iter(items[20:])),
+        lambda: live.close(),
+        lambda: rows.extend(live.rows()),
+    ]
+
+
+def opened(mode: str) -> tuple[Live, list[Any]]:
+    rows: list[Any] = []
+    if mode == "on_row":
+        return QUERY.open(on_row=rows.append), rows
+    return QUERY.open(report="istream" if mode == "report" else None), rows
+
+
+@cache
+def lines_of_script(mode: str) -> int:
+    def run() -> None:
+        live, rows = opened(mode)
+        for call in script(live, [item(n) for n in range(30)], rows):
+            call()
+
+    return lines_of(run)
+
+
+def check_live(mode: str, place: float) -> None:
+    items = [item(n) for n in range(30)]
+    line = 1 + int(lines_of_script(mode) * place)
+    live, rows = opened(mode)
+    calls = script(live, items, rows)
+    ends = {0: 9, **{k: k + 8 for k in range(2, 5)}, 6: 20, 10: 30}
+    done: list[int] = []
+    try:
+        with raised_at(line):
+            for call in calls:
+                call()
+                done.append(line)
+    except Signal:
+        stopped = len(done)
+        try:
+            before = max((end for k, end in ends.items() if k < stopped), default=0)
+            for call in calls[stopped + (stopped in ends) :]:
+                call()
+            read = live.stats().items.read
+        except EngineError as error:
+            assert "unusable" in str(error)
+            return
+        pushed = items
+        if stopped in ends:
+            after = items[ends[stopped] :]
+            pushed = [*items[: read - len(after)], *after]
+            assert before <= read - len(after) <= ends[stopped]
+        check, wanted = opened(mode)
+        check.push_many(S, pushed)
+        check.close()
+        wanted += check.rows()
+        assert bag(rows) == bag(wanted), (mode, stopped, line)
+
+
+@pytest.mark.parametrize("examples", [50, pytest.param(2_000, marks=pytest.mark.long)])
+def test_result_interrupted_at_any_line_is_right_or_raises(examples):
+    random = Random(7)
+    for _ in range(examples):
+        check_result(random.choice([*REQUESTS]), random.random() < 0.3, random.random())
+
+
+@pytest.mark.parametrize("examples", [50, pytest.param(2_000, marks=pytest.mark.long)])
+def test_open_query_interrupted_at_any_line_is_right_or_unusable(examples):
+    random = Random(7)
+    for _ in range(examples):
+        check_live(random.choice(["rows", "on_row", "report"]), random.random())
