@@ -106,7 +106,7 @@ class Live(Displayed):
         wanted = requested_reports(query, report, every)
         reported = wanted is not None
         self._execution = Execution(
-            query, run_input, report=wanted, ordered=reported, eager=emit == "eager"
+            query, run_input, report=wanted, ordered=reported, eager=emit == "eager", prompt=True
         )
         self._decoder = self._execution.decoder
         self._clock = StreamClock(self._execution.streams, idle)
@@ -115,6 +115,8 @@ class Live(Displayed):
         """The number of items that were pushed one by one, for the positions in messages."""
         self._pushed = 0
         self._watermark = -1
+        self._prompted = True
+        """Whether no row that is final at the watermark was delayed."""
         self._late: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._rejected: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._graph_rejects = len(self._execution.graph_rejects)
@@ -353,7 +355,7 @@ class Live(Displayed):
         """Process all items that were pushed; call `on_row` with what is emitted."""
         with self._guard:
             self._flush()
-            self._step()
+            self._step(prompt=self._on_row is not None)
         self._call_on_row()
 
     def _call_on_row(self) -> None:
@@ -371,11 +373,9 @@ class Live(Displayed):
         with self._guard:
             if not self._closed:
                 self._flush()
-                self._step()
-            names = self._execution.sink.names
-            decoded = decode(
-                Batch.concat(self._execution.retained, names).ordered(), self._instants
-            )
+                self._step(prompt=True)
+            rows = Batch.concat(self._execution.retained, self._execution.sink.names)
+            decoded = decode(rows.ordered(), self._instants)
             self._execution.retained, self._instants = [], []
             if self._on_row is None:
                 return decoded
@@ -420,18 +420,20 @@ class Live(Displayed):
         for name in self._buffers if stream is None else [str(stream)]:
             self._execution.sorters[name].advance(t)
             self._clock.advance(name, t)
-        self._step()
+        self._step(prompt=self._on_row is not None)
 
-    def _step(self) -> None:
+    def _step(self, prompt: bool) -> None:
+        """Process the items below the common watermark; if `prompt`, no final row is delayed."""
         watermark = self._clock.watermark()
         sorters = self._execution.sorters
         for name in self._clock.silent():  # items below it, if the stream resumes, are late
             sorters[name].advance(watermark)
         batches = {name: sorter.release(watermark) for name, sorter in sorters.items()}
-        if not any(map(len, batches.values())) and watermark == self._watermark:
+        unchanged = not any(map(len, batches.values())) and watermark == self._watermark
+        if unchanged and (self._prompted or not prompt):
             return
-        self._watermark = watermark
-        self._emit(self._execution.step(batches, watermark))
+        self._watermark, self._prompted = watermark, prompt
+        self._emit(self._execution.step(batches, watermark, prompt=prompt))
 
     def _emit(self, batch: Batch) -> None:
         """Retain the emitted rows until `rows` is called, or until `on_row` is."""

@@ -147,7 +147,7 @@ def test_open_query_is_unusable_after_an_exception_in_the_middle_of_a_step(call)
     live = QUERY.open()
     live.push_many(S, [item(n) for n in range(20)])
     execution = live._execution
-    step, execution.step = execution.step, lambda *_: 1 // 0
+    step, execution.step = execution.step, lambda *_, **__: 1 // 0
     with pytest.raises(ZeroDivisionError):
         live.rows()
     execution.step = step
@@ -158,7 +158,7 @@ def test_open_query_is_unusable_after_an_exception_in_the_middle_of_a_step(call)
 
 
 def failing(live: Live) -> Live:
-    live._execution.step = lambda *_: 1 // 0  # type: ignore[method-assign, assignment]
+    live._execution.step = lambda *_, **__: 1 // 0  # type: ignore[method-assign, assignment]
     live.push(S, item(1)[:3], 1)
     return live
 
