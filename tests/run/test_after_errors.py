@@ -1,14 +1,15 @@
 """After an exception a run says so, or its answer is right: it is never partial without an error.
 
-The random test raises an exception at the n-th line of the package, as a Ctrl-C could, in each kind
-of call, and then asks again.
+The random tests raise an exception in each kind of call, and then ask again: at the n-th line of
+the package, as a Ctrl-C could, by a signal, in a source, in `on_row`.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -258,6 +259,24 @@ def raised_at(line: int) -> Iterator[list[int]]:
         sys.settrace(before)
 
 
+@contextmanager
+def signalled_after(seconds: float) -> Iterator[None]:
+    """Raise a `Signal` in the handler of a signal that arrives about then."""
+
+    def handle(*_: object) -> None:
+        raise Signal
+
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 def lines_of(call: Callable[[], object]) -> int:
     call()  # what is computed once per process is not counted
     with raised_at(-1) as count:
@@ -271,25 +290,33 @@ def lines_of_request(name: str, once: bool) -> int:
     return lines_of(lambda: REQUESTS[name](QUERY.run({S: iter(items) if once else items})))
 
 
-def check_result(name: str, once: bool, place: float) -> None:
+def check_result(name: str, once: bool, raising: AbstractContextManager[object]) -> None:
     items = [item(n) for n in range(30)]
-    line = 1 + int(lines_of_request(name, once) * place)
     result = None
-    with suppress(Signal), raised_at(line):
+    with suppress(Signal), raising:
         result = QUERY.run({S: iter(items) if once else items})
         REQUESTS[name](result)
     for again, request in REQUESTS.items() if result else ():
         wanted = request(QUERY.run({S: items}))
         try:
-            assert request(result) == wanted, (name, again, line)
+            assert request(result) == wanted, (name, again)
         except EngineError:
             assert once
 
 
-def script(live: Live, items: list[Any], rows: list[Any]) -> list[Callable[[], object]]:
-    """Return calls that push the items and read the rows."""
+def failing_at(place: int, items: list[Any]) -> Iterator[Any]:
+    for k, one in enumerate(items):
+        if k == place:
+            raise Signal
+        yield one
+
+
+def script(
+    live: Live, items: list[Any], rows: list[Any], place: int = -1
+) -> list[Callable[[], object]]:
+    """Return calls that push the items and read the rows; a source may raise."""
     return [
-        lambda: live.push_many(S, iter(items[:9])),
+        lambda: live.push_many(S, failing_at(place, items[:9])),
         lambda: rows.extend(live.rows()),
         *(lambda one=one: live.push(S, one[:3], one[3]) for one in items[9:12]),
         lambda: live.stats(),
@@ -297,16 +324,23 @@ def script(live: Live, items: list[Any], rows: list[Any]) -> list[Callable[[], o
         lambda: rows.extend(live.rows()),
         lambda: live.advance(20),
         lambda: live.late,
-        lambda: live.push_many(S, iter(items[20:])),
+        lambda: live.push_many(S, failing_at(place - 20, items[20:])),
         lambda: live.close(),
         lambda: rows.extend(live.rows()),
     ]
 
 
-def opened(mode: str) -> tuple[Live, list[Any]]:
+def opened(mode: str, place: int = -1) -> tuple[Live, list[Any]]:
+    """Open a query; return it and the list of rows that `on_row` adds to, and where it raises."""
     rows: list[Any] = []
+
+    def on_row(row: Any) -> None:
+        rows.append(row)
+        if len(rows) == place:
+            raise Signal
+
     if mode == "on_row":
-        return QUERY.open(on_row=rows.append), rows
+        return QUERY.open(on_row=on_row), rows
     return QUERY.open(report="istream" if mode == "report" else None), rows
 
 
@@ -320,18 +354,19 @@ def lines_of_script(mode: str) -> int:
     return lines_of(run)
 
 
-def check_live(mode: str, place: float) -> None:
+def check_live(
+    mode: str, raising: AbstractContextManager[object], row: int = -1, place: int = -1
+) -> None:
     items = [item(n) for n in range(30)]
-    line = 1 + int(lines_of_script(mode) * place)
-    live, rows = opened(mode)
-    calls = script(live, items, rows)
+    live, rows = opened(mode, row)
+    calls = script(live, items, rows, place)
     ends = {0: 9, **{k: k + 8 for k in range(2, 5)}, 6: 20, 10: 30}
-    done: list[int] = []
+    done: list[Callable[[], object]] = []
     try:
-        with raised_at(line):
+        with raising:
             for call in calls:
                 call()
-                done.append(line)
+                done.append(call)
     except Signal:
         stopped = len(done)
         try:
@@ -351,18 +386,47 @@ def check_live(mode: str, place: float) -> None:
         check.push_many(S, pushed)
         check.close()
         wanted += check.rows()
-        assert bag(rows) == bag(wanted), (mode, stopped, line)
+        assert bag(rows) == bag(wanted), (mode, stopped)
 
 
-@pytest.mark.parametrize("examples", [50, pytest.param(2_000, marks=pytest.mark.long)])
+EXAMPLES = pytest.mark.parametrize("examples", [30, pytest.param(2_000, marks=pytest.mark.long)])
+MODES = ["rows", "on_row", "report"]
+
+
+@EXAMPLES
 def test_result_interrupted_at_any_line_is_right_or_raises(examples):
     random = Random(7)
     for _ in range(examples):
-        check_result(random.choice([*REQUESTS]), random.random() < 0.3, random.random())
+        name, once = random.choice([*REQUESTS]), random.random() < 0.3
+        line = random.randint(1, lines_of_request(name, once))
+        check_result(name, once, raised_at(line))
 
 
-@pytest.mark.parametrize("examples", [50, pytest.param(2_000, marks=pytest.mark.long)])
+@EXAMPLES
 def test_open_query_interrupted_at_any_line_is_right_or_unusable(examples):
     random = Random(7)
     for _ in range(examples):
-        check_live(random.choice(["rows", "on_row", "report"]), random.random())
+        mode = random.choice(MODES)
+        check_live(mode, raised_at(random.randint(1, lines_of_script(mode))))
+
+
+@EXAMPLES
+def test_result_interrupted_by_a_signal_is_right_or_raises(examples):
+    random = Random(7)
+    for _ in range(examples):
+        name, once = random.choice([*REQUESTS]), random.random() < 0.3
+        check_result(name, once, signalled_after(random.uniform(1e-5, 0.01)))
+
+
+@EXAMPLES
+def test_open_query_interrupted_by_a_signal_is_right_or_unusable(examples):
+    random = Random(7)
+    for _ in range(examples):
+        check_live(random.choice(MODES), signalled_after(random.uniform(1e-5, 0.02)))
+
+
+@pytest.mark.parametrize("place", range(30))
+def test_open_query_is_right_after_a_source_or_on_row_raised(place):
+    for mode in MODES:
+        check_live(mode, nullcontext(), place=place)
+    check_live("on_row", nullcontext(), row=place)
