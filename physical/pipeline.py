@@ -133,6 +133,7 @@ class Pipeline:
         for operator in self.operators:
             below = [stages[one] for one in operator.inputs]
             stages[operator] = _Stage(operator, below, self.counts[operator])
+        self._stage_of = stages
         self._stages = list(stages.values())
 
     def step(
@@ -158,6 +159,10 @@ class Pipeline:
         last = self._stages[-1]
         self.watermark = last.watermark
         return last.output, last.watermark
+
+    def watermark_of(self, operator: Operator) -> int:
+        """Return the watermark of the last output of an operator."""
+        return self._stage_of[operator].watermark
 
     def _call(self, stage: _Stage, cut: bool) -> None:
         operator, counts = stage.operator, stage.counts

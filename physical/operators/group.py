@@ -52,7 +52,8 @@ _HOLD = "rows that hold"
 class Aggregation(Operator):
     """One row per group and piece of time over which its values are constant.
 
-    Without keys there is one group, which exists even while it is empty.
+    Without keys there is one group, which exists even while it is empty. If `whole`, each row is
+    emitted as soon as it ends, though rows with an earlier start may follow, and no row is cut.
     """
 
     implements: ClassVar[tuple[type[Plan], ...]] = (group.Aggregation,)
@@ -68,6 +69,7 @@ class Aggregation(Operator):
     ) -> None:
         super().__init__((*keys, *(call.variable for call in calls)), input)
         self.keys, self.calls = tuple(keys), tuple(calls)
+        self.whole = False
         self._groups = GroupValues(len(self.keys), list(map(str, calls)))
         self._elements = [AggregateInput(_arguments(calls), False, terms)]
         self._aggregators = [
@@ -126,13 +128,13 @@ class Aggregation(Operator):
         batch = batches[0].project(self._upcoming_names)
         self._advance(self._upcoming.through([batch], watermark - 1), watermark)
         bound = min(watermark, self._groups.first())
-        if bound < watermark and (cut or watermark == INFINITY):
+        if bound < watermark and ((cut and not self.whole) or watermark == INFINITY):
             self._cut(watermark)
             bound = watermark
         if watermark == INFINITY:
             for elements in self._elements:
                 elements.end()
-        return self._released(bound), bound
+        return self._released(INFINITY if self.whole else bound), bound
 
     def _released(self, bound: int) -> Batch:
         """Return the results that start up to the bound; the last batch may pass through."""

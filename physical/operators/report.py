@@ -71,19 +71,27 @@ class TemporalCoalesce(Operator):
 
     It is the sink of a plan: a row is emitted when it is final, so it may start before rows of
     earlier steps. Within a step rows are ordered by start. If `eager`, a cut emits pieces;
-    otherwise rows are whole, however often operators below are cut.
+    otherwise rows are whole, however often operators below are cut. If the input is `canonical`
+    already and consists of final rows, they pass through.
     """
 
     family = "shape"
     state = "the rows that a later row could still extend"
 
-    def __init__(self, input: Operator, eager: bool = False) -> None:  # noqa: A002 -- the role
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        eager: bool = False,
+        canonical: bool = False,
+    ) -> None:
         super().__init__(input.names, input)
-        self.eager = eager
+        self.eager, self.canonical = eager, canonical
         self._rows = Canonical(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+        if self.canonical:
+            return batches[0], watermarks[0]
         rows = self._rows.consume(batches[0], watermarks[0], cut and self.eager)
         return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 

@@ -24,10 +24,13 @@ from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.lowering.lower import Catalog, TimeSlab, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
+from streamsparql.physical.operators.filter import Filter
+from streamsparql.physical.operators.group import Aggregation
 from streamsparql.physical.operators.report import Clip, TemporalCoalesce
-from streamsparql.physical.operators.shape import projected_to
+from streamsparql.physical.operators.shape import Extend, Projection, projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.run.decoder import RowDecoder
+from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
 from streamsparql.run.reports import Reporting, reports_of
 from streamsparql.sources import (
@@ -45,6 +48,9 @@ from streamsparql.sources.disorder import Sorter
 CUT_AFTER = 65_536
 """Open rows are cut after this number of items, which bounds the rows that wait for their end."""
 
+FEW_ROWS, ROWS_PER_ITEM = 1024, 64
+"""A cut of this many rows, or of this many per item since the last one, is cheap."""
+
 SLAB_CHUNK = 262_144
 """The chunk size, in items, in which a slab of a history is read."""
 
@@ -54,8 +60,9 @@ class Execution:
 
     An execution that `shares_terms_with` another of the same query over the same data uses its
     dictionary and static graphs. Rows that are `ordered` carry the columns that ORDER BY sorts by,
-    and are canonical with them. `slab` is the slab of time to compute; the streams then contain
-    only the items that it needs.
+    and are canonical with them. With `prompt`, the values of groups are emitted as soon as they
+    end, in any order of their starts. `slab` is the slab of time to compute; the streams then
+    contain only the items that it needs.
     """
 
     def __init__(
@@ -66,6 +73,7 @@ class Execution:
         report: Reporting | None = None,
         ordered: bool = True,
         eager: bool = False,
+        prompt: bool = False,
         shares_terms_with: Execution | None = None,
         observer: Observer | None = None,
         measured: bool = False,
@@ -75,6 +83,8 @@ class Execution:
         self._large = {} if slab is None else {"chunk": SLAB_CHUNK}
         other = self._shares_terms_with = shares_terms_with
         self.terms: TermDictionary = TermDictionary() if other is None else other.terms
+        self.guard: Guard = Guard() if other is None else other.guard
+        """The guard of the state of this execution and of those that share its terms."""
         self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
         """Triples of static graphs that were rejected."""
         plan = query.optimized
@@ -84,7 +94,8 @@ class Execution:
             lag, report = int(report.closing), report._replace(closing=False)
         self.catalog: Catalog = self._catalog() if other is None else other.catalog
         now = Run(date_time_literal(run_input.started))
-        lowered = lower(plan, self.terms, now, self.catalog, slab)
+        with self.guard:
+            lowered = lower(plan, self.terms, now, self.catalog, slab)
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
         self.decoder = RowDecoder(query.form, query.variables, self.terms, ranking)
@@ -94,7 +105,14 @@ class Execution:
         end = INFINITY if run_input.end is None else run_input.end + lag
         self._clip = Clip(rows, begin, end)
         self.reports = None if report is None else reports_of(report, self._clip, self.columns)
-        self.sink: Operator = self.reports or TemporalCoalesce(self._clip, eager)
+        values = _values_below(self._clip) if prompt and not eager and report is None else None
+        self._delaying: Operator = self._clip
+        """The operator whose watermark shows that rows are delayed."""
+        if values is not None:
+            values.whole, self._delaying = True, values.inputs[0]
+        self.sink: Operator = self.reports or TemporalCoalesce(
+            self._clip, eager, values is not None
+        )
         self.pipeline = Pipeline(self.sink, self.terms, observer, measured=measured)
         self._wanted = wanted_predicates(self.sink)
         self._places = {name: positions_read(query.optimized, name) for name in query.streams}
@@ -107,7 +125,10 @@ class Execution:
         }
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
-        self._since_cut = 0
+        self._since_cut = self._rows_cut = 0
+        self._delayed = False
+        """Whether rows that hold delay others: a cut would emit these."""
+        self._steps: Iterator[InputStep] | None = None
         self._tables_read = Counter[str]()
         """The number of mapped tables of each stream that were read."""
         missing = (s for s in self.streams if s not in run_input.streams)
@@ -139,10 +160,17 @@ class Execution:
             self.terms.keep(ids)
         return batch
 
-    def reader(self, stream: str, source: Any, first: int = 1) -> Iterator[Chunk]:
+    def reader(
+        self,
+        stream: str,
+        source: Any,
+        first: int = 1,
+        failures: list[BaseException] | None = None,
+    ) -> Iterator[Chunk]:
         """Read a source of a stream, without the items that the query cannot match.
 
-        `first` is the position of the first item, if other items were read before.
+        `first` is the position of the first item, if other items were read before. With `failures`
+        a source that raises ends there, and its exception is added to them.
         """
         if isinstance(source, Mapped):
             source = source.after(self._tables_read[stream])
@@ -155,6 +183,7 @@ class Execution:
             wanted=self.wanted(stream),
             strict=self.input.strict,
             first=first,
+            failures=failures,
             **self._large,
         )
 
@@ -173,26 +202,57 @@ class Execution:
 
     def replay(self) -> Iterator[Batch]:
         """Read all streams to their end; emit rows once they are final, and retain them."""
-        for batches, watermark in self.input_steps():
-            rows = self.step(batches, watermark)
-            if len(rows):
-                self.retained.append(rows)
+        while (rows := self.next_rows()) is not None:
             yield rows
 
-    def step(self, batches: Mapping[str, Batch], watermark: int) -> Batch:
-        """Consume items up to the common watermark of the streams; emit the rows that are final."""
+    def next_rows(self) -> Batch | None:
+        """Read the next items of the streams; emit and retain rows, or None at the end.
+
+        After an exception between two calls the next call continues where the last one ended.
+        """
+        with self.guard:
+            if self._steps is None:
+                self._steps = self.input_steps()
+            step = next(self._steps, None)
+            if step is None:
+                return None
+            rows = self.step(*step)
+            if len(rows):
+                self.retained.append(rows)
+            return rows
+
+    def step(self, batches: Mapping[str, Batch], watermark: int, *, prompt: bool = False) -> Batch:
+        """Consume items up to the common watermark of the streams; emit the rows that are final.
+
+        A row that holds, such as a left row without a match, can delay rows that are final. If
+        `prompt`, rows that hold are cut, so that no other row waits. A cut costs as much as there
+        are rows that hold: if these are very many, it waits for some items, or for a watermark
+        beyond them.
+        """
         self._begin(watermark)
         self._since_cut += sum(map(len, batches.values()))
         cut = self.eager or self.reports is not None or self._since_cut >= CUT_AFTER
-        if cut:
-            self._since_cut = 0
+        cheap = self._rows_cut <= max(FEW_ROWS, ROWS_PER_ITEM * self._since_cut)
+        prompt = prompt and (cheap or watermark > self.last_stamp)
+        cut = cut or (prompt and self._delayed)
+        rows = self._step(batches, watermark, cut)
+        self._delayed = self.pipeline.watermark_of(self._delaying) < watermark
+        if prompt and self._delayed and not cut and self._clip.begin is not None:
+            rows = Batch.concat([rows, self._step({}, watermark, True)], self.sink.names)
+        if self.terms.due():
+            self.pipeline.recycle([*rows.columns.values(), *self._ids()])
+        return rows
+
+    def _step(self, batches: Mapping[str, Batch], watermark: int, cut: bool) -> Batch:
+        counts = self.pipeline.counts[self._delaying]
+        before = counts.rows_out
         if self.reports is not None:
             self.reports.last = max(self.reports.last, self.last_stamp + self._lag)
             self.reports.clock = min(watermark, INFINITY - self._lag) + self._lag
         offered = {name: self._stamped(name, batch) for name, batch in batches.items()}
         rows, _ = self.pipeline.step(offered, dict.fromkeys(self.streams, watermark), cut)
-        if self.terms.due():
-            self.pipeline.recycle([*rows.columns.values(), *self._ids()])
+        if cut:
+            self._since_cut, self._rows_cut = 0, counts.rows_out - before
         return rows
 
     @property
@@ -251,6 +311,16 @@ class Execution:
         if column is None:
             return batch
         return batch.with_columns({column: self.terms.of_integers(batch.start)})
+
+
+def _values_below(rows: Operator) -> Aggregation | None:
+    """Return the aggregation whose rows an operator returns, with all their columns, if any."""
+    while isinstance(rows, Clip | Filter | Extend | Projection) and len(rows.inputs) == 1:
+        (below,) = rows.inputs
+        if not set(below.names) <= set(rows.names):
+            return None
+        rows = below
+    return rows if isinstance(rows, Aggregation) else None
 
 
 def result_columns(query: CompiledQuery) -> tuple[str, ...]:

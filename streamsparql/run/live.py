@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import time_ns
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
 from streamsparql.compiled import CompiledQuery
 from streamsparql.display import Displayed, describe
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import requested_reports
 from streamsparql.sources import Accounting, Chunk, Reject
+from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
 
@@ -27,6 +28,9 @@ BUFFER_SIZE = 8192
 
 MAX_REJECTS = 1_000
 """The number of late items, and of rejected ones, that are retained for display."""
+
+
+_Decoded = TypeVar("_Decoded")
 
 
 class OperatorStats(NamedTuple):
@@ -71,6 +75,10 @@ class Stats(NamedTuple):
 class Live(Displayed):
     """A continuous query. A `with` statement closes it.
 
+    An exception in the middle of a step, such as that of Ctrl-C, makes it unusable: every later
+    call raises an `EngineError` that names it. Errors of arguments, of sources and of `on_row`
+    leave it usable.
+
     >>> import streamsparql
     >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
     >>> with streamsparql.compile(text).open() as live:
@@ -98,7 +106,7 @@ class Live(Displayed):
         wanted = requested_reports(query, report, every)
         reported = wanted is not None
         self._execution = Execution(
-            query, run_input, report=wanted, ordered=reported, eager=emit == "eager"
+            query, run_input, report=wanted, ordered=reported, eager=emit == "eager", prompt=True
         )
         self._decoder = self._execution.decoder
         self._clock = StreamClock(self._execution.streams, idle)
@@ -107,10 +115,15 @@ class Live(Displayed):
         """The number of items that were pushed one by one, for the positions in messages."""
         self._pushed = 0
         self._watermark = -1
+        self._prompted = True
+        """Whether no row that is final at the watermark was delayed."""
         self._late: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._rejected: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._graph_rejects = len(self._execution.graph_rejects)
+        self._guard = self._execution.guard
         self._on_row = on_row
+        self._emitted: deque[Any] = deque()
+        """The rows, or reports, that `on_row` is still to be called with."""
         self._instants: list[int] = []
         """The reports whose rows were not returned yet; the execution retains the rows."""
         self._closed = False
@@ -131,13 +144,17 @@ class Live(Displayed):
         ([Row(o=<b>, [3, 10))], 25)
         """
         buffer = self._buffer(stream)
-        buffer.append((triple, time_ns() // 1_000_000 if t is None else t, *times))
-        self._pushed += 1
+        item = (triple, time_ns() // 1_000_000 if t is None else t, *times)
+        self._pushed += 1  # first: an item that is not counted would wait for the next push
+        buffer.append(item)
         if self._pushed >= BUFFER_SIZE or self._on_row is not None:
             self._process()
 
     def push_many(self, stream: str, source: Any) -> None:
         """Push all items of a source, in its order. Short lists are buffered.
+
+        If the source raises, the items before are pushed, a note on the error has their number, and
+        the query remains usable.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -151,17 +168,22 @@ class Live(Displayed):
         few = isinstance(source, list | tuple) and len(source) < BUFFER_SIZE
         few = few and files_of(source) is None
         if few and self._on_row is None and not self._execution.input.strict:
-            buffer.extend(source)
             self._pushed += len(source)
+            buffer.extend(source)
             if self._pushed >= BUFFER_SIZE:
                 self._process()
             return
-        self._flush()
+        with self._guard:
+            self._flush()
         sorter = self._execution.sorters[name]
-        for chunk in self._execution.reader(name, source):
-            self._sort(name, chunk)
+        before, failures = sorter.read, list[BaseException]()
+        chunks = self._execution.reader(name, source, failures=failures)
+        while self._read(name, chunks, failures):
             if len(sorter) >= BUFFER_SIZE or self._on_row is not None:
-                self._step()
+                self._process()
+        for error in failures:
+            error.add_note(f"<{name}>: {sorter.read - before:,} items were read before this error")
+            raise error
 
     def advance(self, t: int, stream: str | None = None) -> None:
         """Promise that no item before `t` will be pushed: to this stream, or by default to any.
@@ -176,11 +198,9 @@ class Live(Displayed):
         self._check_open()
         if stream is not None:
             self._buffer(stream)
-        self._flush()
-        for name in self._buffers if stream is None else [str(stream)]:
-            self._execution.sorters[name].advance(t)
-            self._clock.advance(name, t)
-        self._step()
+        with self._guard:
+            self._advance(t, stream)
+        self._call_on_row()
 
     def close(self) -> None:
         """End all streams, and emit the rows of the last windows.
@@ -192,12 +212,13 @@ class Live(Displayed):
         >>> live.close(), live.rows()
         (None, [Row(o=<b>, [3, 10))])
         """
-        if self._closed:
-            return
-        self.advance(INFINITY)
-        if not self._buffers:
-            self._emit(self._execution.step({}, INFINITY))
-        self._closed = True
+        with self._guard:
+            if not self._closed:
+                self._advance(INFINITY)
+                if not self._buffers:
+                    self._emit(self._execution.step({}, INFINITY))
+            self._closed = True
+        self._call_on_row()
 
     def __enter__(self) -> Self:
         return self
@@ -208,6 +229,9 @@ class Live(Displayed):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None and self._guard.broken:
+            self._closed = True  # the error under way says more than a second one
+            return
         self.close()
 
     # -- output
@@ -218,8 +242,7 @@ class Live(Displayed):
         With emit="final", these are the rows that have ended, in canonical form; with "eager", all
         rows, cut at the watermark. For reports: pairs of an instant and the rows of the report.
         """
-        batch, instants = self._emitted()
-        return self._decoded(batch, instants)
+        return self._take(self._decoded)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows since the last call as an Arrow table, as `Result.to_arrow` does.
@@ -234,8 +257,8 @@ class Live(Displayed):
         >>> live.to_arrow().to_pydict()
         {'o': ['"1"'], 'start': [3], 'end': [10]}
         """
-        batch, _ = self._emitted()
-        return self._decoder.table([batch], reports=self._execution.reports is not None)
+        reports = self._execution.reports is not None
+        return self._take(lambda batch, _: self._decoder.table([batch], reports))
 
     @property
     def late(self) -> list[Reject]:
@@ -252,6 +275,7 @@ class Live(Displayed):
     @property
     def watermark(self) -> int:
         """The instant before which all items have been processed; -1 before the first."""
+        self._guard.verify()
         if not self._closed:
             self._process()
         return self._watermark
@@ -269,6 +293,10 @@ class Live(Displayed):
         """
         if not self._closed:
             self._process()
+        with self._guard:
+            return self._stats()
+
+    def _stats(self) -> Stats:
         execution = self._execution
         state = execution.pipeline.state()
         operators = []
@@ -288,11 +316,13 @@ class Live(Displayed):
 
     def __repr__(self) -> str:
         watermark = "all" if self._watermark >= INFINITY else self._watermark
-        return f"<Live: {'closed' if self._closed else 'open'}, watermark {watermark}>"
+        state = "unusable" if self._guard.broken else "closed" if self._closed else "open"
+        return f"<Live: {state}, watermark {watermark}>"
 
     # -- inside
 
     def _check_open(self) -> None:
+        self._guard.verify()
         if self._closed:
             raise EngineError("the query is closed")
 
@@ -303,6 +333,56 @@ class Live(Displayed):
             names = ", ".join(f"<{name}>" for name in self._buffers) or "no stream"
             raise EngineError(f"unknown stream <{stream}>; the query reads {names}")
         return buffer
+
+    def _read(self, stream: str, chunks: Iterator[Chunk], failures: list[BaseException]) -> bool:
+        """Sort the next chunk of a source; return False after the last one, and after an error.
+
+        A source that cannot be read further does not harm the query, unlike other exceptions.
+        """
+        with self._guard:
+            try:
+                chunk = next(chunks, None)
+            except (SourceError, OSError) as error:
+                if isinstance(error, Rejected):
+                    raise
+                failures.append(error)
+                return False
+            if chunk is not None:
+                self._sort(stream, chunk)
+            return chunk is not None
+
+    def _process(self) -> None:
+        """Process all items that were pushed; call `on_row` with what is emitted."""
+        with self._guard:
+            self._flush()
+            self._step(prompt=self._on_row is not None)
+        self._call_on_row()
+
+    def _call_on_row(self) -> None:
+        """Call `on_row` with each row that is due; once, whether or not it raises."""
+        while self._emitted and self._on_row is not None:
+            # In one line: between the two calls no exception could get lost with its row.
+            self._on_row(self._next_emitted())
+
+    def _next_emitted(self) -> Any:
+        with self._guard:
+            return self._emitted.popleft()
+
+    def _take(self, decode: Callable[[Batch, list[int]], _Decoded]) -> _Decoded:
+        """Return the rows emitted since the last call, decoded; they are not returned again."""
+        with self._guard:
+            if not self._closed:
+                self._flush()
+                self._step(prompt=True)
+            rows = Batch.concat(self._execution.retained, self._execution.sink.names)
+            decoded = decode(rows.ordered(), self._instants)
+            self._execution.retained, self._instants = [], []
+            if self._on_row is None:
+                return decoded
+        self._call_on_row()
+        return decoded
+
+    # The methods below change the state: their callers enter the guard.
 
     def _flush(self) -> None:
         """Sort the items that were pushed one by one."""
@@ -326,48 +406,45 @@ class Live(Displayed):
         self._clock.advance(stream, sorter.watermark)
 
     def _drain(self) -> None:
-        if not self._closed:
-            self._flush()
-        self._keep_rejects()
+        with self._guard:
+            if not self._closed:
+                self._flush()
+            self._keep_rejects()
 
     def _keep_rejects(self) -> None:
         for reject in self._execution.drain():
             (self._late if reject.late else self._rejected).append(reject)
 
-    def _process(self) -> None:
+    def _advance(self, t: int, stream: str | None = None) -> None:
         self._flush()
-        self._step()
+        for name in self._buffers if stream is None else [str(stream)]:
+            self._execution.sorters[name].advance(t)
+            self._clock.advance(name, t)
+        self._step(prompt=self._on_row is not None)
 
-    def _step(self) -> None:
+    def _step(self, prompt: bool) -> None:
+        """Process the items below the common watermark; if `prompt`, no final row is delayed."""
         watermark = self._clock.watermark()
         sorters = self._execution.sorters
         for name in self._clock.silent():  # items below it, if the stream resumes, are late
             sorters[name].advance(watermark)
         batches = {name: sorter.release(watermark) for name, sorter in sorters.items()}
-        if not any(map(len, batches.values())) and watermark == self._watermark:
+        unchanged = not any(map(len, batches.values())) and watermark == self._watermark
+        if unchanged and (self._prompted or not prompt):
             return
-        self._watermark = watermark
-        self._emit(self._execution.step(batches, watermark))
+        self._watermark, self._prompted = watermark, prompt
+        self._emit(self._execution.step(batches, watermark, prompt=prompt))
 
     def _emit(self, batch: Batch) -> None:
-        """Call `on_row` with the emitted rows, or retain them until `rows` is called."""
+        """Retain the emitted rows until `rows` is called, or until `on_row` is."""
         reports = self._execution.reports
         instants = [] if reports is None else reports.done()
         if self._on_row is not None:
-            for each in self._decoded(batch, instants):
-                self._on_row(each)
+            self._emitted += self._decoded(batch, instants)
             return
         if len(batch):
             self._execution.retained.append(batch)
         self._instants += instants
-
-    def _emitted(self) -> tuple[Batch, list[int]]:
-        """Return the rows emitted since the last call, by start, and the instants of reports."""
-        if not self._closed:
-            self._process()
-        batches, instants = self._execution.retained, self._instants
-        self._execution.retained, self._instants = [], []
-        return Batch.concat(batches, self._execution.sink.names).ordered(), instants
 
     def _decoded(self, batch: Batch, instants: list[int]) -> list[Any]:
         """Decode rows, or reports."""

@@ -211,10 +211,10 @@ class MeasuredExecution(Execution):
             yield step
 
     @override
-    def step(self, batches: Mapping[str, Batch], watermark: int) -> Batch:
+    def step(self, batches: Mapping[str, Batch], watermark: int, *, prompt: bool = False) -> Batch:
         before = perf_counter()
         try:
-            return super().step(batches, watermark)
+            return super().step(batches, watermark, prompt=prompt)
         finally:
             self.computing += perf_counter() - before
 

@@ -110,22 +110,26 @@ class Replay:
         ready = Heap(execution.sink.names)
         steps = execution.input_steps()
         while not self._stopping:
-            try:
-                batches, watermark = next(steps)
-            except StopIteration:
-                return
-            except Stopped:
-                break
-            if not self._stopping:
-                rows = self._step(ready, batches, watermark)
-                self.watermark = watermark
-                yield rows
-                if self._until is not None and watermark >= self._until:
-                    self.stop()
+            with execution.guard:
+                try:
+                    step = next(steps, None)
+                except Stopped:
+                    break
+                if step is None:
+                    return
+                rows = execution.sink.nothing()
+                if not self._stopping:
+                    rows = self._step(ready, *step)
+                    self.watermark = step.watermark
+            yield rows
+            if self._until is not None and self.watermark >= self._until:
+                self.stop()
         if self._stopping and self.watermark < INFINITY:
-            for sorter in execution.sorters.values():
-                sorter.advance(INFINITY)  # no later item can confirm the quarantined ones
-            yield self._cut_short(ready)
+            with execution.guard:
+                for sorter in execution.sorters.values():
+                    sorter.advance(INFINITY)  # no later item can confirm the quarantined ones
+                rows = self._cut_short(ready)
+            yield rows
 
     def _step(self, ready: Heap, batches: Mapping[str, Batch], watermark: int) -> Batch:
         """Return the rows that are final after a step, in the order in which they are emitted."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from streamsparql.compiled import CompiledQuery
 from streamsparql.display import Displayed, draw_timeline
 from streamsparql.display.picture import Picture
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, StreamSparqlError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
@@ -106,36 +106,68 @@ class Computation(ABC):
         return merged.ordered()
 
 
+def raise_again(error: BaseException | None, repeatable: bool) -> None:
+    """Raise the error of a computation again, unless a new run over its sources may succeed."""
+    if isinstance(error, StreamSparqlError) or (isinstance(error, Exception) and not repeatable):
+        raise error
+    if not repeatable:
+        named = "an exception" if error is None else type(error).__name__
+        raise EngineError(
+            f"the result is incomplete: {named} ended its computation, and a source can be read"
+            " only once; pass the sources to run again"
+        ) from error
+
+
 class EmbeddedComputation(Computation):
-    """The rows of an execution in this process."""
+    """The rows of an execution in this process.
+
+    An execution that an exception cut short is never read again. If its sources can be read again,
+    a new one takes its place; else, and after an error that another run would repeat, each
+    request for rows raises the first error.
+    """
 
     def __init__(self, query: CompiledQuery, run_input: RunInput) -> None:
-        self._execution = Execution(query, run_input)
-        super().__init__(query, run_input, self._execution.decoder)
-        self._batches = self._execution.replay()
+        self._latest = Execution(query, run_input)
+        super().__init__(query, run_input, self._latest.decoder)
         self._rejects: list[Reject] | None = None
+
+    @property
+    def _execution(self) -> Execution:
+        """The execution; a new one if an exception cut the last one short."""
+        guard = self._latest.guard
+        if guard.broken:
+            raise_again(guard.error, self.input.repeatable)
+            execution = Execution(self.query, self.input)
+            self.decoder.terms = execution.terms
+            self.decoder.ranking = execution.decoder.ranking
+            self._rejects = None
+            self.started = self.partly = False
+            self._latest = execution  # last: until then the old one is known to be broken
+        return self._latest
 
     @override
     def rows(self) -> Batch:
+        execution = self._execution
         self.started = True
-        for _ in self._batches:
+        while execution.next_rows() is not None:
             pass
         self.partly = False
-        retained = self._execution.retained
+        retained = execution.retained
         if len(retained) != 1:
-            retained[:] = [Batch.concat(retained, self._execution.sink.names).ordered()]
+            retained[:] = [Batch.concat(retained, execution.sink.names).ordered()]
         return retained[0]
 
     @override
     def final_rows(self) -> Iterator[Batch]:
+        execution = self._execution
         if self.started or self.decoder.ranking is not None:
             yield self.canonical()
             return
         self.started = self.partly = True
-        ready, emitted = Heap(self._execution.sink.names), 0
-        for batch in self._batches:
+        ready, emitted = Heap(execution.sink.names), 0
+        for batch in execution.replay():
             ready.push(batch)
-            final = ready.release(self._execution.pipeline.watermark)
+            final = ready.release(execution.pipeline.watermark)
             emitted += len(final)
             yield final
         rows = self.canonical()  # a snapshot requested meanwhile has read the rest
@@ -143,9 +175,10 @@ class EmbeddedComputation(Computation):
 
     @override
     def rejects(self) -> list[Reject]:
+        execution = self._execution
         if self._rejects is None:
             self.rows()
-            self._rejects = self._execution.rejects()
+            self._rejects = execution.rejects()
         return self._rejects
 
     @property
@@ -164,11 +197,10 @@ class EmbeddedComputation(Computation):
         If no row was computed before, a separate execution computes the reports over validities
         that are aligned to them; else they are computed from the rows.
         """
+        shared = self._execution
         if wanted.every is None or self.started or not self.input.repeatable:
             return super().reported(wanted)
-        execution = Execution(
-            self.query, self.input, report=wanted, shares_terms_with=self._execution
-        )
+        execution = Execution(self.query, self.input, report=wanted, shares_terms_with=shared)
         batches = [batch for batch in execution.replay() if len(batch)]
         assert execution.reports is not None
         self._rejects = execution.rejects()
@@ -181,7 +213,8 @@ class EmbeddedComputation(Computation):
 
         if not self.input.repeatable:
             return None
-        shared = None if self.started else self._execution
+        latest = self._execution
+        shared = None if self.started else latest
         return Replay(self.query, self.input, report=report, shares_terms_with=shared)
 
     @override

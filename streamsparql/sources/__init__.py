@@ -54,13 +54,15 @@ def read_stream(
     strict: bool = False,
     chunk: int = CHUNK_SIZE,
     first: int = 1,
+    failures: list[BaseException] | None = None,
 ) -> Iterator[Chunk]:
     """Yield the items of a stream, in the order of the source, up to `chunk` at a time.
 
     `scope` is a prefix of the labels of blank nodes. Of items whose predicate is not `wanted` only
     the timestamp is used, which advances the watermark. If `strict`, the first reject raises a
     SourceError. The ids in a chunk are in use until it is released. `first` is the position of the
-    first item, if other items were read before.
+    first item, if other items were read before. With `failures` an iterable that raises ends there,
+    and its exception is added to them: the items before it are not lost.
 
     >>> terms = TermDictionary()
     >>> items = [("<a>", "<p>", '"1"', 5), ("<a>", '"p"', '"1"', 6)]
@@ -68,9 +70,8 @@ def read_stream(
     >>> len(chunk), chunk.end.tolist(), chunk.rejects[0].reason
     (1, [5], 'the predicate is not an IRI')
     """
-    return _chunks(
-        source, Encoder(name, terms, scope, wanted, strict, first=first), chunk, timed=True
-    )
+    encoder = Encoder(name, terms, scope, wanted, strict, first=first, failures=failures)
+    return _chunks(source, encoder, chunk, timed=True)
 
 
 def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
@@ -86,14 +87,16 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         return file_chunks(source, encoder, size, timed)
     batches = arrow_batches(with_term_texts(source))
     if batches is not None:
-        return chunks_of_batches(batches, encoder.with_unit("row"), size, timed)
+        rows = encoder.with_unit("row")
+        return chunks_of_batches(rows.until_failure(batches), rows, size, timed)
     if not timed:
         return chunks_of_triples(_iterable(source, encoder.name), encoder, size)
     if _is_rdflib_graph(source):
         raise SourceError(
             f"{encoder.name}: an rdflib graph has no timestamps; pass it as a static graph"
         )
-    return chunks_of_items(_iterable(source, encoder.name), encoder, size)
+    items = encoder.until_failure(_iterable(source, encoder.name))
+    return chunks_of_items(items, encoder, size)
 
 
 def _chunks_of_files(

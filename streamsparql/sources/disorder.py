@@ -91,7 +91,9 @@ class Sorter:
         self.late = 0
         """The number of late items."""
         self._held_by_source: Callable[[], Iterable[IntArray]] | None = None
-        self._read = self._rejected = self._unmatched = self._rows_without_triples = 0
+        self.read = 0
+        """The number of items that were read, with those that are quarantined."""
+        self._rejected = self._unmatched = self._rows_without_triples = 0
         self.seen = -1
         """The stream's time: the greatest stamp that was accepted."""
         self.least = INFINITY
@@ -119,7 +121,7 @@ class Sorter:
     @property
     def accounting(self) -> Accounting:
         """The counts of the items that were read, without those in quarantine."""
-        read = self._read - sum(item.row is not None for item in self._quarantine)
+        read = self.read - sum(item.row is not None for item in self._quarantine)
         accepted = read - self.late - self._rejected
         return Accounting(
             read, accepted, self.late, self._rejected, self._unmatched, self._rows_without_triples
@@ -161,7 +163,7 @@ class Sorter:
 
     def push(self, chunk: Chunk) -> None:
         """Consume items in the order in which they arrived."""
-        self._read += chunk.items
+        self.read += chunk.items
         self._held_by_source = chunk.held
         self._unmatched += chunk.prefiltered
         self._rows_without_triples += chunk.rows_without_triples

@@ -7,10 +7,10 @@ queries fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,9 @@ class Field:
         return list(map(itemgetter(self.place), self.tuples[rows]))
 
 
+Item = TypeVar("Item")
+"""An item of any source, or a batch of a table."""
+
 TextColumn: TypeAlias = Sequence[str] | Field | pa.Array
 """A column of texts in N-Triples syntax, or a `Field` of terms of any library. In an Arrow array
 null is a missing term. Columns of the same triples have the same type."""
@@ -65,6 +68,7 @@ class Encoder:
         strict: bool = False,
         unit: str = "item",
         first: int = 1,
+        failures: list[BaseException] | None = None,
     ) -> None:
         self.name = self.stream = name
         """The name in messages: the path of a file, while `stream` names the stream or graph."""
@@ -79,6 +83,13 @@ class Encoder:
         """A prefix that keeps its blank nodes apart from those of other sources."""
         self.wanted = wanted
         self.strict = strict
+        self._failures = failures
+
+    def until_failure(self, items: Iterable[Item]) -> Iterable[Item]:
+        """Return items that end where their source raises, if its exceptions are collected."""
+        if self._failures is None or isinstance(items, list | tuple):
+            return items
+        return _until_failure(items, self._failures)
 
     def with_unit(self, unit: str, name: str | None = None, scope: str = "") -> Encoder:
         """Return an encoder of a file of this name, whose positions count this unit."""
@@ -191,6 +202,15 @@ class Encoder:
         if self.strict and rejects:
             raise Rejected(rejects[0])
         return rejects
+
+
+def _until_failure(items: Iterable[Item], failures: list[BaseException]) -> Iterator[Item]:
+    try:
+        yield from items
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        failures.append(error)
 
 
 def event_stamps(since: ParsedStamps, stamps: ParsedStamps) -> ParsedStamps:

@@ -85,7 +85,7 @@ def mapped_chunks(mapped: Mapped, encoder: Encoder, size: int, timed: bool) -> I
         raise SourceError(f"{encoder.name}: a mapping needs a table, not a {kind}")
     _check_no_layout(mapped, encoder.name)
     maker = TripleMaker(mapped, encoder.with_unit("row"), timed, None)
-    for batch in batches:
+    for batch in encoder.until_failure(batches):
         yield from maker.rows(batch, size)
 
 

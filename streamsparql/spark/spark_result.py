@@ -13,8 +13,9 @@ from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import result_columns
+from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput
-from streamsparql.run.result import Computation, Result
+from streamsparql.run.result import Computation, Result, raise_again
 from streamsparql.sources.chunk import Reject
 from streamsparql.spark.engine import SparkRun
 from streamsparql.spark.failures import raising_task_errors
@@ -27,7 +28,8 @@ class SparkComputation(Computation):
     """The rows that Spark computes, all of them when the first is requested.
 
     They are collected in this process and must fit into its memory; `Query.on_spark` returns a
-    DataFrame, which has no such limit.
+    DataFrame, which has no such limit. After an exception each request reads the sources again, or
+    raises the first error if that would read what is left of a source.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class SparkComputation(Computation):
         decoder = RowDecoder(query.form, query.variables, TermDictionary(), query.ranking)
         super().__init__(query, run_input, decoder)
         self._spark, self._slabs = spark, slabs
+        self._reading = Guard()
 
     @cached_property
     def run(self) -> SparkRun:
@@ -47,13 +50,18 @@ class SparkComputation(Computation):
         from streamsparql.spark.sessions import session
 
         spark = session() if self._spark is None else self._spark
-        return SparkRun(spark, self.query, self.input, slabs=self._slabs, ordered=True)
+        if self._reading.broken:
+            raise_again(self._reading.error, self.input.repeatable)
+            self._reading = Guard()
+        with self._reading:  # sources in memory are read here, once
+            return SparkRun(spark, self.query, self.input, slabs=self._slabs, ordered=True)
 
     @override
     def rows(self) -> Batch:
         if not self.started:
             with raising_task_errors():
                 table = self.run.frame().toArrow()
+            self.decoder.terms = TermDictionary()  # an earlier call may have left it half full
             self._rows = self._encoded(table)
             self.started = True
         return self._rows

@@ -7,6 +7,7 @@ calls are made; this file checks when rows are emitted, and all that those tests
 from __future__ import annotations
 
 import time
+from random import Random
 from typing import Any
 
 import pytest
@@ -54,6 +55,56 @@ def test_row_is_emitted_when_it_has_ended_or_if_eager_when_it_holds() -> None:
         live.advance(11)  # at 10 an equal row could still begin where this one ends
     assert shown(final.rows()) == [(1, 3, 10)]
     assert shown(eager.rows()) == [(1, 7, 10)]
+
+
+GROUPS = "FROM STREAM :s WINDOW RANGE 40 SLIDE 5 WHERE { ?x :p ?n } GROUP BY ?x"
+DELAYING = {
+    "average": "SELECT (AVG(?n) AS ?v) FROM STREAM :s WINDOW RANGE 10000 FIXED { ?x :p ?n }",
+    "groups": f"SELECT ?x (SUM(?n) AS ?v) {GROUPS}",
+    "groups with a condition": f"SELECT ?x (MAX(?n) AS ?v) {GROUPS} HAVING(MAX(?n) > 3)",
+    "groups without keys": f"SELECT (COUNT(?n) AS ?v) {GROUPS}",
+    "values of values": f"SELECT ?x (SUM(?n) * 0 AS ?v) {GROUPS}",
+    "left join": "SELECT ?x ?n ?m FROM STREAM :s WINDOW RANGE 40"
+    " { ?x :p ?n OPTIONAL { ?y :p ?m FILTER(?m = ?n + 1) } }",
+    "group of a left join": "SELECT ?n (COUNT(?m) AS ?v) FROM STREAM :s WINDOW RANGE 40"
+    " { ?x :p ?n OPTIONAL { ?y :p ?m FILTER(?m = ?n + 1) } } GROUP BY ?n",
+    "slice": "SELECT ?n FROM STREAM :s WINDOW RANGE 40 { ?x :p ?n } ORDER BY ?n LIMIT 2",
+    "distinct": "SELECT DISTINCT ?n FROM STREAM :s WINDOW RANGE 40 { ?x :p ?n }",
+    "bag": "SELECT ?n FROM STREAM :s WINDOW RANGE 40 { ?x :p ?n }",
+}
+
+
+@pytest.mark.parametrize("name", DELAYING)
+def test_rows_are_emitted_as_soon_as_the_watermark_makes_them_final(name: str) -> None:
+    """A row that ends before the watermark is final: later items change later instants only."""
+    random = Random(3)
+    query = streamsparql.compile(PREFIX + DELAYING[name])
+    live, called, calls = query.open(), [], []
+    other = query.open(on_row=called.append)
+    items: list[Any] = []
+    now = 0
+    for _ in range(30):
+        if random.random() < 0.3:
+            watermark = now = now + random.choice([1, 30])
+            live.advance(watermark)
+            other.advance(watermark)
+        else:
+            now += random.choice([0, 0, 1, 4, 15])
+            triple = item(random.randrange(6), random.choice("abc"))
+            items.append((*triple, now))
+            live.push(S, triple, now)
+            other.push(S, triple, now)
+        calls += live.rows()
+        final = [row for row in query.run({S: items}) if row.end < live.watermark]
+        assert sorted(map(str, calls)) == sorted(map(str, final))
+        assert sorted(map(str, called)) == sorted(map(str, final))
+
+
+def test_value_of_a_group_is_emitted_when_the_next_one_is_known() -> None:
+    live = streamsparql.compile(PREFIX + DELAYING["average"]).open()
+    for n, t in ((1, 1000), (3, 3000), (9, 9000)):
+        live.push(S, item(n), t)
+    assert [(row.start, row.end) for row in live.rows()] == [(1000, 3000)]
 
 
 def test_rows_are_returned_once() -> None:

@@ -97,9 +97,15 @@ class Recording(Execution):
         return None
 
     @override
-    def reader(self, stream: str, source: Any, first: int = 1) -> Iterator[Chunk]:
+    def reader(
+        self,
+        stream: str,
+        source: Any,
+        first: int = 1,
+        failures: list[BaseException] | None = None,
+    ) -> Iterator[Chunk]:
         wanted = super().wanted(stream)
-        for chunk in super().reader(stream, source, first):
+        for chunk in super().reader(stream, source, first, failures):
             matched = None if wanted is None else wanted.mask(chunk.p)
             if matched is None or matched.all():
                 yield chunk
