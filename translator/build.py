@@ -33,7 +33,7 @@ _MILLISECONDS = {
     "w": 604_800_000,
     "week": 604_800_000,
 }
-_MAX_DIGITS = 4_000  # Python converts no more
+_MAX_DIGITS = 4_000  # the limit of Python's conversion from text to int
 _XSD_UNITS = {"D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
 
 

@@ -34,7 +34,7 @@ def all_of(children: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
 
 
 class TermBuilder:
-    """The builder of terms, paths and expressions; each grammar rule has a method of its name."""
+    """The builder of terms, paths and expressions: a method per grammar rule, named like it."""
 
     # -- property paths
 
@@ -74,7 +74,7 @@ class TermBuilder:
     def add_signed(
         self, span: Span, left: s.SyntaxExpression, product: s.SyntaxExpression
     ) -> s.OperatorCall:
-        """Build the subtraction of `?x -1 * 2`, although the lexer reads a negative number."""
+        """Build the subtraction of `?x -1 * 2`, in which the lexer reads -1 as a literal."""
         sign, unsigned = _unsigned(product)
         return s.OperatorCall(sign, (left, unsigned), span=span)
 

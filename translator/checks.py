@@ -265,7 +265,7 @@ class _Checker:
                     self.no_window_name(node)
                 case s.FunctionCall(distinct=True):
                     raise UnsupportedFeature(
-                        "DISTINCT belongs to aggregates, and functions by IRI are not aggregates",
+                        "DISTINCT belongs to aggregates; functions with IRIs are not aggregates",
                         node.span,
                     )
                 case s.AggregateCall(name, argument):

@@ -44,7 +44,7 @@ class Context:
         return Hidden(kind, self._used[kind] - 1)
 
     def site(self) -> int:
-        """Return the number of a new call of RAND, UUID, STRUUID or BNODE, and of its rows."""
+        """Return a new number, for a call of RAND, UUID, STRUUID or BNODE and its row variable."""
         self._used[PlanKind.ROW] += 1
         return self._used[PlanKind.ROW]
 
@@ -83,11 +83,11 @@ class Context:
                 return self._blanks[label]
 
     def value(self, node: s.Iri | s.Lit) -> IRI | Literal:
-        """Return an IRI or a literal."""
+        """Return the IRI or the literal of a syntax node."""
         return self.names.iri(node) if isinstance(node, s.Iri) else self.names.literal(node)
 
     def template(self, triples: Iterable[s.TriplePath]) -> tuple[TriplePattern, ...]:
-        """Return a CONSTRUCT template, whose blank nodes are new ones for each row."""
+        """Return a CONSTRUCT template, whose blank nodes are new for each row."""
         labels: dict[str, BlankNode] = {}
 
         def place(node: s.GraphTerm) -> Term | Variable:

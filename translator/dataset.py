@@ -237,7 +237,7 @@ def _not_named(name: IRI, node: s.Iri, dataset: Dataset) -> QueryError:
 
 
 def create_matching(pattern: TriplePattern, scope: ReadScope, context: Context) -> Plan:
-    """Return the matching of a triple pattern: `win` is above it if set, else FROM's window below.
+    """Return the matching of a triple pattern, below `win` if it is set, else above FROM's window.
 
     This is the last branch of ESWC 2008, Algorithm 1.
     """
@@ -282,7 +282,7 @@ def _windowed(stream: DeclaredStream, window: Windowing | None, context: Context
         raise QueryError(
             f"missing window: the stream {stream.name} would be retained for ever",
             stream.clause.span if stream.clause else None,
-            hint="add a window behind it, such as WINDOW RANGE 10 MINUTE SLIDE 1 MINUTE",
+            hint="add a window after it, such as WINDOW RANGE 10 MINUTE SLIDE 1 MINUTE",
         )
     windowed = window(source)
     return context.locate(windowed, stream.clause) if stream.clause else windowed

@@ -66,10 +66,10 @@ def _occurs(node: Node, parts: list[bool]) -> bool:
     return isinstance(node, AccessStream) or any(parts)
 
 
-def refuse_over_events(what: str, hint: str, node: s.SyntaxNode, context: Context) -> None:
+def refuse_over_events(construct: str, hint: str, node: s.SyntaxNode, context: Context) -> None:
     """Refuse a construct that later events could falsify, or that has no meaning over events."""
     if context.dialect.has_events:
-        raise UnsupportedFeature(f"{what} is not defined over events", node.span, hint=hint)
+        raise UnsupportedFeature(f"{construct} is not defined over events", node.span, hint=hint)
 
 
 def check_sub_select(clause: s.SubSelect, context: Context) -> None:

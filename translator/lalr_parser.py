@@ -1,9 +1,9 @@
 """The LALR(1) parser: it runs the table of `parse_table`, which is generated from the grammar.
 
-Three reasons to run the table here rather than in lark, which computes it
-(`grammar/make_parse_table.py`): a first query is parsed in tens of milliseconds instead of half a
-second, as lark's contextual lexer compiles one scanner per parser state; parsing does not recurse;
-and a failure has the unexpected token and the terminals that are valid there, for the message.
+lark computes the table (`grammar/make_parse_table.py`) but does not run it, for three reasons. A
+first query is parsed in tens of milliseconds instead of half a second, as lark's contextual lexer
+compiles one scanner per parser state. Parsing does not recurse. And a failure has the unexpected
+token and the terminals that are valid there, for the message.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class ParseTable:
         return Lexer(self.words, parse_table.PATTERNS, order, ascii_only=ascii_only)
 
     def acceptable(self, states: list[int]) -> frozenset[str]:
-        """Return the terminals that can come next: those that a chain of reductions leads to."""
+        """Return the terminals that the parser can shift next, perhaps after reductions."""
         return frozenset(name for name in self.actions[states[-1]] if self._accepts(states, name))
 
     def _accepts(self, states: list[int], terminal: str) -> bool:

@@ -1,8 +1,8 @@
 """The lexer: the next token of a query's text, which depends on the terminals that are valid there.
 
 It takes the longest match, as SPARQL 1.1 section 19.8 requires. A word is read whole: it is a
-keyword only if all of it is one. `CONTEXTUAL` terminals are tried only where the parser can use
-them, which keeps `s`, `m` or `P1D` free as names elsewhere.
+keyword only if the whole word matches. `CONTEXTUAL` terminals are tried only where the parser can
+use them, which keeps `s`, `m` or `P1D` free as names elsewhere.
 """
 
 from __future__ import annotations

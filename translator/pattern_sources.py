@@ -92,7 +92,7 @@ def is_matching(plan: Plan) -> bool:
         case shape.Distinct(inner) | w.Window(input=inner):
             return is_matching(inner)
         case Union((*windowed, TriplePatternMatching(pattern, AccessGraph(background=True)))):
-            # not a UNION of the query: one pattern, its streams through a window, and the graph
+            # one pattern over windowed streams and the default graph, not a UNION of the query
             for branch in windowed:
                 if not isinstance(branch, w.Window):
                     return False
@@ -111,7 +111,7 @@ def matching_of(plan: Plan) -> TriplePatternMatching | Path:
 
 @dataclass(frozen=True)
 class PlanSources:
-    """The sources of all patterns of a plan, by how FROM clauses declare them."""
+    """The sources of all patterns of a plan, by the kind of FROM clause that declares them."""
 
     default: dict[IRI, w.Window | None]
     static: tuple[IRI, ...]
@@ -181,7 +181,7 @@ def is_block(plan: Plan) -> bool:
     if isinstance(plan, Join):
         last, before = plan.right, plan.left.right if isinstance(plan.left, Join) else plan.left
         if not (isinstance(last, Path) or isinstance(before, Path)):
-            return False  # in constant time for a long chain of joined groups
+            return False  # so that a long chain of joined groups takes constant time
     parts = _joined_parts(plan)
     if not all(isinstance(part, BasicGraphPattern) or is_matching(part) for part in parts):
         return False
@@ -191,7 +191,7 @@ def is_block(plan: Plan) -> bool:
     if len({sources_of_matching(m) for m in matchings if not isinstance(m, Path)}) > 1:
         return False  # a group's window is not FROM's window, even if they are equal
     paths = [isinstance(part, Path) for part in parts]
-    return all(one or other for one, other in pairwise(paths))
+    return all(first or second for first, second in pairwise(paths))
 
 
 def _joined_parts(plan: Plan) -> list[Plan]:
@@ -203,7 +203,7 @@ def _joined_parts(plan: Plan) -> list[Plan]:
 
 
 def _effective(matching: Plan) -> tuple[object, ...]:
-    """Return what a matching reads, with a group's window counted as that of its streams."""
+    """Return the streams and graphs of a matching, each stream with the window that applies."""
     streams, graph, group_window = sources_of_matching(matching)
     return tuple((name, group_window or window) for name, window in streams), graph
 

@@ -113,7 +113,7 @@ class Writer:
     # -- expressions
 
     def expression(self, expression: Expression) -> str:
-        """Return an expression as text, in brackets where it has operands."""
+        """Return an expression as text, with brackets around each operation."""
         text: str = expression.fold(self._expression)
         return text
 
@@ -177,7 +177,7 @@ class Writer:
 
 
 def _chained(before: str | IRI, operator: str | IRI) -> bool:
-    """Return whether two operators have one precedence: `?a + ?b - ?c` needs no more brackets."""
+    """Return whether two operators have equal precedence, as in `?a + ?b - ?c`."""
     return any(before in alike and operator in alike for alike in (("+", "-"), ("*", "/")))
 
 

@@ -131,7 +131,7 @@ class DurationLiteral(SyntaxNode):
 
 
 class WindowClause(SyntaxNode):
-    """The base of window clauses. What they mean depends on the dialect."""
+    """The base of window clauses. Their meaning depends on the dialect."""
 
 
 class WindowSlide(WindowClause):

@@ -1,7 +1,7 @@
 """The functions timestamp(?x), getDURATION() .., and where they are bound (SEMANTICS.md 7 and 8).
 
-They read hidden columns, which GROUP BY and subqueries remove. A query that reads a removed column
-would find it unbound in every row, so it is refused.
+They read hidden columns, which GROUP BY and subqueries remove. A removed column would be unbound in
+every row, so a query that reads it is refused.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _reads_out_of_scope(plan: Plan) -> Iterator[tuple[Plan, Variable]]:
         known = readable_variables(node, outer)
         if events and any(map(occurs, node.inputs)):
             known |= _OCCURRENCES
-        if not isinstance(node, TriplePatternMatching):  # which binds them
+        if not isinstance(node, TriplePatternMatching):  # a matching binds stamps
             for variable in _variables_read(node):
                 if (variable.stamp or variable in _OCCURRENCES) and variable not in known:
                     yield node, variable

@@ -3,7 +3,7 @@
 Three constructs of an expression need columns of the plan below. An EXISTS becomes a hidden
 variable that a `Mark` binds; an aggregate becomes a variable that the `Aggregation` binds; a call
 of RAND, UUID or BNODE needs numbers that distinguish equal rows. So the result is a
-`PreparedExpression`: the expression, and what the plan below it must provide.
+`PreparedExpression`: the expression, and the columns that the plan below it must provide.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Needs:
 
 @dataclass
 class Groups:
-    """The aggregates of a query and their variables, and what their arguments need."""
+    """The aggregates of a query with their variables, and the needs of their arguments."""
 
     below: Needs
     calls: dict[e.Aggregate, Variable] = field(default_factory=dict)
 
 
 class PreparedExpression(NamedTuple):
-    """An expression, and what it needs from the plan below it."""
+    """An expression, and its needs from the plan below it."""
 
     expression: Expression
     needs: Needs
@@ -70,7 +70,7 @@ def prepare_expression(
 
 
 def prepare_aggregate(node: s.AggregateCall, context: Context, groups: Groups) -> e.Aggregate:
-    """Translate an aggregate call; what its argument needs is collected in `groups.below`."""
+    """Translate an aggregate call; add the needs of its argument to `groups.below`."""
     argument = None
     if node.argument is not None:
         argument = _translate(node.argument, groups.below, context)
@@ -189,7 +189,7 @@ def _identity(plan: Plan) -> tuple[Variable, ...]:
 
 
 def fix_columns(expression: Expression, columns: tuple[Variable, ...]) -> Expression:
-    """Return the expression with the columns that identify a row in its volatile calls."""
+    """Return the expression; its volatile calls read the columns that identify a row."""
 
     def fix(node: Node, parts: list[Node]) -> Node:
         node = node.with_parts(tuple(parts)) if parts else node

@@ -1,9 +1,9 @@
 """From a logical plan back to a query's text, in a dialect that can express it.
 
 `unparse` is the inverse of `create_plan`: it determines which sources are default ones, which
-clause a window is from, which of the operators on top belong to SELECT and which to WHERE. The text
-is compiled again and must lead to the same plan. So a plan that the dialect cannot express, such as
-a plan that a rule has rewritten, is refused with an error, never written as another query.
+clause a window is from, and which of the top operators belong to SELECT and which to WHERE. The
+text is compiled again and must lead to the same plan. So a plan that the dialect cannot express,
+such as a plan that a rule has rewritten, is refused with an error, never written as another query.
 """
 
 from __future__ import annotations
@@ -78,11 +78,12 @@ def _refused(dialect: Dialect, why: str) -> UnsupportedFeature:
 
 def _difference(plan: Plan, again: Plan) -> str:
     """Describe the first operator at which two plans differ."""
-    for one, other in zip(plan.walk(), again.walk(), strict=False):
-        kind = type(one).__name__
-        if type(one) is not type(other):
+    for node, other in zip(plan.walk(), again.walk(), strict=False):
+        kind = type(node).__name__
+        if type(node) is not type(other):
             return f"its {kind} would be read as {type(other).__name__}"
-        for name, value, read in zip(one.field_names, one.members(), other.members(), strict=True):
+        members = zip(node.field_names, node.members(), other.members(), strict=True)
+        for name, value, read in members:
             if not isinstance(value, tuple | Node) and value != read:
                 return f"its {kind} has {name} {value}, which would be read as {read}"
     return f"its {type(plan).__name__} would be read with other parameters"
@@ -96,7 +97,7 @@ class _Unparser:
         self.write = Writer(variable=self._variable)
         for node in plan.walk():
             if isinstance(node, TriplePatternMatching):
-                self._stamps(node)
+                self._name_stamps(node)
 
     def _variable(self, variable: Variable) -> str:
         match variable:
@@ -104,7 +105,7 @@ class _Unparser:
                 return f"_:b{number}"
         return self.shown.get(variable, str(variable))
 
-    def _stamps(self, node: TriplePatternMatching) -> None:
+    def _name_stamps(self, node: TriplePatternMatching) -> None:
         for variable, _ in node.stamps:
             function = f"<{TIMESTAMP}>" if len(variable.of) == len(node.pattern) else "timestamp"
             places = ", ".join(map(self.write.term, variable.of))
@@ -125,7 +126,7 @@ class _Unparser:
         return self.select(plan, from_clauses(self.sources, self.dialect))
 
     def base(self, plan: Plan) -> Lines:
-        """Return BASE, if a call of IRI() resolves against one."""
+        """Return the BASE line, if a call of IRI() resolves against a base."""
         bases = set[str]()
         for node in plan.walk():
             match node:
@@ -291,7 +292,7 @@ class _Unparser:
             steps.append(plan)
             plan = plan.inputs[0]
         lines: Lines = []
-        bare = False  # whether triples precede, to which more triples would be added
+        bare = False  # whether the last lines are triples, which a following block would extend
         if plan != shape.UNIT or (steps and isinstance(steps[-1], Join)):
             first = self.element(plan, bare)
             lines, bare = list(first), is_block(plan)
@@ -423,7 +424,7 @@ class _Unparser:
         return _block(head, lines)
 
     def group_window(self, matchings: list[Plan]) -> w.Window | None:
-        """Return the window of a block's group: a pattern's, or a path's if FROM has another."""
+        """Return the window of a block's group: of a pattern, or of a path if FROM has another."""
         for matching in matchings:
             sources = sources_of_matching(matching)
             if sources.group_window is not None:
@@ -456,7 +457,7 @@ class _Unparser:
         return f"GRAPH {stream}"
 
     def filter(self, node: Plan) -> Lines:
-        """Return a FILTER; for a mark, only record its text."""
+        """Return a FILTER; for a mark, record its text and return no lines."""
         match node:
             case Filter(condition):
                 return [f"FILTER {self.write.condition(condition)}"]

@@ -34,7 +34,7 @@ ELEMENTS = "elements"
 class ColumnAggregate(NamedTuple):
     """An aggregate of a column: the variable it binds, its function, the column.
 
-    `COUNT(*)` has no argument. LATEST is the greatest stamp of the rows of a set.
+    `COUNT(*)` has no argument. LATEST, which no query can write, is the greatest stamp.
     """
 
     variable: str
@@ -50,7 +50,7 @@ class ColumnAggregate(NamedTuple):
 
 
 class AggregateInput(Stateful):
-    """Elements by slot, with these columns; or, with `distinct`, their distinct union."""
+    """Elements by slot, or with `distinct` the unions of the validities of equal elements."""
 
     def __init__(self, columns: tuple[str, ...], distinct: bool, terms: TermDictionary) -> None:
         self.columns = (SLOT, *columns)
@@ -158,7 +158,10 @@ class Aggregator(ABC):
         """Return the ids of the values after each point; 0 for an error."""
 
     def by_bags(self, events: InputEvents, where: BoolArray) -> IntArray:
-        """Return the values after the points `where`, by the definition over the bag at each."""
+        """Return the values after points, each by the definition of the aggregate over its bag.
+
+        `where` is a mask of the points.
+        """
         slots, times = events.sweep.slots[where], events.sweep.times[where]
         elements = events.elements(slots)
         elements = elements.take(np.argsort(elements.columns[SLOT], kind="stable"))

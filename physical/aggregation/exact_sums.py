@@ -36,8 +36,8 @@ _LARGEST = 1 << 62
 _FEW = 256
 """Up to this number of limbs, Python's integers are faster than arrays."""
 _REACH = 800
-"""The largest power of two by which inlined doubles, which are below 2**129, are multiplied."""
-_TOP = 62  # bits of the integer of a rounded sum: those of a double, and one for the remainder
+"""Inlined doubles, which are below 2**129, are multiplied by at most 2**_REACH."""
+_TOP = 62  # bits of the integer that is rounded to a double; its last bit is set for a remainder
 
 
 class Exact:
@@ -51,7 +51,7 @@ class Exact:
         self._base, self._numbers = base, numbers
 
     def integers(self) -> tuple[IntArray, BoolArray]:
-        """Return the numbers, which must be integers, and where they fit."""
+        """Return the numbers, which must be integers, and a mask of those that fit."""
         exact = [number >> -self._base for number in self._numbers]
         fits = [-_LARGEST < number < _LARGEST for number in exact]
         small = [number if fit else 0 for number, fit in zip(exact, fits, strict=True)]
@@ -59,16 +59,16 @@ class Exact:
 
     def doubles(self) -> FloatArray:
         """Return the nearest doubles: a quotient of Python's integers is rounded once."""
-        one = 1 << -self._base
+        scale = 1 << -self._base
         try:
-            return np.array([number / one for number in self._numbers], np.float64)
+            return np.array([number / scale for number in self._numbers], np.float64)
         except OverflowError:
-            return np.array([_quotient(number, one) for number in self._numbers], np.float64)
+            return np.array([_quotient(number, scale) for number in self._numbers], np.float64)
 
 
-def _quotient(number: int, one: int) -> float:
+def _quotient(number: int, scale: int) -> float:
     try:
-        return number / one
+        return number / scale
     except OverflowError:
         return math.inf if number > 0 else -math.inf
 
@@ -86,12 +86,12 @@ class Limbs:
 
     @cached_property
     def _carried(self) -> tuple[BoolArray, IntArray]:
-        """Return which numbers are negative, and their magnitudes in limbs of 32 bits."""
+        """A mask of the negative numbers, and all magnitudes in limbs of 32 bits."""
         negative = _carried(self._limbs)[-1] < 0
         return negative, _carried(np.where(negative, -self._limbs, self._limbs))
 
     def integers(self) -> tuple[IntArray, BoolArray]:
-        """Return the numbers, which must be integers, and where they fit."""
+        """Return the numbers, which must be integers, and a mask of those that fit."""
         if self._few:
             return Exact(self._base, _joined(self._limbs)).integers()
         negative, limbs = self._carried
@@ -207,7 +207,7 @@ class ExactSums(Stateful):
     def scaled(self, values: FloatArray) -> list[int] | None:
         """Return inlined doubles as multiples of 2**base; None if the limbs do not span them.
 
-        The limbs for the numbers so far span most of the following ones.
+        The limbs that earlier numbers needed span most later numbers.
         """
         if self._base < -_REACH:
             return None

@@ -1,4 +1,4 @@
-"""The current values of groups, and since when they hold."""
+"""The current values of groups, and the instants at which they started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arra
 
 
 class GroupValues(Stateful):
-    """Groups by slot: their keys, the values of their aggregates, and since when these hold.
+    """Groups by slot: their keys, the values of their aggregates, and the starts of the values.
 
     >>> groups = GroupValues(1, ["COUNT(*)"])
     >>> slots = groups.slots_of([np.array([7])], 1)
@@ -31,7 +31,7 @@ class GroupValues(Stateful):
         self.slots = KeySlots(keys)
         self._aggregates = tuple(aggregates)
         self.since = np.full(self.slots.capacity, INFINITY)
-        """Since when the values hold, by slot; INFINITY where there is no group."""
+        """The instants at which the values started, by slot; INFINITY where there is no group."""
         self.values = np.zeros((len(aggregates), self.slots.capacity), np.int64)
         """The term ids of the values, a row for each aggregate."""
         self._ended = 0
@@ -50,15 +50,15 @@ class GroupValues(Stateful):
         return slots
 
     def first(self) -> int:
-        """Return since when the oldest value holds; INFINITY without groups."""
+        """Return the instant at which the oldest value started; INFINITY without groups."""
         return int(self.since[: self.slots.top].min(initial=INFINITY))
 
     def standing(self, before: int = INFINITY) -> IntArray:
-        """Return the slots of the groups whose values hold since before an instant."""
+        """Return the slots of the groups whose values started before an instant."""
         return (self.since[: self.slots.top] < before).nonzero()[0]
 
     def end(self, groups: int) -> None:
-        """Note that groups have ended; free their slots once there are enough of them."""
+        """Count groups that have ended; free their slots once many have."""
         self._ended += groups
         if 8 * self._ended > len(self.slots):
             self.slots.keep(self._exist())

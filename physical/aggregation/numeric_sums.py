@@ -48,7 +48,7 @@ LARGEST_GROUP = 1 << 30
 """The largest multiplicities, of a row and of a group, for which limbs do not overflow."""
 
 _MILLION = 10**6
-_MOST = 1 << 14
+_MOST_CACHED = 1 << 14
 _QUOTIENTS = Context(prec=34)
 _LARGEST = 1 << 62
 
@@ -144,7 +144,7 @@ class NumericSums(Stateful):
     def numbers(self, ids: list[int]) -> list[int] | None:
         """Return inlined doubles as integers to add; None if there are, or were, other terms.
 
-        Results are cached until the next sweep, because each element that starts also ends.
+        Results are cached until the next sweep: an element is read when it starts and when it ends.
         """
         known = self._known
         new = [i for i in ids if i not in known]
@@ -153,7 +153,7 @@ class NumericSums(Stateful):
             numbers = None if values is None else self._binary.scaled(values)
             if numbers is None:
                 return None
-            if len(known) > _MOST:
+            if len(known) > _MOST_CACHED:
                 known.clear()
                 return self.numbers(ids)
             known.update(zip(new, numbers, strict=True))
@@ -184,11 +184,11 @@ def inlined_doubles(ids: list[int]) -> FloatArray | None:
     if not BASES[TAG_DOUBLE] <= min(ids) <= max(ids) < 0:
         return None
     values = double_values(np.array(ids, np.int64))
-    for k, one in enumerate(ids):
-        if one >= BASES[TAG_DECIMAL]:
-            if one <= TRUE_ID:
+    for k, term in enumerate(ids):
+        if term >= BASES[TAG_DECIMAL]:
+            if term <= TRUE_ID:
                 return None
-            mantissa, scale = divmod(one - BASES[TAG_OTHER], SCALES)
+            mantissa, scale = divmod(term - BASES[TAG_OTHER], SCALES)
             values[k] = (mantissa - MANTISSA_BASE) / 10**scale
     return values
 
@@ -246,7 +246,7 @@ class Totals:
         self._decimal &= ~left
 
     def sums(self) -> tuple[IntArray, BoolArray]:
-        """Return the ids of the sums, 0 for errors, and which are left to the definition."""
+        """Return the ids of the sums, 0 for errors, and a mask of those left to the definition."""
         if self._only_doubles:
             return self._of_doubles(self._floats)
         ids = np.zeros(len(self._rows), np.int64)
@@ -260,7 +260,10 @@ class Totals:
         return ids, self._left
 
     def averages(self) -> tuple[IntArray, BoolArray]:
-        """Return the ids of the averages, and which are left; that of no terms is the integer 0."""
+        """Return the ids of the averages, and a mask of those that are left to the definition.
+
+        The average of no terms is the integer 0.
+        """
         if self._only_doubles:
             return self._of_doubles(self._floats / np.maximum(self._rows, 1))
         ids = np.zeros(len(self._rows), np.int64)

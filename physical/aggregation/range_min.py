@@ -1,9 +1,9 @@
 """Range minima: the least rank among the elements that hold at each change point.
 
 MIN, MAX and SAMPLE use them. An element holds over a range of the change points of its slot. The
-least rank over all ranges that contain a point is computed by a sparse table in reverse: a range is
-the union of two overlapping ranges whose length is a power of two, and from the longest down, each
-is split into halves.
+least rank over all ranges that contain a point is computed by a sparse table in reverse: each range
+is the union of two overlapping ranges whose length is a power of two; from the greatest length
+down, each of these passes its least rank on to its two halves.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TermRanks:
         bound = ids != 0
         self._known = ids[bound]
         ranks = terms.order_ranks(self._known)
-        self._itself, self._last = ranks is self._known, last
+        self._ranks_are_ids, self._last = ranks is self._known, last
         if last:
             ranks = ~ranks
         self.ranks = np.full(len(ids), ERROR_RANK if strict else INFINITY)
@@ -66,8 +66,8 @@ class TermRanks:
 
     def ids(self, ranks: IntArray) -> IntArray:
         """Return the ids of the terms with these ranks; 0 for an error and for INFINITY."""
-        none = (ranks == ERROR_RANK) | (ranks == INFINITY)
-        if self._itself:
+        no_term = (ranks == ERROR_RANK) | (ranks == INFINITY)
+        if self._ranks_are_ids:
             ids = ~ranks if self._last else ranks
         elif len(self._order):
             known, place = np.unique(self._order, return_index=True)
@@ -75,4 +75,4 @@ class TermRanks:
             ids = self._known[place[at]]
         else:
             ids = ranks
-        return np.where(none, 0, ids)
+        return np.where(no_term, 0, ids)

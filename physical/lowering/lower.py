@@ -182,7 +182,7 @@ class Lowering:
             node, at = node.inputs[0], at.of_input(node)
             lowered = self._known(node, at)
         if lowered is None:
-            lowered = self._store(node, at, self._first(node, at))
+            lowered = self._store(node, at, self._lower_from_leaf(node, at))
         for node, at in reversed(above):
             lowered = self._store(node, at, LOWER_ABOVE[type(node)](self, node, at, lowered))
         return lowered
@@ -202,8 +202,8 @@ class Lowering:
             self._lowered[node, at.graphs] = lowered
         return lowered
 
-    def _first(self, node: Plan, at: At) -> Lowered:
-        """Lower a plan whose first input is not lowered before it."""
+    def _lower_from_leaf(self, node: Plan, at: At) -> Lowered:
+        """Lower a plan that `LOWER_ABOVE` does not contain, or whose rows are precomputed."""
         match node:
             case _ if node in self.catalog.results:
                 rows: Operator = Always(self.catalog.results[node], "precomputed")
@@ -219,7 +219,7 @@ class Lowering:
                 return LOWER[type(node)](self, node, at)
         return Lowered(rows if at.outer is None else at_leaf(rows, at.outer, self.terms))
 
-    # -- leaves: where variables get their values
+    # -- leaves, which bind variables
 
     def _matching(self, node: match.TriplePatternMatching, at: At) -> Operator:
         sources = node.input.sources if isinstance(node.input, access.Merge) else (node.input,)
@@ -308,7 +308,7 @@ class Lowering:
         return Always.of({name: np.array([self.id(term)], np.int64)}, 1)
 
     def _connected(self, node: p.Path, pairs: Operator) -> Operator:
-        """Return the pairs of a path as solutions of its ends."""
+        """Return the pairs of a path as solutions: a column for each end that is a variable."""
         columns: dict[str, str] = {}
         equal: list[tuple[str, str | int]] = []
         for end, name in ((node.subject, FROM), (node.object, TO)):
@@ -323,7 +323,7 @@ class Lowering:
     # -- shared helpers
 
     def made(self, operator: Operator, ranking: Ranking | None = None) -> Lowered:
-        """Return an operator, or its rows if they are known."""
+        """Return a lowered operator, or its rows if they are known."""
         return Lowered(self.fold(operator), ranking)
 
     def over(self, rows: Lowered, operator: Operator) -> Lowered:
@@ -371,7 +371,7 @@ class Lowering:
         return 0 if term is None else self.terms.id_of(term, keep=True)
 
     def new_row(self) -> int:
-        """Return the number of a new set of outer rows, which is part of its column's name."""
+        """Return a number for a new set of outer rows; the names of their columns contain it."""
         self._outer_sets += 1
         return self._outer_sets
 

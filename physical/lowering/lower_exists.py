@@ -4,7 +4,7 @@ EXISTS is defined row by row: the bindings of the outer row are substituted into
 the pattern is evaluated. There are two plans for that.
 
 If the outer row cannot affect the pattern (joins, unions, filters on variables that they bind
-themselves), the pattern is evaluated on its own, and its rows are matched with the outer rows.
+themselves), the pattern is evaluated once, and its rows are matched with the outer rows.
 
 If it can (an OPTIONAL, a LIMIT, a filter on an outer variable), the outer rows are joined to the
 leaves of the pattern. Each outer row has a number; the rows with their number and bindings, in
@@ -39,11 +39,12 @@ from streamsparql.physical.operators.join import Join
 
 
 class Outer(NamedTuple):
-    """The outer rows of an EXISTS, and which of their variables are visible at a place inside."""
+    """The outer rows of an EXISTS, and their variables that are visible at a place inside it."""
 
     rows: Operator
-    """The operator of their numbers and bindings: the carried columns."""
+    """The operator of the carried columns: the numbers and bindings of the outer rows."""
     number: str
+    """The carried column with the number of the outer row."""
     bindings: Mapping[str, str]
     """The carried column of each outer variable."""
     visible: frozenset[str]
@@ -55,20 +56,20 @@ class Outer(NamedTuple):
         return self.rows.names
 
     def without(self, hidden: Iterable[Variable]) -> Outer:
-        """Return the same rows, below an operator that has its own variables of these names."""
+        """Return the same rows below an operator that binds these variables itself."""
         return self._replace(visible=self.visible - {v.name for v in hidden})
 
     def within(self, names: Iterable[Variable]) -> Outer:
-        """Return the same rows, below a projection: other variables are the subquery's own."""
+        """Return the same rows below a projection to these variables: it hides all others."""
         return self._replace(visible=self.visible & {v.name for v in names})
 
     def seen(self, names: Iterable[str]) -> dict[str, str]:
-        """Return those of these variables that the outer row can bind, with their columns."""
+        """Return the variables among these that the outer row can bind, with their columns."""
         return {name: self.bindings[name] for name in names if name in self.visible}
 
 
 class OuterRows(Stateless):
-    """The carried columns: a row's number, and its values, or else those of its outer row."""
+    """The carried columns: a row's number and values, or its outer row's values if unbound."""
 
     family = "filter"
 
@@ -86,12 +87,12 @@ class OuterRows(Stateless):
     def apply(self, batch: Batch) -> Batch:
         columns = {self._number: batch.columns[self._number]}
         for column, (own, outer) in self._sources.items():
-            columns[column] = _first(batch, own, outer)
+            columns[column] = _own_or_outer(batch, own, outer)
         return Batch(columns, batch.start, batch.end, batch.count)
 
 
-def _first(batch: Batch, own: str | None, outer: str | None) -> IntArray:
-    """Return the values of the rows, or where they are unbound those of the outer rows."""
+def _own_or_outer(batch: Batch, own: str | None, outer: str | None) -> IntArray:
+    """Return the values of rows; where a row is unbound, the value of its outer row."""
     if own is None or own not in batch.columns:
         return batch.column(outer or "")
     mine = batch.columns[own]
@@ -126,7 +127,9 @@ class Sighted:
         self._seen = dict(seen)
 
     def _with_outer(self, batch: Batch) -> Batch:
-        return batch.with_columns({n: _first(batch, n, outer) for n, outer in self._seen.items()})
+        return batch.with_columns(
+            {n: _own_or_outer(batch, n, outer) for n, outer in self._seen.items()}
+        )
 
     def holds(self, batch: Batch) -> BoolArray:
         """Return a mask of the rows for which the condition is true."""

@@ -1,8 +1,8 @@
 """The lowering of each logical operator: the entries of the tables `LOWER` and `LOWER_ABOVE`.
 
 A function's arguments are the lowering, a node and its place; functions in `LOWER_ABOVE` also have
-the lowered first input. Under an outer row (`At.outer`) all rows carry its columns: they are among
-the columns of joins, groups and projections.
+the lowered first input. Inside an EXISTS with outer rows (`At.outer`), all rows carry their
+columns, and joins, groups and projections include them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def lower_join(low: Lowering, node: join.Join, at: At, left: Lowered) -> Lowered
 
 
 def lower_left_join(low: Lowering, node: join.LeftJoin, at: At, left: Lowered) -> Lowered:
-    """Lower an OPTIONAL. If its condition has an EXISTS, that is evaluated on the joined pairs."""
+    """Lower an OPTIONAL. An EXISTS in its condition is evaluated on the joined pairs."""
     right = low.rows(node.right, at)
     if not node.marks:
         condition = None if node.condition is None else low.compiled(node.condition, at)
@@ -168,7 +168,10 @@ _Sides = tuple[Operator, Operator, list[tuple[str, str]] | None]
 
 
 def _exists_sides(low: Lowering, rows: Operator, pattern: Plan, at: At) -> _Sides:
-    """Return the outer rows, the rows of the pattern, and the columns on which they match."""
+    """Return the outer rows, the rows of the pattern, and the pairs of columns to match.
+
+    None instead of pairs means the columns that both have.
+    """
     own = [name for name in rows.names if in_solution(name)]
     if at.outer is None and stands_alone(pattern, frozenset(own)):
         answers = low.rows(pattern, at)
@@ -228,7 +231,7 @@ def _below(node: Plan, _: None) -> list[tuple[Plan, None]]:
 
 
 def lower_distinct(low: Lowering, node: shape.Distinct, at: At, rows: Lowered) -> Lowered:
-    """Lower a DISTINCT. Stamps do not make rows distinct; of ordered rows the first remains."""
+    """Lower a DISTINCT, which ignores stamps and keeps the first of equal ordered rows."""
     if rows.ranking is None:
         return low.made(_distinct(low, rows.operator))
     shown = [n for n in rows.operator.names if n not in rows.ranking.columns]
@@ -244,7 +247,7 @@ def _distinct(low: Lowering, rows: Operator) -> Operator:
 
 
 def lower_reduced(low: Lowering, node: shape.Reduced, at: At, rows: Lowered) -> Lowered:
-    """Lower a REDUCED: all rows."""
+    """Lower a REDUCED to its input, because it may keep all duplicates."""
     return rows
 
 
@@ -256,7 +259,7 @@ def lower_order_by(low: Lowering, node: shape.OrderBy, at: At, rows: Lowered) ->
 
 
 def lower_slice(low: Lowering, node: shape.Slice, at: At) -> Lowered:
-    """Lower OFFSET and LIMIT, on rows in their order or by the node's columns."""
+    """Lower OFFSET and LIMIT over the order of the rows or, if they have none, of the columns."""
     below = node.input
     shown = None
     while isinstance(below, shape.Reduced):
@@ -327,7 +330,8 @@ def lower_annotate(low: Lowering, node: group.Annotate, at: At, below: Lowered) 
     """Lower an AGGREGATE, which adds the group's value to each row."""
     rows, (call,) = _arguments(low, below.operator, [(node.variable, node.aggregate)], at)
     keys = [key.name for key in node.keys] + list(carried(at))
-    rows = projected_to(rows, tuple(dict.fromkeys((*rows.names, *keys))))  # some may never be bound
+    # A key that no row binds has no column yet.
+    rows = projected_to(rows, tuple(dict.fromkeys((*rows.names, *keys))))
     annotated = Annotate(rows, keys, call, low.terms)
     names = dict.fromkeys((*below.operator.names, node.variable.name))
     return low.over(below, projected_to(annotated, tuple(names)))
@@ -359,7 +363,7 @@ def _no_rows(node: Plan, at: At) -> Operator:
 
 
 def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered) -> Lowered:
-    """Lower a CONSTRUCT: the set of all patterns' triples."""
+    """Lower a CONSTRUCT to the set of the triples of all its patterns."""
     rows = below.plain
     label = None
     if any(isinstance(place, BlankNode) for pattern in node.template for place in pattern):

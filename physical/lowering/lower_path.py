@@ -1,8 +1,9 @@
 """The lowering of property paths (SPARQL 1.1 section 9.3; SEMANTICS.md section 4).
 
-A path becomes a plan whose rows have two hidden columns, the ends of a way: links are matched,
-sequences are joined, alternatives are united, and `+` has an operator, `TransitiveClosure`. All of
-them work on intervals, so nothing is recomputed as time passes.
+A path becomes a plan whose rows have two hidden columns: the ends of a *way*, a walk through the
+graph that the path matches. Links are matched, sequences are joined, alternatives are united, and
+`+` has an operator, `TransitiveClosure`. All of them work on intervals, so nothing is recomputed as
+time passes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from streamsparql.physical.operators.shape import Distinct
 
 
 class PathEnds(NamedTuple):
-    """Terms that have ways of length zero even outside the graph: rows with one column each."""
+    """Terms with a way of length zero even if the graph lacks them: operators with one column."""
 
     starts: tuple[Operator, ...] = ()
     stops: tuple[Operator, ...] = ()
@@ -34,7 +35,7 @@ class PathEnds(NamedTuple):
 def lower_path(
     path: p.PathExpression, data: Operator, ends: PathEnds, terms: TermDictionary
 ) -> Operator:
-    """Return the operator of the pairs that a path connects, with the number of ways."""
+    """Return the operator of the pairs that a path connects, each counted once per way."""
     match path:
         case p.Link(predicate):
             link = TriplePattern(variable_of(FROM), predicate, variable_of(TO))

@@ -1,9 +1,10 @@
 """The canonical form of a stream of rows: level k holds where the multiplicity is k or more.
 
-Levels depend on `phi` alone, so the retained rows may themselves be in canonical form. In most
-results no two equal rows overlap or adjoin, and the task is to detect that quickly. A table counts
-the retained rows by a hash. A row that is alone in its bucket when it ends is emitted as it is; the
-others are extracted with all rows of their bucket, and only these are sorted and swept.
+Levels depend only on multiplicities over time (`phi` of SEMANTICS.md), so the retained rows may
+themselves be in canonical form. In most results no two equal rows overlap or adjoin, and the task
+is to detect that quickly. A hash table counts the retained rows in each bucket. A row that is alone
+in its bucket when it ends is emitted unchanged. The others are extracted with all rows of their
+bucket, and only these are sorted and swept.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ OPEN = "still open"
 
 _KEY = "#key"
 _LEAST = 1 << 12
+"""The least number of buckets."""
 _ROOM, _TOO_MUCH = 8, 512
-"""The least and the greatest number of buckets per row, above the least number of buckets."""
+"""The least and the greatest number of buckets per row, in a table with more than `_LEAST`."""
 
 
 class Canonical(RowStore):
@@ -111,7 +113,7 @@ class Canonical(RowStore):
         self._rows.push(keyed)
 
     def _keyed(self, batch: Batch) -> Batch:
-        """Return rows turned, with their keys."""
+        """Return rows `turned`, with a column of their hash keys."""
         columns = {name: batch.column(name) for name in self.names}
         ids = list(columns.values())
         size = len(batch)
@@ -144,7 +146,7 @@ class Canonical(RowStore):
         return final.project(self._nothing.columns).ordered()
 
     def _repeated(self, due: Batch) -> BoolArray | None:
-        """Return the buckets with several rows of one key, one of them due; None if there are none.
+        """Return a mask of the buckets with several rows of one key, one of them due, or None.
 
         Rows with different keys that share a bucket by chance do not count.
         """
@@ -208,7 +210,7 @@ class Canonical(RowStore):
 
 
 def _one_level(rows: Batch) -> Batch:
-    """Return rows without equals, all on level 1."""
+    """Return rows that have no equal rows, with level 1."""
     columns = {**rows.columns, LEVEL: np.ones(len(rows), np.int64)}
     return Batch(columns, rows.start, rows.end)
 
@@ -238,7 +240,7 @@ class ByStamps(Stateful):
         self._since: dict[IdRow, int] = {}
 
     def consume(self, batch: Batch, watermark: int, cut: bool) -> Batch:
-        """Consume rows; return the rows whose number changes, and cut ones, up to that instant."""
+        """Consume rows; return rows up to the instant at which their number changes or a cut."""
         new = self._upcoming.through([batch.project(self._names)], watermark - 1)
         self._live.push(turned(new))
         events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
@@ -297,7 +299,7 @@ class ByStamps(Stateful):
 
     @override
     def own_table(self) -> pa.Table:
-        """Return rows without their stamps, and the instants since which they have numbers."""
+        """Return rows without stamps, each with the instant at which its current number started."""
         bare = np.array([*self._since], np.int64).reshape(len(self._since), len(self._bare)).T
         named = {f"?{self._names[i]}": ids for i, ids in zip(self._bare, bare, strict=True)}
         return table_of_arrays({**named, "since": np.array([*self._since.values()], np.int64)})

@@ -159,7 +159,7 @@ class Coverage(Stateful):
         self._live.append([*(rows.column(name) for name in self._names), *own])
 
     def match(self, numbers: IntArray, start: IntArray, end: IntArray) -> None:
-        """Add matches: the numbers of their left rows, and their intersections."""
+        """Add matches: the numbers of their left rows, and the parts of time in which they hold."""
         if len(numbers):
             self._at = None
             self._matches.append(Batch({LEFT_ROW: numbers}, start, end))

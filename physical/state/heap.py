@@ -192,7 +192,7 @@ def _write(places: IntArray, batch: Batch) -> None:
 
 
 def turned(batch: Batch) -> Batch:
-    """Swap the ends of the validities: `start` is when a row ends, and `end` when it started."""
+    """Swap the ends of the validities: `start` is the end of a row, and `end` its start."""
     return batch.over(batch.end, batch.start)
 
 
@@ -216,7 +216,7 @@ class ByEnd(Heap):
         self.push(turned(rows))
 
     def find(self, test: Callable[[Batch], BoolArray]) -> list[Batch]:
-        """Return the rows that pass a test, turned, in at least one part."""
+        """Return the rows that pass a test, turned, as a list of at least one batch."""
         return [run.where(test(run)) for run in self.runs()] or [self._nothing]
 
     def extract(self, test: Callable[[Batch], BoolArray]) -> Batch:

@@ -1,11 +1,11 @@
 """Slots: small numbers for distinct key rows, by which operators index arrays.
 
-A sweep per key needs a place for each distinct key row that is alive: its *slot*. A slot does not
-change while the row is alive, so the state of all rows is plain arrays indexed by slot. A hash
-table with linear probing maps rows to slots; all rows of a batch advance one probe at a time. Rows
-are compared themselves, so collisions of hashes do not matter.
+A sweep per key needs an array index for each distinct key row that is alive: its *slot*. A slot
+does not change while the row is alive, so the state of all rows is plain arrays indexed by slot. A
+hash table with linear probing maps rows to slots; all rows of a batch advance one probe at a time.
+The rows themselves are compared, so collisions of hashes do not matter.
 
-Rows that have expired keep their slots until there are enough of them: freeing is a pass over all.
+Expired rows keep their slots until many have expired, because freeing is a pass over all slots.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arrays
 
 _LEAST = 64
-"""The initial capacity; slots are freed only when this many are idle."""
+"""The initial capacity. Few idle slots are not freed: `keep` compares their number with this."""
 
 SLOT = "#slot"
 """The column with the slot of the group that a row belongs to."""
@@ -67,12 +67,12 @@ class KeySlots(Stateful):
         self.columns = [np.zeros(_LEAST, np.int64) for _ in range(width)]
         """The key rows by slot."""
         self.capacity = _LEAST
-        """The number of places for slots."""
+        """The number of slots, free or in use."""
         self.top = 0
         """All slots that were ever assigned are below this."""
         self._used = np.zeros(_LEAST, np.bool_)
         self._free = np.arange(_LEAST)[::-1]
-        self._left = _LEAST  # how many of `_free` are free
+        self._left = _LEAST  # the number of free slots: the first ones in `_free`
         self._make_table()
 
     def __len__(self) -> int:
@@ -154,7 +154,7 @@ class KeySlots(Stateful):
             slots, at = slots[left], (at[left] + 1) & self._mask
 
     def keep(self, alive: BoolArray) -> None:
-        """Free the slots that are not alive, once there are enough; `alive` is by slot."""
+        """Free the slots that are not alive, once many are idle; `alive` is a mask by slot."""
         idle = (self._used & ~alive).nonzero()[0]
         if 4 * len(idle) >= len(self) + _LEAST or len(idle) == len(self) > 0:
             self._used[idle] = False
@@ -163,7 +163,7 @@ class KeySlots(Stateful):
             self._make_table()
 
     def retained(self, alive: BoolArray) -> Iterator[IntArray]:
-        """Yield the key columns of the slots in use, after freeing those that are not alive."""
+        """Yield the key columns of the slots in use, after `keep`."""
         self.keep(alive)
         for column in self.columns:
             yield column[self._used]
@@ -195,7 +195,7 @@ class KeySlots(Stateful):
 
 
 class SlotCounter(Stateful):
-    """A number per slot that events add to; without such events it costs nothing.
+    """A number per slot, to which events add; without such events it costs nothing.
 
     >>> counter = SlotCounter()
     >>> counter.after(Sweep(np.array([3]), np.array([0]), 4), np.array([7])).tolist(), counter.used

@@ -1,4 +1,4 @@
-"""State as parts: an operator names the structures that it retains; all else follows from them.
+"""State as parts: an operator lists the structures that it retains; the rest is derived.
 
 A *part* is a structure such as a heap, a sweep area, a coverage, or the sums of groups. It may have
 parts of its own, down to those with rows or arrays. The parts determine the number of retained
@@ -11,10 +11,10 @@ rows, the term ids in use, the content that users see, and the Arrow tables of t
     tables = join.save()    # {"areas/left area": ..., "areas/right area": ..., "min-heap": ...}
     other.load(tables)      # a new operator of the same plan, which continues where `join` was
 
-Term ids keep their meaning. To restore a run, load the dictionary first (`TermDictionary.load`),
-lower the plan over it, then load the state (`Pipeline.load`). Each table names the structure that
-wrote it and the version. A table that does not match raises an `EngineError`, so that it never
-leads to wrong rows.
+The tables contain term ids, which only the dictionary of the run decodes. To restore a run, load
+the dictionary (`TermDictionary.load`), lower the plan over it, then load the state
+(`Pipeline.load`). Each table names the structure that wrote it and the version. A table that does
+not match raises an `EngineError`, so that it never leads to wrong rows.
 
 Columns of tables: `?x` has term ids; `start`, `end` and `count` are those of a batch; a name that
 begins with `#` has numbers that only the structure interprets.
@@ -88,7 +88,7 @@ class Stateful:
     def content(self) -> Iterator[NamedRows]:
         """Yield the rows of the state by part, for users: as many rows as `size` returns.
 
-        A row is over the time for which the state needs it; the start is NEVER if it is unknown.
+        The validity of a row is the time for which the state needs it; an unknown start is NEVER.
         """
         for name, part in self.parts().items():
             yield from part.content_as(name)

@@ -1,4 +1,4 @@
-"""Rows ranked by their sort keys, and the times in which each is inside of a slice (R8, R14).
+"""Rows ranked by their sort keys, and the times during which each is in a slice (R8, R14).
 
 A sweep visits the instants at which rows start and end, with the rows that hold in sorted lists. A
 row that starts or ends shifts those after it by one, so at each end of the slice at most one row
@@ -31,11 +31,11 @@ RowSortKey: TypeAlias = tuple[Any, ...]
 """The key by which a row is sorted."""
 
 Pieces: TypeAlias = list[tuple[IdRow, int, int]]
-"""Rows of term ids, each with the start and end of a time in which it was inside of the slice."""
+"""Rows of term ids, each with the start and end of a time during which it was in the slice."""
 
 
 class SliceRanks:
-    """The rows of one slice in order, and the instants at which those inside entered.
+    """The rows of one partition in order, and the instants at which rows entered its slice.
 
     An entry is a sort key, followed by the number of its row.
 
@@ -87,7 +87,7 @@ class SliceRanks:
             self._enter(rows[end - 1], t)
 
     def add_distinct(self, entry: RowSortKey, shown: IdRow, t: int) -> None:
-        """Add a row that starts; of equal rows only the first has a rank."""
+        """Add a row that starts; only the first of equal rows has a rank."""
         equals = self._equals.setdefault(shown, SortedList())
         head = equals[0] if equals else None
         equals.add(entry)
@@ -113,7 +113,7 @@ class SliceRanks:
         self.rows.add(entry)
 
     def restore_distinct(self, entry: RowSortKey, shown: IdRow) -> None:
-        """Restore a row; of equal rows only the first has a rank."""
+        """Restore a row; only the first of equal rows has a rank."""
         equals = self._equals.setdefault(shown, SortedList())
         if equals and entry < equals[0]:
             self.rows.remove(equals[0])
@@ -122,7 +122,7 @@ class SliceRanks:
         equals.add(entry)
 
     def _enter(self, entry: RowSortKey, t: int) -> None:
-        """Note that a row enters; if it left at the same instant, it was inside throughout."""
+        """Record that a row enters; if it left at the same instant, it was inside all the time."""
         self.inside[entry[-1]] = self.left.pop(entry[-1], t)
 
     def _leave(self, entry: RowSortKey) -> None:
@@ -130,7 +130,10 @@ class SliceRanks:
 
 
 class _Row(NamedTuple):
-    """A row that holds: its entry in a list, its terms, those for `distinct`, its partition."""
+    """A row that holds: its entry in a sorted list, and its term ids.
+
+    `shown` are the ids in the columns of `distinct`, `partition` those in its columns.
+    """
 
     entry: RowSortKey
     terms: IdRow
@@ -139,10 +142,11 @@ class _Row(NamedTuple):
 
 
 class RankedRows(Stateful):
-    """The rows that hold, ranked, and the instants at which those inside of the slice entered.
+    """The rows that hold, ranked, and the instants at which those in the slice entered it.
 
-    `keys` returns the sort keys of rows. With `distinct`, of rows that agree in these columns only
-    the first has a rank. Rows that differ in the columns of `partition` are ranked separately.
+    `keys` returns the sort keys of rows. With `distinct`, only the first of the rows that are equal
+    in these columns has a rank. Rows that differ in the columns of `partition` are ranked
+    separately.
     """
 
     scalars = ("_next",)
@@ -174,7 +178,7 @@ class RankedRows(Stateful):
 
     @override
     def content(self) -> Iterator[NamedRows]:
-        """Yield the rows inside of the slice, from when they entered, and the others."""
+        """Yield the rows in the slice, from the instants at which they entered, and the others."""
         ends = {number: end for end, number in self._ending}
         inside: Pieces = []
         outside: Pieces = []
@@ -189,7 +193,7 @@ class RankedRows(Stateful):
         yield "out of the slice", self._batch(outside)
 
     def first(self) -> int:
-        """Return the first instant at which a row inside of the slice entered, or INFINITY."""
+        """Return the first instant at which a row in the slice entered it, or INFINITY."""
         return min(self._inside.values(), default=INFINITY)
 
     def clear(self) -> None:
@@ -229,7 +233,7 @@ class RankedRows(Stateful):
         return self._batch(pieces)
 
     def cut(self, t: int) -> Batch:
-        """Return the rows inside of the slice up to an instant, from which they continue."""
+        """Return the rows in the slice, cut at an instant, from which they continue."""
         pieces: Pieces = []
         for number, since in self._inside.items():
             if since < t:

@@ -13,10 +13,11 @@ partition of the probes, the key is the variables that both bind; without such v
 decides. Keys of several columns are hashes, so matches are verified.
 
 The rows with the key of a probe are candidates; pairs are those that overlap the probe in time. The
-number of candidates is known before any is produced. A few candidates are produced and filtered. Of
-many, those are skipped that start after the probe ends, or so long before it that the longest
-validity of the run cannot reach it (which is exact for windows of one size). If many are left, two
-exact searches find the pairs: rows that start within a probe, and probes that start within a row.
+number of candidates is known before any is produced. A few candidates are produced and filtered. If
+there are many, those that start after the probe ends are skipped, and those that start so long
+before it that the longest validity of the run cannot reach it (which is exact for windows of one
+size). If many are left, two exact searches find the pairs: rows that start within a probe, and
+probes that start within a row.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class SweepArea(RowStore):
 
     @override
     def own_table(self) -> pa.Table:
-        """Return the rows with the numbers of their runs, which determine when they are purged."""
+        """Return the rows with the numbers of their runs; a run determines when they are purged."""
         sizes = [run.size for run in self._all_runs()]
         runs = np.repeat(np.arange(len(sizes)), sizes)
         return table_of(self.rows().with_columns({_RUN: runs}))
@@ -176,7 +177,7 @@ class SweepArea(RowStore):
         """Evict the rows that end at `t` or before. Amortised O(1) per row, plus O(runs).
 
         A run is scanned only when half of its rows have ended, so the area has at most twice as
-        many rows as are alive; about twice where the half-life of a long run was estimated.
+        many rows as are alive, or about twice if it estimated the half-lives of long runs.
         """
         if t <= self._purged:
             return
@@ -191,7 +192,7 @@ class SweepArea(RowStore):
                 del self._runs[bound]
 
     def _by_bound(self, batch: Batch) -> Iterator[tuple[int, IntArray | None]]:
-        """Yield which shared variables are bound, as bits, and in which rows; None for all rows."""
+        """Yield each set of bound shared variables, as bits, with its rows; None for all rows."""
         if not len(batch):
             return
         full = (1 << len(self.shared)) - 1
@@ -358,7 +359,7 @@ def _radix_order(numbers: IntArray, bits: int) -> IntArray:
 
 
 class _Timed:
-    """The rows of an index by bucket, then by start, as composites."""
+    """The rows of an index by bucket, then by start: one composite number orders them by both."""
 
     def __init__(self, first: IntArray, start: IntArray, end: IntArray) -> None:
         self._codes = TimeCodes(start, len(first))
@@ -381,7 +382,7 @@ class _Timed:
     def meet(
         self, bucket: IntArray, start: IntArray, end: IntArray
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield exactly the pairs of a bucket that overlap: those of `within`, then the reverse."""
+        """Yield the pairs that overlap: rows that start within a probe, then the reverse."""
         for i, j in pairs_in_blocks(*self.within(bucket, start, end)):
             yield i, j if self.place is None else self.place[j]
         order = np.argsort(bucket, kind="stable")

@@ -20,7 +20,7 @@ MAX_DURATION = 2**61
 
 @dataclass(frozen=True)
 class WindowSetting:
-    """Properties of a window that its clause does not have: its name, if any, its grid's origin."""
+    """The properties of a window that its clause does not state: a name, the origin of its grid."""
 
     name: str | None
     origin: int
@@ -84,7 +84,7 @@ class Dialect:
                 return last_elements(count, None, clause, setting)
             case s.WindowInThePast():
                 raise UnsupportedFeature(
-                    "windows that end in the past, or are written with NOW, are SPARQLstream's",
+                    "unsupported window of SPARQLstream, with bounds relative to NOW",
                     clause.span,
                     hint="a window that ends now is written [RANGE 10s STEP 1s]",
                 )
@@ -129,7 +129,7 @@ def stepped(
 def last_elements(
     count: int, step: int | None, clause: s.SyntaxNode, setting: WindowSetting
 ) -> Windowing:
-    """Return a window of the last `count` elements, refreshed by each or by every `step`-th one."""
+    """Return a window of the last `count` elements; it moves at each or every `step`-th element."""
     if count <= 0 or step == 0:
         raise QueryError("a window of 0 elements is always empty", clause.span)
     if step is None:

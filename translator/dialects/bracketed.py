@@ -27,7 +27,7 @@ from streamsparql.translator.dialects.base import (
 
 
 def _common(clause: s.WindowClause, setting: WindowSetting) -> Windowing:
-    """Return a window that means the same in all three."""
+    """Return a window that has the same meaning in all three dialects."""
     match clause:
         case s.WindowRows(count, step):
             return last_elements(count, step, clause, setting)
@@ -81,7 +81,7 @@ def _step(step: s.DurationLiteral | None, clause: s.WindowClause) -> s.DurationL
         raise QueryError(
             "missing STEP: this window does not say when it moves",
             clause.span,
-            hint="write [RANGE .. STEP ..], or [RANGE .. TUMBLING] where it moves by its length",
+            hint="write [RANGE .. STEP ..], or [RANGE .. TUMBLING] if it moves by its length",
         )
     return step
 

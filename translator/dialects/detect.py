@@ -1,4 +1,4 @@
-"""The detection of a query's dialect, by the constructs that only one dialect has."""
+"""The detection of a query's dialect by its *marks*: constructs that only certain dialects have."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ForeignConstruct(NamedTuple):
 
 
 def detect(query: s.QueryUnit, names: Names) -> Dialect:
-    """Return the dialect that a query is written in.
+    """Return the dialect of a query.
 
     >>> from streamsparql.translator.parse import parse
     >>> query = parse("SELECT * FROM STREAM <s> [RANGE 1m STEP 1s] { ?s ?p ?o }")
@@ -42,7 +42,8 @@ def detect(query: s.QueryUnit, names: Names) -> Dialect:
         own = [mark.dialects[0] for mark in marks if len(mark.dialects) == 1]
         if own:
             return next(dialect for dialect in DETECTION_ORDER if dialect in own)
-    return CSPARQL if query.register is not None else STREAMING  # REGISTER STREAM
+    # A REGISTER STREAM with no other mark is C-SPARQL's.
+    return CSPARQL if query.register is not None else STREAMING
 
 
 def foreign_constructs(

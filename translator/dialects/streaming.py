@@ -17,7 +17,7 @@ from streamsparql.translator.dialects.base import (
 
 def _bracketed(clause: s.WindowClause, setting: WindowSetting) -> Windowing:
     raise QueryError(
-        "ambiguous window: brackets mean something else in each of C-SPARQL, CQELS and RSP-QL",
+        "ambiguous window: its meaning in brackets differs between C-SPARQL, CQELS and RSP-QL",
         clause.span,
         hint='write WINDOW RANGE .. SLIDE .., or compile with dialect="csparql"',
     )
