@@ -21,7 +21,9 @@ from support.sources import DATE_TIME, ITEMS, as_trig, lines, named, read, reaso
 import streamsparql
 from streamsparql.errors import SourceError
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.sources import read_graph, read_stream
+from streamsparql.sources import quads, read_graph, read_stream
+from streamsparql.sources.clock import interleave
+from streamsparql.sources.disorder import Sorter
 
 GOOD = b'<a> <p> "x y" <http://ex.org/t/5> .'
 
@@ -536,3 +538,46 @@ def test_format_of_a_nameless_graph_is_detected():
     for size in (1, 100):
         batch, rejects = read_graph(Dripping(text, size), "g", TermDictionary())
         assert (len(batch), rejects) == (2, [])
+
+
+# -- streams of nothing but rejects, or of nothing -------------------------------------------------
+
+BAD_LINES = {"nq": b"x\n", "csv": b"x\n", "tsv": b"x\n", "jsonl": b"x\n"}
+BAD_LINES |= {f"{kind} not UTF-8": b"\xff\n" for kind in ("nq", "csv", "tsv", "jsonl")}
+BAD_LINES |= {f"{kind} late": b"" for kind in ("nq", "csv", "jsonl")}
+
+
+def all_rejected(form: str, count: int) -> io.BytesIO:
+    kind, _, sort = form.partition(" ")
+    line, header = FORMS.get(kind, (b"", b"s\tp\to\tt\n"))
+    if sort == "late":
+        data = line.replace(b"5", b"9") + b"\n" + (line + b"\n") * count
+    else:
+        data = line + b"\n" * bool(line) + BAD_LINES[form] * count
+    return named_bytes(header + data, f"x.{kind}")
+
+
+@pytest.mark.parametrize("form", BAD_LINES)
+def test_memory_is_flat_over_a_stream_of_nothing_but_rejects(form):
+    """However short the lines are, a chunk has few rejects; and each can be drained at once."""
+    size, peaks = 50, []
+    for count in (4000, 12_000):
+        sorters, drained, most, objects = {"s": Sorter("s")}, 0, 0, 0
+        chunks = read_stream(all_rejected(form, count), "s", TermDictionary(), chunk=size)
+        before = sys.getallocatedblocks()
+        for _ in interleave({"s": chunks}, sorters):
+            objects = max(objects, sys.getallocatedblocks() - before)
+            rejects = sorters["s"].drain()
+            drained, most = drained + len(rejects), max(most, len(rejects))
+        peaks.append(objects)
+        assert drained == count
+        assert most <= 3 * size
+    assert peaks[1] < 1.5 * peaks[0] + 1000
+
+
+def test_empty_lines_of_quads_are_not_parsed_one_by_one(monkeypatch):
+    parsed = []
+    monkeypatch.setattr(quads, "_parsed", lambda lines, *_: parsed.append(lines))
+    items, rejects, chunks = read(lines(GOOD, *[b""] * 100_000, GOOD, *[b"\r"] * 1000, GOOD, b"\n"))
+    assert (len(items), rejects, parsed) == (3, [], [])
+    assert [k for chunk in chunks for k in chunk.positions.tolist()] == [1, 100_002, 101_003]
