@@ -581,3 +581,41 @@ def test_empty_lines_of_quads_are_not_parsed_one_by_one(monkeypatch):
     items, rejects, chunks = read(lines(GOOD, *[b""] * 100_000, GOOD, *[b"\r"] * 1000, GOOD, b"\n"))
     assert (len(items), rejects, parsed) == (3, [], [])
     assert [k for chunk in chunks for k in chunk.positions.tolist()] == [1, 100_002, 101_003]
+
+
+# -- entities of RDF/XML ---------------------------------------------------------------------------
+
+RDF_XML = """<?xml version="1.0"?>
+<!DOCTYPE rdf:RDF [ {} <!ENTITY e "http://e/?a&amp;b=" > ]>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">
+<rdf:Description rdf:about="&e;1"><e:p>{}</e:p></rdf:Description></rdf:RDF>
+"""
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_entities_for_namespaces_are_replaced(size):
+    data = RDF_XML.format('<!ENTITY x "http://x/" >', "&x;").encode()
+    terms = TermDictionary()
+    file = io.BufferedReader(Dripping(data, size))
+    file.raw.name = "x.rdf"
+    batch, rejects = read_graph(file, "g", terms)
+    assert rejects == []
+    assert terms.texts(batch.columns[".s"]).to_pylist() == ["<http://e/?a&b=1>"]
+    assert terms.texts(batch.columns[".o"]).to_pylist() == ['"http://x/"']
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("declared", "reason"),
+    [
+        ('<!ENTITY x "&e;&e;">', "x.rdf: the entity x refers to other entities"),
+        ('<!ENTITY % x "&e;&e;">', "x.rdf: the entity x refers to other entities"),
+        (f'<!ENTITY x "{"a" * 600}">', "entity x is longer than 512 bytes"),
+        ('<!ENTITY x "a">' + " " * 600 + '<!ENTITY y "a">', "entity x is longer than 512 bytes"),
+    ],
+)
+def test_entities_that_multiply_are_an_error(declared, reason, size):
+    file = io.BufferedReader(Dripping(RDF_XML.format(declared, "&x;").encode(), size))
+    file.raw.name = "x.rdf"
+    with pytest.raises(SourceError, match=reason):
+        read_graph(file, "g", TermDictionary())

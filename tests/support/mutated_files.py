@@ -276,7 +276,16 @@ def _foreign_metadata(value: str) -> bytes:
     return out.getvalue()
 
 
+def _entities(last: str) -> bytes:
+    """Return RDF/XML with entities of ten entities each, where the last is the text of a literal."""
+    values = ["a" * 10, *("".join([f"&e{k};"] * 10) for k in range(15))]
+    declared = "".join(f'<!ENTITY e{k} "{value}">' for k, value in enumerate(values))
+    head, body = f"<!DOCTYPE rdf:RDF [{declared}]>", f"<e:C><e:p>{last}</e:p></e:C>"
+    return f'{head}<rdf:RDF xmlns:rdf="{_RDF}" xmlns:e="http://e/">{body}</rdf:RDF>'.encode()
+
+
 KNOWN = {
+    "rdf": [_entities("&e15;"), b"\n".join(_entities("").partition(b"]>")[::-1])],
     "parquet": [_invalid_text(), *map(_foreign_metadata, ["{", "[]", '{"fields": [1]}', "null"])],
     "jsonl": [
         *(b"null", b" null\n", b"\n\nnull\n", _json(ROWS[:1]) + b"null", b"null\n" + _json(ROWS)),
