@@ -193,6 +193,9 @@ def test_bad_statement_of_trig_is_rejected_and_the_others_are_read():
         ("x.zip", b"PK\x03\x04\0\0", r"x\.zip: unknown format; expected nq, "),
         ("x.nq.gz", b"<a> <p> <b> <c/5> .", "cannot be decompressed as gzip"),
         ("x.nq.zst", b"<a> <p> <b> <c/5> .", "cannot be decompressed as Zstandard"),
+        ("x.nq.gz", b"", r"x\.nq\.gz is empty; expected gzip"),
+        ("x.csv.zst", b"", r"x\.csv\.zst is empty; expected Zstandard"),
+        ("x.gz", b"", r"x\.gz is empty; expected gzip"),
         ("x.ttl", b"", r"\.ttl is not a format of streams, whose items have timestamps; use nq"),
         ("x.csv", b"a,b\n1,2\n", "has the columns a, b; expected subject"),
         ("x.csv", b"s,subject,p,o,t\n", "ambiguous columns s and subject: each names the subject"),
@@ -230,6 +233,12 @@ def test_invalid_source_is_an_error_with_a_reason(source, reason):
 def test_empty_source_has_no_items():
     for source in ([], iter(()), table([]), io.BytesIO(b"")):
         assert read(source)[:2] == ([], [])
+
+
+def test_compressed_file_of_nothing_has_no_items(tmp_path):
+    for kind, packing in (("gz", gzip.compress), ("zst", zstd)):
+        (tmp_path / f"x.nq.{kind}").write_bytes(packing(b""))
+        assert read(tmp_path / f"x.nq.{kind}")[:2] == ([], [])
 
 
 def test_missing_pyoxigraph_is_an_error_with_a_hint(monkeypatch, tmp_path):
