@@ -628,3 +628,27 @@ def test_entities_that_multiply_are_an_error(declared, reason, size):
     file.raw.name = "x.rdf"
     with pytest.raises(SourceError, match=reason):
         read_graph(file, "g", TermDictionary())
+
+
+# -- deep nesting ----------------------------------------------------------------------------------
+
+
+def nested(kind: str, depth: int) -> bytes:
+    if kind == "jsonld":
+        start, end = b'{"@id": "u:a", "u:q": "{[\\\\\\"{", "u:p": ', b"}"
+        return start * (depth - 1) + b'{"@id": "u:x"}' + end * (depth - 1)
+    term = b"<u:a> <u:p> " + b"<<( <u:a#b> <u:p> # )>>\n" * depth + b"<u:o>" + b")>>" * depth
+    return term + b" .\n" + b'<u:a> <u:p> <<( <u:a> <u:p> "<<(" )>>, ":-<<(" .\n' * 300
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+@pytest.mark.parametrize("kind", ["jsonld", "ttl"])
+def test_deep_nesting_is_an_error_before_it_crashes_the_parser(kind, size):
+    for depth in (100, 1000) if size > 1 else (100,):
+        file = io.BufferedReader(Dripping(nested(kind, depth), size), max(size, 2))
+        file.raw.name = f"x.{kind}"
+        if depth > 500:
+            with pytest.raises(SourceError, match=rf"x\.{kind}: more than 500 levels of nesting"):
+                read_graph(file, "g", TermDictionary())
+        else:
+            assert len(read_graph(file, "g", TermDictionary())[0]) >= 1

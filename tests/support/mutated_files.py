@@ -284,7 +284,20 @@ def _entities(last: str) -> bytes:
     return f'{head}<rdf:RDF xmlns:rdf="{_RDF}" xmlns:e="http://e/">{body}</rdf:RDF>'.encode()
 
 
+_TERM = b"<<( <a:a> <a:b> "
+_TERMS = [
+    b"<a:a> <a:b> " + term * 60_000 + b"<a:c>" + b")>>" * 60_000 + b" .\n"
+    for term in (
+        _TERM,
+        _TERM + b"# )>>\n",
+        _TERM.replace(b" ", b"\n"),
+    )
+]
 KNOWN = {
+    "ttl": _TERMS,
+    "trig": [b"<g:g> {%s}" % text for text in _TERMS],
+    "nq": _TERMS[:1],
+    "jsonld": [b'{"@id":"a:a","a:p":' * 8000 + b"1" + b"}" * 8000, b"[" * 60_000, b'"\\"' * 60_000],
     "rdf": [_entities("&e15;"), b"\n".join(_entities("").partition(b"]>")[::-1])],
     "parquet": [_invalid_text(), *map(_foreign_metadata, ["{", "[]", '{"fields": [1]}', "null"])],
     "jsonl": [
