@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C, SIGTERM): the run ends early and emits the rows that are final.
+"""Interrupts (Ctrl-C, SIGTERM, SIGHUP): the run ends early and emits the rows that are final.
 
 A run handles an interrupt between two steps, where its state is consistent; if it waits for an
 endless stream, the stream ends. A second interrupt ends the process at once.
@@ -119,6 +119,11 @@ _SAME_SIGNAL = 0.5
 """Seconds within which a second signal is a repetition: `timeout` and shells may send two."""
 
 
+_HANGUP = getattr(signal, "SIGHUP", None)
+"""The terminal was closed; Windows has no such signal."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([] if _HANGUP is None else [_HANGUP]))
+
+
 class Interrupts:
     """A context manager that calls `stop` at the first interrupt, and ends the endless inputs."""
 
@@ -140,8 +145,9 @@ class Interrupts:
             self._old_wakeup = signal.set_wakeup_fd(self._alarm[1], warn_on_full_buffer=False)
             for endless in self._endless:
                 endless.alarm = self._alarm[0]
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._old_handlers[number] = signal.signal(number, self._handle)
+        for number in _SIGNALS:
+            if number != _HANGUP or signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
+                self._old_handlers[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(

@@ -135,7 +135,7 @@ def _run_embedded(
     progress = Progress(options.quiet)
     with Interrupts(replay.stop, inputs) as interrupts:
         first = next(tables, None)  # a run that fails at once must not overwrite a file
-        with open_sink(*_target(options), layout) as sink:
+        with open_sink(*_target(options), layout, whole=not endless) as sink:
             table = first
             while table is not None:
                 if len(table):

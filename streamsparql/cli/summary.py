@@ -89,8 +89,13 @@ class Summary:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             self._file.close()
+        except OSError as failure:  # if an error is on its way, that names the file already
+            if error is None:
+                raise EngineError(f"cannot write {self._name}: {failure.strerror}") from None
 
     def record(self, replay: Replay) -> None:
         """Record the items that were rejected since the last call."""

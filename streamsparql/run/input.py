@@ -202,8 +202,8 @@ def read_once(source: Any) -> bool:
     """Return whether a source can be read only once: an iterator, an open file, a pipe."""
     source = source.source if isinstance(source, Mapped) else source
     if isinstance(source, list | tuple):
-        paths = bool(source) and isinstance(source[0], str | os.PathLike)
-        return paths and any(map(read_once, source))
+        sources = bool(source) and isinstance(source[0], str | os.PathLike | Mapped)
+        return sources and any(map(read_once, source))
     if isinstance(source, str | os.PathLike):
         return is_endless(path_of(source))
     return isinstance(source, Iterator) or hasattr(source, "read")

@@ -103,6 +103,8 @@ class Live(Displayed):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
         if idle is not None and (type(idle) is not int or idle <= 0):
             raise EngineError(f"idle must be a positive number of milliseconds, not {idle!r}")
+        if on_row is not None and not callable(on_row):
+            raise EngineError(f"on_row must be a function of a row, not {on_row!r}")
         wanted = requested_reports(query, report, every)
         reported = wanted is not None
         self._execution = Execution(
@@ -196,6 +198,8 @@ class Live(Displayed):
         ([], None, [Row(o=<b>, [3, 10))])
         """
         self._check_open()
+        if isinstance(t, bool) or not hasattr(t, "__index__") or not 0 <= t <= INFINITY:
+            raise EngineError(f"t must be a number of milliseconds, not {t!r}")
         if stream is not None:
             self._buffer(stream)
         with self._guard:

@@ -57,9 +57,16 @@ def format_of(path: str) -> str | None:
 
 @contextmanager
 def open_sink(
-    target: str | os.PathLike[str] | IO[Any], kind: str | None, layout: Layout
+    target: str | os.PathLike[str] | IO[Any],
+    kind: str | None,
+    layout: Layout,
+    *,
+    whole: bool = True,
 ) -> Iterator[Sink]:
     """Open a sink that writes to a path or an open file, until the end of the `with`.
+
+    A file by its path is written next to it and renamed when it is whole; after an error it is
+    removed. If it need not be `whole`, others can read it while it grows.
 
     Raise EngineError if the format is unknown, or cannot represent these rows.
 
@@ -87,7 +94,7 @@ def open_sink(
     if layout.escape_formulas and kind != "csv":
         raise EngineError(f"escape_formulas is an option of csv, not of {kind}")
     check_style(layout.timestamps, "ms")
-    with open_target(target, binary=kind == "parquet") as file:
+    with open_target(target, binary=kind == "parquet", whole=whole) as file:
         sink = SINKS[kind](file, layout)
         try:
             yield sink

@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from secrets import token_hex
+from types import TracebackType
 from typing import IO, Any
 
 import pyarrow as pa
@@ -46,19 +49,59 @@ class Output:
 
 
 class _NamedFile(io.RawIOBase):
-    """A file opened for writing, whose errors name it."""
+    """A file opened for writing, whose errors name it.
 
-    def __init__(self, path: str) -> None:
+    If it is to be `whole`, it is written next to its name, and renamed at the end of the `with`; so
+    there is never a part of it under its name. Devices and pipes are written in place, and so are
+    files in folders in which no other file can be created.
+    """
+
+    def __init__(self, path: str, whole: bool) -> None:
         super().__init__()
         self._path = path
+        self._part: str | None = None
         self._file: Any = None
-        self._with_name(lambda: setattr(self, "_file", open(path, "wb")))  # noqa: SIM115
+        if whole and _is_replaceable(path):
+            self._with_name(self._open_part)
+        if self._file is None:
+            self._with_name(lambda: setattr(self, "_file", open(path, "wb")))  # noqa: SIM115
+
+    def _open_part(self) -> None:
+        """Open a file next to the target, with the permissions of the target."""
+        folder, name = os.path.split(os.path.realpath(self._path))
+        part = os.path.join(folder, f"{name[:_LONGEST_NAME]}.{token_hex(4)}.part")
+        try:
+            self._file = open(part, "xb")  # noqa: SIM115
+        except PermissionError:
+            return
+        self._part = part
+        if os.path.exists(self._path):
+            with suppress(OSError):
+                shutil.copymode(self._path, part)
 
     def _with_name(self, act: Any) -> Any:
         try:
             return act()
         except OSError as error:
             raise EngineError(f"cannot write {self._path}: {error.strerror or error}") from None
+
+    @override
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        part = self._part
+        try:
+            self.close()
+            if part is not None and kind is None:
+                self._with_name(lambda: os.replace(part, os.path.realpath(self._path)))
+                self._part = None
+        finally:
+            if self._part is not None:
+                with suppress(OSError):
+                    os.unlink(self._part)
 
     @override
     def writable(self) -> bool:
@@ -81,6 +124,16 @@ class _NamedFile(io.RawIOBase):
         super().close()
 
 
+_LONGEST_NAME = 200
+
+
+def _is_replaceable(path: str) -> bool:
+    """Return whether another file can take the place of a path: it is missing, or a plain file."""
+    if os.path.abspath(path).startswith(("/dev/", "/proc/")):  # such as /dev/stdout
+        return False
+    return not os.path.lexists(path) or (os.path.isfile(path) and os.access(path, os.W_OK))
+
+
 class _CompressedOutput(Output):
     """A compressed output: its content is complete only once it is closed."""
 
@@ -94,10 +147,13 @@ class _CompressedOutput(Output):
 
 
 @contextmanager
-def open_target(target: str | os.PathLike[str] | IO[Any], binary: bool) -> Iterator[Any]:
+def open_target(
+    target: str | os.PathLike[str] | IO[Any], binary: bool, whole: bool
+) -> Iterator[Any]:
     """Open the output for a target; a file that is passed by its path is closed at the end.
 
-    For a `binary` format the file itself is the output.
+    For a `binary` format the file itself is the output. A file by its path is replaced when the new
+    one is `whole`, and is otherwise unchanged; else it is written in place.
     """
     if not isinstance(target, str | os.PathLike):
         if not hasattr(target, "write"):
@@ -109,7 +165,7 @@ def open_target(target: str | os.PathLike[str] | IO[Any], binary: bool) -> Itera
     path = os.fspath(target)
     extension = os.path.splitext(path.lower())[1]
     with ExitStack() as stack:
-        file: Any = stack.enter_context(_NamedFile(path))
+        file: Any = stack.enter_context(_NamedFile(path, whole))
         if extension == ".gz":
             compressed: Any = gzip.GzipFile("", "wb", _LEVEL, file, mtime=0)
             yield _CompressedOutput(stack.enter_context(compressed))
@@ -133,6 +189,9 @@ def _paths(source: Any) -> Iterator[str]:
     """Yield the files that a source is read from, if they have names."""
     if isinstance(source, Mapped):
         yield from _paths(source.source)
+    elif isinstance(source, list | tuple) and any(isinstance(each, Mapped) for each in source):
+        for each in source:
+            yield from _paths(each)
     elif (files := files_of(source)) is not None:
         yield from files
     elif isinstance(source, str | os.PathLike):

@@ -76,6 +76,8 @@ def read_stream(
 
 def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """Yield the items of any source: of a stream if `timed`, else of a static graph."""
+    if isinstance(source, list | tuple) and any(isinstance(each, Mapped) for each in source):
+        return _chunks_of_tables(source, encoder, size, timed)
     table = source.source if isinstance(source, Mapped) else source
     files = files_of(table)
     if files is not None:
@@ -97,6 +99,21 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         )
     items = encoder.until_failure(_iterable(source, encoder.name))
     return chunks_of_items(items, encoder, size)
+
+
+def _chunks_of_tables(
+    sources: Sequence[Any], encoder: Encoder, size: int, timed: bool
+) -> Iterator[Chunk]:
+    """Yield the triples of a static graph that are read from several mapped tables, or files."""
+    if timed:
+        raise SourceError(
+            f"{encoder.name}: a stream has one mapping; pass mapped([file, ..], ..) for several"
+            " files, or their mappings as several streams"
+        )
+    scoped = [encoder.with_unit("row", scope=f"{k}.") for k in range(len(sources))]
+    return chain.from_iterable(
+        _chunks(source, each, size, timed) for source, each in zip(sources, scoped, strict=True)
+    )
 
 
 def _chunks_of_files(

@@ -91,7 +91,8 @@ def interleave(
     """Read several streams side by side, each through its sorter, the one that is behind first.
 
     So at most a chunk or two per stream are retained, however long the streams are and however
-    unevenly their items are spread over time.
+    unevenly their items are spread over time. A chunk with rejects is a step, even if the watermark
+    is where it was, so that a reader of the rejects can drain them.
 
     >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
     >>> from streamsparql.sources import read_stream
@@ -106,6 +107,7 @@ def interleave(
     before = 0
     while (name := clock.behind()) is not None:
         sorter = sorters[name]
+        rejects = len(sorter.rejects)
         chunk = next(readers[name], None)
         if chunk is None:
             sorter.advance(INFINITY)
@@ -114,7 +116,7 @@ def interleave(
             sorter.push(chunk)
             clock.advance(name, sorter.watermark)
         watermark = clock.watermark()
-        if watermark > before:
+        if watermark > before or len(sorter.rejects) > rejects:
             before = watermark
             yield InputStep({n: s.release(watermark) for n, s in sorters.items()}, watermark)
     if before < INFINITY:

@@ -21,6 +21,20 @@ _READ_SIZE = 1 << 16
 _TRUNCATED = re.compile("too soon|[Tt]runcated")
 
 
+class _NotedReader(AvailableReader):
+    """A file of compressed data that notes whether it has any."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file)
+        self.has_data = False
+        self._read, self.read = self.read, self._noted
+
+    def _noted(self, size: int) -> bytes:
+        data: bytes = self._read(size)
+        self.has_data = self.has_data or bool(data)
+        return data
+
+
 class CompressedFile(io.RawIOBase):
     """The content of a compressed file, as a raw file that can be buffered."""
 
@@ -29,9 +43,14 @@ class CompressedFile(io.RawIOBase):
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
         self._file = file
+        self._compressed = _NotedReader(file)
         self._has_content = False
         self.broken: str | None = None
         """Why the content is truncated or damaged; None if it is whole."""
+
+    @property
+    def _name(self) -> object:
+        return getattr(self._file, "name", "the file")
 
     @override
     def readable(self) -> bool:
@@ -46,11 +65,12 @@ class CompressedFile(io.RawIOBase):
         except (OSError, zlib.error) as error:
             if not self._has_content and not _TRUNCATED.search(str(error)):
                 raise SourceError(
-                    f"{getattr(self._file, 'name', 'the file')} cannot be decompressed as"
-                    f" {self.kind}: {error}"
+                    f"{self._name} cannot be decompressed as {self.kind}: {error}"
                 ) from error
             self.broken = str(error)
             return 0
+        if not data and not self._compressed.has_data:
+            raise SourceError(f"{self._name} is empty; expected {self.kind}")
         self._has_content = self._has_content or bool(data)
         buffer[: len(data)] = data
         return len(data)
@@ -73,7 +93,7 @@ class Gzip(CompressedFile):
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
         self._member = zlib.decompressobj(wbits=31)
-        self._read = AvailableReader(file).read
+        self._read = self._compressed.read
         self._input = b""
         self._member_begun = False
         self._damage: zlib.error | None = None
@@ -132,9 +152,7 @@ class Zstandard(CompressedFile):
         self._damage: OSError | None = None
 
     def _open(self) -> Any:
-        return pa.CompressedInputStream(
-            pa.PythonFile(AvailableReader(self._file), mode="r"), "zstd"
-        )
+        return pa.CompressedInputStream(pa.PythonFile(self._compressed, mode="r"), "zstd")
 
     @override
     def _decompressed(self, most: int) -> bytes:

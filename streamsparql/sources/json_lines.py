@@ -34,7 +34,9 @@ def json_chunks(file: IO[bytes], encoder: Encoder, size: int, timed: bool) -> It
         if columns is None:
             columns, schema = _schema(lines, encoder, timed)
         places = np.array([k for k, text in enumerate(lines) if text.strip()], np.int64)
-        table = _parsed(block, schema, len(places)) if schema is not None else None
+        table = None
+        if schema is not None and _looks_like_objects(block, lines, len(places)):
+            table = _parsed(block, schema, len(places))
         for at in range(0, len(places), size):
             part = places[at : at + size]
             if table is not None:
@@ -96,6 +98,20 @@ def _schema(
                 return columns, None
             return columns, pa.schema(list(zip(columns.values(), kinds, strict=True)))
     return None, None
+
+
+def _looks_like_objects(block: bytes, lines: Sequence[bytes], rows: int) -> bool:
+    """Return whether each of the lines that are not blank, `rows` many, is in braces.
+
+    Arrow accepts an object over several lines, several on one line, and `null`, which it reads as
+    an object without keys, and which crashes it as the first value of a block.
+    """
+    if not rows or b"\0" in block:
+        return False
+    if block.startswith(b"{") and block.endswith((b"}", b"}\n")):
+        if block.count(b"}\n{") == rows - 1:  # usually there are no other lines
+            return True
+    return all(text[:1] + text[-1:] in (b"{}", b"") for text in map(bytes.strip, lines))
 
 
 def _parsed(block: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:

@@ -36,15 +36,25 @@ _RARE_MARKS = (b"\t", b" #", b".#")
 def line_chunks(file: IO[bytes], encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """Yield the lines of N-Quads with stamps; if not `timed`, of N-Triples, with the stamp 0."""
     for line, block in line_blocks(file, encoder, max(1, size) * _BYTES_OF_A_LINE):
-        rejects: list[Reject] = []
-        if not block.isascii() and decoded(block) is None:
-            block, rejects = _without_invalid_lines(block, line, encoder)
-        lines = lines_of(block)
+        if block.startswith(b"\n") and block.isspace():
+            continue
         rare = any(mark in block for mark in _RARE_MARKS)
-        for at in range(0, len(lines), size):
-            part = lines.slice(at, size)
-            inside = [r for r in rejects if line + at <= r.position < line + at + len(part)]
-            yield _chunk(part, line + at, encoder, timed, inside, rare)
+        ends = _ends_of_lines(block)
+        for at in range(0, len(ends), size):  # so a chunk is small, however short the lines are
+            begin, end = int(ends[at - 1]) if at else 0, int(ends[min(at + size, len(ends)) - 1])
+            part = block[begin:end]
+            rejects: list[Reject] = []
+            if not part.isascii() and decoded(part) is None:
+                part, rejects = _without_invalid_lines(part, line + at, encoder)
+            lines, places = _without_blanks(lines_of(part))
+            if len(lines) or rejects:
+                yield _chunk(lines, places + line + at, encoder, timed, rejects, rare)
+
+
+def _ends_of_lines(block: bytes) -> IntArray:
+    """Return the place after each line."""
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_END) + 1
+    return ends if len(ends) and ends[-1] == len(block) else np.append(ends, len(block))
 
 
 def _without_invalid_lines(block: bytes, line: int, encoder: Encoder) -> tuple[bytes, list[Reject]]:
@@ -58,11 +68,22 @@ def _without_invalid_lines(block: bytes, line: int, encoder: Encoder) -> tuple[b
     return b"\n".join(lines), rejects
 
 
+def _without_blanks(lines: pa.StringArray) -> tuple[pa.StringArray, IntArray]:
+    """Return the lines that are not empty, and their places."""
+    short = np.flatnonzero(np.diff(np.frombuffer(lines.buffers()[1], np.int32)) < 2)
+    filled = np.ones(len(lines), np.bool_)
+    if len(short):
+        filled[short] = ~_mask(pc.is_in(lines.take(pa.array(short)), _BLANK))
+    places = np.flatnonzero(filled)
+    return (lines if len(places) == len(lines) else lines.take(pa.array(places))), places
+
+
+_BLANK = pa.array(["", "\n"])
+
+
 def lines_of(block: bytes) -> pa.StringArray:
     """Return the lines, each with its line break, without copying the block."""
-    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_END) + 1
-    if not len(ends) or ends[-1] != len(block):
-        ends = np.append(ends, len(block))
+    ends = _ends_of_lines(block)
     offsets = np.concatenate([[0], ends]).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
     return pa.Array.from_buffers(pa.string(), len(ends), buffers)
@@ -80,16 +101,17 @@ class _Columns(NamedTuple):
 
 def _chunk(
     lines: pa.StringArray,
-    first: int,
+    numbers: IntArray,
     encoder: Encoder,
     timed: bool,
     rejects: list[Reject],
     rare: bool,
 ) -> Chunk:
+    """Return lines, which have these numbers in the file, as a chunk."""
     fast, odd = split_lines(lines, _TRIPLE + timed, rare)
     columns = fast
     if len(odd):
-        slow, wrong = _parsed(lines, odd, first, encoder, timed)
+        slow, wrong = _parsed(lines, odd, numbers, encoder, timed)
         rejects = [*rejects, *wrong]
         columns = _merge_columns(fast, slow)
     s, p, o, *when = columns.terms
@@ -101,7 +123,7 @@ def _chunk(
     def original(k: int) -> object:
         return lines[int(places[k])].as_py().rstrip("\n")
 
-    return encoder.chunk((s, p, o), stamps, places + first, original, None, rejects)
+    return encoder.chunk((s, p, o), stamps, numbers[places], original, None, rejects)
 
 
 def split_lines(lines: pa.StringArray, width: int, rare: bool) -> tuple[_Columns, IntArray]:
@@ -158,7 +180,7 @@ def _part(lists: pa.ListArray, places: IntArray, k: int) -> pa.Array:
 
 
 def _parsed(
-    lines: pa.StringArray, odd: IntArray, first: int, encoder: Encoder, timed: bool
+    lines: pa.StringArray, odd: IntArray, numbers: IntArray, encoder: Encoder, timed: bool
 ) -> tuple[_Columns, list[Reject]]:
     rows: list[tuple[str | None, ...]] = []
     places, rejects = [], []
@@ -176,7 +198,7 @@ def _parsed(
             reason = "an item of a stream, with a timestamp, cannot be part of a static graph"
         elif match:
             reason = "a statement in a named graph cannot be part of a static graph"
-        rejects.append(encoder.reject(first + k, reason, text.rstrip("\n")))
+        rejects.append(encoder.reject(int(numbers[k]), reason, text.rstrip("\n")))
     columns = list(zip(*rows, strict=True)) or [()] * 4
     terms = [pa.array(column, pa.string()) for column in columns[: _TRIPLE + timed]]
     return _Columns(terms, np.array(places, np.int64)), rejects

@@ -24,8 +24,10 @@ from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import AvailableReader, is_pipe, truncation
+from streamsparql.sources.nesting import CheckedJson, CheckedTripleTerms
 from streamsparql.sources.quads import lines_of, split_lines
 from streamsparql.sources.stamps import stamp_of
+from streamsparql.sources.xml_entities import CheckedEntities
 
 GENERATED = "http://www.w3.org/ns/prov#generatedAtTime"
 SYNTAXES = {
@@ -57,6 +59,13 @@ def _runs(
     base = "file:///" if syntax in ("rdf", "owl", "xml", "jsonld") else None
     live = is_pipe(file)
     content: Any = AvailableReader(file) if live else file
+    match SYNTAXES[syntax]:
+        case "RDF_XML":
+            content = CheckedEntities(file, encoder.name)
+        case "JSON_LD":
+            content = CheckedJson(content, encoder.name)
+        case "TURTLE" | "TRIG":
+            content = CheckedTripleTerms(content, encoder.name)
     statements = pyoxigraph.parse(content, format=form, base_iri=base)
     number, ended = 1, False
     pending: list[tuple[int, Reject]] = []  # since the last statement

@@ -69,7 +69,7 @@ class Separated:
                 self._detect_delimiter(held)
             opened = None if self._tabs else _unclosed(held, self._delimiter)
             if opened is None and held:
-                yield held
+                yield from self._small(held, size)
                 held = b""
             elif opened is None:
                 continue
@@ -82,6 +82,23 @@ class Separated:
                 if truncation(file) is not None
                 else held
             )
+
+    def _small(self, block: bytes, size: int) -> Iterator[bytes]:
+        """Yield a block in parts of whole rows, about `size` many, however short the rows are."""
+        marks = np.frombuffer(block, np.uint8)
+        ends = np.flatnonzero((marks == _LINE_FEED) | (marks == _CARRIAGE_RETURN)) + 1
+        begin, at, rows = 0, size, size
+        while at < len(ends) - size:
+            end = int(ends[at - 1])
+            if block[end - 1 : end + 1] == b"\r\n":
+                end += 1
+            if self._tabs or _unclosed(block[begin:end], self._delimiter) is None:
+                yield block[begin:end]
+                begin, rows = end, size
+            else:  # within a value
+                rows *= 2
+            at += rows
+        yield block[begin:]
 
     def _detect_delimiter(self, block: bytes) -> None:
         """Detect the delimiter from the first line."""
@@ -177,6 +194,7 @@ class Separated:
 
 
 _LINE_END = re.compile(rb"[\r\n]")
+_LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 _DELIMITERS = (",", "\t", ";", "|")
 
 

@@ -96,11 +96,26 @@ def chunks_of_batches(
     """Yield the rows of record batches in chunks of at most this size."""
     first = 1
     for batch in batches:
+        _check_intact(batch, encoder, timed)
         for at in range(0, batch.num_rows, size):
             part = batch.slice(at, size)
             positions = np.arange(first, first + part.num_rows)
             yield chunk_of_batch(part, encoder, positions, timed)
             first += part.num_rows
+
+
+def _check_intact(batch: pa.RecordBatch, encoder: Encoder, timed: bool) -> None:
+    """Raise an error if texts are not UTF-8 or not in their dictionary, which Arrow accepts."""
+    for name in roles(batch.schema.names, encoder, timed).values():
+        check_column(batch.column(name), encoder.name)
+
+
+def check_column(column: pa.Array, name: str) -> None:
+    """Raise an error for a column that Arrow would read beyond its end, or that is not UTF-8."""
+    try:
+        column.validate(full=True)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise SourceError(f"{name} is damaged: {error}") from error
 
 
 def chunk_of_batch(
@@ -225,8 +240,11 @@ def parquet_rows(
     try:
         opened = parquet.ParquetFile(file)
         columns = choose(opened.schema_arrow.names)
-        yield from opened.iter_batches(size, columns=columns)
-    except (pa.ArrowInvalid, OSError) as error:
+        for batch in opened.iter_batches(size, columns=columns):
+            for column in batch.columns:
+                check_column(column, encoder.name)
+            yield batch
+    except _UNREADABLE as error:
         raise SourceError(f"{encoder.name} cannot be read as Parquet: {error}") from error
 
 
@@ -237,8 +255,12 @@ def parquet_batches(file: Any, encoder: Encoder, size: int, timed: bool) -> Iter
     try:
         groups = range(parquet.ParquetFile(file).metadata.num_row_groups)
         yield from row_groups(file, groups, encoder, size, timed)
-    except (pa.ArrowInvalid, OSError) as error:
+    except _UNREADABLE as error:
         raise SourceError(f"{encoder.name} cannot be read as Parquet: {error}") from error
+
+
+_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What Arrow raises for a damaged file."""
 
 
 def row_groups(
@@ -287,6 +309,9 @@ def known_term_columns(schema: pa.Schema) -> set[str]:
     key, terms = TERMS_KEY.encode(), b"terms"
     arrow = {field.name for field in schema if (field.metadata or {}).get(key) == terms}
     written = (schema.metadata or {}).get(_SPARK)
-    fields = json.loads(written)["fields"] if written else ()
-    spark = {each["name"] for each in fields if each["metadata"].get(TERMS_KEY) == "terms"}
+    try:
+        fields = json.loads(written)["fields"] if written else ()
+        spark = {each["name"] for each in fields if each["metadata"].get(TERMS_KEY) == "terms"}
+    except (ValueError, KeyError, TypeError, AttributeError):  # not what Spark writes
+        return arrow
     return arrow | spark

@@ -168,10 +168,10 @@ def _with_milliseconds(
         epoch = functions.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
         since = functions.timestamp_diff("MILLISECOND", epoch, stamp)
         return frame.select(*others, since.alias("timestamp"))
-    if kind != "string":
+    if kind.partition("(")[0] not in ("string", "double", "float", "decimal", "date"):
         raise SourceError(
-            f"<{name}>: column {column} has type {kind}; timestamps must be integers, strings or"
-            " timestamps"
+            f"<{name}>: column {column} has type {kind}; timestamps must be numbers, strings, dates"
+            " or timestamps"
         )
     texts = frame.select(*others, stamp.alias("timestamp"))
     kinds = ", ".join(f"{c} {'string' if c in TERMS else 'long'}" for c in texts.columns)
@@ -179,7 +179,7 @@ def _with_milliseconds(
 
 
 def _parse_timestamps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Replace string timestamps by milliseconds, and invalid ones by -1."""
+    """Replace timestamps of any type by milliseconds, as a source does, and invalid ones by -1."""
     for batch in batches:
         place = batch.schema.names.index("timestamp")
         stamps = pa.array(stamps_of_column(batch.column(place))[0], pa.int64())

@@ -99,7 +99,7 @@ def test_compressed_standard_input_is_detected_by_its_first_bytes(folder):
 
 
 @without_signals
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_writes_the_rows_up_to_its_watermark(folder, number):
     """The rows are those of a run over a horizon that ends at the watermark."""
     items = "".join(quad("a", t * t, 100 * t) for t in range(1_000))  # each changes the mean
@@ -142,6 +142,45 @@ def test_an_interrupt_before_the_first_item_ends_the_run(folder, monkeypatch, ca
         thread.join()
     assert capsys.readouterr().err.startswith("interrupted, no results: 0 items")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@without_signals
+def test_a_hangup_that_is_ignored_stays_ignored():
+    """The command `nohup` sets it so."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts(lambda: pytest.fail("stopped"), []) as interrupts:
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert interrupts.signal == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@without_signals
+def test_killed_run_leaves_no_file_that_looks_whole(folder):
+    """A run over an endless stream writes its file in place, so that others can follow it."""
+    program = """if True:
+        import os, signal
+        from streamsparql.sinks import Layout, open_sink
+        with open_sink("rows.csv", None, Layout("select", ("x",), ("start", "end"))) as sink:
+            sink.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=ENVIRONMENT)
+    assert done.returncode == -signal.SIGKILL
+    assert [path.suffix for path in folder.glob("rows*")] == [".part"]
+
+
+@without_signals
+def test_file_of_an_endless_run_can_be_read_while_it_grows(folder):
+    rows, deadline = folder / "rows.csv", time.monotonic() + 30
+    with running(folder, "-o", "rows.csv") as process:
+        process.stdin.write("".join(quad("a", t, 1000 * t) for t in range(100)))
+        process.stdin.flush()
+        while not (rows.exists() and "a,2.5," in rows.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
 
 
 @without_signals

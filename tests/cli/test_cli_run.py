@@ -392,6 +392,11 @@ def test_a_full_disk_is_an_error_that_names_the_file(folder):
     done = run(folder, *MEAN_OF_WIND, "-o", "/dev/full", "--output", "csv")
     assert done.stderr == "streamsparql: cannot write /dev/full: No space left on device\n"
     assert done.returncode == 1
+    (folder / "bad.nq").write_text("rubbish\n" * 10_000)
+    rejects = ("--rejects", "/dev/full", "-o", "out.csv")
+    done = run(folder, "mean.rq", "--stream", "bad.nq", *rejects)
+    assert done.stderr == "streamsparql: cannot write /dev/full: No space left on device\n"
+    assert (done.returncode, (folder / "out.csv").exists()) == (1, False)
     for arguments in ("--version", "--help", "run --help"):
         command = f"{sys.executable} -m streamsparql {arguments} > /dev/full"
         done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)

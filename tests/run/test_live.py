@@ -442,3 +442,15 @@ def test_position_of_a_reject_counts_all_pushed_items():
             live.rows()
         live.push("http://e/s", ("<a>", '"p"', '"1"'), 4)
         assert [(reject.position, reject.unit) for reject in live.rejected] == [(4, "item")]
+
+
+@pytest.mark.parametrize("t", [None, 1.5, 2**70, -1, "5", True])
+def test_advance_to_what_is_no_instant_is_an_error_that_changes_nothing(t: Any) -> None:
+    live = streamsparql.compile(ONE).open()
+    live.push(S, item(1), 3)
+    with pytest.raises(EngineError, match=r"t must be a number of milliseconds, not "):
+        live.advance(t)
+    live.advance(50)
+    assert len(live.rows()) == 1
+    with pytest.raises(EngineError, match="on_row must be a function of a row, not 5"):
+        streamsparql.compile(ONE).open(on_row=5)

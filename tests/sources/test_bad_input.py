@@ -21,7 +21,9 @@ from support.sources import DATE_TIME, ITEMS, as_trig, lines, named, read, reaso
 import streamsparql
 from streamsparql.errors import SourceError
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.sources import read_graph, read_stream
+from streamsparql.sources import quads, read_graph, read_stream
+from streamsparql.sources.clock import interleave
+from streamsparql.sources.disorder import Sorter
 
 GOOD = b'<a> <p> "x y" <http://ex.org/t/5> .'
 
@@ -191,6 +193,9 @@ def test_bad_statement_of_trig_is_rejected_and_the_others_are_read():
         ("x.zip", b"PK\x03\x04\0\0", r"x\.zip: unknown format; expected nq, "),
         ("x.nq.gz", b"<a> <p> <b> <c/5> .", "cannot be decompressed as gzip"),
         ("x.nq.zst", b"<a> <p> <b> <c/5> .", "cannot be decompressed as Zstandard"),
+        ("x.nq.gz", b"", r"x\.nq\.gz is empty; expected gzip"),
+        ("x.csv.zst", b"", r"x\.csv\.zst is empty; expected Zstandard"),
+        ("x.gz", b"", r"x\.gz is empty; expected gzip"),
         ("x.ttl", b"", r"\.ttl is not a format of streams, whose items have timestamps; use nq"),
         ("x.csv", b"a,b\n1,2\n", "has the columns a, b; expected subject"),
         ("x.csv", b"s,subject,p,o,t\n", "ambiguous columns s and subject: each names the subject"),
@@ -228,6 +233,12 @@ def test_invalid_source_is_an_error_with_a_reason(source, reason):
 def test_empty_source_has_no_items():
     for source in ([], iter(()), table([]), io.BytesIO(b"")):
         assert read(source)[:2] == ([], [])
+
+
+def test_compressed_file_of_nothing_has_no_items(tmp_path):
+    for kind, packing in (("gz", gzip.compress), ("zst", zstd)):
+        (tmp_path / f"x.nq.{kind}").write_bytes(packing(b""))
+        assert read(tmp_path / f"x.nq.{kind}")[:2] == ([], [])
 
 
 def test_missing_pyoxigraph_is_an_error_with_a_hint(monkeypatch, tmp_path):
@@ -536,3 +547,108 @@ def test_format_of_a_nameless_graph_is_detected():
     for size in (1, 100):
         batch, rejects = read_graph(Dripping(text, size), "g", TermDictionary())
         assert (len(batch), rejects) == (2, [])
+
+
+# -- streams of nothing but rejects, or of nothing -------------------------------------------------
+
+BAD_LINES = {"nq": b"x\n", "csv": b"x\n", "tsv": b"x\n", "jsonl": b"x\n"}
+BAD_LINES |= {f"{kind} not UTF-8": b"\xff\n" for kind in ("nq", "csv", "tsv", "jsonl")}
+BAD_LINES |= {f"{kind} late": b"" for kind in ("nq", "csv", "jsonl")}
+
+
+def all_rejected(form: str, count: int) -> io.BytesIO:
+    kind, _, sort = form.partition(" ")
+    line, header = FORMS.get(kind, (b"", b"s\tp\to\tt\n"))
+    if sort == "late":
+        data = line.replace(b"5", b"9") + b"\n" + (line + b"\n") * count
+    else:
+        data = line + b"\n" * bool(line) + BAD_LINES[form] * count
+    return named_bytes(header + data, f"x.{kind}")
+
+
+@pytest.mark.parametrize("form", BAD_LINES)
+def test_memory_is_flat_over_a_stream_of_nothing_but_rejects(form):
+    """However short the lines are, a chunk has few rejects; and each can be drained at once."""
+    size, peaks = 50, []
+    for count in (4000, 12_000):
+        sorters, drained, most, objects = {"s": Sorter("s")}, 0, 0, 0
+        chunks = read_stream(all_rejected(form, count), "s", TermDictionary(), chunk=size)
+        before = sys.getallocatedblocks()
+        for _ in interleave({"s": chunks}, sorters):
+            objects = max(objects, sys.getallocatedblocks() - before)
+            rejects = sorters["s"].drain()
+            drained, most = drained + len(rejects), max(most, len(rejects))
+        peaks.append(objects)
+        assert drained == count
+        assert most <= 3 * size
+    assert peaks[1] < 1.5 * peaks[0] + 1000
+
+
+def test_empty_lines_of_quads_are_not_parsed_one_by_one(monkeypatch):
+    parsed = []
+    monkeypatch.setattr(quads, "_parsed", lambda lines, *_: parsed.append(lines))
+    items, rejects, chunks = read(lines(GOOD, *[b""] * 100_000, GOOD, *[b"\r"] * 1000, GOOD, b"\n"))
+    assert (len(items), rejects, parsed) == (3, [], [])
+    assert [k for chunk in chunks for k in chunk.positions.tolist()] == [1, 100_002, 101_003]
+
+
+# -- entities of RDF/XML ---------------------------------------------------------------------------
+
+RDF_XML = """<?xml version="1.0"?>
+<!DOCTYPE rdf:RDF [ {} <!ENTITY e "http://e/?a&amp;b=" > ]>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">
+<rdf:Description rdf:about="&e;1"><e:p>{}</e:p></rdf:Description></rdf:RDF>
+"""
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_entities_for_namespaces_are_replaced(size):
+    data = RDF_XML.format('<!ENTITY x "http://x/" >', "&x;").encode()
+    terms = TermDictionary()
+    file = io.BufferedReader(Dripping(data, size))
+    file.raw.name = "x.rdf"
+    batch, rejects = read_graph(file, "g", terms)
+    assert rejects == []
+    assert terms.texts(batch.columns[".s"]).to_pylist() == ["<http://e/?a&b=1>"]
+    assert terms.texts(batch.columns[".o"]).to_pylist() == ['"http://x/"']
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("declared", "reason"),
+    [
+        ('<!ENTITY x "&e;&e;">', "x.rdf: the entity x refers to other entities"),
+        ('<!ENTITY % x "&e;&e;">', "x.rdf: the entity x refers to other entities"),
+        (f'<!ENTITY x "{"a" * 600}">', "entity x is longer than 512 bytes"),
+        ('<!ENTITY x "a">' + " " * 600 + '<!ENTITY y "a">', "entity x is longer than 512 bytes"),
+    ],
+)
+def test_entities_that_multiply_are_an_error(declared, reason, size):
+    file = io.BufferedReader(Dripping(RDF_XML.format(declared, "&x;").encode(), size))
+    file.raw.name = "x.rdf"
+    with pytest.raises(SourceError, match=reason):
+        read_graph(file, "g", TermDictionary())
+
+
+# -- deep nesting ----------------------------------------------------------------------------------
+
+
+def nested(kind: str, depth: int) -> bytes:
+    if kind == "jsonld":
+        start, end = b'{"@id": "u:a", "u:q": "{[\\\\\\"{", "u:p": ', b"}"
+        return start * (depth - 1) + b'{"@id": "u:x"}' + end * (depth - 1)
+    term = b"<u:a> <u:p> " + b"<<( <u:a#b> <u:p> # )>>\n" * depth + b"<u:o>" + b")>>" * depth
+    return term + b" .\n" + b'<u:a> <u:p> <<( <u:a> <u:p> "<<(" )>>, ":-<<(" .\n' * 300
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+@pytest.mark.parametrize("kind", ["jsonld", "ttl"])
+def test_deep_nesting_is_an_error_before_it_crashes_the_parser(kind, size):
+    for depth in (100, 1000) if size > 1 else (100,):
+        file = io.BufferedReader(Dripping(nested(kind, depth), size), max(size, 2))
+        file.raw.name = f"x.{kind}"
+        if depth > 500:
+            with pytest.raises(SourceError, match=rf"x\.{kind}: more than 500 levels of nesting"):
+                read_graph(file, "g", TermDictionary())
+        else:
+            assert len(read_graph(file, "g", TermDictionary())[0]) >= 1

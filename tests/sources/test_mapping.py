@@ -685,3 +685,21 @@ def test_new_terms_are_new_for_each_row_of_a_stream(node):
         pushed = sorted((str(row["v"]), row.start) for row in live.rows())
         assert pushed == sorted((str(row["v"]), row.start) for row in query.run(whole))
         assert len(pushed) == 3
+
+
+def test_graph_may_be_several_mapped_tables_and_files(tmp_path):
+    """Blank nodes of the templates are those of their own table."""
+    (tmp_path / "a.nt").write_text("<u:x> <u:p> <u:y> .\n")
+    tables = [pa.table({"x": ["u:1", "u:2"]}), pa.table({"x": ["u:3"]})]
+    template = "CONSTRUCT { [] <u:q> ?i } { BIND(IRI(?x) AS ?i) }"
+    sources = [mapped(tables[0], template), str(tmp_path / "a.nt"), mapped(tables[1], template)]
+    terms = TermDictionary()
+    graph, rejects = read_graph(sources, "g", terms)
+    assert rejects == []
+    texts = [terms.texts(graph.columns[name]).to_pylist() for name in (".s", ".o")]
+    assert sorted(texts[1]) == ["<u:1>", "<u:2>", "<u:3>", "<u:y>"]
+    assert len(set(texts[0])) == 4
+    query = streamsparql.compile("SELECT ?o { ?s <u:q> ?o }")
+    assert len(query.run(graph=sources).snapshot(0)) == 3
+    with pytest.raises(SourceError, match="a stream has one mapping; pass mapped"):
+        list(read_stream(sources, "s", terms))

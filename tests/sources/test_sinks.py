@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import os
 from contextlib import suppress
 
 import pyarrow as pa
@@ -185,10 +186,58 @@ def test_written_rows_are_those_of_the_result(tmp_path):
 
 def test_interrupted_file_is_complete_up_to_the_interruption(tmp_path):
     path = tmp_path / "rows.parquet"
-    with suppress(KeyError), open_sink(path, None, LAYOUT) as sink:
+    with suppress(KeyError), open_sink(path, None, LAYOUT, whole=False) as sink:
         sink.write(table([(IRI("urn:a"), None, 1, 2)]))
         raise KeyError
     assert parquet.read_table(path)["start"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl.gz", "rows.csv.zst", "rows.parquet"])
+def test_file_appears_under_its_name_once_it_is_whole(name, tmp_path):
+    path, rows = tmp_path / name, table([(IRI("urn:a"), None, 1, 2)])
+    with suppress(KeyError), open_sink(path, None, LAYOUT) as sink:
+        sink.write(rows)
+        sink.flush()
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+    with open_sink(path, None, LAYOUT) as sink:
+        sink.write(rows)
+        sink.flush()
+        assert [file.suffix for file in tmp_path.iterdir()] == [".part"]
+    assert list(tmp_path.iterdir()) == [path]
+    before = path.read_bytes()
+    with suppress(KeyError), open_sink(path, None, LAYOUT) as sink:
+        sink.write(rows)
+        raise KeyError
+    assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], before)
+
+
+def test_file_that_is_replaced_keeps_its_links_and_permissions(tmp_path):
+    path, link = tmp_path / "rows.csv", tmp_path / "link.csv"
+    path.write_text("old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with open_sink(link, None, LAYOUT) as sink:
+        sink.write(table([]))
+    assert link.is_symlink()
+    assert path.read_text() == "x,é y,start,end\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    with open_sink(tmp_path / f"{'n' * 240}.csv", None, LAYOUT) as sink:
+        sink.write(table([]))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is missing")
+@pytest.mark.parametrize(
+    "name", ["x.csv", "x.jsonl", "x.txt", "x.parquet", "x.csv.gz", "x.csv.zst", "x.txt.gz"]
+)
+def test_full_disk_is_an_error_that_names_the_file(name, tmp_path):
+    (tmp_path / name).symlink_to("/dev/full")
+    rows = table([(IRI(f"urn:{k}"), IRI(f"urn:{k * k}"), k, k + 1) for k in range(20_000)])
+    for some in (rows, rows.slice(0, 1)):
+        error = pytest.raises(EngineError, match=rf"cannot write .*{name}: No space left on device")
+        with error, open_sink(tmp_path / name, None, LAYOUT) as sink:
+            sink.write(some)
 
 
 def test_unpaired_surrogates_are_written_as_escapes():
