@@ -88,7 +88,8 @@ class Execution:
         self.sink: Operator = self.reports or TemporalCoalesce(self._clip, eager)
         self.pipeline = Pipeline(self.sink, self.terms, observer, measured=measured)
         self._wanted = wanted_predicates(self.sink)
-        self._places = {name: positions_read(query.optimized, name) for name in query.streams}
+        read = positions_read(query.optimized)
+        self._places = {name: read.get(name, frozenset()) for name in query.streams}
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
