@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from streamsparql.algebra.align import align, closes_periods
+from streamsparql.algebra.align import align
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.partition import positions_read
 from streamsparql.algebra.terms import IRI
@@ -70,11 +70,14 @@ class Execution:
         """Triples of static graphs that were rejected."""
         plan = query.optimized
         lag = 0
-        if report is not None and report.every is not None and closes_periods(plan) is not None:
+        if report is not None and report.every is not None:
             plan = align(plan, report.every, report.origin, report.closing)
             lag, report = int(report.closing), report._replace(closing=False)
         self.catalog: Catalog = self._catalog() if other is None else other.catalog
         now = Run(date_time_literal(run_input.started))
+        horizon = (run_input.start or 0, INFINITY if run_input.end is None else run_input.end)
+        if slab is None and horizon != (0, INFINITY):
+            slab = TimeSlab(*horizon)  # operators above the windows see no changes outside
         lowered = lower(plan, self.terms, now, self.catalog, slab)
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
