@@ -7,8 +7,8 @@ the same because all operators above the windows are snapshot-reducible.
 
 The snapshot that a report shows depends on the windows. A stepped window changes at the instant
 `r`, so the report is `snapshot(r)`. A live-edge window jumps at `r`, so the report closes the
-period before: it is `snapshot(r - 1)` (R15). For a plan with both kinds, or without a window that
-moves on a grid, neither choice is right: such a plan reports each change and is not aligned.
+period before: it is `snapshot(r - 1)` (R15). A plan with both kinds, or without a window that moves
+on a grid, reports each change; if a caller requests a period, reports are `snapshot(r)`.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def all_jumps(plan: Plan) -> Grid | None:
     return Grid(step, first % step)
 
 
-def reads_stream(plan: Node, stream: str) -> bool:
+def reads_stream(plan: Plan, stream: str) -> bool:
     """Return whether a plan reads a stream.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
@@ -114,36 +114,41 @@ def reads_stream(plan: Node, stream: str) -> bool:
     return stream in _streams(plan)
 
 
-def _streams(plan: Node) -> list[str]:
-    return [node.stream.value for node in plan.walk() if isinstance(node, AccessStream)]
+def _streams(plan: Plan) -> list[str]:
+    return [node.stream.value for node in plan.operators() if isinstance(node, AccessStream)]
 
 
-def positions_read(plan: Plan, stream: str) -> frozenset[str]:
-    """Return the places of a stream's triples that a plan reads, of `s`, `p` and `o`.
+def positions_read(plan: Plan) -> dict[str, frozenset[str]]:
+    """Return the places of each stream's triples that a plan reads, of `s`, `p` and `o`.
 
     A place is not read if it only binds a variable that is projected away at once.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> sorted(positions_read(shape.Projection((Variable("x"),), streamed("?x p ?y")), "s"))
+    >>> read = positions_read(shape.Projection((Variable("x"),), streamed("?x p ?y")))
+    >>> sorted(read["s"])
     ['p', 's']
     """
-    kept: dict[Plan, set[Variable] | None] = {}
-    positions: set[str] = set()
-    for node in plan.walk():
-        for child in node.inputs if isinstance(node, Plan) else ():
-            variables = set(node.variables) if isinstance(node, shape.Projection) else None
-            before = kept.get(child, set())
-            kept[child] = None if variables is None or before is None else before | variables
-    for node in plan.walk():
-        if not reads_stream(node, stream):
-            continue
+    kept: dict[int, set[Variable] | None] = {}
+    sources: dict[int, tuple[Plan, set[str]]] = {}
+    for node in plan.operators():
+        variables = set(node.variables) if isinstance(node, shape.Projection) else None
+        for child in node.inputs:
+            before = kept.get(id(child), set())
+            kept[id(child)] = None if variables is None or before is None else before | variables
+    for node in plan.operators():
         if isinstance(node, match.TriplePatternMatching):
-            if not all(isinstance(below, _PASSES_TRIPLES) for below in node.input.walk()):
-                return _ALL
-            positions.update(_pattern_positions(node.pattern, kept.get(node)))
+            _, places = sources.setdefault(id(node.input), (node.input, set()))
+            places.update(_pattern_positions(node.pattern, kept.get(id(node))))
         elif isinstance(node, Path | Describe):
-            return _ALL
-    return frozenset(positions)
+            for source in node.inputs:
+                sources.setdefault(id(source), (source, set()))[1].update(_ALL)
+    positions = {stream: set[str]() for stream in _streams(plan)}
+    for source, places in sources.values():
+        if not all(isinstance(below, _PASSES_TRIPLES) for below in source.operators()):
+            places.update(_ALL)
+        for stream in _streams(source):
+            positions[stream].update(places)
+    return {stream: frozenset(places) for stream, places in positions.items()}
 
 
 _ALL = frozenset("spo")

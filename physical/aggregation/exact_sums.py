@@ -106,6 +106,10 @@ class Limbs:
                 fit &= limb == 0
         return np.where(negative, -values, values), fit
 
+    def numbers(self, places: IntArray) -> list[int]:
+        """Return some of the numbers, which must be integers."""
+        return [number >> -self._base for number in _joined(self._limbs[:, places])]
+
     def doubles(self) -> FloatArray:
         """Return the nearest doubles, ties to even, as in IEEE 754."""
         if self._few:

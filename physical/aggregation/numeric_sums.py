@@ -1,20 +1,23 @@
 """SUM and AVG of terms: how terms are added to exact sums, and how totals become terms.
 
 Integers up to 2**53 and finite doubles are added to one exact sum, decimals to another, in
-millionths. A double in a group makes its total a double, otherwise a decimal makes it a decimal:
-each summand is exact in the wider type too, so promotion changes nothing. Groups with both decimals
-and doubles are the exception; they, and groups with other numbers, are left to the definition.
+millionths; longer integers and decimals to a third (`wide_sums`). A double in a group makes its
+total a double, otherwise a decimal makes it a decimal: as each summand is exact in the wider type
+too, promoting first changes nothing. Groups with doubles and with decimals or long integers are the
+exception; these, and groups with other numbers, are left to the definition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Context, Decimal
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
 from streamsparql.algebra.terms import XSD
+from streamsparql.algebra.xsd.numeric import decimal_text, quotient
 from streamsparql.overriding import override
 from streamsparql.physical.aggregation.exact_sums import (
     LARGEST_INTEGER,
@@ -23,6 +26,7 @@ from streamsparql.physical.aggregation.exact_sums import (
     Limbs,
     mantissas_and_exponents,
 )
+from streamsparql.physical.aggregation.wide_sums import WideSums, WideTotals, wide_numbers
 from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
     BASES,
@@ -100,6 +104,7 @@ class NumericSums(Stateful):
         self._binary, self._millionths = ExactSums(), ExactSums()
         self._errors, self._irregular = SlotCounter(), SlotCounter()
         self._decimals, self._not_doubles = SlotCounter(), SlotCounter()
+        self._wide, self._wides = WideSums(), SlotCounter()
         self._known: dict[int, int] = {}
 
     @override
@@ -111,6 +116,8 @@ class NumericSums(Stateful):
             "irregular": self._irregular,
             "decimals": self._decimals,
             "not doubles": self._not_doubles,
+            "wide": self._wide,
+            "wide numbers": self._wides,
         }
 
     def after(self, sweep: Sweep, ids: IntArray, count: IntArray, rows: IntArray) -> Totals:
@@ -125,12 +132,25 @@ class NumericSums(Stateful):
                 None,
                 self._binary.after(sweep, added.mantissa, added.exponent, count),
                 None,
+                None,
             )
-        irregular = added.irregular | large & ~added.errors
+        irregular, decimal = added.irregular | large & ~added.errors, added.decimal
+        at = np.flatnonzero(added.irregular & ~large)
+        wide = None
+        if len(at) or self._wide.used:
+            numbers = wide_numbers(self._terms, ids[at])
+            at, numbers = at[numbers.known], numbers.where_known()
+            wide = self._wide.after(sweep, at, numbers, count)
+            irregular[at] = False
+            decimal = decimal.copy()
+            decimal[at] = numbers.decimal
+        is_wide = np.zeros(len(ids), np.bool_)
+        is_wide[at] = True
         kinds = KindCounts(
             self._errors.after(sweep, np.where(added.errors, count, 0)),
             self._irregular.after(sweep, np.where(irregular, count, 0)),
-            self._decimals.after(sweep, np.where(added.decimal, count, 0)),
+            self._decimals.after(sweep, np.where(decimal, count, 0)),
+            self._wides.after(sweep, np.where(is_wide, count, 0)),
             rows - self._not_doubles.after(sweep, np.where(added.double, 0, count)),
         )
         plain = np.where(large, 0, count)
@@ -139,7 +159,7 @@ class NumericSums(Stateful):
         if self._decimals.used:
             zero = np.zeros(len(ids), np.int64)
             exact = self._millionths.after(sweep, added.millionths, zero, plain)
-        return Totals(self._terms, rows, kinds, binary, exact)
+        return Totals(self._terms, rows, kinds, binary, exact, wide)
 
     def numbers(self, ids: list[int]) -> list[int] | None:
         """Return inlined doubles as integers to add; None if there are, or were, other terms.
@@ -199,6 +219,7 @@ class KindCounts(NamedTuple):
     errors: IntArray
     irregular: IntArray
     decimals: IntArray
+    wides: IntArray
     doubles: IntArray
 
 
@@ -212,6 +233,7 @@ class Totals:
         kinds: KindCounts | None,
         binary: Limbs,
         millionths: Limbs | None,
+        wide: WideTotals | None,
     ) -> None:
         self._terms, self._rows = terms, rows
         self._left = rows >= LARGEST_GROUP
@@ -219,8 +241,8 @@ class Totals:
         if kinds is None:
             self._floats = binary.doubles()
             return
-        errors, irregular, decimals, doubles = kinds
-        self._left |= (irregular > 0) | (doubles > 0) & (decimals > 0)
+        errors, irregular, decimals, wides, doubles = kinds
+        self._left |= (irregular > 0) | (doubles > 0) & ((decimals > 0) | (wides > 0))
         self._left &= errors == 0
         plain = ~(self._left | (errors > 0))
         self._double = plain & (doubles > 0)
@@ -228,22 +250,53 @@ class Totals:
         self._decimal = plain & (decimals > 0) & (doubles == 0)
         self._floats = binary.doubles() if self._double.any() else np.zeros(len(rows))
         self._exact = np.zeros(len(rows), np.int64)
+        self._digits = 6 if wide is None else max(6, wide.digits)
+        self._long_whole = self._long_decimal = np.zeros(len(rows), np.bool_)
+        self._parts = (binary, millionths, wide)
         if not self._double.all():
-            self._add_up(binary, millionths)
+            self._add_up()
 
-    def _add_up(self, binary: Limbs, millionths: Limbs | None) -> None:
-        """Compute the totals that are integers or decimals; the rest is left to the definition."""
+    def _add_up(self) -> None:
+        """Compute the totals that are integers or decimals."""
+        binary, millionths, wide = self._parts
         whole, fits = binary.integers()
-        if millionths is not None:
-            more, both = millionths.integers()
-            small = both & (np.abs(more) < _LARGEST) & (np.abs(whole) < _LARGEST // _MILLION)
-            fits = np.where(self._decimal, fits & small, fits)
-            whole = np.where(self._decimal, np.where(small, whole, 0) * _MILLION + more, whole)
-        self._exact = whole
-        left = (self._whole | self._decimal) & ~fits
-        self._left |= left
-        self._whole &= ~left
-        self._decimal &= ~left
+        scaled, small = whole, fits
+        more = 10 ** (self._digits - 6)
+        if millionths is not None and more < _LARGEST // _MILLION:
+            part, both = millionths.integers()
+            small = fits & both & (np.abs(part) < _LARGEST // more)
+            small &= np.abs(whole) < _LARGEST // (_MILLION * more)
+            scaled = np.where(small, whole, 0) * (_MILLION * more) + np.where(small, part, 0) * more
+        elif self._decimal.any():
+            small = np.zeros(len(whole), np.bool_)
+        if wide is not None:
+            long, both = wide.scaled(0)
+            fits = fits & both & (np.abs(whole) < _LARGEST)
+            whole = np.where(fits, whole, 0) + np.where(fits, long, 0)
+            long, both = wide.scaled(self._digits)
+            small = small & both & (np.abs(scaled) < _LARGEST)
+            scaled = np.where(small, scaled, 0) + np.where(small, long, 0)
+            fits, small = fits & (np.abs(whole) < _LARGEST), small & (np.abs(scaled) < _LARGEST)
+        self._exact = np.where(self._decimal, scaled, whole)
+        self._long_whole, self._long_decimal = self._whole & ~fits, self._decimal & ~small
+        self._whole &= fits
+        self._decimal &= small
+
+    def _long_totals(self) -> Iterator[tuple[IntArray, list[int], int]]:
+        """Yield the places of the totals that `_exact` cannot hold, the totals, their digits."""
+        binary, millionths, wide = self._parts
+        for mask, digits in ((self._long_whole, 0), (self._long_decimal, self._digits)):
+            places = np.flatnonzero(mask)
+            if not len(places):
+                continue
+            totals = [n * 10**digits for n in binary.numbers(places)]
+            if millionths is not None and digits:
+                more = 10 ** (digits - 6)
+                parts = millionths.numbers(places)
+                totals = [n + part * more for n, part in zip(totals, parts, strict=True)]
+            if wide is not None:
+                totals = list(map(add, totals, wide.numbers(places, digits)))
+            yield places, totals, digits
 
     def sums(self) -> tuple[IntArray, BoolArray]:
         """Return the ids of the sums, 0 for errors, and a mask of those left to the definition."""
@@ -256,7 +309,9 @@ class Totals:
         if whole.any():
             ids[whole] = self._terms.of_integers(self._exact[whole])
         if decimal.any():
-            ids[decimal] = self._terms.of_decimals(self._exact[decimal], 6)
+            ids[decimal] = self._terms.of_decimals(self._exact[decimal], self._digits)
+        for places, totals, digits in self._long_totals():
+            ids[places] = self._terms.encode([_sum_text(total, digits) for total in totals])
         return ids, self._left
 
     def averages(self) -> tuple[IntArray, BoolArray]:
@@ -270,10 +325,14 @@ class Totals:
         double, rows = self._double, self._rows
         if double.any():
             ids[double] = self._terms.of_doubles(self._floats[double] / rows[double])
-        for mask, digits in ((self._whole, 0), (self._decimal, 6)):
+        for mask, digits in ((self._whole, 0), (self._decimal, self._digits)):
             places = np.flatnonzero(mask & (rows > 0))
             if len(places):
                 ids[places] = self._quotients(self._exact[places], digits, rows[places])
+        for places, totals, digits in self._long_totals():
+            pairs = zip(totals, rows[places].tolist(), strict=True)
+            texts = [_average_text(total, digits, count) for total, count in pairs]
+            ids[places] = self._terms.encode(texts)
         empty = self._whole & (rows == 0)
         if empty.any():
             ids[empty] = self._terms.of_integers(np.zeros(1, np.int64))
@@ -303,6 +362,33 @@ class Totals:
         texts = [_quotient_text(total, n * 10**digits) for total, n in pairs.T.tolist()]
         ids[left] = self._terms.encode(texts)[code.reshape(-1)]
         return ids
+
+
+def _sum_text(total: int, digits: int) -> str:
+    """Return the integer `total`, or with `digits` the decimal `total` / 10**`digits`.
+
+    >>> _sum_text(-125, 2)
+    '"-1.25"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    """
+    return f'"{_digits_text(total, digits)}"^^<{XSD}{"decimal" if digits else "integer"}>'
+
+
+def _digits_text(total: int, digits: int) -> str:
+    if not digits:
+        return str(total)
+    text = str(abs(total)).zfill(digits + 1)
+    fraction = text[-digits:].rstrip("0")
+    return f"{'-' * (total < 0)}{text[:-digits]}{'.' * bool(fraction)}{fraction}"
+
+
+def _average_text(total: int, digits: int, rows: int) -> str:
+    """Return an average as `algebra.xsd.numeric` computes it: of a long total, with its digits.
+
+    >>> _average_text(10**40 + 1, 0, 1)[:15]
+    '"10000000000000'
+    """
+    value = quotient(Decimal(_digits_text(total, digits)), rows)
+    return f'"{decimal_text(value)}"^^<{XSD}decimal>'
 
 
 def _quotient_text(total: int, rows: int) -> str:

@@ -6,7 +6,7 @@ Python compares without calls; numbers of a descending key are negated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import total_ordering
 from numbers import Rational
@@ -30,6 +30,15 @@ class Ranking(NamedTuple):
     def columns(self) -> tuple[str, ...]:
         """All columns, in order."""
         return (*(name for name, _ in self.keys), *self.ties)
+
+    def others(self, names: Iterable[str]) -> list[str]:
+        """Return the columns by which rows are not sorted.
+
+        >>> Ranking((("x", False),), ("y",)).others(["x", "z"])
+        ['z']
+        """
+        own = frozenset(self.columns)
+        return [name for name in names if name not in own]
 
 
 @total_ordering

@@ -86,8 +86,7 @@ class Lowered(NamedTuple):
         """The operator without the columns that only order its rows."""
         if self.ranking is None:
             return self.operator
-        kept = [n for n in self.operator.names if n not in self.ranking.columns]
-        return projected_to(self.operator, kept)
+        return projected_to(self.operator, self.ranking.others(self.operator.names))
 
 
 class At(NamedTuple):

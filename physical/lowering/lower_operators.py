@@ -234,7 +234,7 @@ def lower_distinct(low: Lowering, node: shape.Distinct, at: At, rows: Lowered) -
     """Lower a DISTINCT, which ignores stamps and keeps the first of equal ordered rows."""
     if rows.ranking is None:
         return low.made(_distinct(low, rows.operator))
-    shown = [n for n in rows.operator.names if n not in rows.ranking.columns]
+    shown = rows.ranking.others(rows.operator.names)
     return rows._replace(operator=Slice(rows.operator, rows.ranking, low.terms, distinct=shown))
 
 
@@ -269,7 +269,7 @@ def lower_slice(low: Lowering, node: shape.Slice, at: At) -> Lowered:
         if rows.ranking is None or any(map(is_stamp, rows.operator.names)):
             rows = low.plan(below, at)
         else:
-            shown = [n for n in rows.operator.names if n not in rows.ranking.columns]
+            shown = rows.ranking.others(rows.operator.names)
     operator, ranking = rows
     if ranking is None:
         ordered = OrderBy(operator, [], [variable.name for variable in node.columns])

@@ -202,7 +202,7 @@ class OrderBy(Stateless):
         self._ties = {tie_column(name): name for name in columns}
         down = (descending for _, descending in keys)
         self.ranking = Ranking(tuple(zip(self._keys, down, strict=True)), tuple(self._ties))
-        kept = [name for name in input.names if name not in self.ranking.columns]
+        kept = self.ranking.others(input.names)
         super().__init__((*kept, *self.ranking.columns), input)
 
     @override

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from streamsparql.algebra.align import align, closes_periods
+from streamsparql.algebra.align import align
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.partition import positions_read
 from streamsparql.algebra.terms import IRI
@@ -89,11 +89,14 @@ class Execution:
         """Triples of static graphs that were rejected."""
         plan = query.optimized
         lag = 0
-        if report is not None and report.every is not None and closes_periods(plan) is not None:
+        if report is not None and report.every is not None:
             plan = align(plan, report.every, report.origin, report.closing)
             lag, report = int(report.closing), report._replace(closing=False)
         self.catalog: Catalog = self._catalog() if other is None else other.catalog
         now = Run(date_time_literal(run_input.started))
+        horizon = (run_input.start or 0, INFINITY if run_input.end is None else run_input.end)
+        if slab is None and horizon != (0, INFINITY):
+            slab = TimeSlab(*horizon)  # operators above the windows see no changes outside
         with self.guard:
             lowered = lower(plan, self.terms, now, self.catalog, slab)
         self.columns = result_columns(query)
@@ -115,7 +118,8 @@ class Execution:
         )
         self.pipeline = Pipeline(self.sink, self.terms, observer, measured=measured)
         self._wanted = wanted_predicates(self.sink)
-        self._places = {name: positions_read(query.optimized, name) for name in query.streams}
+        read = positions_read(query.optimized)
+        self._places = {name: read.get(name, frozenset()) for name in query.streams}
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))

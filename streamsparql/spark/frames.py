@@ -92,7 +92,7 @@ def survey_frame(name: str, frame: DataFrame, plan: Plan, strict: bool = False) 
         if all(isinstance(predicate, IRI) for predicate in predicates):
             constants = tuple(sorted(map(str, predicates)))
             items = items.withColumn("predicate", _predicate_number(constants))
-    read = {"s", "p", "o"} if strict else positions_read(plan, name)
+    read = {"s", "p", "o"} if strict else positions_read(plan).get(name, frozenset())
     unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in read]
     items = items.drop(*(as_ for as_ in unread if _has_only_terms(frame, part[as_[0]])))
     histogram = TimeHistogram.of_samples([np.array(sample, np.int64)], [rows])
