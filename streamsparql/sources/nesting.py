@@ -14,12 +14,12 @@ from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.lines import LONGEST
 
-MAX_NESTING = 500
+MAX_LEVELS = 500
 """The maximal depth of nesting."""
 
 
 class CheckedNesting:
-    """A file whose content is checked as it is read; a depth beyond `MAX_NESTING` is an error."""
+    """A file whose content is checked as it is read; a depth beyond `MAX_LEVELS` is an error."""
 
     def __init__(self, file: Any, name: str) -> None:
         self._file: IO[bytes] = file
@@ -39,8 +39,8 @@ class CheckedNesting:
         raise NotImplementedError
 
     def _check_depth(self, depth: int) -> None:
-        if depth > MAX_NESTING:
-            raise SourceError(f"{self._name}: more than {MAX_NESTING} levels of nesting")
+        if depth > MAX_LEVELS:
+            raise SourceError(f"{self._name}: more than {MAX_LEVELS} levels of nesting")
 
 
 class CheckedJson(CheckedNesting):
