@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from streamsparql.run.reports import Reporting
 
 MASTER_HELP = "of Spark: local[2], spark://host:7077, yarn, sc://host"
-TIMES_HELP = "T is 2026-01-31T12:00:00Z or milliseconds since 1970; DUR is 500ms, 10s, 5m, 1h."
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that reads data."""
     group = parser.add_argument_group("data and engine")
     add = group.add_argument
-    delay = "how late items may arrive"
+    delay = "how late items may arrive: 500ms, 10s, 5m, 1h"
+    since = "first instant, as 2026-01-31T12:00:00Z or in ms"
     repeated = partial(add, action="append", default=[])
     repeated(
         "--stream", metavar="[IRI=]FILE", help="file or folder of a stream; - for standard input"
@@ -48,8 +48,14 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add("--no-files", action="store_true", help="read no graph that only the query names")
     add("--max-delay", metavar="DUR", type=parse_duration, default=0, help=delay)
     add("--strict", action="store_true", help="stop at the first late or rejected item")
-    add("--from", dest="start", metavar="T", type=_parse_time, help="compute results from T on")
-    add("--until", dest="end", metavar="T", type=_parse_time, help="compute results before T")
+    add("--from", dest="start", metavar="T", type=_parse_time, help=since)
+    add(
+        "--until",
+        dest="end",
+        metavar="T",
+        type=_parse_time,
+        help="end, before which results are computed",
+    )
     engines = ("embedded", "spark")
     slabs = "number of slabs of time on Spark"
     add("--engine", choices=engines, metavar="NAME", default="embedded", help="embedded or spark")

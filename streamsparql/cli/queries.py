@@ -22,7 +22,6 @@ from streamsparql.cli.common_options import (
     parse_period,
 )
 from streamsparql.cli.data_options import (
-    TIMES_HELP,
     add_data_options,
     check_data,
     check_targets,
@@ -50,8 +49,7 @@ _EXTENSIONS = {
     "": "text",
 }
 """The formats of file name extensions, unless --format is used."""
-_EXAMPLES = f"""\
-{TIMES_HELP}
+_EXAMPLES = """\
 examples:
   streamsparql explain query.rq
   streamsparql explain query.rq --stage logical -o plan.svg

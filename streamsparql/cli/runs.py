@@ -19,7 +19,6 @@ from streamsparql.cli.common_options import (
     parse_period,
 )
 from streamsparql.cli.data_options import (
-    TIMES_HELP,
     add_data_options,
     check_data,
     check_targets,
@@ -35,11 +34,9 @@ if TYPE_CHECKING:
 
 OUTPUT_FORMATS = ("table", "csv", "jsonl", "nq", "parquet")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
-_EXAMPLES = f"""\
-{TIMES_HELP}
+_EXAMPLES = """\
 examples:
   streamsparql run query.rq --stream wind.nq --graph turbines.ttl
-  streamsparql run query.rq --stream wind.csv --report rstream --every 10m
   tail -f wind.nq | streamsparql run query.rq --stream - --emit eager"""
 
 

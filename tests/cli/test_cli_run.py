@@ -262,12 +262,10 @@ def test_late_and_rejected_items_are_counted_and_listed(folder):
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 4)
     summary, *rejects = done.stderr.splitlines()
     assert summary.startswith("7 items: 3 accepted, 1 late, 3 rejected; 3 rows in ")
-    *shown, more = rejects
-    assert [line.partition(": ")[0] for line in shown] == [
-        f"  wind.nq, line {n}" for n in (4, 5, 6)
+    assert rejects == [
+        *(f"  wind.nq, line {n}: not a line of N-Quads: 'so what'" for n in (4, 5, 6)),
+        "  … and 1 more; --rejects FILE writes all",
     ]
-    assert {line[-9:] for line in shown} == {"'so what'"}
-    assert more == "  … and 1 more; --rejects FILE writes all"
     done = run(folder, *MEAN_OF_WIND, "--max-delay", "10s")
     assert done.stderr.startswith("7 items: 4 accepted, 0 late, 3 rejected")
     run(folder, *MEAN_OF_WIND, "--rejects", "bad.jsonl")
@@ -276,14 +274,14 @@ def test_late_and_rejected_items_are_counted_and_listed(folder):
     assert run(folder, *MEAN_OF_WIND, "--quiet").stderr == ""
     done = run(folder, *MEAN_OF_WIND, "--strict", "-o", "out.txt")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"streamsparql: wind\.nq, line 4: .*: 'so what'\n", done.stderr)
+    assert done.stderr == "streamsparql: wind.nq, line 4: not a line of N-Quads: 'so what'\n"
 
 
 def test_rejected_triples_of_graphs_are_counted_and_listed(folder):
     (folder / "lab.nt").write_text("so what\n" * 5 + "<http://e/a> <http://e/in> <http://e/b> .\n")
     summary, *rejects = run(folder, *MEAN_OF_WIND, "--graph", "lab.nt").stderr.splitlines()
     assert ", 0 rejected, 5 triples of graphs rejected; 3 rows in " in summary
-    assert re.fullmatch(r"  lab\.nt, line 1: .*: 'so what'", rejects[0])
+    assert rejects[0] == "  lab.nt, line 1: not a line of N-Triples: 'so what'"
     assert rejects[-1] == "  … and 2 more; --rejects FILE writes all"
     analysis = streamsparql.compile(MEAN).analyze(folder / "wind.nq", folder / "lab.nt")
     assert analysis.graph_rejects == 5
@@ -421,8 +419,8 @@ WRONG_OPTIONS = [
     ("--graph gone.nt", 1, "gone.nt: No such file"),
     ("--named urn:x=wind.nq", 1, "unknown graph <urn:x>"),
     ("--named wind.nq", 2, "--named wind.nq: write IRI=FILE"),
-    ("--stream wind.nq", 1, "streamsparql: wind.nq"),
-    ("--stream ./wind.nq", 1, "wind.nq"),
+    ("--stream wind.nq", 1, "wind.nq: duplicate file"),
+    ("--stream ./wind.nq", 1, "wind.nq: duplicate file"),
     ("--map mean.rq", 1, "--map mean.rq: a mapping must be a"),
     ("--map fast.rq", 1, "a mapping cannot have FROM"),
     ("--map a=b.rq", 1, "a=b.rq: cannot be read"),
