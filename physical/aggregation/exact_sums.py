@@ -18,13 +18,11 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
-from streamsparql.overriding import override
+from streamsparql.physical.aggregation.limb_sums import LimbSums
 from streamsparql.physical.batch import BoolArray, FloatArray, IntArray
 from streamsparql.physical.kernels.change_points import Sweep
-from streamsparql.physical.state.key_slots import SLOT, reaching
-from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arrays
+from streamsparql.physical.state.key_slots import reaching
 
 _MANTISSA_BITS = 54
 LARGEST_INTEGER = 1 << 53
@@ -185,15 +183,14 @@ def mantissas_and_exponents(values: FloatArray) -> tuple[IntArray, IntArray]:
     return mantissa, np.where(mantissa == 0, 0, exponent.astype(np.int64) - 53)
 
 
-class ExactSums(Stateful):
+class ExactSums(LimbSums):
     """A sum per slot, of numbers that are mantissa * 2**exponent."""
 
     scalars = ("_base",)
-    encoded = ("_state",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._base = 0
-        self._state = np.zeros((0, 0), np.int64)
 
     def after(self, sweep: Sweep, mantissa: IntArray, exponent: IntArray, count: IntArray) -> Limbs:
         """Add numbers, each `count` times; return the sums after each point of the sweep."""
@@ -233,19 +230,6 @@ class ExactSums(Stateful):
     def put(self, slots: IntArray, numbers: list[int]) -> None:
         """Replace the sums of slots for which `of` was called."""
         self._state[:, slots] = _split(numbers, len(self._state))
-
-    @override
-    def own_table(self) -> pa.Table:
-        """Return the sums that are not 0, limb by limb."""
-        (slots,) = (self._state != 0).any(axis=0).nonzero()
-        limbs = {f"limb {k}": limb[slots] for k, limb in enumerate(self._state)}
-        return table_of_arrays({SLOT: slots, **limbs})
-
-    @override
-    def restore_own(self, table: pa.Table) -> None:
-        slots, *limbs = arrays_of(table).values()
-        self._state = np.zeros((len(limbs), int(slots.max(initial=-1)) + 1), np.int64)
-        self._state[:, slots] = np.array(limbs, np.int64).reshape(len(limbs), len(slots))
 
     def _reach(self, low: int, high: int) -> None:
         """Extend the limbs to span these bits."""

@@ -31,7 +31,7 @@ class GroupValues(Stateful):
         self.slots = KeySlots(keys)
         self._aggregates = tuple(aggregates)
         self.since = np.full(self.slots.capacity, INFINITY)
-        """The instants at which the values started, by slot; INFINITY where there is no group."""
+        """The instants at which the values started, by slot; INFINITY for slots without a group."""
         self.values = np.zeros((len(aggregates), self.slots.capacity), np.int64)
         """The term ids of the values, a row for each aggregate."""
         self._ended = 0

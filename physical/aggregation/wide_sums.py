@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from streamsparql.overriding import override
+from streamsparql.physical.aggregation.limb_sums import LimbSums
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
     DECIMAL,
@@ -23,8 +22,7 @@ from streamsparql.physical.dictionary.inline_ids import (
 )
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels.change_points import Sweep
-from streamsparql.physical.state.key_slots import SLOT, reaching
-from streamsparql.physical.state.parts import Stateful, arrays_of, table_of_arrays
+from streamsparql.physical.state.key_slots import reaching
 
 _DIGITS = 9
 _LIMB = 10**_DIGITS
@@ -167,15 +165,14 @@ class WideTotals(NamedTuple):
         return [n * 10**-power for n in numbers]
 
 
-class WideSums(Stateful):
+class WideSums(LimbSums):
     """A sum per slot of integers and decimals of any size."""
 
     scalars = ("_low", "_digits")
-    encoded = ("_state",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._low = self._digits = 0
-        self._state = np.zeros((0, 0), np.int64)
 
     @property
     def used(self) -> bool:
@@ -202,16 +199,3 @@ class WideSums(Stateful):
         if below or above:
             self._state = np.pad(self._state, ((below, above), (0, 0)))
             self._low += below
-
-    @override
-    def own_table(self) -> pa.Table:
-        """Return the sums that are not 0, limb by limb."""
-        (slots,) = (self._state != 0).any(axis=0).nonzero()
-        limbs = {f"limb {k}": limb[slots] for k, limb in enumerate(self._state)}
-        return table_of_arrays({SLOT: slots, **limbs})
-
-    @override
-    def restore_own(self, table: pa.Table) -> None:
-        slots, *limbs = arrays_of(table).values()
-        self._state = np.zeros((len(limbs), int(slots.max(initial=-1)) + 1), np.int64)
-        self._state[:, slots] = np.array(limbs, np.int64).reshape(len(limbs), len(slots))

@@ -46,30 +46,29 @@ class Filter(Stateless):
         return repr(self.condition)
 
 
-class AntiJoin(Covering):
-    """NOT EXISTS: the left rows where they have no match."""
-
-    implements = (algebra.AntiJoin,)
+class _ExistenceFilter(Covering):
+    """A filter of the left rows by whether they have a match."""
 
     def __init__(
         self, left: Operator, right: Operator, on: Sequence[tuple[str, str]] | None = None
     ) -> None:
         super().__init__(left.names, left, right, on)
+
+
+class AntiJoin(_ExistenceFilter):
+    """NOT EXISTS: the left rows where they have no match."""
+
+    implements = (algebra.AntiJoin,)
 
     @override
     def _select(self, parts: Emitted) -> Sequence[Batch]:
         return [parts.gaps]
 
 
-class SemiJoin(Covering):
+class SemiJoin(_ExistenceFilter):
     """EXISTS: the left rows where they have a match, emitted with their first match."""
 
     implements = (algebra.SemiJoin,)
-
-    def __init__(
-        self, left: Operator, right: Operator, on: Sequence[tuple[str, str]] | None = None
-    ) -> None:
-        super().__init__(left.names, left, right, on)
 
     @override
     def _select(self, parts: Emitted) -> Sequence[Batch]:

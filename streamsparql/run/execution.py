@@ -14,6 +14,7 @@ from typing import Any
 from streamsparql.algebra.align import align
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.partition import positions_read
+from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.compiled import CompiledQuery
@@ -21,7 +22,7 @@ from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import ANSWER
-from streamsparql.physical.lowering.lower import Catalog, TimeSlab, lower
+from streamsparql.physical.lowering.lower import Catalog, Lowered, TimeSlab, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.filter import Filter
@@ -87,35 +88,21 @@ class Execution:
         """The guard of the state of this execution and of those that share its terms."""
         self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
         """Triples of static graphs that were rejected."""
-        plan = query.optimized
-        lag = 0
+        self.catalog: Catalog = self._catalog() if other is None else other.catalog
+        plan, self._lag = query.optimized, 0
         if report is not None and report.every is not None:
             plan = align(plan, report.every, report.origin, report.closing)
-            lag, report = int(report.closing), report._replace(closing=False)
-        self.catalog: Catalog = self._catalog() if other is None else other.catalog
-        now = Run(date_time_literal(run_input.started))
-        horizon = (run_input.start or 0, INFINITY if run_input.end is None else run_input.end)
-        if slab is None and horizon != (0, INFINITY):
-            slab = TimeSlab(*horizon)  # operators above the windows see no changes outside
-        with self.guard:
-            lowered = lower(plan, self.terms, now, self.catalog, slab)
+            self._lag, report = int(report.closing), report._replace(closing=False)
+        lowered = self._lowered(plan, slab)
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
         self.decoder = RowDecoder(query.form, query.variables, self.terms, ranking)
-        rows = projected_to(lowered.operator, (*self.columns, *self.decoder.sort_columns))
-        self._lag = lag
-        begin = None if run_input.start is None else run_input.start + lag
-        end = INFINITY if run_input.end is None else run_input.end + lag
-        self._clip = Clip(rows, begin, end)
+        self._clip = self._clipped(lowered.operator)
         self.reports = None if report is None else reports_of(report, self._clip, self.columns)
-        values = _values_below(self._clip) if prompt and not eager and report is None else None
         self._delaying: Operator = self._clip
         """The operator whose watermark shows that rows are delayed."""
-        if values is not None:
-            values.whole, self._delaying = True, values.inputs[0]
-        self.sink: Operator = self.reports or TemporalCoalesce(
-            self._clip, eager, values is not None
-        )
+        whole = prompt and not eager and report is None and self._emits_whole_values()
+        self.sink: Operator = self.reports or TemporalCoalesce(self._clip, eager, whole)
         self.pipeline = Pipeline(self.sink, self.terms, observer, measured=measured)
         self._wanted = wanted_predicates(self.sink)
         read = positions_read(query.optimized)
@@ -137,6 +124,33 @@ class Execution:
         """The number of mapped tables of each stream that were read."""
         missing = (s for s in self.streams if s not in run_input.streams)
         self._scopes = [*run_input.streams, *missing]
+
+    def _lowered(self, plan: Plan, slab: TimeSlab | None) -> Lowered:
+        """Lower a plan over the static graphs; without a slab, for the horizon of the run."""
+        start, end = self.input.start or 0, self.input.end
+        if slab is None and (start, end) != (0, None):
+            # operators above the windows see no changes outside
+            slab = TimeSlab(start, INFINITY if end is None else end)
+        with self.guard:
+            now = Run(date_time_literal(self.input.started))
+            return lower(plan, self.terms, now, self.catalog, slab)
+
+    def _clipped(self, rows: Operator) -> Clip:
+        """Return the columns of the result and those that sort it, within the horizon."""
+        start, end = self.input.start, self.input.end
+        return Clip(
+            projected_to(rows, (*self.columns, *self.decoder.sort_columns)),
+            None if start is None else start + self._lag,
+            INFINITY if end is None else end + self._lag,
+        )
+
+    def _emits_whole_values(self) -> bool:
+        """Let an aggregation emit each value of a group when it ends, if the result has them."""
+        values = _values_below(self._clip)
+        if values is None:
+            return False
+        values.whole, self._delaying = True, values.inputs[0]
+        return True
 
     # -- input
 

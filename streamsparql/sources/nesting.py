@@ -6,11 +6,13 @@ It recurs into the objects and lists of JSON-LD, and into the triple terms of Tu
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from typing import IO, Any
 
 import numpy as np
 
 from streamsparql.errors import SourceError
+from streamsparql.overriding import override
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.lines import LONGEST
 
@@ -18,7 +20,7 @@ MAX_LEVELS = 500
 """The maximal depth of nesting."""
 
 
-class CheckedNesting:
+class CheckedNesting(ABC):
     """A file whose content is checked as it is read; a depth beyond `MAX_LEVELS` is an error."""
 
     def __init__(self, file: Any, name: str) -> None:
@@ -35,8 +37,9 @@ class CheckedNesting:
             self._check(self._tail + data)
         return data
 
+    @abstractmethod
     def _check(self, data: bytes) -> None:
-        raise NotImplementedError
+        """Raise an error if this content nests too deeply; it starts with the last tail."""
 
     def _check_depth(self, depth: int) -> None:
         if depth > MAX_LEVELS:
@@ -53,6 +56,7 @@ class CheckedJson(CheckedNesting):
     streamsparql.errors.SourceError: x.jsonld: more than 500 levels of nesting
     """
 
+    @override
     def _check(self, data: bytes) -> None:
         marks = np.frombuffer(_STRING.sub(b"", data), np.uint8)
         opened = (marks == ord("{")) | (marks == ord("["))
@@ -86,6 +90,7 @@ class CheckedTripleTerms(CheckedNesting):
     streamsparql.errors.SourceError: x.ttl: more than 500 levels of nesting
     """
 
+    @override
     def _check(self, data: bytes) -> None:
         self._tail = b""
         if b"<<(" not in data and not self._depth:
