@@ -307,7 +307,7 @@ class Execution:
     def _ids(self) -> Iterator[IntArray]:
         """Yield the term ids that are in use outside the pipeline."""
         for sorter in self.sorters.values():
-            yield from sorter.held()
+            yield from sorter.retained_ids()
         for batch in self.retained:
             yield from batch.columns.values()
         if self._shares_terms_with is not None:

@@ -159,7 +159,7 @@ class Chunk:
     """Where the items are read from: one file, or several that are read side by side."""
     which: IntArray | None = None
     """With several origins, the index of the origin of each stamp."""
-    held: Callable[[], Iterable[IntArray]] | None = None
+    retained_ids: Callable[[], Iterable[IntArray]] | None = None
     """Yields further ids that the source retains, for chunks that follow this one."""
     rows_without_triples: int = 0
     """The number of rows of a table for which a mapping produced no triple; they are not items."""
@@ -184,7 +184,7 @@ class Chunk:
             return
         for at in range(0, count, size):
             part = self.part(at, min(at + size, count))
-            part.held = None if at + size >= count else lambda: (self.s, self.p, self.o)
+            part.retained_ids = None if at + size >= count else lambda: (self.s, self.p, self.o)
             yield part
 
     def part(self, first: int, after: int) -> Chunk:

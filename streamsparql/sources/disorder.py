@@ -90,7 +90,7 @@ class Sorter:
         """Rejected and late items, in the order of the decisions on them."""
         self.late = 0
         """The number of late items."""
-        self._held_by_source: Callable[[], Iterable[IntArray]] | None = None
+        self._ids_of_source: Callable[[], Iterable[IntArray]] | None = None
         self.read = 0
         """The number of items that were read, with those that are quarantined."""
         self._rejected = self._unmatched = self._rows_without_triples = 0
@@ -136,10 +136,10 @@ class Sorter:
         """Return the number of rows that are retained."""
         return len(self._heap) + sum(item.row is not None for item in self._quarantine)
 
-    def held(self) -> Iterator[IntArray]:
+    def retained_ids(self) -> Iterator[IntArray]:
         """Yield the term ids of the rows that are retained, here or in the source."""
-        if self._held_by_source is not None:
-            yield from self._held_by_source()
+        if self._ids_of_source is not None:
+            yield from self._ids_of_source()
         yield from self._heap.retained_ids()
         for item in self._quarantine:
             if item.row is not None:
@@ -164,7 +164,7 @@ class Sorter:
     def push(self, chunk: Chunk) -> None:
         """Consume items in the order in which they arrived."""
         self.read += chunk.items
-        self._held_by_source = chunk.held
+        self._ids_of_source = chunk.retained_ids
         self._unmatched += chunk.prefiltered
         self._rows_without_triples += chunk.rows_without_triples
         for reject in chunk.rejects:

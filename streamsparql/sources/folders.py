@@ -145,7 +145,9 @@ def merge_files(
         if running.files:
             taken, chunk = running.next(first[-1][0] if first else None)
             for part_of_chunk in chunk.parts(size):
-                part_of_chunk.held = partial(_held, running.files, part_of_chunk.held)
+                part_of_chunk.retained_ids = partial(
+                    _retained_ids, running.files, part_of_chunk.retained_ids
+                )
                 yield part_of_chunk
             for file in taken:
                 yield from _with_held(file.take_untimed(), running)
@@ -154,14 +156,14 @@ def merge_files(
 def _with_held(chunks: Iterable[Chunk], running: _Running) -> Iterator[Chunk]:
     """Yield chunks without rows; meanwhile the ids of the items read ahead stay in use."""
     for chunk in chunks:
-        chunk.held = partial(_held, running.files, None)
+        chunk.retained_ids = partial(_retained_ids, running.files, None)
         yield chunk
 
 
-def _held(files: Iterable[_File], behind: Any) -> Iterator[IntArray]:
+def _retained_ids(files: Iterable[_File], behind: Any) -> Iterator[IntArray]:
     """Yield the ids of items that were read and not emitted."""
     for file in files:
-        yield from file.held()
+        yield from file.retained_ids()
     if behind is not None:
         yield from behind()
 
@@ -224,13 +226,13 @@ class _File:
         untimed, self._untimed = self._untimed, []
         yield from untimed
 
-    def held(self) -> Iterator[IntArray]:
+    def retained_ids(self) -> Iterator[IntArray]:
         """Yield the ids of items that were read and not taken."""
         for chunk in (self.chunk, self._ahead):
             if chunk is not None:
                 yield from (chunk.s, chunk.p, chunk.o)
-                if chunk.held is not None:
-                    yield from chunk.held()
+                if chunk.retained_ids is not None:
+                    yield from chunk.retained_ids()
 
     def _next(self) -> None:
         self.chunk, self._at = self._ahead, 0

@@ -84,15 +84,15 @@ def line_blocks(
 def _data(file: IO[bytes], encoder: Encoder, size: int, quoted: bool) -> Iterator[bytes]:
     """Yield the bytes as they arrive, without a byte order mark; no CRLF is split."""
     read = AvailableReader(file).read
-    first, held = True, b""
+    first, pending = True, b""
     while True:
         try:
             data = read(size)
         except (OSError, EOFError) as error:
             raise SourceError(f"{encoder.name} cannot be read: {error}") from error
         if not data:
-            if held:
-                yield held if quoted else b"\n"
+            if pending:
+                yield pending if quoted else b"\n"
             if (why := truncation(file)) is not None:
                 raise Truncated(why)
             return
@@ -100,10 +100,10 @@ def _data(file: IO[bytes], encoder: Encoder, size: int, quoted: bool) -> Iterato
             if data.startswith(_OTHER_MARKS):
                 raise SourceError(f"{encoder.name} is UTF-16 or UTF-32; expected UTF-8")
             data, first = data.removeprefix(codecs.BOM_UTF8), False
-        if held or b"\r" in data:
-            data = held + data
-            held = data[-1:] if data.endswith(b"\r") else b""
-            data = data[: len(data) - len(held)]
+        if pending or b"\r" in data:
+            data = pending + data
+            pending = data[-1:] if data.endswith(b"\r") else b""
+            data = data[: len(data) - len(pending)]
             if not quoted:
                 data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if data:

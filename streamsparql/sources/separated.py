@@ -59,28 +59,28 @@ class Separated:
 
     def _whole_rows(self, file: IO[bytes], size: int) -> Iterator[bytes]:
         """Yield blocks that end outside quotes, except perhaps the last."""
-        held = b""
+        pending = b""
         encoder = self._encoder
         for _, block in line_blocks(file, encoder, max(1, size) * _BYTES_OF_A_ROW, quoted=True):
-            held = held + block if held else block
+            pending = pending + block if pending else block
             if not self._names and self._has_header:
-                held = held.lstrip(b"\r\n")
-            if not self._delimiter and held:
-                self._detect_delimiter(held)
-            opened = None if self._tabs else _unclosed(held, self._delimiter)
-            if opened is None and held:
-                yield from self._small(held, size)
-                held = b""
+                pending = pending.lstrip(b"\r\n")
+            if not self._delimiter and pending:
+                self._detect_delimiter(pending)
+            opened = None if self._tabs else _unclosed(pending, self._delimiter)
+            if opened is None and pending:
+                yield from self._small(pending, size)
+                pending = b""
             elif opened is None:
                 continue
-            elif len(held) - opened > LONGEST:
-                row = self._row + len(_LINE_END.split(held[:opened].rstrip()))
+            elif len(pending) - opened > LONGEST:
+                row = self._row + len(_LINE_END.split(pending[:opened].rstrip()))
                 raise SourceError(f"{encoder.name}, row {row}: unclosed quote")
-        if held:
+        if pending:
             yield (
-                held[: _end_of_rows(held, self._delimiter)]
+                pending[: _end_of_rows(pending, self._delimiter)]
                 if truncation(file) is not None
-                else held
+                else pending
             )
 
     def _small(self, block: bytes, size: int) -> Iterator[bytes]:

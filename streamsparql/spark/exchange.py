@@ -160,7 +160,7 @@ def items_of_chunks(
             yield _table(rows, terms, first)
             first += len(rows)
         if terms.due():
-            terms.recycle(sorter.held())
+            terms.recycle(sorter.retained_ids())
     if ended is not None:
         ended()
     sorter.advance(INFINITY)

@@ -244,10 +244,10 @@ def test_events_are_sorted_by_their_ends_and_keep_their_starts():
     assert batch.columns[SINCE].tolist() == [20, 1, 5]
 
 
-def test_terms_of_retained_items_are_reported_as_held():
+def test_terms_of_retained_items_are_reported():
     sorter = Sorter("s", max_delay=100)
     sorter.push(chunk([30, 20, 9 * MAX_JUMP], 7))
-    assert {int(i) for ids in sorter.held() for i in ids} == {7, 8, 9}
+    assert {int(i) for ids in sorter.retained_ids() for i in ids} == {7, 8, 9}
 
 
 # -- several streams ------------------------------------------------------------------------------

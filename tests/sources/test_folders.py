@@ -253,7 +253,7 @@ def test_terms_of_items_read_ahead_keep_their_ids(tmp_path):
         texts = (terms.texts(batch.columns[name]).to_pylist() for name in (".s", ".o"))
         rows += zip(batch.start.tolist(), *texts, strict=True)
         del chunk, batch
-        terms.recycle(sorter.held())
+        terms.recycle(sorter.retained_ids())
     sorter.advance(INFINITY)
     assert len(rows) + len(sorter) == 3000
     assert all((s, o) == (f"<f{t % 3}>", f'"{t // 3}"') for t, s, o in rows)

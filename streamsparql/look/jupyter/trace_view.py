@@ -173,16 +173,16 @@ def _retained_rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> 
     entries: dict[StateRow, list[int]] = {}
     bars: list[RowBar] = []
 
-    def add_bar(held: StateRow, entered: int, evicted: int, why: str) -> None:
-        origins = lineage.of(operator.number, held)
+    def add_bar(state_row: StateRow, entered: int, evicted: int, why: str) -> None:
+        origins = lineage.of(operator.number, state_row)
         wording = trace.wording
         period = f"{wording.instant(entered)} to {wording.instant(evicted)}"
-        tip = f"{held.part}: {wording.state_row(*held)}, retained from {period}"
+        tip = f"{state_row.part}: {wording.state_row(*state_row)}, retained from {period}"
         tip = f"{tip}, {why}" if why else tip
-        text, shown = wording.item(held.element.item), colours(origins)
+        text, shown = wording.item(state_row.element.item), colours(origins)
         start = max(entered, trace.first)
         bars.append(
-            RowBar(operator.number, held.part, text, start, evicted, shown, origins, tip, None)
+            RowBar(operator.number, state_row.part, text, start, evicted, shown, origins, tip, None)
         )
 
     for step in trace.steps:
@@ -194,9 +194,9 @@ def _retained_rows(trace: Trace, lineage: Lineage, operator: TracedOperator) -> 
                     add_bar(before, entered, step.instant, why)
             if after is not None:
                 entries.setdefault(after, []).append(entered)
-    for held, instants in entries.items():
+    for state_row, instants in entries.items():
         for entered in instants:
-            add_bar(held, entered, INFINITY, "")
+            add_bar(state_row, entered, INFINITY, "")
     yield from sorted(bars, key=lambda bar: bar.start)
 
 
