@@ -54,17 +54,14 @@ from streamsparql.sources import read_graph
 
 
 def concrete_classes(base: type) -> set[type]:
-    """Return a class and its subclasses, without the abstract ones."""
+    """Return a class and its subclasses in the package, without the abstract ones."""
     below = {kind for one in base.__subclasses__() for kind in concrete_classes(one)}
-    return below if inspect.isabstract(base) else below | {base}
+    own = not inspect.isabstract(base) and base.__module__.startswith("streamsparql.")
+    return below | {base} if own else below
 
 
 BASES = {w.TimeWindow, w.ElementWindow, w.Window, event.EventPair}
-NODES = {
-    kind
-    for kind in concrete_classes(Plan)
-    if kind.__module__.startswith("streamsparql.algebra.") and "plan" not in kind.__module__
-} - BASES
+NODES = {kind for kind in concrete_classes(Plan) if "plan" not in kind.__module__} - BASES
 LEAVES = {
     match.TriplePatternMatching,
     shape.Table,
