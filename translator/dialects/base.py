@@ -42,7 +42,7 @@ class Dialect:
     """The meaning of a window clause in brackets."""
 
     window_text: Callable[[w.Window], str | None]
-    """The function that writes a window as a clause, or returns None if there is no clause."""
+    """The function that writes a window as a clause; None for a window without one."""
 
     report: Literal["rstream", "istream"] | None
     """The default report; None for rows with their validity."""
