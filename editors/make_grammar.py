@@ -82,7 +82,10 @@ def grammar() -> dict[str, Any]:
                 },
             },
             _match("support.function", rf"(?i)\b(?:{_any(functions)})\b(?=\s*\()"),
-            *(_match(kind, rf"(?i)\b(?:{_any(found)})\b") for kind, found in sorted(words.items())),
+            *(
+                _match(kind, rf"(?i)\b(?:{_any(keywords)})\b")
+                for kind, keywords in sorted(words.items())
+            ),
             _match("support.function", rf"(?i)\b(?:{_any(functions)})\b"),
             _match("keyword.other.type", r"(?<![\w:.-])a(?![\w:.-])"),
             _match("keyword.operator", r"&&|\|\||!=|<=|>=|[=<>!?+*/^|-]"),

@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as it can be checked without an engine that builds it."""
+"""The Dockerfile, checked without a Docker engine."""
 
 from __future__ import annotations
 

@@ -26,14 +26,14 @@ const loadGrammar = async () => vsctm.parseRawGrammar(fs.readFileSync(grammarFil
 new vsctm.Registry({ onigLib, loadGrammar }).loadGrammar('source.streamsparql').then((grammar) => {
   const out = JSON.parse(fs.readFileSync(queriesFile, 'utf8')).map((query) => {
     let state = vsctm.INITIAL;
-    const found = [];
+    const words = [];
     for (const line of query.split('\n')) {
       const { tokens, ruleStack } = grammar.tokenizeLine(line, state);
       state = ruleStack;
       for (const { startIndex, endIndex, scopes } of tokens)
-        found.push([line.slice(startIndex, endIndex), scopes[scopes.length - 1]]);
+        words.push([line.slice(startIndex, endIndex), scopes[scopes.length - 1]]);
     }
-    return found;
+    return words;
   });
   console.log(JSON.stringify(out));
 });
@@ -66,14 +66,14 @@ def tokens(folder: Path, queries: list[str]) -> list[list[tuple[str, str]]]:
     (folder / "queries.json").write_text(json.dumps(queries))
     command = ["node", "tokenize.js", str(TARGET), "queries.json"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    found: list[list[list[Any]]] = json.loads(done.stdout)
+    tokenized: list[list[list[Any]]] = json.loads(done.stdout)
     return [
         [
             (word.strip(), scope.removesuffix(".streamsparql"))
             for word, scope in query
             if word.strip()
         ]
-        for query in found
+        for query in tokenized
     ]
 
 
@@ -94,8 +94,8 @@ def test_scopes_of_a_query(tokenizer: Path) -> None:
 SELECT ?x (AVG(?v) AS ?mean) FROM STREAM ex:s\/1 WINDOW RANGE 10 MINUTE SLIDE
 WHERE { ?x a ex:T ; ex:v ?v . FILTER(?v >= 1.5e3 && ?x != "a\n\q"@en-GB) _:b1 ex:p """two
 lines"""^^ex:d } [RANGE PT5M STEP 1s] SEQ getDURATION() timestamp(?x) true'''
-    (found,) = tokens(tokenizer, [query])
-    scopes = dict(found)
+    (words,) = tokens(tokenizer, [query])
+    scopes = dict(words)
     expected = {
         "PREFIX": "keyword.control",
         "ex:": "entity.name.namespace",
@@ -125,10 +125,10 @@ lines"""^^ex:d } [RANGE PT5M STEP 1s] SEQ getDURATION() timestamp(?x) true'''
         "true": "constant.language",
     }
     assert {word: scopes.get(word) for word in expected} == expected
-    assert ("a", "keyword.other.type") in found
+    assert ("a", "keyword.other.type") in words
 
 
 def test_every_word_of_accepted_queries_has_a_scope(tokenizer: Path) -> None:
     queries = [query.lstrip("\ufeff") for queries in ACCEPTED.values() for query in queries]
-    for query, found in zip(queries, tokens(tokenizer, queries), strict=True):
-        assert not [word for word, scope in found if scope == "source"], query
+    for query, words in zip(queries, tokens(tokenizer, queries), strict=True):
+        assert not [word for word, scope in words if scope == "source"], query
