@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsparql.errors import SourceError
+from streamsparql.errors import LimitExceeded, SourceError
+from streamsparql.limits import check_memory, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
@@ -157,11 +158,12 @@ def read_graph(
     (1, [])
     """
     encoder = Encoder(name, terms, scope, None, strict)
-    if not quoted:
-        with _without_content(name):
-            batch, rejects = _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, False))
-        return batch, list(map(_unquoted, rejects))
-    return _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, timed=False))
+    with naming(lambda: f"reading {name}"):
+        if not quoted:
+            with _without_content(name):
+                batch, rejects = _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, False))
+            return batch, list(map(_unquoted, rejects))
+        return _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, timed=False))
 
 
 @contextmanager
@@ -169,6 +171,8 @@ def _without_content(name: str) -> Iterator[None]:
     """Replace errors that may quote a source; those of the file system do not."""
     try:
         yield
+    except LimitExceeded:
+        raise
     except Rejected as error:
         raise Rejected(_unquoted(error.reject)) from None
     except Exception as error:
@@ -190,6 +194,7 @@ def _distinct_and_rejects(chunks: Iterable[Chunk]) -> tuple[Batch, list[Reject]]
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     rejects: list[Reject] = []
     for chunk in chunks:
+        check_memory(len(chunk), len(TRIPLE))
         columns.append((chunk.s, chunk.p, chunk.o))
         rejects += chunk.rejects
     s, p, o = map(np.concatenate, zip(*columns, strict=True)) if columns else ([_NO_IDS] * 3)
