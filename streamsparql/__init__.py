@@ -20,6 +20,7 @@ from streamsparql.errors import (
     QueryError,
     QuerySyntaxError,
     SourceError,
+    SourceWarning,
     StreamSparqlError,
     UnsupportedFeature,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Result",
     "Row",
     "SourceError",
+    "SourceWarning",
     "StreamSparqlError",
     "UnsupportedFeature",
     "compile",

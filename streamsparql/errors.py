@@ -173,6 +173,10 @@ class SourceError(StreamSparqlError):
     """An input that cannot be read, with its name, the place in it, and the reason."""
 
 
+class SourceWarning(UserWarning):
+    """An input that was read, and yet may not contain what its reader expects."""
+
+
 class EngineError(StreamSparqlError):
     """A failure in the evaluation of a valid query."""
 

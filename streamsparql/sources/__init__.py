@@ -9,6 +9,7 @@ kind of source is one more case in `_chunks`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsparql.errors import LimitExceeded, SourceError
+from streamsparql.errors import LimitExceeded, SourceError, SourceWarning
 from streamsparql.limits import check_memory, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -26,7 +27,7 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
-from streamsparql.sources.mapping import Mapped, mapped
+from streamsparql.sources.mapping import Mapped, ReadKeys, mapped
 from streamsparql.sources.mapping_rows import mapped_chunks
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
 
@@ -79,13 +80,13 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
     """Yield the items of any source: of a stream if `timed`, else of a static graph."""
     if isinstance(source, list | tuple) and any(isinstance(each, Mapped) for each in source):
         return _chunks_of_tables(source, encoder, size, timed)
-    table = source.source if isinstance(source, Mapped) else source
-    files = files_of(table)
+    if isinstance(source, Mapped):
+        keys = ReadKeys()
+        return _warned(_chunks_of_mapped(source, encoder, size, timed, keys), keys)
+    files = files_of(source)
     if files is not None:
         files = check_distinct(files) if timed else distinct_files(files)
         return _chunks_of_files(source, files, encoder, size, timed)
-    if isinstance(source, Mapped):
-        return mapped_chunks(source, encoder, size, timed)
     if is_file(source):
         return file_chunks(source, encoder, size, timed)
     batches = arrow_batches(with_term_texts(source))
@@ -117,8 +118,31 @@ def _chunks_of_tables(
     )
 
 
+def _chunks_of_mapped(
+    source: Mapped, encoder: Encoder, size: int, timed: bool, keys: ReadKeys
+) -> Iterator[Chunk]:
+    """Yield the triples of mapped tables; add the keys that the mapping reads."""
+    files = files_of(source.source)
+    if files is None:
+        return mapped_chunks(source, encoder, size, timed, keys)
+    files = check_distinct(files) if timed else distinct_files(files)
+    return _chunks_of_files(source, files, encoder, size, timed, keys)
+
+
+def _warned(chunks: Iterator[Chunk], keys: ReadKeys) -> Iterator[Chunk]:
+    """Yield chunks; warn at the end of keys that no object had."""
+    yield from chunks
+    if message := keys.warning():
+        warnings.warn(message, SourceWarning, stacklevel=2)
+
+
 def _chunks_of_files(
-    source: Any, paths: Sequence[str], encoder: Encoder, size: int, timed: bool
+    source: Any,
+    paths: Sequence[str],
+    encoder: Encoder,
+    size: int,
+    timed: bool,
+    keys: ReadKeys | None = None,
 ) -> Iterator[Chunk]:
     """Yield the items of several files: merged by time for a stream, file by file for a graph."""
 
@@ -132,7 +156,7 @@ def _chunks_of_files(
     def read(encoder: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:
         if isinstance(source, Mapped):
             scoped = encoder.with_unit("row", scope=f"{number}.")
-            return mapped_chunks(source.over(path), scoped, most, timed)
+            return mapped_chunks(source.over(path), scoped, most, timed, keys)
         return file_chunks(path, encoder, most, timed)
 
     if timed:
