@@ -180,11 +180,10 @@ class Pipeline:
         batches = [below.output for below in stage.inputs]
         before = perf_counter() if self.measured else 0.0
         try:
-            if meter is not None:
-                meter.begin(sum(map(len, batches)))
-            stage.output, stage.watermark = operator.step(batches, stage.marks, cut)
-            if meter is not None:
-                self._check_limits(stage, meter)
+            if meter is None:
+                stage.output, stage.watermark = operator.step(batches, stage.marks, cut)
+            else:
+                self._step_within_limits(stage, batches, cut, meter)
         except LimitExceeded as error:
             error.inside(operator.label())
             raise
@@ -201,10 +200,15 @@ class Pipeline:
         if self.observer is not None:
             self.observer.observe(operator, batches, stage.output)
 
-    def _check_limits(self, stage: _Stage, meter: Meter) -> None:
-        """Raise an error if the output or the state of a step exceeds a limit."""
+    def _step_within_limits(
+        self, stage: _Stage, batches: Sequence[Batch], cut: bool, meter: Meter
+    ) -> None:
+        """Call an operator; raise an error if its work, its output or its state exceeds a limit."""
         operator, limits = stage.operator, meter.limits
-        meter.end(len(stage.output) if operator.inputs else 0)
+        meter.begin(sum(map(len, batches)))
+        retained = operator.size()
+        stage.output, stage.watermark = operator.step(batches, stage.marks, cut)
+        meter.end(len(stage.output) if operator.inputs else 0, retained)
         if limits.state is not None or limits.memory is not None:
             self._measure_state(operator, stage.counts)
             if limits.state is not None and self._retained > limits.state:

@@ -52,7 +52,8 @@ class Limits:
     state: int | None = None
     """Rows that all operators retain together, or that one retains in the middle of a step."""
     rows: int | None = None
-    """Rows that an operator may produce in one step, unless it consumes more."""
+    """Rows that an operator may produce in one step: those that it emits, or pairs that it tries.
+    As many as it consumes and retained before are no excess."""
     string: int | None = LONGEST_STRING
     """Characters of a term that a function builds."""
     text: int | None = None
@@ -167,10 +168,10 @@ Limits(rows=..), on the command line with --row-limit
         self._new_bytes += bytes_of_rows(rows, columns)
         self.check()
 
-    def end(self, rows: int) -> None:
-        """End the step of an operator, which emits a number of rows."""
+    def end(self, emitted: int, retained: int) -> None:
+        """End the step of an operator; it retained a number of rows before."""
         self._new_bytes = 0
-        if rows > self._most_rows:
+        if emitted > self._most_rows + retained:
             raise self.exceeded("rows")
 
     def check(self) -> None:

@@ -34,6 +34,9 @@ from streamsparql.physical.state.parts import Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
 
 
+_COPIES = 40  # columns of the arrays in which the uncovered parts of ways are found
+
+
 class TransitiveClosure(Operator):
     """The pairs that one or more edges connect, over the union of the validities of their ways.
 
@@ -82,7 +85,7 @@ class TransitiveClosure(Operator):
             yield self._ways(pairs, i, edges, j)
 
     def _ways(self, one: Batch, i: IntArray, other: Batch, j: IntArray) -> Batch:
-        check_rows(len(i), len(self.names))
+        check_rows(len(i), _COPIES)
         subject, object_ = self.names
         columns = {subject: one.columns[subject][i], object_: other.columns[object_][j]}
         start = np.maximum(one.start[i], other.start[j])

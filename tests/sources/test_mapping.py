@@ -399,7 +399,9 @@ def test_keys_that_no_json_object_has_are_a_warning(tmp_path):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(more))
     both = mapped([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], mapping)
     for read_source in (read_stream, read_graph):
-        with pytest.warns(SourceWarning, match="a.jsonl: no object has the key never, which") as told:
+        with pytest.warns(
+            SourceWarning, match="a.jsonl: no object has the key never, which"
+        ) as told:
             list(read_source(both, "in", TermDictionary()))
         assert len(told) == 1
     whole = mapped(json_lines('{"v": 1, "t": 1}'), PREFIXES + "CONSTRUCT { :x :v ?v } {}")
