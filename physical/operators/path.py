@@ -33,7 +33,6 @@ from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
 
-
 _COPIES = 40  # columns of the arrays in which the uncovered parts of ways are found
 
 

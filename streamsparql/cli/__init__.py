@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _show_warning
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
                 return _run(_parser(), arguments)
         finally:
             if sys.stdout is not None:

@@ -122,7 +122,7 @@ class Execution:
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
         self._since_cut = self._rows_cut = 0
-        self._delayed = False
+        self.delayed = False
         """Whether rows that hold delay others: a cut would emit these."""
         self._steps: Iterator[InputStep] | None = None
         self._tables_read = Counter[str]()
@@ -265,10 +265,10 @@ class Execution:
         cut = self.eager or self.reports is not None or self._since_cut >= CUT_AFTER
         cheap = self._rows_cut <= max(FEW_ROWS, ROWS_PER_ITEM * self._since_cut)
         prompt = prompt and (cheap or watermark > self.last_stamp)
-        cut = cut or (prompt and self._delayed)
+        cut = cut or (prompt and self.delayed)
         rows = self._step(batches, watermark, cut)
-        self._delayed = self.pipeline.watermark_of(self._delaying) < watermark
-        if prompt and self._delayed and not cut and self._clip.begin is not None:
+        self.delayed = self.pipeline.watermark_of(self._delaying) < watermark
+        if prompt and self.delayed and not cut and self._clip.begin is not None:
             rows = Batch.concat([rows, self._step({}, watermark, True)], self.sink.names)
         if self.terms.due():
             self.pipeline.recycle([*rows.columns.values(), *self._ids()])

@@ -65,7 +65,8 @@ middle, and rows may be missing; run or open it again
             ) from self.error
 
     def __enter__(self) -> None:
-        self.verify()
+        if self._changing:
+            self.verify()
         self._changing = True
         self._outer = activate(self.meter)
         if self.meter is not None:

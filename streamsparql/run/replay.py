@@ -32,8 +32,9 @@ class Replay:
 
     Rows that are `ordered` are emitted by start, so that a long row delays those after it;
     else each is emitted when it has ended. With a `report` the rows are those of the reports,
-    in the order of ORDER BY. Over `endless` streams the run ends at the end of the
-    horizon, and no row that is final waits for another. `execution` constructs the execution, by default a plain one.
+    in the order of ORDER BY. Over `endless` streams the run ends at the end of the horizon, and no
+    row that is final waits for another. `execution` constructs the execution, by default a plain
+    one.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")

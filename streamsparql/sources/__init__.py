@@ -78,7 +78,7 @@ def read_stream(
 
 def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """Yield the items of any source: of a stream if `timed`, else of a static graph."""
-    if isinstance(source, list | tuple) and any(isinstance(each, Mapped) for each in source):
+    if _has_mappings(source):
         return _chunks_of_tables(source, encoder, size, timed)
     if isinstance(source, Mapped):
         keys = ReadKeys()
@@ -101,6 +101,14 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         )
     items = encoder.until_failure(_iterable(source, encoder.name))
     return chunks_of_items(items, encoder, size)
+
+
+def _has_mappings(source: Any) -> bool:
+    """Return whether a source is a list of mapped tables, possibly with files."""
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    are_items = isinstance(source[0], tuple | list)
+    return not are_items and any(isinstance(each, Mapped) for each in source)
 
 
 def _chunks_of_tables(

@@ -76,7 +76,7 @@ def test_many_rows_of_one_step_meet_any_limit(name, limits, monkeypatch):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_many_rows_of_one_step_meet_the_limit_of_memory(name):
-    query, operator = HOSTILE[name]
+    query, _ = HOSTILE[name]
     with pytest.raises(LimitExceeded, match=r"more than 1,000,000 bytes of rows and terms, in "):
         query.run(items(), limits=Limits(memory=1_000_000)).to_arrow()
     query.run(items(20), limits=Limits(memory=1_000_000)).to_arrow()
@@ -188,27 +188,25 @@ def test_the_operator_that_retains_most_is_named():
 def test_terms_that_are_read_count_as_memory(source, tmp_path):
     triples = [(f"<http://e/{n}>", "<http://e/p>", f'"{"x" * 500}{n}"') for n in range(2_000)]
     (tmp_path / "g.nt").write_text("".join(f"{' '.join(t)} .\n" for t in triples))
-    limits = Limits(memory=500_000)
     name = "<http://e/s>" if source == "stream" else "the default graph"
+    stream = [(*t, 5) for t in triples] if source == "stream" else []
+    graph = {"graph": triples, "file": str(tmp_path / "g.nt")}.get(source)
     with pytest.raises(LimitExceeded, match=f"500,000 bytes of rows and terms, in reading {name};"):
-        if source == "stream":
-            over("?x :p ?y").run([(*t, 5) for t in triples], limits=limits).to_arrow()
-        graph = triples if source == "graph" else str(tmp_path / "g.nt")
-        over("?x :p ?y").run([], graph=graph, limits=limits).to_arrow()
+        over("?x :p ?y").run(stream, graph, limits=Limits(memory=500_000)).to_arrow()
 
 
 def test_results_that_are_retained_count_as_memory():
     query = over("?x :p ?y", window="RANGE 1 MS FIXED")
-    live = query.open(limits=Limits(memory=300_000))
+
+    def push(read: bool) -> None:
+        with query.open(limits=Limits(memory=300_000)) as live:
+            for k in range(100):
+                live.push_many(S, [(s, p, o, 100 * k + t) for s, p, o, t in items(100)])
+                assert len(live.rows()) > 90 if read else live.watermark
+
     with pytest.raises(LimitExceeded, match="300,000 bytes"):
-        for k in range(100):
-            live.push_many(S, [(s, p, o, 100 * k + t) for s, p, o, t in items(100)])
-            assert live.watermark
-    live = query.open(limits=Limits(memory=300_000))
-    for k in range(100):
-        live.push_many(S, [(s, p, o, 100 * k + t) for s, p, o, t in items(100)])
-        live.rows()
-    live.close()
+        push(read=False)
+    push(read=True)
 
 
 # -- where limits are set -------------------------------------------------------------------------
