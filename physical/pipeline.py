@@ -7,7 +7,7 @@ subplan is evaluated once.
 
 The pipeline counts rows and steps per operator and, in a measured run, time and state: the numbers
 of `stats` and `analyze`. An observer receives every step: traces are built on it. Under limits, the
-meter is told what each operator consumes, emits and retains. The state of a pipeline is saved as
+meter counts what each operator consumes, emits and retains. The state of a pipeline is saved as
 Arrow tables (state/parts.py).
 """
 

@@ -23,7 +23,7 @@ from typing import Protocol, TypeVar
 
 from streamsparql.errors import EngineError, LimitExceeded
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 LONGEST_STRING = 1 << 24
 """The default limit of the length of strings, in characters."""
@@ -52,8 +52,8 @@ class Limits:
     state: int | None = None
     """Rows that all operators retain together, or that one retains in the middle of a step."""
     rows: int | None = None
-    """Rows that an operator may produce in one step: those that it emits, or pairs that it tries.
-    As many as it consumes and retained before are no excess."""
+    """Rows that an operator may produce in one step: those that it emits, or pairs that it tries;
+    always as many as it consumes and retained before."""
     string: int | None = LONGEST_STRING
     """Characters of a term that a function builds."""
     text: int | None = None
@@ -184,7 +184,7 @@ Limits(rows=..), on the command line with --row-limit
             if self.retained + self.waiting + self._new_bytes + terms > most:
                 raise self.exceeded("memory")
 
-    def checked(self, items: Iterable[Item]) -> Iterator[Item]:
+    def checked(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Yield items; check the time and the memory before each."""
         for item in items:
             self.check()
@@ -244,7 +244,7 @@ def naming(name: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def checked(items: Iterable[Item]) -> Iterable[Item]:
+def checked(items: Iterable[_Item]) -> Iterable[_Item]:
     """Return items for a loop; under limits the time and the memory are checked before each.
 
     >>> items = [1, 2]

@@ -185,7 +185,7 @@ def variable_of_column(name: str) -> str:
 class ReadKeys:
     """The keys of JSON objects that a mapping reads, and those that an object had, of all files.
 
-    A key that an object lacks is unbound, so that a misspelt key is no error.
+    An object may lack a key, whose variable is then unbound: only a key that all lack is suspect.
 
     >>> keys = ReadKeys()
     >>> keys.add("x.jsonl", ["avgSped", "count"], ["avgSpeed"])

@@ -12,8 +12,8 @@ from itertools import count
 from typing import Any
 
 import pytest
-from run.test_engine_adversarial import OPERATORS
 from support.command_line import ENVIRONMENT
+from support.operator_queries import OPERATORS, PREFIX
 
 import streamsparql
 from streamsparql import LimitExceeded, Limits
@@ -22,7 +22,6 @@ from streamsparql.limits import active_meter, check_string
 from streamsparql.run.live import Live
 
 S = "http://e/s"
-PREFIX = "PREFIX : <http://e/> "
 COUNT = 400
 
 
@@ -148,7 +147,7 @@ def test_loops_over_rows_meet_the_limit_of_time(name, monkeypatch):
     steps = len(query.run(items()).computation._execution.pipeline.operators)
     with pytest.raises(LimitExceeded, match="more than 200 s, in"):
         query.run(items(), limits=Limits(time=200)).to_arrow()
-    assert 4 * steps < 200  # the operators alone do not look at the clock so often
+    assert 4 * steps < 200  # the operators alone look at the clock less
     query.run(items(3), limits=Limits(time=200)).to_arrow()
 
 
