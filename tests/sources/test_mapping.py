@@ -401,9 +401,9 @@ def test_keys_that_no_json_object_has_are_a_warning(tmp_path):
     for read_source in (read_stream, read_graph):
         with pytest.warns(
             SourceWarning, match="a.jsonl: no object has the key never, which"
-        ) as told:
+        ) as seen:
             list(read_source(both, "in", TermDictionary()))
-        assert len(told) == 1
+        assert len(seen) == 1
     whole = mapped(json_lines('{"v": 1, "t": 1}'), PREFIXES + "CONSTRUCT { :x :v ?v } {}")
     assert len(read(whole)[0]) == 1
 
