@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.limits import check_rows
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -133,6 +134,7 @@ class Batch:
         """Return each row as often as its count says, without counts."""
         if self.count is None:
             return self
+        check_rows(int(self.count.sum()), len(self.columns))
         index = np.repeat(np.arange(len(self)), self.count)
         return Batch(self.columns, self.start, self.end).take(index)
 

@@ -36,6 +36,9 @@ StepResult = tuple[Batch, int]
 __all__ = ["INFINITY", "NEVER", "Operator", "Stateless", "StepResult"]
 
 
+_LONGEST_LABEL = 300
+
+
 class Operator(Stateful, Displayed, ABC):
     """The base of all physical operators; `names` are the columns of its output."""
 
@@ -64,6 +67,11 @@ class Operator(Stateful, Displayed, ABC):
     def facts(self) -> str:
         """Return the parameters that distinguish operators of this class, as text."""
         return ""
+
+    def label(self) -> str:
+        """Return the class and the parameters, for messages."""
+        label = f"{type(self).__name__} {self.facts()}".rstrip()
+        return label if len(label) <= _LONGEST_LABEL else f"{label[:_LONGEST_LABEL]}…"
 
     def due(self) -> bool:
         """Return whether the next step has work even if no input changes."""

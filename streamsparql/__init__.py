@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import (
     EngineError,
+    LimitExceeded,
     QueryError,
     QuerySyntaxError,
     SourceError,
+    SourceWarning,
     StreamSparqlError,
     UnsupportedFeature,
 )
 
 if TYPE_CHECKING:
     from streamsparql.display.picture import Picture
+    from streamsparql.limits import Limits
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.definition_inputs import inputs
     from streamsparql.look.jupyter.stream_view import show
@@ -40,6 +43,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Analysis",
     "EngineError",
+    "LimitExceeded",
+    "Limits",
     "Live",
     "Picture",
     "Query",
@@ -48,6 +53,7 @@ __all__ = [
     "Result",
     "Row",
     "SourceError",
+    "SourceWarning",
     "StreamSparqlError",
     "UnsupportedFeature",
     "compile",
@@ -59,6 +65,7 @@ __all__ = [
 
 _MODULES = {
     "Analysis": "look.analysis",
+    "Limits": "limits",
     "Live": "run.live",
     "Picture": "display.picture",
     "Query": "query",

@@ -173,5 +173,46 @@ class SourceError(StreamSparqlError):
     """An input that cannot be read, with its name, the place in it, and the reason."""
 
 
+class SourceWarning(UserWarning):
+    """An input that was read, and yet may not contain what its reader expects."""
+
+
 class EngineError(StreamSparqlError):
     """A failure in the evaluation of a valid query."""
+
+
+class LimitExceeded(EngineError):
+    """A computation that exceeds one of its `Limits`.
+
+    >>> error = LimitExceeded("more than 5 rows in one step", "rows", 5, "Join on x")
+    >>> print(error)
+    more than 5 rows in one step, in Join on x; raise the limit with Limits(rows=..), on the \
+command line with --row-limit
+    >>> error.limit, error.value, error.operator
+    ('rows', 5, 'Join on x')
+    """
+
+    def __init__(
+        self, message: str, limit: str = "", value: float | None = None, operator: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.limit, self.value = limit, value
+        self.operator = operator
+        """The operator, or the phase, that exceeded it; empty if it is unknown."""
+
+    def inside(self, operator: str) -> Self:
+        """Set the operator unless it is known, and return the error."""
+        self.operator = self.operator or operator
+        return self
+
+    def __str__(self) -> str:
+        where = f", in {self.operator}" if self.operator else ""
+        return escape_controls(f"{self.args[0]}{where}{_HINTS.get(self.limit, '')}")
+
+
+_HINT = "; raise the limit with Limits({0}=..), on the command line with --{1}-limit"
+_HINTS = {
+    **{name: _HINT.format(name, name) for name in ("time", "memory", "state", "string")},
+    "rows": _HINT.format("rows", "row"),
+    "text": "; raise the limit with Limits(text=..)",
+}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError, escape_controls
+from streamsparql.limits import Limits, check_text, checked_limits, metered
 from streamsparql.look.lints import LintWarning, lint
 from streamsparql.run.run_options import (
     InputOptions,
@@ -62,16 +63,18 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     origin: int = 0,
     optimize: bool = True,
     pedantic: bool = False,
+    limits: Limits | None = None,
 ) -> Query:
     """Compile a query in any of the five dialects.
 
     `dialect` is streaming, csparql, cqels, epsparql or rspql; auto detects it by constructs that
     only one dialect has. `base` resolves relative IRIs. `origin` is the instant at which the grids
     of windows start, in milliseconds. With `pedantic`, a construct of another dialect is an error.
-    Without `optimize`, the logical plan is run without rewriting.
+    Without `optimize`, the logical plan is run without rewriting. `limits` bound the length of the
+    text and the time to compile it, and are the limits of runs that set no others.
 
     Raise `QuerySyntaxError` if the text does not parse, `QueryError` if the query is invalid, and
-    `UnsupportedFeature` if it uses an unsupported feature.
+    `UnsupportedFeature` if it uses an unsupported feature; `LimitExceeded` beyond the limits.
 
     >>> compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }").variables
     ('x',)
@@ -79,7 +82,10 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     _expect(str, text=text, dialect=dialect, base=base or "")
     _expect(int, origin=origin)
     _expect(bool, optimize=optimize, pedantic=pedantic)
-    return Query(Recipe(text, dialect, base, origin, optimize, pedantic))
+    limits = checked_limits(limits)
+    with metered(limits, "the compilation"):
+        check_text(len(text))
+        return Query(Recipe(text, dialect, base, origin, optimize, pedantic, limits))
 
 
 def _expect(kind: type, **options: object) -> None:

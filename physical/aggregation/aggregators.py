@@ -16,6 +16,7 @@ import numpy as np
 
 from streamsparql.algebra.aggregate_functions import Bag, aggregate
 from streamsparql.algebra.expression_error import ExpressionError
+from streamsparql.limits import checked
 from streamsparql.overriding import override
 from streamsparql.physical.aggregation.numeric_sums import NumericSums, Totals
 from streamsparql.physical.aggregation.range_min import TermRanks, least_ranks
@@ -169,7 +170,7 @@ class Aggregator(ABC):
         after = elements.columns[SLOT].searchsorted(slots, "right").tolist()
         ids, counts = elements.column(self.call.argument or SLOT), elements.counts()
         values = np.zeros(len(slots), np.int64)
-        for i, t in enumerate(times.tolist()):
+        for i, t in enumerate(checked(times.tolist())):
             here = slice(first[i], after[i])
             holds = (elements.end[here] <= t) & (t < elements.start[here])
             distinct, code = np.unique(ids[here][holds], return_inverse=True)

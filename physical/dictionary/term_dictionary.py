@@ -89,6 +89,7 @@ _LITTLE = 256  # fewer texts than this are written faster by Python than by Arro
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _FEW = 256  # from this number on, arrays are faster than Python loops
 _MILLION = 10**6
+_ENTRY_BYTES = 200  # of an entry without its text: its places in columns and hash tables, objects
 
 TermTexts: TypeAlias = Sequence[Any]
 """Texts in N-Triples syntax, or terms that a `WriteTexts` turns into texts; None for no term."""
@@ -120,6 +121,7 @@ class TermDictionary:
         self._free: IntArray = np.empty(0, np.int64)
         self._after = 1  # the least id that was never assigned
         self._floor = 0  # the number of entries after the last recycling
+        self._text_bytes = 0
         self._grow(1 << 10)
 
     def _grow(self, capacity: int) -> None:
@@ -144,6 +146,11 @@ class TermDictionary:
     def __len__(self) -> int:
         """Return the number of entries; inlined literals need none."""
         return self._after - 1 - len(self._free)
+
+    @property
+    def bytes(self) -> int:
+        """The approximate number of bytes of the entries, with the terms that are made of them."""
+        return _ENTRY_BYTES * len(self) + 2 * self._text_bytes
 
     # -- Terms to ids -----------------------------------------------------------------------
 
@@ -287,6 +294,7 @@ class TermDictionary:
             entry, self._after = self._after, self._after + 1
             if entry == len(self._forms):
                 self._grow(2 * entry)
+        self._text_bytes += len(text)
         self._texts[entry] = text
         self._forms[entry] = form
         self._kinds[entry] = _UNKNOWN if form == TYPED_FORM else NO_NUMBER
@@ -301,6 +309,7 @@ class TermDictionary:
         if len(places) < len(strings):
             texts, strings = texts.take(pa.array(places)), [strings[i] for i in places.tolist()]
         ids = self._places(len(strings))
+        self._text_bytes += texts.nbytes
         forms = forms_of(texts)
         self._texts[ids] = strings
         self._forms[ids] = forms
@@ -594,6 +603,7 @@ class TermDictionary:
         self._kinds[freed] = NO_NUMBER
         self._free = np.concatenate([self._free, freed])
         self._floor = len(self)
+        self._measure_texts()
         return len(freed)
 
     # -- Writing and reading ------------------------------------------------------------------
@@ -645,6 +655,10 @@ class TermDictionary:
         free[0] = free[ids] = False
         self._free = free.nonzero()[0]
         self._floor = len(self)
+        self._measure_texts()
+
+    def _measure_texts(self) -> None:
+        self._text_bytes = sum(map(len, self._known)) + sum(map(len, self._blanks))
 
 
 _SIGNATURE = {"kind": "TermDictionary", "version": "1"}

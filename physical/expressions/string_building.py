@@ -10,6 +10,7 @@ evaluated one by one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from streamsparql.algebra.expressions import Call, Constant
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, XSD, Literal
+from streamsparql.limits import fit_at_once
 from streamsparql.overriding import override
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import bools_of
@@ -131,7 +133,10 @@ class TemplateEvaluation(Evaluation):
             return self.slow.ids(rows)
         pieces, becomes, cast = self._template
         sure = np.ones(len(rows), np.bool_)
-        columns = [p if isinstance(p, str) else self._lexical(p, rows, sure) for p in pieces]
+        read = [p if isinstance(p, str) else self._lexical(p, rows, sure) for p in pieces]
+        if not _fit(read, len(rows)):
+            return self.slow.ids(rows)
+        columns = [p if isinstance(p, str) else p.texts.take(p.codes) for p in read]
         texts = pc.binary_join_element_wise(*columns, "")
         if not isinstance(texts, pa.Array):  # constants alone
             return self.slow.ids(rows)
@@ -155,7 +160,7 @@ class TemplateEvaluation(Evaluation):
             return rows.terms.of_doubles(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
         return rows.terms.encode(pc.binary_join_element_wise(*_around(becomes, texts), ""))
 
-    def _lexical(self, column: TemplateColumn, rows: BatchRows, sure: BoolArray) -> pa.Array:
+    def _lexical(self, column: TemplateColumn, rows: BatchRows, sure: BoolArray) -> _Lexical:
         """Return the lexical forms of a column; set `sure` to false for undecided rows."""
         ids, terms = rows.ids(column.name), rows.terms
         encoded = terms.dictionary(ids)
@@ -173,10 +178,27 @@ class TemplateEvaluation(Evaluation):
             sure &= bools_of(codes.is_valid())
             codes = codes.fill_null(0)
             if not len(lexical):
-                return pa.array([""] * len(rows), pa.string())
-        at = codes.to_numpy()
-        sure &= plain[at]
-        return lexical.take(codes)
+                return _Lexical(pa.array([""], pa.string()), codes)
+        sure &= plain[codes.to_numpy()]
+        return _Lexical(lexical, codes)
+
+
+class _Lexical(NamedTuple):
+    """The distinct lexical forms of a column, and the place of each row's form."""
+
+    texts: pa.Array
+    codes: pa.Array
+
+    def longest(self) -> int:
+        """Return the greatest number of bytes of a form."""
+        return pc.max(pc.binary_length(self.texts)).as_py() or 0
+
+
+def _fit(pieces: Sequence[str | _Lexical], rows: int) -> bool:
+    """Return whether the joined pieces of all rows are so small that they need no checks."""
+    if fit_at_once(sum(len(p) if isinstance(p, str) else p.texts.nbytes for p in pieces), rows):
+        return True
+    return fit_at_once(sum(len(p) if isinstance(p, str) else p.longest() for p in pieces), rows)
 
 
 def _around(becomes: str, texts: pa.Array) -> tuple[str | pa.Array, ...]:

@@ -24,6 +24,7 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import EngineError, UnsupportedFeature
+from streamsparql.limits import naming
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import BatchExpression, compile_expression
@@ -336,7 +337,10 @@ class Lowering:
             assert isinstance(operator, Stateless)
             assert isinstance(operator.inputs[0], Always)
             rows = operator.inputs[0].rows
-            output = operator.apply(rows) if len(rows) else operator.nothing()
+            output = operator.nothing()
+            if len(rows):
+                with naming(operator.label):
+                    output = operator.apply(rows)
             known = Always(output.project(operator.names), operator.facts())
             known.node = operator.node
             return known

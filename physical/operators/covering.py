@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.operator import Operator, StepResult
@@ -64,6 +65,7 @@ class Covering(Binary):
                 Batch(rights, right.start, right.end),
                 watermarks,
             ):
+                check_rows(len(pair[1]), 0)
                 self._coverage.match(*intersections(pair))
         self._areas.purge(watermarks)
         parts = self._coverage.emit((watermarks[0], watermarks[1]), cut)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from streamsparql.algebra import access
 from streamsparql.algebra import join as algebra
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import Operator, StepResult
@@ -55,8 +56,9 @@ class Join(Binary):
         left, right = batches
         results = []
         if len(left) or len(right):
-            pairs = self._areas.meet(left, right, watermarks)
-            results = [self._merge.rows(*pair) for pair in pairs]
+            for pair in self._areas.meet(left, right, watermarks):
+                check_rows(len(pair[1]), len(self.names))
+                results.append(self._merge.rows(*pair))
         self._areas.purge(watermarks)
         bound = min(watermarks)
         return self._results.through(results, bound), bound

@@ -57,6 +57,7 @@ from typing import Protocol
 import numpy as np
 
 from streamsparql.algebra import join as algebra
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray
 from streamsparql.physical.operator import Operator, StepResult
@@ -122,6 +123,7 @@ class LeftJoin(Binary):
             self._coverage.add(left, numbers)
             numbered = left.with_columns({LEFT_ROW: numbers})
             for pair in self._areas.meet(numbered, right, watermarks):
+                check_rows(len(pair[1]), len(self.names))
                 matches, over = self._merge.rows(*pair), intersections(pair)
                 if self._condition is not None:
                     true = self._condition.holds(matches)

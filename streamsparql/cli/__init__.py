@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from io import TextIOWrapper
@@ -19,7 +20,7 @@ from streamsparql.cli import completion, demo, queries, runs, spark_commands
 from streamsparql.cli.common_options import DIALECT_CHOICES, HelpFormatter, UsageError
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.cli.version import VersionAction
-from streamsparql.errors import StreamSparqlError
+from streamsparql.errors import SourceWarning, StreamSparqlError
 
 _EXAMPLES = """\
 examples:
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         try:
-            return _run(_parser(), arguments)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
+                return _run(_parser(), arguments)
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -88,6 +91,14 @@ def _print_error(text: str) -> None:
 
     if sys.stderr is not None:
         print(re.sub(r"[^\t\n]+", lambda part: visible(part[0]), text), file=sys.stderr)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+    """Print a warning: those of this package without the place in its code."""
+    if issubclass(category, SourceWarning):
+        _print_error(f"streamsparql: warning: {message}")
+    elif sys.stderr is not None:
+        print(f"{category.__name__}: {message}", file=sys.stderr)
 
 
 def _discard_output() -> None:

@@ -8,9 +8,12 @@ import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from textwrap import fill, indent
 from typing import TYPE_CHECKING
 
 from streamsparql.errors import SourceError, StreamSparqlError
+from streamsparql.limits import Limits
+from streamsparql.overriding import override
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -34,10 +37,46 @@ class UsageError(StreamSparqlError):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help that fits a screen: descriptions are kept as written, an option takes one line."""
+    """Help that fits a screen: descriptions are kept as written, an option takes one line.
+
+    Options that `add_together` added share an entry.
+    """
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=25)
+        super().__init__(prog, max_help_position=27)
+
+    @override
+    def add_argument(self, action: argparse.Action) -> None:
+        if not hasattr(action, "shown_with"):
+            super().add_argument(action)
+
+    @override
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        together = [action, *getattr(action, "followed_by", ())]
+        return ", ".join(map(super()._format_action_invocation, together))
+
+    @override
+    def _format_action(self, action: argparse.Action) -> str:
+        invocation = self._format_action_invocation(action)
+        if len(invocation) < _LONG_INVOCATION:
+            return super()._format_action(action)
+        text = fill(f"{invocation}   {self._expand_help(action)}", self._width - 2)
+        return indent(text, "  ") + "\n"
+
+    @override
+    def _expand_help(self, action: argparse.Action) -> str:
+        shared: str | None = getattr(action, "shared_help", None)
+        return super()._expand_help(action) if shared is None else shared
+
+
+_LONG_INVOCATION = 40
+
+
+def add_together(shared_help: str, first: argparse.Action, *others: argparse.Action) -> None:
+    """Let options share an entry of the help, with this text."""
+    first.__dict__.update(followed_by=others, shared_help=shared_help)
+    for other in others:
+        other.__dict__["shown_with"] = first
 
 
 def add_compile_options(
@@ -77,7 +116,19 @@ def compile_text(text: str, options: argparse.Namespace) -> Query:
         base=options.base,
         origin=options.origin,
         pedantic=options.pedantic,
+        limits=limits_of(options),
     )
+
+
+def limits_of(options: argparse.Namespace) -> Limits | None:
+    """Return the limits that options set; None without any."""
+    chosen = {name: getattr(options, f"{option}_limit", None) for name, option in LIMITS.items()}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    return Limits(**chosen) if chosen else None
+
+
+LIMITS = {"time": "time", "memory": "memory", "rows": "row", "state": "state", "string": "string"}
+"""The limits that options set, with the names of the options."""
 
 
 def read_text(name: str) -> str:
@@ -101,6 +152,7 @@ def _read_standard_input() -> bytes:
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _MAX_MILLISECONDS = 1 << 62
 _INTEGER = re.compile(r"-?[0-9]+")
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(?:([KMGT])(I)?)?B?", re.I)
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|m|h|d)?")
 
 
@@ -141,6 +193,33 @@ def parse_positive_number(text: str) -> int:
     if not (number := parse_whole_number(text)):
         raise argparse.ArgumentTypeError("must be at least 1, not 0")
     return number
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a duration that is longer than 0 to seconds.
+
+    >>> parse_seconds("1.5m")
+    90.0
+    """
+    return parse_period(text) / 1000
+
+
+def parse_size(text: str) -> int:
+    """Parse a number of bytes: 500MB, 1.5GB or 2GiB.
+
+    >>> parse_size("1.5GB"), parse_size("2KiB"), parse_size("7")
+    (1500000000, 2048, 7)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = Decimal(0)
+    if match is not None:
+        base = 1024 if match[3] else 1000
+        size = Decimal(match[1]) * base ** " KMGT".index((match[2] or " ").upper())
+    if not 1 <= size <= _MAX_MILLISECONDS:
+        raise argparse.ArgumentTypeError(
+            f"not a valid size: {text!r}; write it as 500MB, 2GB or 1.5GiB"
+        )
+    return int(size)
 
 
 def parse_period(text: str) -> int:

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.cli.common_options import (
     UsageError,
+    add_together,
     files_by_name,
+    limits_of,
     parse_duration,
     parse_instant,
     parse_positive_number,
+    parse_seconds,
+    parse_size,
     read_text,
     split_name,
 )
@@ -48,19 +52,28 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add("--no-files", action="store_true", help="read no graph that only the query names")
     add("--max-delay", metavar="DUR", type=parse_duration, default=0, help=delay)
     add("--strict", action="store_true", help="stop at the first late or rejected item")
-    add("--from", dest="start", metavar="T", type=_parse_time, help=since)
-    add(
-        "--until",
-        dest="end",
-        metavar="T",
-        type=_parse_time,
-        help="end, before which results are computed",
+    until = "end, before which results are computed"
+    add_together(
+        "the time of results: 2026-01-31T12:00:00Z, or in ms",
+        add("--from", dest="start", metavar="T", type=_parse_time, help=since),
+        add("--until", dest="end", metavar="T", type=_parse_time, help=until),
     )
     engines = ("embedded", "spark")
     slabs = "number of slabs of time on Spark"
     add("--engine", choices=engines, metavar="NAME", default="embedded", help="embedded or spark")
-    add("--master", metavar="URL", help=MASTER_HELP)
-    add("--slabs", metavar="N", type=parse_positive_number, help=slabs)
+    add_together(
+        "of Spark: local[2], spark://host:7077, sc://host",
+        add("--master", metavar="URL", help=MASTER_HELP),
+        add("--slabs", metavar="N", type=parse_positive_number, help=slabs),
+    )
+    add_together(
+        "end a run that exceeds one: 30s, 2GB, 1000000",
+        add("--time-limit", metavar="DUR", type=parse_seconds, help="the longest time of a run"),
+        add("--memory-limit", metavar="SIZE", type=parse_size, help="the largest rows and terms"),
+        add("--row-limit", metavar="N", type=parse_positive_number, help="rows of a step"),
+        add("--state-limit", metavar="N", type=parse_positive_number, help="rows in the state"),
+        add("--string-limit", metavar="N", type=parse_positive_number, help="characters of a term"),
+    )
 
 
 def _parse_time(text: str) -> int:
@@ -76,6 +89,8 @@ def check_data(options: argparse.Namespace) -> None:
         for name in ("master", "slabs"):
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name} requires --engine spark")
+    elif options.time_limit is not None:
+        raise UsageError("--time-limit requires --engine embedded")
     if None not in (options.start, options.end) and options.start >= options.end:
         raise UsageError("--until must be after --from")
     files = [options.query, *options.graph, *options.stream, *options.named, *options.map]
@@ -127,6 +142,7 @@ def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
         "strict": options.strict,
         "max_delay": options.max_delay,
         "files": files,
+        "limits": limits_of(options),
     }
 
 

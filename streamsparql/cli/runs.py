@@ -58,7 +58,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     kinds = "rstream, istream or dstream, at report instants"
     add("--report", choices=REPORTS, metavar="KIND", help=kinds)
     add("--every", metavar="DUR", type=parse_period, help="time from one report to the next")
-    emits = "final (once the end is known) or eager (at once, cut)"
+    emits = "final (its end is known) or eager (at once, cut)"
     add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
     add(
         "--output",

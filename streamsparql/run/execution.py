@@ -18,6 +18,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.compiled import CompiledQuery
+from streamsparql.limits import Meter, bytes_of_rows, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking
@@ -84,16 +85,20 @@ class Execution:
         self._large = {} if slab is None else {"chunk": SLAB_CHUNK}
         other = self._shares_terms_with = shares_terms_with
         self.terms: TermDictionary = TermDictionary() if other is None else other.terms
-        self.guard: Guard = Guard() if other is None else other.guard
+        self.guard: Guard = self._new_guard(prompt) if other is None else other.guard
         """The guard of the state of this execution and of those that share its terms."""
+        if self.guard.meter is not None:
+            self.guard.meter.restart()
         self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
         """Triples of static graphs that were rejected."""
-        self.catalog: Catalog = self._catalog() if other is None else other.catalog
-        plan, self._lag = query.optimized, 0
-        if report is not None and report.every is not None:
-            plan = align(plan, report.every, report.origin, report.closing)
-            self._lag, report = int(report.closing), report._replace(closing=False)
-        lowered = self._lowered(plan, slab)
+        self._lag = 0
+        with self.guard:
+            self.catalog: Catalog = self._catalog() if other is None else other.catalog
+            plan = query.optimized
+            if report is not None and report.every is not None:
+                plan = align(plan, report.every, report.origin, report.closing)
+                self._lag, report = int(report.closing), report._replace(closing=False)
+            lowered = self._lowered(plan, slab)
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
         self.decoder = RowDecoder(query.form, query.variables, self.terms, ranking)
@@ -117,7 +122,7 @@ class Execution:
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
         self._since_cut = self._rows_cut = 0
-        self._delayed = False
+        self.delayed = False
         """Whether rows that hold delay others: a cut would emit these."""
         self._steps: Iterator[InputStep] | None = None
         self._tables_read = Counter[str]()
@@ -125,15 +130,21 @@ class Execution:
         missing = (s for s in self.streams if s not in run_input.streams)
         self._scopes = [*run_input.streams, *missing]
 
+    def _new_guard(self, per_step: bool) -> Guard:
+        if self.input.limits is None:
+            return Guard()
+        meter = Meter(self.input.limits, per_step)
+        meter.terms = self.terms
+        return Guard(meter)
+
     def _lowered(self, plan: Plan, slab: TimeSlab | None) -> Lowered:
         """Lower a plan over the static graphs; without a slab, for the horizon of the run."""
         start, end = self.input.start or 0, self.input.end
         if slab is None and (start, end) != (0, None):
             # operators above the windows see no changes outside
             slab = TimeSlab(start, INFINITY if end is None else end)
-        with self.guard:
-            now = Run(date_time_literal(self.input.started))
-            return lower(plan, self.terms, now, self.catalog, slab)
+        now = Run(date_time_literal(self.input.started))
+        return lower(plan, self.terms, now, self.catalog, slab)
 
     def _clipped(self, rows: Operator) -> Clip:
         """Return the columns of the result and those that sort it, within the horizon."""
@@ -193,7 +204,7 @@ class Execution:
         if isinstance(source, Mapped):
             source = source.after(self._tables_read[stream])
             self._tables_read[stream] += 1
-        return read_stream(
+        chunks = read_stream(
             source,
             f"<{stream}>",
             self.terms,
@@ -204,6 +215,8 @@ class Execution:
             failures=failures,
             **self._large,
         )
+        meter = self.guard.meter
+        return chunks if meter is None else _metered(chunks, meter, f"<{stream}>")
 
     def wanted(self, stream: str) -> Wanted | None:
         """Return the predicates and places of a stream that the query reads; None if all."""
@@ -252,10 +265,10 @@ class Execution:
         cut = self.eager or self.reports is not None or self._since_cut >= CUT_AFTER
         cheap = self._rows_cut <= max(FEW_ROWS, ROWS_PER_ITEM * self._since_cut)
         prompt = prompt and (cheap or watermark > self.last_stamp)
-        cut = cut or (prompt and self._delayed)
+        cut = cut or (prompt and self.delayed)
         rows = self._step(batches, watermark, cut)
-        self._delayed = self.pipeline.watermark_of(self._delaying) < watermark
-        if prompt and self._delayed and not cut and self._clip.begin is not None:
+        self.delayed = self.pipeline.watermark_of(self._delaying) < watermark
+        if prompt and self.delayed and not cut and self._clip.begin is not None:
             rows = Batch.concat([rows, self._step({}, watermark, True)], self.sink.names)
         if self.terms.due():
             self.pipeline.recycle([*rows.columns.values(), *self._ids()])
@@ -267,6 +280,8 @@ class Execution:
         if self.reports is not None:
             self.reports.last = max(self.reports.last, self.last_stamp + self._lag)
             self.reports.clock = min(watermark, INFINITY - self._lag) + self._lag
+        if self.guard.meter is not None:
+            self.guard.meter.waiting = self._bytes_outside()
         offered = {name: self._stamped(name, batch) for name, batch in batches.items()}
         rows, _ = self.pipeline.step(offered, dict.fromkeys(self.streams, watermark), cut)
         if cut:
@@ -315,6 +330,13 @@ class Execution:
             for operator in self._shares_terms_with.pipeline.operators:
                 yield from operator.retained_ids()
 
+    def _bytes_outside(self) -> int:
+        """Return the size of the rows outside the pipeline: static graphs, items, results."""
+        graphs = [self.catalog.default, *self.catalog.named.values()]
+        items = sum(map(len, self.sorters.values())) + sum(map(len, graphs))
+        results = sum(map(len, self.retained))
+        return bytes_of_rows(items, len(TRIPLE)) + bytes_of_rows(results, len(self.sink.names))
+
     def _begin(self, watermark: int) -> None:
         """Start the horizon at the first item of all streams, once no earlier item can arrive."""
         if self._clip.begin is None and self.first_stamp <= watermark:
@@ -329,6 +351,14 @@ class Execution:
         if column is None:
             return batch
         return batch.with_columns({column: self.terms.of_integers(batch.start)})
+
+
+def _metered(chunks: Iterator[Chunk], meter: Meter, name: str) -> Iterator[Chunk]:
+    """Yield chunks; check the time and the size of the terms after each."""
+    with naming(lambda: f"reading {name}"):
+        for chunk in chunks:
+            meter.begin()
+            yield chunk
 
 
 def _values_below(rows: Operator) -> Aggregation | None:

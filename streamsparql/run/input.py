@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.algebra.solutions import Variable
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
+from streamsparql.limits import Limits, checked_limits
 from streamsparql.sources import Mapped
 from streamsparql.sources.paths import is_endless, path_of
 from streamsparql.sources.stamps import LATEST
@@ -34,11 +35,13 @@ class RunInput:
     max_jump: int | None = MAX_JUMP
     files: str | os.PathLike[str] | Callable[[str], Any] | None = None
     """Where graphs may be read from that the query names and that are not passed; None: nowhere."""
+    limits: Limits | None = None
     started: int = field(default_factory=lambda: int(time.time() * 1000))
     """The value of NOW(), in milliseconds."""
 
     def __post_init__(self) -> None:
-        """Check the times, that the horizon is not empty, and what `files` is."""
+        """Check the times, that the horizon is not empty, and what `files` and `limits` are."""
+        checked_limits(self.limits)
         files = self.files
         if files is not None and not callable(files) and not _is_folder(files):
             raise EngineError(
@@ -74,7 +77,7 @@ def input_of(
     """Check the arguments of `run`; return them as the input of the run."""
     streams = streams_of(query, streams)
     check_graphs(query, graphs)
-    return RunInput(streams, graph, _by_iri(graphs), **options)
+    return _input_with_limits(query, streams, graph, graphs, options)
 
 
 def live_input_of(
@@ -83,11 +86,22 @@ def live_input_of(
     """Check the arguments of `open`; return them without streams, which are pushed later."""
     _check_own_output(query)
     check_graphs(query, graphs)
-    return RunInput({}, graph, _by_iri(graphs), **options)
+    return _input_with_limits(query, {}, graph, graphs, options)
 
 
-def _by_iri(graphs: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {str(name): source for name, source in (graphs or {}).items()}
+def _input_with_limits(
+    query: CompiledQuery,
+    streams: Mapping[str, Any],
+    graph: Any,
+    graphs: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> RunInput:
+    """Return the input of a run, whose limits are by default those of `compile`."""
+    named = {str(name): source for name, source in (graphs or {}).items()}
+    run_input = RunInput(streams, graph, named, **options)
+    if run_input.limits is None:
+        return replace(run_input, limits=query.recipe.limits)
+    return run_input
 
 
 def streams_of(query: CompiledQuery, streams: Any) -> dict[str, Any]:

@@ -434,7 +434,7 @@ class Live(Displayed):
             sorters[name].advance(watermark)
         batches = {name: sorter.release(watermark) for name, sorter in sorters.items()}
         unchanged = not any(map(len, batches.values())) and watermark == self._watermark
-        if unchanged and (self._prompted or not prompt):
+        if unchanged and (self._prompted or not prompt or not self._execution.delayed):
             return
         self._watermark, self._prompted = watermark, prompt
         self._emit(self._execution.step(batches, watermark, prompt=prompt))

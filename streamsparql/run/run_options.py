@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar
 
 from streamsparql.algebra.inputs import MAX_JUMP
+from streamsparql.limits import Limits
 
 _Parameters = ParamSpec("_Parameters")
 _Output = TypeVar("_Output")
@@ -25,6 +26,9 @@ class InputOptions(TypedDict, total=False):
 
     Graphs that the query names, and that are not passed, are read only if `files` allows it: a
     folder that has them, or a function from an IRI to a source, or to None (docs/security.md).
+
+    A run that exceeds one of its `limits` raises `LimitExceeded`; by default they are those that
+    were passed to `compile`.
     """
 
     start: int | None
@@ -33,6 +37,7 @@ class InputOptions(TypedDict, total=False):
     max_delay: int
     max_jump: int | None
     files: str | os.PathLike[str] | Callable[[str], Any] | None
+    limits: Limits | None
 
 
 class ReportOptions(TypedDict, total=False):
@@ -66,6 +71,7 @@ DEFAULTS: dict[str, Any] = {
     "max_delay": 0,
     "max_jump": MAX_JUMP,
     "files": None,
+    "limits": None,
     "report": None,
     "every": None,
     "idle": None,

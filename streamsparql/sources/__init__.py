@@ -9,6 +9,7 @@ kind of source is one more case in `_chunks`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -16,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsparql.errors import SourceError
+from streamsparql.errors import LimitExceeded, SourceError, SourceWarning
+from streamsparql.limits import check_memory, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
@@ -25,7 +27,7 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
-from streamsparql.sources.mapping import Mapped, mapped
+from streamsparql.sources.mapping import Mapped, ReadKeys, mapped
 from streamsparql.sources.mapping_rows import mapped_chunks
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
 
@@ -76,15 +78,15 @@ def read_stream(
 
 def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """Yield the items of any source: of a stream if `timed`, else of a static graph."""
-    if isinstance(source, list | tuple) and any(isinstance(each, Mapped) for each in source):
+    if _has_mappings(source):
         return _chunks_of_tables(source, encoder, size, timed)
-    table = source.source if isinstance(source, Mapped) else source
-    files = files_of(table)
+    if isinstance(source, Mapped):
+        keys = ReadKeys()
+        return _warned(_chunks_of_mapped(source, encoder, size, timed, keys), keys)
+    files = files_of(source)
     if files is not None:
         files = check_distinct(files) if timed else distinct_files(files)
         return _chunks_of_files(source, files, encoder, size, timed)
-    if isinstance(source, Mapped):
-        return mapped_chunks(source, encoder, size, timed)
     if is_file(source):
         return file_chunks(source, encoder, size, timed)
     batches = arrow_batches(with_term_texts(source))
@@ -99,6 +101,14 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         )
     items = encoder.until_failure(_iterable(source, encoder.name))
     return chunks_of_items(items, encoder, size)
+
+
+def _has_mappings(source: Any) -> bool:
+    """Return whether a source is a list of mapped tables, possibly with files."""
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    are_items = isinstance(source[0], tuple | list)
+    return not are_items and any(isinstance(each, Mapped) for each in source)
 
 
 def _chunks_of_tables(
@@ -116,8 +126,31 @@ def _chunks_of_tables(
     )
 
 
+def _chunks_of_mapped(
+    source: Mapped, encoder: Encoder, size: int, timed: bool, keys: ReadKeys
+) -> Iterator[Chunk]:
+    """Yield the triples of mapped tables; add the keys that the mapping reads."""
+    files = files_of(source.source)
+    if files is None:
+        return mapped_chunks(source, encoder, size, timed, keys)
+    files = check_distinct(files) if timed else distinct_files(files)
+    return _chunks_of_files(source, files, encoder, size, timed, keys)
+
+
+def _warned(chunks: Iterator[Chunk], keys: ReadKeys) -> Iterator[Chunk]:
+    """Yield chunks; warn at the end of keys that no object had."""
+    yield from chunks
+    if message := keys.warning():
+        warnings.warn(message, SourceWarning, stacklevel=2)
+
+
 def _chunks_of_files(
-    source: Any, paths: Sequence[str], encoder: Encoder, size: int, timed: bool
+    source: Any,
+    paths: Sequence[str],
+    encoder: Encoder,
+    size: int,
+    timed: bool,
+    keys: ReadKeys | None = None,
 ) -> Iterator[Chunk]:
     """Yield the items of several files: merged by time for a stream, file by file for a graph."""
 
@@ -131,7 +164,7 @@ def _chunks_of_files(
     def read(encoder: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:
         if isinstance(source, Mapped):
             scoped = encoder.with_unit("row", scope=f"{number}.")
-            return mapped_chunks(source.over(path), scoped, most, timed)
+            return mapped_chunks(source.over(path), scoped, most, timed, keys)
         return file_chunks(path, encoder, most, timed)
 
     if timed:
@@ -157,11 +190,12 @@ def read_graph(
     (1, [])
     """
     encoder = Encoder(name, terms, scope, None, strict)
-    if not quoted:
-        with _without_content(name):
-            batch, rejects = _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, False))
-        return batch, list(map(_unquoted, rejects))
-    return _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, timed=False))
+    with naming(lambda: f"reading {name}"):
+        if not quoted:
+            with _without_content(name):
+                batch, rejects = _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, False))
+            return batch, list(map(_unquoted, rejects))
+        return _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, timed=False))
 
 
 @contextmanager
@@ -169,6 +203,8 @@ def _without_content(name: str) -> Iterator[None]:
     """Replace errors that may quote a source; those of the file system do not."""
     try:
         yield
+    except LimitExceeded:
+        raise
     except Rejected as error:
         raise Rejected(_unquoted(error.reject)) from None
     except Exception as error:
@@ -190,6 +226,7 @@ def _distinct_and_rejects(chunks: Iterable[Chunk]) -> tuple[Batch, list[Reject]]
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     rejects: list[Reject] = []
     for chunk in chunks:
+        check_memory(len(chunk), len(TRIPLE))
         columns.append((chunk.s, chunk.p, chunk.o))
         rejects += chunk.rejects
     s, p, o = map(np.concatenate, zip(*columns, strict=True)) if columns else ([_NO_IDS] * 3)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -180,6 +180,50 @@ def variable_of_column(name: str) -> str:
     ('wind_speed__m_s_', 'x')
     """
     return re.sub(r"\W", "_", name.strip().lstrip("?$"))
+
+
+class ReadKeys:
+    """The keys of JSON objects that a mapping reads, and those that an object had, of all files.
+
+    An object may lack a key, whose variable is then unbound: only a key that all lack is suspect.
+
+    >>> keys = ReadKeys()
+    >>> keys.add("x.jsonl", ["avgSped", "count"], ["avgSpeed"])
+    >>> keys.found("count")
+    >>> keys.warning()
+    'x.jsonl: no object has the key avgSped, which the mapping reads; the first has avgSpeed'
+    """
+
+    def __init__(self) -> None:
+        self._missing: dict[str, None] = {}
+        self._found: set[str] = set()
+        self._table, self._first = "", ""
+
+    def add(self, table: str, missing: Iterable[str], first: Sequence[str]) -> None:
+        """Note the variables that the first object of a table lacks, and the keys that it has."""
+        self._missing.update(dict.fromkeys(missing))
+        if not self._table:
+            self._table = table
+            self._first = ", ".join(first[:_MOST_KEYS]) + ", .." * (len(first) > _MOST_KEYS)
+        self._found.update(map(variable_of_column, first))
+
+    def found(self, variable: str) -> None:
+        """Note that an object has the key of a variable."""
+        self._found.add(variable)
+
+    def warning(self) -> str:
+        """Return a message about the keys that no object had; empty without any."""
+        missing = [name for name in self._missing if name not in self._found]
+        if not missing:
+            return ""
+        keys = "keys" if len(missing) > 1 else "key"
+        return (
+            f"{self._table}: no object has the {keys} {', '.join(missing)}, which the mapping"
+            f" reads; the first has {self._first or 'none'}"
+        )
+
+
+_MOST_KEYS = 20
 
 
 class UnknownColumn(SourceError):

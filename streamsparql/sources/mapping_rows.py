@@ -42,6 +42,7 @@ from streamsparql.sources.mapping import (
     TABLE_VARIABLE,
     CompiledMapping,
     Mapped,
+    ReadKeys,
     UnknownColumn,
     columns_by_variable,
     compile_mapping,
@@ -62,8 +63,10 @@ from streamsparql.sources.tables import (
 _TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 
-def mapped_chunks(mapped: Mapped, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
-    """Yield the triples of a mapped table, in the order of its rows."""
+def mapped_chunks(
+    mapped: Mapped, encoder: Encoder, size: int, timed: bool, keys: ReadKeys | None = None
+) -> Iterator[Chunk]:
+    """Yield the triples of a mapped table, in the order of its rows; add the keys that it reads."""
     source = mapped.source
     if is_file(source):
         with open_source(source, encoder.name) as (file, kind):
@@ -75,7 +78,7 @@ def mapped_chunks(mapped: Mapped, encoder: Encoder, size: int, timed: bool) -> I
             if kind not in ("csv", "tsv"):
                 _check_no_layout(mapped, name or encoder.name)
             encoder = encoder.with_unit(POSITION_UNITS[kind], name)
-            maker = TripleMaker(mapped, encoder, timed, name)
+            maker = TripleMaker(mapped, encoder, timed, name, keys)
             yield from _triples_of_file(mapped, file, kind, maker, size)
             yield from encoder.remaining()
         return
@@ -144,8 +147,16 @@ def _no_columns(rows: int) -> pa.RecordBatch:
 class TripleMaker:
     """An evaluator of a mapping over the rows of one table."""
 
-    def __init__(self, mapped: Mapped, encoder: Encoder, timed: bool, file: str | None) -> None:
+    def __init__(
+        self,
+        mapped: Mapped,
+        encoder: Encoder,
+        timed: bool,
+        file: str | None,
+        keys: ReadKeys | None = None,
+    ) -> None:
         self.encoder = encoder
+        self._keys = ReadKeys() if keys is None else keys
         self.header = 0
         """The number of rows before the first one of data."""
         self._text = mapped.mapping
@@ -196,11 +207,13 @@ class TripleMaker:
             self._mapping = compile_mapping(self._text, known, table, self._timed, True)
             self._awaited = set(self._mapping.used).difference(known)
             self._columns.update((variable, variable) for variable in self._awaited)
+            self._keys.add(table, sorted(self._awaited), list(first))
         for key in keys if self._awaited else ():
             variable = variable_of_column(key)
             if variable in self._awaited:
                 self._columns[variable] = key
                 self._awaited.discard(variable)
+                self._keys.found(variable)
 
     def rows(self, batch: pa.RecordBatch, size: int) -> Iterator[Chunk]:
         """Yield the triples of all rows of a batch of a table."""

@@ -32,7 +32,8 @@ from streamsparql.algebra.partition import (
     windows,
 )
 from streamsparql.algebra.window import ElementWindow
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, UnsupportedFeature
+from streamsparql.limits import Limits
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
 from streamsparql.run.measured import Cutting
@@ -79,6 +80,22 @@ if TYPE_CHECKING:
     from streamsparql.compiled import CompiledQuery
 
 
+def check_limits(limits: Limits | None) -> None:
+    """Raise an error for a limit that tasks cannot enforce: others apply to each task.
+
+    >>> check_limits(Limits(rows=5, time=60))
+    Traceback (most recent call last):
+    streamsparql.errors.UnsupportedFeature: limits: time does not apply on Spark
+    hint: leave it out, and cancel the job from outside: spark.sparkContext.cancelJobGroup(..)
+    """
+    if limits is not None and limits.time is not None:
+        raise UnsupportedFeature(
+            "limits: time does not apply on Spark",
+            hint="leave it out, and cancel the job from outside:"
+            " spark.sparkContext.cancelJobGroup(..)",
+        )
+
+
 class SparkRun:
     """A query over streams, cut into parts; `frame` returns its result.
 
@@ -97,6 +114,7 @@ class SparkRun:
     ) -> None:
         from streamsparql.spark.statics import gather_statics
 
+        check_limits(run_input.limits)
         self._spark, self.query, self.report = spark, query, report
         self.plan = query.optimized
         self.statics = gather_statics(spark, query, run_input)

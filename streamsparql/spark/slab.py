@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.compiled import CompiledQuery
-from streamsparql.errors import EngineError, SourceError, StreamSparqlError
+from streamsparql.errors import EngineError, LimitExceeded, SourceError, StreamSparqlError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import TimeSlab
@@ -180,7 +180,8 @@ Workers serve one run after another, so only the last is retained."""
 
 def shared_execution(task: Task) -> Execution:
     """Return the execution whose dictionary and static graphs all parts in this process share."""
-    if task.name not in _SHARED_EXECUTIONS:
+    shared = _SHARED_EXECUTIONS.get(task.name)
+    if shared is None or shared.guard.broken:  # by a task that failed, and may be tried again
         _SHARED_EXECUTIONS.clear()
         _SHARED_EXECUTIONS[task.name] = _new_shared_execution(task)
     return _SHARED_EXECUTIONS[task.name]
@@ -244,6 +245,8 @@ def part_error(task: Task, part: TaskPart, error: Exception) -> StreamSparqlErro
     message = (
         str(error) if isinstance(error, StreamSparqlError) else f"{type(error).__name__}: {error}"
     )
+    if isinstance(error, LimitExceeded):
+        return LimitExceeded(f"{where}: {error.args[0]}", error.limit, error.value, error.operator)
     kind = SourceError if isinstance(error, SourceError) else EngineError
     return kind(f"{where}{notes}: {message}")
 

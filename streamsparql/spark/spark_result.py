@@ -17,7 +17,7 @@ from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput
 from streamsparql.run.result import Computation, Result, raise_again
 from streamsparql.sources.chunk import Reject
-from streamsparql.spark.engine import SparkRun
+from streamsparql.spark.engine import SparkRun, check_limits
 from streamsparql.spark.failures import raising_task_errors
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class SparkComputation(Computation):
         spark: SparkSession | None,
         slabs: int | None,
     ) -> None:
+        check_limits(run_input.limits)
         decoder = RowDecoder(query.form, query.variables, TermDictionary(), query.ranking)
         super().__init__(query, run_input, decoder)
         self._spark, self._slabs = spark, slabs

@@ -229,6 +229,7 @@ def without_data(run_input: RunInput) -> RunInput:
         max_delay=run_input.max_delay,
         max_jump=run_input.max_jump,
         started=run_input.started,
+        limits=run_input.limits,
     )
 
 

@@ -55,6 +55,16 @@ def test_rows_are_emitted_while_the_input_is_open(folder, emit):
     assert (len(cells) > 2) == (emit == "eager")
 
 
+def test_rows_wait_for_no_item_after_the_one_that_makes_them_final(folder):
+    with running(folder, "--output", "csv") as process:
+        process.stdin.write("".join(quad("a", n, 1_000 * n) for n in (1, 3, 4)))
+        process.stdin.flush()
+        lines = [process.stdout.readline() for _ in range(2)]  # while standard input is open
+        assert lines[1] == "http://example.org/a,1,1000,3000\n"
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
 def trig_graph(item: tuple[Any, ...]) -> str:
     """Return an item as a named graph with its time of generation, in TriG."""
     *triple, stamp, _ = quad(*item).rsplit(" ", 2)

@@ -6,6 +6,7 @@ calls are made; this file checks when rows are emitted, and all that those tests
 
 from __future__ import annotations
 
+import io
 import time
 from random import Random
 from typing import Any
@@ -16,6 +17,9 @@ import rdflib
 import streamsparql
 from streamsparql.algebra.terms import integer
 from streamsparql.errors import EngineError, SourceError
+from streamsparql.physical.operator import INFINITY
+from streamsparql.run.input import RunInput
+from streamsparql.run.replay import Replay
 from streamsparql.sources import Accounting
 
 PREFIX = "PREFIX : <http://e/>\n"
@@ -98,6 +102,45 @@ def test_rows_are_emitted_as_soon_as_the_watermark_makes_them_final(name: str) -
         final = [row for row in query.run({S: items}) if row.end < live.watermark]
         assert sorted(map(str, calls)) == sorted(map(str, final))
         assert sorted(map(str, called)) == sorted(map(str, final))
+
+
+class Lines(io.RawIOBase):
+    """A pipe from which each read returns one line."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self.lines = lines
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.lines.pop(0).encode() if self.lines else b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@pytest.mark.parametrize("name", DELAYING)
+def test_run_over_a_pipe_emits_rows_as_soon_as_they_are_final(name: str) -> None:
+    random, now = Random(4), 0
+    query = streamsparql.compile(PREFIX + DELAYING[name])
+    items: list[Any] = []
+    for _ in range(40):
+        now += random.choice([0, 0, 1, 4, 15, 40])
+        items.append((*item(random.randrange(6), random.choice("abc")), now))
+    lines = [f"{s} {p} {o} <t/{t}> .\n" for s, p, o, t in items]
+    pipe = io.BufferedReader(Lines(lines))
+    replay = Replay(query, RunInput({S: pipe}), ordered=False, endless=True)
+    emitted: list[Any] = []
+    steps = 0
+    for table in replay.tables():
+        emitted += table.to_pylist()
+        ended = replay.watermark == INFINITY
+        whole = query.run({S: items[: replay.accounting.read]}).to_arrow().to_pylist()
+        final = [row for row in whole if ended or row["end"] < replay.watermark]
+        assert sorted(map(str, emitted)) == sorted(map(str, final))
+        steps += 1
+    assert steps > 20
 
 
 def test_value_of_a_group_is_emitted_when_the_next_one_is_known() -> None:

@@ -32,7 +32,7 @@ from support.sources import read
 import streamsparql
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.terms import Literal, Term, integer
-from streamsparql.errors import QuerySyntaxError, SourceError
+from streamsparql.errors import QuerySyntaxError, SourceError, SourceWarning
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.sources import mapped, read_graph, read_stream
 from streamsparql.translator.translate import translate
@@ -378,12 +378,34 @@ def test_json_value_does_not_depend_on_other_lines(values):
     ],
     ids=["rubbish", "surrogate", "other time key", "kinds of stamps", "later keys", "later time"],
 )
+@pytest.mark.filterwarnings("ignore::streamsparql.errors.SourceWarning")
 def test_json_objects_may_differ_whatever_is_read_at_once(objects, expected, rejected, size):
     mapping = PREFIXES + "CONSTRUCT { :x :v ?v ; :wind ?wind_speed ; :is ?never } {}"
     items, rejects, _ = read(mapped(json_lines(*objects), mapping), chunk=size)
     assert [(p.rpartition("/")[2][:-1], o.split('"')[1], t) for _, p, o, t in items] == expected
     assert [(r.source, r.unit) for r in rejects] == [("x.jsonl", "line")] * len(rejected)
     assert [(r.position, r.reason) for r in rejects] == rejected
+
+
+def test_keys_that_no_json_object_has_are_a_warning(tmp_path):
+    mapping = PREFIXES + "CONSTRUCT { :x :v ?v ; :w ?wind_speed ; :n ?never ; :m ?more } {}"
+    message = r"x.jsonl: no object has the keys? {}, which the mapping reads; the first has v, t$"
+    lines = ['{"v": 1, "t": 1}', '{"wind speed": 8, "t": 2}']
+    with pytest.warns(SourceWarning, match=message.format("more, never")):
+        items, _, _ = read(mapped(json_lines(*lines), mapping), chunk=1)
+    numbers = [f'"{n}"^^<{XSD}integer>' for n in (1, 8)]
+    assert [item[2] for item in items] == numbers
+    for name, more in (("a", lines), ("b", ['{"more": 3, "t": 3}'])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(more))
+    both = mapped([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], mapping)
+    for read_source in (read_stream, read_graph):
+        with pytest.warns(
+            SourceWarning, match="a.jsonl: no object has the key never, which"
+        ) as seen:
+            list(read_source(both, "in", TermDictionary()))
+        assert len(seen) == 1
+    whole = mapped(json_lines('{"v": 1, "t": 1}'), PREFIXES + "CONSTRUCT { :x :v ?v } {}")
+    assert len(read(whole)[0]) == 1
 
 
 # -- graphs, blank nodes, predicates ----------------------------------------------------------------

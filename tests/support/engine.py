@@ -29,6 +29,7 @@ from streamsparql.algebra.solutions import Solution
 from streamsparql.algebra.streams import INFINITY, Element, coalesce
 from streamsparql.algebra.terms import Literal, Triple
 from streamsparql.algebra.window import Window
+from streamsparql.limits import Limits
 from streamsparql.rdflib_terms import term
 from streamsparql.run.input import RunInput
 from streamsparql.run.live import Live
@@ -77,6 +78,8 @@ class Mode(NamedTuple):
     max_delay: int = 0
     seed: int = 0
     """The seed for the disorder of items and, in live mode, for the order of calls."""
+    limited: bool = False
+    """Whether there are limits, which the run does not reach."""
 
 
 WHOLE = Mode()
@@ -91,7 +94,10 @@ modes: st.SearchStrategy[Mode] = st.builds(
     cut_after=st.sampled_from([1, 3, 65_536]),
     max_delay=st.sampled_from([0, 0, 2, 7]),
     seed=st.integers(0, 1_000_000),
+    limited=st.booleans(),
 )
+
+AMPLE = Limits(time=1e6, memory=1 << 40, state=1 << 40, rows=1 << 40)
 
 
 class Answers(NamedTuple):
@@ -194,6 +200,7 @@ def run(text: str, data: Data, mode: Mode = WHOLE, **options: Any) -> Answers:
 
 def result(query: streamsparql.Query, data: Data, mode: Mode = WHOLE, **options: Any) -> Result:
     """Return the result over a history."""
+    options.setdefault("limits", AMPLE if mode.limited else None)
     run_input = RunInput(*data, max_delay=mode.max_delay, started=0, **options)
     return Result(EmbeddedComputation(query, run_input))
 
@@ -203,6 +210,7 @@ def live_rows(
     report: str | None = None, every: int | None = None, **options: Any
 ) -> list[Any]:  # fmt: skip
     """Return the rows of a live query after calls in random order; call `each` after each call."""
+    options.setdefault("limits", AMPLE if mode.limited else None)
     static = data._replace(streams={})
     run_input = RunInput(*static, max_delay=mode.max_delay, started=0, **options)
     live = Live(query, run_input, emit=mode.emit, report=report, every=every)
