@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.cli.common_options import (
     UsageError,
+    duration_option,
     files_by_name,
-    parse_duration,
-    parse_instant,
+    instant_option,
     parse_positive_number,
     read_text,
     split_name,
@@ -46,7 +46,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add("--no-header", action="store_true", help="the mapped CSV has none: columns are ?a ?b ?c ..")
     add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab")
     add("--no-files", action="store_true", help="read no graph that only the query names")
-    add("--max-delay", metavar="DUR", type=parse_duration, default=0, help=delay)
+    add("--max-delay", metavar="DUR", type=duration_option, default=0, help=delay)
     add("--strict", action="store_true", help="stop at the first late or rejected item")
     add("--from", dest="start", metavar="T", type=_parse_time, help=since)
     add(
@@ -64,7 +64,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_time(text: str) -> int:
-    t = parse_instant(text)
+    t = instant_option(text)
     if t < 0:
         raise argparse.ArgumentTypeError(f"must not be before 1970: {text!r}")
     return t

@@ -16,7 +16,7 @@ from streamsparql.cli.common_options import (
     add_compile_options,
     check_output,
     compile_file,
-    parse_period,
+    period_option,
 )
 from streamsparql.cli.data_options import (
     add_data_options,
@@ -57,7 +57,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add = group.add_argument
     kinds = "rstream, istream or dstream, at report instants"
     add("--report", choices=REPORTS, metavar="KIND", help=kinds)
-    add("--every", metavar="DUR", type=parse_period, help="time from one report to the next")
+    add("--every", metavar="DUR", type=period_option, help="time from one report to the next")
     emits = "final (once the end is known) or eager (at once, cut)"
     add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
     add(

@@ -15,6 +15,7 @@ from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.algebra.solutions import Variable
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
+from streamsparql.run.time_arguments import duration_argument, instant_argument
 from streamsparql.sources import Mapped
 from streamsparql.sources.paths import is_endless, path_of
 from streamsparql.sources.stamps import LATEST
@@ -74,7 +75,7 @@ def input_of(
     """Check the arguments of `run`; return them as the input of the run."""
     streams = streams_of(query, streams)
     check_graphs(query, graphs)
-    return RunInput(streams, graph, _by_iri(graphs), **options)
+    return RunInput(streams, graph, _by_iri(graphs), **_in_milliseconds(options))
 
 
 def live_input_of(
@@ -83,7 +84,24 @@ def live_input_of(
     """Check the arguments of `open`; return them without streams, which are pushed later."""
     _check_own_output(query)
     check_graphs(query, graphs)
-    return RunInput({}, graph, _by_iri(graphs), **options)
+    return RunInput({}, graph, _by_iri(graphs), **_in_milliseconds(options))
+
+
+def _in_milliseconds(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with their instants and durations in milliseconds."""
+    parsed = dict(options)
+    for name, parse in _TIMES.items():
+        if parsed.get(name) is not None:
+            parsed[name] = parse(name, parsed[name])
+    return parsed
+
+
+_TIMES = {
+    "start": instant_argument,
+    "end": instant_argument,
+    "max_delay": duration_argument,
+    "max_jump": duration_argument,
+}
 
 
 def _by_iri(graphs: Mapping[str, Any] | None) -> dict[str, Any]:

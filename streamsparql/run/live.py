@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from time import time_ns
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
@@ -18,10 +18,14 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import requested_reports
+from streamsparql.run.time_arguments import instant_argument, period_argument
 from streamsparql.sources import Accounting, Chunk, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
+
+if TYPE_CHECKING:
+    from streamsparql.run.time_arguments import Duration, Instant
 
 BUFFER_SIZE = 8192
 """The number of pushed items that are processed together, unless results are requested before."""
@@ -93,16 +97,15 @@ class Live(Displayed):
         query: CompiledQuery,
         run_input: RunInput,
         *,
-        idle: int | None = None,
+        idle: Duration | None = None,
         emit: str = "final",
         report: str | None = None,
-        every: int | None = None,
+        every: Duration | None = None,
         on_row: Callable[[Any], object] | None = None,
     ) -> None:
         if emit not in ("final", "eager"):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
-        if idle is not None and (type(idle) is not int or idle <= 0):
-            raise EngineError(f"idle must be a positive number of milliseconds, not {idle!r}")
+        silence = None if idle is None else period_argument("idle", idle)
         if on_row is not None and not callable(on_row):
             raise EngineError(f"on_row must be a function of a row, not {on_row!r}")
         wanted = requested_reports(query, report, every)
@@ -111,7 +114,7 @@ class Live(Displayed):
             query, run_input, report=wanted, ordered=reported, eager=emit == "eager", prompt=True
         )
         self._decoder = self._execution.decoder
-        self._clock = StreamClock(self._execution.streams, idle)
+        self._clock = StreamClock(self._execution.streams, silence)
         self._buffers: dict[str, list[Any]] = {name: [] for name in self._execution.streams}
         self._arrived = dict.fromkeys(self._execution.streams, 0)
         """The number of items that were pushed one by one, for the positions in messages."""
@@ -187,7 +190,7 @@ class Live(Displayed):
             error.add_note(f"<{name}>: {sorter.read - before:,} items were read before this error")
             raise error
 
-    def advance(self, t: int, stream: str | None = None) -> None:
+    def advance(self, t: Instant, stream: str | None = None) -> None:
         """Promise that no item before `t` will be pushed: to this stream, or by default to any.
 
         >>> import streamsparql
@@ -198,12 +201,11 @@ class Live(Displayed):
         ([], None, [Row(o=<b>, [3, 10))])
         """
         self._check_open()
-        if isinstance(t, bool) or not hasattr(t, "__index__") or not 0 <= t <= INFINITY:
-            raise EngineError(f"t must be a number of milliseconds, not {t!r}")
+        until = INFINITY if t == INFINITY else instant_argument("t", t)
         if stream is not None:
             self._buffer(stream)
         with self._guard:
-            self._advance(t, stream)
+            self._advance(until, stream)
         self._call_on_row()
 
     def close(self) -> None:
