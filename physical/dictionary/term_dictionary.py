@@ -377,6 +377,16 @@ class TermDictionary:
             inline, LITERAL_SORT, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL_SORT)
         )
 
+    def forms(self, ids: IntArray) -> KindArray:
+        """Return the form of each term (canonical_text.py): its sort, or the form of a literal.
+
+        >>> terms = TermDictionary()
+        >>> terms.forms(terms.encode(["<a>", '"b"', '"c"@en'])).tolist()
+        [1, 3, 4]
+        """
+        forms: KindArray = np.where(ids < 0, TYPED_FORM, self._forms[np.maximum(ids, 0)])
+        return forms
+
     def plain_strings(self, ids: IntArray) -> BoolArray:
         """Return whether terms are literals of xsd:string."""
         plain: BoolArray = self._forms[np.maximum(ids, 0)] == PLAIN_FORM

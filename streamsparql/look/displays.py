@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from streamsparql.look.traces.definitions import LogicalMoment
     from streamsparql.look.traces.trace import Moment, Trace
     from streamsparql.physical.operator import Operator
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
+    from streamsparql.run.time_arguments import Duration
 
 PLAN = "streamsparql.algebra.plan.Plan"
 OPERATOR = "streamsparql.physical.operator.Operator"
@@ -118,7 +120,11 @@ def _result_html(result: Result) -> str:
 
 @display.draw_timeline.register(RESULT)
 def _result_timeline(
-    result: Result, limit: int, report: str | None, every: int | None, timestamps: str | None
+    result: Result,
+    limit: int,
+    report: RelationToStream | None,
+    every: Duration | None,
+    timestamps: str | None,
 ) -> Picture:
     from streamsparql.look.jupyter.result_view import timeline_of
 

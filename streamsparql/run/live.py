@@ -23,9 +23,16 @@ from streamsparql.sources import Accounting, Chunk, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
+from streamsparql.values import check_values
+from streamsparql.values.frames import check_library, pandas_frame, polars_frame
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.time_arguments import Duration, Instant
+    from streamsparql.values import Values
 
 BUFFER_SIZE = 8192
 """The number of pushed items that are processed together, unless results are requested before."""
@@ -99,7 +106,7 @@ class Live(Displayed):
         *,
         idle: Duration | None = None,
         emit: str = "final",
-        report: str | None = None,
+        report: RelationToStream | None = None,
         every: Duration | None = None,
         on_row: Callable[[Any], object] | None = None,
     ) -> None:
@@ -250,10 +257,11 @@ class Live(Displayed):
         """
         return self._take(self._decoded)
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self, *, values: Values = "terms") -> pa.Table:
         """Return the rows since the last call as an Arrow table, as `Result.to_arrow` does.
 
         There is a column per variable, and `start` and `end`; for reports, `instant` instead.
+        Native values have the types of the rows of this call.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -263,8 +271,45 @@ class Live(Displayed):
         >>> live.to_arrow().to_pydict()
         {'o': ['"1"'], 'start': [3], 'end': [10]}
         """
+        check_values(values)
+        return self._take(lambda batch, _: self._table(batch, values, exact=True))
+
+    def to_pandas(self, *, values: Values = "native") -> pd.DataFrame:
+        """Return the rows since the last call as a frame of pandas, as `Result.to_pandas` does.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open(report="rstream")
+        >>> live.push("s", ("<a>", "<p>", '"1"'), 3)
+        >>> live.advance(11)
+        >>> live.to_pandas()
+           o                          instant
+        0  1 1970-01-01 00:00:00.010000+00:00
+        """
+        check_values(values)
+        check_library("pandas")
+        return self._take(lambda batch, _: pandas_frame(self._table(batch, values, exact=False)))
+
+    def to_polars(self, *, values: Values = "native") -> pl.DataFrame:
+        """Return the rows since the last call as a frame of Polars, as `Result.to_polars` does.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> live.push("s", ("<a>", "<p>", '"1"'), 3)
+        >>> live.close()
+        >>> live.to_polars()["o"].to_list()
+        ['1']
+        """
+        check_values(values)
+        check_library("polars")
+        return self._take(lambda batch, _: polars_frame(self._table(batch, values, exact=False)))
+
+    def _table(self, batch: Batch, values: Values, exact: bool) -> pa.Table:
         reports = self._execution.reports is not None
-        return self._take(lambda batch, _: self._decoder.table([batch], reports))
+        if values == "native":
+            return self._decoder.native_table(batch, reports, exact)
+        return self._decoder.table([batch], reports)
 
     @property
     def late(self) -> list[Reject]:

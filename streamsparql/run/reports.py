@@ -25,13 +25,15 @@ class Reporting(NamedTuple):
 
 
 def requested_reports(
-    query: CompiledQuery, kind: str | None, every: Duration | None
+    query: CompiledQuery, kind: RelationToStream | None, every: Duration | None
 ) -> Reporting | None:
     """Return the reports that a caller requests; None, for rows, if neither argument is set."""
     return None if kind is None and every is None else reporting(query, kind, every)
 
 
-def reporting(query: CompiledQuery, kind: str | None, every: Duration | None) -> Reporting:
+def reporting(
+    query: CompiledQuery, kind: RelationToStream | None, every: Duration | None
+) -> Reporting:
     """Return the reports of a query; an argument that is None defaults to that of the query."""
     chosen = kind or query.report.kind or "rstream"
     if chosen not in ("rstream", "istream", "dstream"):
@@ -41,7 +43,7 @@ def reporting(query: CompiledQuery, kind: str | None, every: Duration | None) ->
         period = period_argument("every", every)
         origin %= period
     closes = period is not None and bool(closes_periods(query.logical))
-    return Reporting(chosen, period, origin, closes)  # type: ignore[arg-type]
+    return Reporting(chosen, period, origin, closes)
 
 
 def reports_of(

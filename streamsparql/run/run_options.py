@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 from streamsparql.algebra.inputs import MAX_JUMP
 
 if TYPE_CHECKING:
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.time_arguments import Duration, Instant
 
 _Parameters = ParamSpec("_Parameters")
@@ -42,7 +43,7 @@ class InputOptions(TypedDict, total=False):
 class ReportOptions(TypedDict, total=False):
     """Reports in place of rows: `report` is rstream, istream or dstream, `every` the period."""
 
-    report: str | None
+    report: RelationToStream | None
     every: Duration | None
 
 

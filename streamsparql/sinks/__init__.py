@@ -18,7 +18,7 @@ from typing import IO, Any
 from streamsparql.errors import EngineError
 from streamsparql.sinks.layout import Layout, Sink
 from streamsparql.sinks.output import check_target, open_target
-from streamsparql.sinks.parquet import Parquet
+from streamsparql.sinks.parquet import open_parquet
 from streamsparql.sinks.table import TextTable
 from streamsparql.sinks.text_formats import Csv, JsonLines, NQuads
 from streamsparql.sinks.times import check_style
@@ -31,7 +31,7 @@ SINKS: Mapping[str, Callable[[Any, Layout], Sink]] = {
     "csv": Csv,
     "jsonl": JsonLines,
     "nq": NQuads,
-    "parquet": Parquet,
+    "parquet": open_parquet,
 }
 """The sinks, by the name of their format."""
 
@@ -93,6 +93,8 @@ def open_sink(
         raise EngineError(f"{name}: parquet is compressed already; drop the last extension")
     if layout.escape_formulas and kind != "csv":
         raise EngineError(f"escape_formulas is an option of csv, not of {kind}")
+    if layout.native and kind not in ("csv", "jsonl", "parquet"):
+        raise EngineError(f"values is an option of csv, jsonl and parquet, not of {kind}")
     check_style(layout.timestamps, "ms")
     with open_target(target, binary=kind == "parquet", whole=whole) as file:
         sink = SINKS[kind](file, layout)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsparql.algebra.ntriples import unescape_ntriples
-from streamsparql.algebra.terms import XSD
+from streamsparql.algebra.terms import IRI, XSD, Literal
+from streamsparql.algebra.xsd.values import literal_of, value_of
 from streamsparql.physical.dictionary.canonical_text import to_arrow
 
 _CACHE_SIZE = 1 << 17
@@ -62,6 +65,22 @@ def parts_of_term(text: str) -> tuple[str, str, str, str]:
     if rest.startswith("@"):
         return "literal", value, rest[1:], ""
     return "literal", value, "", unescape_ntriples(rest[3:-1])
+
+
+def native_text(term: str) -> tuple[str, bool]:
+    """Return the text of a term's value, and whether it is a number or a boolean, as JSON has them.
+
+    >>> double = "^^<http://www.w3.org/2001/XMLSchema#double>"
+    >>> native_text(f'"22.50"{double}'), native_text(f'"INF"{double}'), native_text("<urn:a>")
+    (('22.5', True), ('INF', False), ('urn:a', False))
+    """
+    sort, text, _, datatype = parts_of_term(term)
+    if sort == "bnode":
+        return f"_:{text}", False
+    value = value_of(Literal(text, IRI(datatype))) if datatype else None
+    if isinstance(value, bool | int | Decimal | float):
+        return literal_of(value).lexical, isinstance(value, int | Decimal) or isfinite(value)
+    return text, False
 
 
 def joined_bytes(columns: Sequence[pa.Array | str], between: str, end: str = "") -> bytes:

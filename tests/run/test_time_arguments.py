@@ -27,7 +27,7 @@ INSTANTS: list[Any] = [
     "2026-03-01 12:00:00",
     "2026-03-01T13:00:00+01:00",
     datetime(2026, 3, 1, 12, tzinfo=UTC),
-    datetime(2026, 3, 1, 12),  # noqa: DTZ001 -- without a time zone it is in UTC
+    datetime(2026, 3, 1, 12),
     datetime(2026, 3, 1, 13, tzinfo=timezone(timedelta(hours=1))),
 ]
 DURATIONS: list[Any] = [5000, "5s", "5 s", " 5.0s ", "5000", "PT5S", "0h 5s", timedelta(seconds=5)]

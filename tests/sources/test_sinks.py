@@ -294,7 +294,7 @@ def test_invalid_target_is_an_error_with_a_reason(tmp_path):
         result.write(io.StringIO(), "parquet")
     with pytest.raises(EngineError, match="a path or an open file, not None"):
         result.write(None)
-    with pytest.raises(EngineError, match="every: not a valid duration: 1.5"):
+    with pytest.raises(EngineError, match=r"every: not a valid duration: 1\.5"):
         result.write(tmp_path / "rows.csv", every=1.5)
     assert not list(tmp_path.iterdir())
 

@@ -29,7 +29,7 @@ _THIN, _MAX_LEVELS = 7.0, 4  # of bars that share a lane
 _MIN_GAP = 10.0  # pixels between the lines of reports
 _TEXT_WIDTH = 60
 
-Report = tuple[int, Sequence[tuple[Cell, ...]]]
+DrawnReport = tuple[int, Sequence[tuple[Cell, ...]]]
 """An instant, and the rows of its report."""
 
 
@@ -88,7 +88,7 @@ def timeline_picture(
     shown: DisplayRows,
     limit: int = MAX_LANES,
     instants: Sequence[int] = (),
-    reports: Sequence[Report] = (),
+    reports: Sequence[DrawnReport] = (),
     timestamps: str | None = None,
 ) -> Picture:
     """Return the timeline of rows, with lines at `instants` and dots for the rows of `reports`."""
@@ -126,7 +126,7 @@ def timeline_picture(
 
 
 def timeline_span(
-    shown: DisplayRows, rows: Sequence[DisplayRow], reports: Sequence[Report] = ()
+    shown: DisplayRows, rows: Sequence[DisplayRow], reports: Sequence[DrawnReport] = ()
 ) -> tuple[int, int]:
     """Return the time to draw: the horizon, or where that is open, up to the last row or report."""
     start = shown.first() if shown.start is None else shown.start
@@ -174,7 +174,7 @@ def _draw_lane(
     widths: Sequence[int],
     before: tuple[Cell, ...],
     clock: DisplayClock,
-    reports: Sequence[Report],
+    reports: Sequence[DrawnReport],
 ) -> None:
     """Draw a lane's label, its bars, and a dot for each report that contains its solution."""
     whole, y = "  ".join(cell.text for cell in lane.cells), canvas.y
