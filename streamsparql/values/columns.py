@@ -100,7 +100,7 @@ def _typed_column(ids: IntArray, terms: TermDictionary, exact: bool) -> NativeCo
         return number_column(ids, kinds, terms, exact)
     if len(kinds) > 1:
         return None
-    column = usual_time_column(terms.texts(ids))
+    column = usual_time_column(terms.bound_texts(ids))
     return column or value_column([value_of(_known(term)) for term in terms.terms_of(ids)])
 
 
@@ -121,7 +121,7 @@ _NATIVE = {f"{XSD}{name}" for name in (*_TYPES, *NUMERIC_PARSERS)}
 
 def _text_column(ids: IntArray, terms: TermDictionary) -> NativeColumn:
     """Return distinct terms as a column of text."""
-    forms, texts = terms.forms(ids), terms.texts(ids)
+    forms, texts = terms.forms(ids), terms.bound_texts(ids)
     names = {_NAMES[form] for form in np.unique(forms).tolist() if form in _NAMES}
     names |= _languages(texts.filter(pa.array(forms == TAGGED_FORM)))
     typed = _literal_names(ids[forms == TYPED_FORM], terms)
@@ -164,6 +164,21 @@ def _plain_texts(texts: pa.Array, forms: KindArray) -> pa.Array:
         plain = pc.if_else(pa.array(ended), lexical, plain)
     escaped = pc.and_not(pc.match_substring(plain, "\\"), blank)
     if bools_of(escaped).any():
-        unescaped = [unescape_ntriples(text) for text in plain.filter(escaped).to_pylist()]
-        plain = pc.replace_with_mask(plain, escaped, to_arrow(unescaped))  # type: ignore[arg-type]
+        plain = pc.replace_with_mask(plain, escaped, _unescaped(plain.filter(escaped)))
     return pc.if_else(blank, texts, plain)
+
+
+def _unescaped(texts: pa.Array) -> pa.Array:
+    """Return canonical texts without escapes; usual ones have none but those of `_ESCAPED`.
+
+    >>> _unescaped(pa.array(['say \\\\"a\\\\"'])).to_pylist()
+    ['say "a"']
+    """
+    if pc.any(pc.match_substring_regex(texts, r"\\[^\"nrt]")).as_py():
+        return to_arrow([unescape_ntriples(text) for text in texts.to_pylist()])
+    for escape, char in _ESCAPED.items():
+        texts = pc.replace_substring(texts, escape, char)
+    return texts
+
+
+_ESCAPED = {'\\"': '"', "\\n": "\n", "\\r": "\r", "\\t": "\t"}

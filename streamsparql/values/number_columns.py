@@ -105,7 +105,7 @@ def _small_decimals(ids: IntArray) -> pa.Array | None:
 
 def _written_decimals(ids: IntArray, terms: TermDictionary) -> pa.Array | None:
     """Return numbers as decimals, parsed from their lexical forms by Arrow."""
-    lexical = pc.struct_field(pc.extract_regex(terms.texts(ids), LEXICAL), "lexical")
+    lexical = pc.struct_field(pc.extract_regex(terms.bound_texts(ids), LEXICAL), "lexical")
     parts = pc.extract_regex(lexical, r"^[+-]?0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?$")
     whole, scale = (
         pc.max(pc.utf8_length(pc.struct_field(parts, name).fill_null(""))).as_py()

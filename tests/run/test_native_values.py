@@ -71,6 +71,7 @@ BY_KIND: dict[str, st.SearchStrategy[Term]] = {
     "double": literals("double", st.floats().map(lambda x: literal_of(x).lexical) | one_of("22.50")),
     "dateTime": literals("dateTime", st.builds("{}T{}{}".format, DAYS, CLOCKS, ZONES)),
     "usual": literals("dateTime", st.datetimes(datetime(1900, 1, 1)).map(lambda t: f"{t.isoformat()}Z")),
+    "local": literals("dateTime", st.datetimes().map(datetime.isoformat)),
     "date": literals("date", st.builds("{}{}".format, DAYS, ZONES)),
     "time": literals("time", st.builds("{}{}".format, CLOCKS, ZONES)),
     "duration": literals("duration", one_of("P1D", "-PT0.5S", "P1M", "PT1.0000001S", "P999999999999D")),
@@ -191,6 +192,36 @@ def test_a_column_is_text_only_if_its_values_have_no_common_type(
         texts = {"iri", "blank node", "string", "other literal"}
         one_kind = metadata[KINDS_KEY] in texts or metadata[KINDS_KEY].startswith("@")
         assert (metadata.get(TYPE_KEY) == "text") != (one_kind and ", " not in metadata[KINDS_KEY])
+
+
+def numbers(*cells: tuple[str, str]) -> tuple[str, list[Any]]:
+    """Return the type and the values of a column of literals."""
+    terms: TermDictionary = TermDictionary()
+    column = [Literal(text, IRI(XSD + kind)) for text, kind in cells]
+    values, _ = native_column(ids_of(column, terms), terms)
+    return str(values.type), values.to_pylist()
+
+
+def test_numbers_are_promoted_where_the_type_holds_them_exactly() -> None:
+    half = ("0.5", "double")
+    assert numbers((str(2**53), "integer"), half) == ("double", [2.0**53, 0.5])
+    assert numbers((str(2**53 + 1), "integer"), half) == ("string", [str(2**53 + 1), "0.5"])
+    assert numbers((str(2**70), "integer"), half) == ("double", [2.0**70, 0.5])
+    assert numbers((str(2**70 + 1), "integer"), half)[0] == "string"
+    assert numbers(("0.1", "decimal"), half) == ("double", [0.1, 0.5])
+    assert numbers(("7", "integer"), ("0.10", "decimal")) == (
+        "decimal128(38, 2)",
+        [Decimal("7.00"), Decimal("0.10")],
+    )
+    large, small = "999999999999999", "0.123456789012345"
+    assert numbers((large, "integer"), (small, "decimal")) == (
+        "decimal128(38, 15)",
+        [Decimal(large + "." + "0" * 15), Decimal(small)],
+    )
+    assert numbers((large + "1" * 20, "integer"), (small, "decimal"))[0] == "decimal256(76, 15)"
+    assert numbers(("1" * 70, "integer"), (small, "decimal"))[0] == "string"
+    assert numbers((str(2**63 - 1), "integer"))[0] == "int64"
+    assert numbers((str(2**63), "integer"))[0] == "decimal128(38, 0)"
 
 
 @given(st.sampled_from(GROUPS), st.data())
