@@ -10,6 +10,7 @@ from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.report import Clip, RelationToStream, Reports
 from streamsparql.run.time_arguments import period_argument
+from streamsparql.sinks import SPARQL_FORMATS
 
 if TYPE_CHECKING:
     from streamsparql.run.time_arguments import Duration
@@ -44,6 +45,18 @@ def reporting(
         origin %= period
     closes = period is not None and bool(closes_periods(query.logical))
     return Reporting(chosen, period, origin, closes)
+
+
+SNAPSHOT = Reporting("rstream", None, 0, False)
+"""The report of a query that reads no stream: its only snapshot, in the order of ORDER BY."""
+
+
+def is_timeless(query: CompiledQuery, requested: Reporting | None, kind: str) -> bool:
+    """Return whether a format shows the only snapshot of a query, and no times.
+
+    The formats of the W3C do for a query without streams, which is a query as SPARQL knows it.
+    """
+    return kind in SPARQL_FORMATS and requested is None and not query.streams
 
 
 def reports_of(

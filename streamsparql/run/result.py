@@ -21,11 +21,20 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.physical.state.heap import Heap
+from streamsparql.rdflib_terms import rdflib_result
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import Execution, result_columns
 from streamsparql.run.input import RunInput, graph_sources
-from streamsparql.run.reports import Reporting, reporting, reports_of, requested_reports
+from streamsparql.run.reports import (
+    SNAPSHOT,
+    Reporting,
+    is_timeless,
+    reporting,
+    reports_of,
+    requested_reports,
+)
 from streamsparql.run.rows import Report, Row
+from streamsparql.run.time_arguments import instant_argument
 from streamsparql.sources import Reject
 from streamsparql.text.visible import visible
 from streamsparql.values import check_values
@@ -34,10 +43,11 @@ from streamsparql.values.frames import check_library, pandas_frame, polars_frame
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import rdflib.query
 
     from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.replay import Replay
-    from streamsparql.run.time_arguments import Duration
+    from streamsparql.run.time_arguments import Duration, Instant
     from streamsparql.sinks import Layout
     from streamsparql.values import Values
 
@@ -283,20 +293,42 @@ class Result(Displayed):
         for batch in self.computation.final_rows():
             yield from self._decoder.rows(batch)
 
-    def snapshot(self, t: int) -> Any:
-        """Return the snapshot at the instant `t`.
+    def snapshot(self, t: Instant | None = None) -> Any:
+        """Return the snapshot at the instant `t`, by default at the time of the last item.
 
-        SELECT: a list of dicts, which is a bag, in the order of ORDER BY. ASK: a bool, None outside
-        of the horizon. CONSTRUCT and DESCRIBE: an rdflib graph.
+        SELECT: a list of dicts (`SnapshotRow`), which is a bag, in the order of ORDER BY. ASK: a
+        bool, None outside of the horizon. CONSTRUCT and DESCRIBE: an rdflib graph.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
         >>> result = streamsparql.compile(text).run([("<a>", "<p>", "<b>", 3)])
-        >>> result.snapshot(9), result.snapshot(10)
+        >>> result.snapshot(), result.snapshot(10)
         ([{'o': rdflib.term.URIRef('b')}], [])
         """
         rows = self.computation.rows()
-        return self._decoder.snapshot(rows.where((rows.start <= t) & (t < rows.end)))
+        instant = self._last_instant() if t is None else instant_argument("t", t)
+        return self._decoder.snapshot(rows.where((rows.start <= instant) & (instant < rows.end)))
+
+    def _last_instant(self) -> int:
+        """Return the time of the last item, within the horizon."""
+        run_input = self.computation.input
+        begin, last = self.computation.span()
+        first = run_input.start if begin is None else begin
+        last = max(last, first or 0)
+        return last if run_input.end is None else min(last, run_input.end - 1)
+
+    def to_rdflib(self, t: Instant | None = None) -> rdflib.query.Result:
+        """Return the snapshot at an instant as an rdflib result, which other tools read.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> result = streamsparql.compile(text).run([("<a>", "<p>", '"1"', 3)])
+        >>> [str(row.o) for row in result.to_rdflib()]
+        ['1']
+        >>> result.to_rdflib(5).serialize(format="csv")
+        b'o\\r\\n1\\r\\n'
+        """
+        return rdflib_result(self._query.form, self._decoder.names, self.snapshot(t))
 
     def to_arrow(
         self,
@@ -396,11 +428,12 @@ class Result(Displayed):
     ) -> int:
         """Write the rows, or those of reports if requested; return their number.
 
-        The format is table, csv, jsonl, nq (of triples) or parquet; by default, that of the file's
-        extension (`.gz` and `.zst` after it compress), or a table for an open file. `timestamps`
-        are ms, iso (UTC) or local. With `escape_formulas`, CSV has an apostrophe before each value
-        that a spreadsheet would execute. With values="native", csv, jsonl and parquet have native
-        values and times. Rows are written as they become final.
+        The format is table, csv, jsonl, nq (of triples), parquet, sparql-json, sparql-xml,
+        sparql-csv or sparql-tsv; by default, that of the file's extension (`.gz` and `.zst` after
+        it compress), or a table for an open file. `timestamps` are ms, iso (UTC) or local. With
+        `escape_formulas`, CSV has an apostrophe before each value that a spreadsheet would execute.
+        With values="native", csv, jsonl and parquet have native values and times. Rows are written
+        as they become final.
 
         >>> import streamsparql, sys
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -409,18 +442,21 @@ class Result(Displayed):
         {"o": {"type": "literal", "value": "1"}, "start": 3, "end": 10}
         1
         """
-        from streamsparql.sinks import check_target, open_sink
+        from streamsparql.sinks import check_target, open_sink, resolved_format
 
         check_values(values)
         wanted = requested_reports(self._query, report, every)
+        kind = resolved_format(target, format)
+        timeless = is_timeless(self._query, wanted, kind)
         run_input = self.computation.input
         graphs = graph_sources(self._query, run_input)
         check_target(target, [*run_input.streams.values(), *graphs])
-        tables, layout = self._tables(wanted, timestamps)
-        layout = replace(layout, escape_formulas=escape_formulas, values=values)
+        tables, layout = self._tables(SNAPSHOT if timeless else wanted, timestamps)
+        times = () if timeless else layout.times
+        layout = replace(layout, times=times, escape_formulas=escape_formulas, values=values)
         first = next(tables, None)  # an error here leaves an existing file unchanged
         count = 0
-        with open_sink(target, format, layout) as sink:
+        with open_sink(target, kind, layout) as sink:
             for table in chain(() if first is None else (first,), tables):
                 sink.write(table)
                 count += len(table)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -24,7 +24,7 @@ from streamsparql.sinks.cells import Cells, is_number, joined_bytes, native_text
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.times import instant_texts
 
-_BATCH = 1 << 16
+BATCH = 1 << 16
 """The maximal number of rows that are joined at once."""
 
 
@@ -38,7 +38,7 @@ class _Text:
 
     def write(self, rows: pa.Table) -> None:
         """Write rows without delay."""
-        for batch in rows.combine_chunks().to_batches(_BATCH):
+        for batch in rows.combine_chunks().to_batches(BATCH):
             if len(batch):
                 self._file.write(self._lines(batch))
 
@@ -69,9 +69,7 @@ class Csv(_Text):
         super().__init__(file, layout)
         self._value = _native if layout.native else str if layout.triples else _lexical
         self._cells = Cells(self._cell)
-        head = io.StringIO()
-        csv.writer(head, lineterminator="\n").writerow([*layout.names, *layout.source_times])
-        file.write(head.getvalue().encode("utf-8"))
+        file.write(csv_line([*layout.names, *layout.source_times], "\n"))
 
     def _cell(self, term: str) -> str:
         value = self._value(term)
@@ -84,12 +82,27 @@ class Csv(_Text):
         return joined_bytes([*cells, *times], ",", "\n")
 
 
-def _lexical(term: str) -> str:
-    """Return a term as in SPARQL's CSV results, before it is quoted.
+def csv_line(names: Sequence[str], end: str) -> bytes:
+    """Return the first line of a CSV file.
 
-    >>> _lexical('"a, b"'), _lexical("_:x"), _lexical("<urn:a>")
-    ('a, b', '_:x', 'urn:a')
+    >>> csv_line(["x", "a,b"], "\\n")
+    b'x,"a,b"\\n'
     """
+    line = io.StringIO()
+    csv.writer(line, lineterminator=end).writerow(names)
+    return line.getvalue().encode("utf-8")
+
+
+def csv_cell(term: str) -> str:
+    """Return a term as in SPARQL's CSV results.
+
+    >>> csv_cell('"a, b"'), csv_cell("_:x"), csv_cell("<urn:a>")
+    ('"a, b"', '_:x', 'urn:a')
+    """
+    return _quoted(_lexical(term))
+
+
+def _lexical(term: str) -> str:
     sort, value, _, _ = parts_of_term(term)
     return f"_:{value}" if sort == "bnode" else value
 

@@ -41,6 +41,7 @@ from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import Heap
 from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected
+from streamsparql.text.numbers import lag
 
 SINCE = ".since"
 """The column of releases of events: the start of each occurrence, in milliseconds."""
@@ -300,7 +301,7 @@ class _Pass:
                 self._sorter._reject(item.reject._replace(reason=reason))
 
     def _late(self, k: int, bound: int) -> None:
-        self._reject(k, f"late by {bound - int(self._stamps[k])} ms", late=True)
+        self._reject(k, f"late by {lag(bound - int(self._stamps[k]))}", late=True)
 
     def _reject(self, k: int, reason: str, late: bool = False) -> None:
         """Reject an item of this chunk, if it has a row."""

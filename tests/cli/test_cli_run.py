@@ -270,7 +270,7 @@ def test_late_and_rejected_items_are_counted_and_listed(folder):
     assert done.stderr.startswith("7 items: 4 accepted, 0 late, 3 rejected")
     run(folder, *MEAN_OF_WIND, "--rejects", "bad.jsonl")
     *_, last = map(json.loads, (folder / "bad.jsonl").read_text().splitlines())
-    assert (last["source"], last["position"], last["reason"]) == ("wind.nq", 7, "late by 10000 ms")
+    assert (last["source"], last["position"], last["reason"]) == ("wind.nq", 7, "late by 10 s")
     assert run(folder, *MEAN_OF_WIND, "--quiet").stderr == ""
     done = run(folder, *MEAN_OF_WIND, "--strict", "-o", "out.txt")
     assert (done.returncode, done.stdout) == (1, "")
