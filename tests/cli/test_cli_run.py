@@ -306,6 +306,33 @@ def test_csv_without_formulas(folder):
     assert (done.returncode, "requires --output csv" in done.stderr) == (2, True)
 
 
+def test_output_formats_of_sparql_and_native_values(folder):
+    done = run(folder, *MEAN_OF_WIND, "--output", "sparql-csv", "--quiet")
+    head, first, *_ = done.stdout.splitlines()
+    assert head.split(",")[-2:] == ["start", "end"]
+    assert first.split(",")[-2].endswith("Z")
+    (folder / "o.rq").write_text("SELECT ?n { VALUES ?n { 2 1 } } ORDER BY ?n")
+    done = run(folder, "o.rq", "-o", "n.tsv")
+    assert (done.returncode, (folder / "n.tsv").read_text().split()[0]) == (0, "?n")
+    assert run(folder, "o.rq", "--output", "sparql-csv", "--quiet").stdout.split() == [
+        "n",
+        "1",
+        "2",
+    ]
+    done = run(folder, "o.rq", "--output", "jsonl", "--values", "native")
+    assert sorted(json.loads(line)["n"] for line in done.stdout.splitlines()) == [1, 2]
+    for options, message in (
+        (("--values", "native"), "--values native requires --output csv, jsonl or parquet"),
+        (("--values", "python", "--output", "csv"), "invalid choice: 'python'"),
+    ):
+        done = run(folder, "o.rq", *options)
+        assert (done.returncode, message in done.stderr) == (2, True)
+    (folder / "c.rq").write_text("CONSTRUCT { <a> <b> <c> } {}")
+    done = run(folder, "c.rq", "--output", "sparql-json")
+    message = "sparql-json is a format for solutions, not for CONSTRUCT; use nq"
+    assert (done.returncode, message in done.stderr) == (2, True)
+
+
 # -- files that the query names --------------------------------------------------------------------
 
 

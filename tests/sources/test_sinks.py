@@ -106,6 +106,36 @@ def test_table_is_aligned_by_its_first_rows():
     assert lines[-1] == f' 5000  5001  <urn:{"long" * 9}>  "x"'
 
 
+def test_table_shows_values_without_noise():
+    terms = [
+        Literal("55.33333333333333333333333333333333", IRI(XSD + "decimal")),
+        Literal("0.30000000000000004", IRI(XSD + "double")),
+        Literal("2026-03-01T08:00:00Z", IRI(XSD + "dateTime")),
+        Literal("P1DT2H", IRI(XSD + "dayTimeDuration")),
+        Literal("noon", IRI(XSD + "dateTime")),
+        Literal("2026-03-01T08:00:00Z"),
+        IRI("http://example.org/road/1"),
+        IRI("http://example.org/road/"),
+    ]
+    layout = Layout("select", ("x",), ("start", "end"), {"": "http://example.org/"})
+    shown = []
+    for term in terms:
+        file = io.StringIO()
+        with open_sink(file, "table", layout) as sink:
+            sink.write(table([(term, None, 1, 2)], LAYOUT).drop_columns(["é y"]))
+        shown.append(file.getvalue().splitlines()[1].split()[-1])
+    assert shown == [
+        "55.33333333",
+        "0.3",
+        "2026-03-01T08:00:00Z",
+        "P1DT2H",
+        f'"noon"^^<{XSD}dateTime>',
+        '"2026-03-01T08:00:00Z"',
+        ":road/1",
+        "<http://example.org/road/>",
+    ]
+
+
 def test_missing_end_is_aligned_like_numbers():
     rows = [(IRI("urn:a"), Literal("x"), 5, 9), (IRI("urn:b"), Literal("x"), 100, INFINITY)]
     assert written(rows, "table").split("\n")[1:3] == [
