@@ -47,6 +47,10 @@ class RowDecoder:
         """The columns of the result, hidden ones left out."""
         self._index = {name: k for k, name in enumerate(self.names)}
 
+    def ordered_by(self, ranking: Ranking | None) -> RowDecoder:
+        """Return a decoder of rows that are sorted by their own columns."""
+        return RowDecoder(self.form, self.names, self.terms, ranking)
+
     @property
     def sort_columns(self) -> tuple[str, ...]:
         """The columns of a batch that only sort its rows."""

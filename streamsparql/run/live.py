@@ -15,7 +15,7 @@ from streamsparql.display import Displayed, describe
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.execution import Execution
+from streamsparql.run.execution import Execution, ranking_of
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import requested_reports
 from streamsparql.run.time_arguments import instant_argument, period_argument
@@ -310,6 +310,46 @@ class Live(Displayed):
         if values == "native":
             return self._decoder.native_table(batch, reports, exact)
         return self._decoder.table([batch], reports)
+
+    def snapshot(self, t: Instant | None = None) -> Any:
+        """Return the rows that hold at `t`, by default at the time of the last item.
+
+        They are those that would hold if `t` passed without further items, as `Result.snapshot`
+        returns them, in the order of ORDER BY if its keys are variables of the result. `rows`
+        returns them later, too. `t` must not be before the watermark. The cost is that of copying
+        the state.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> live.push("s", ("<a>", "<p>", '"1"'), 3)
+        >>> live.snapshot(), live.snapshot(10), live.rows()
+        ([{'o': rdflib.term.Literal('1')}], [], [])
+        """
+        self._check_open()
+        if self._execution.reports is not None:
+            raise EngineError("snapshot needs rows; open the query without report= and every=")
+        self._process()
+        instant = self._last_instant() if t is None else instant_argument("t", t)
+        if instant < self._watermark < INFINITY:
+            raise EngineError(
+                f"t ({instant}) is before the watermark ({self._watermark}): rows that ended since"
+                " then are not retained"
+            )
+        rows = self._execution.holding(instant)
+        return self._decoder.ordered_by(ranking_of(self._execution.query)).snapshot(rows)
+
+    def _last_instant(self) -> int:
+        """Return the time of the last item, or the watermark if that is later."""
+        execution = self._execution
+        last = execution.last_stamp
+        if last < 0:  # before the second item the first one is quarantined
+            stamps = [sorter.first_quarantined for sorter in execution.sorters.values()]
+            last = min((t for t in stamps if t < INFINITY), default=execution.input.start or 0)
+        if self._watermark < INFINITY:
+            last = max(last, self._watermark)
+        end = execution.input.end
+        return last if end is None else min(last, end - 1)
 
     @property
     def late(self) -> list[Reject]:

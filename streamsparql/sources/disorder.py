@@ -156,6 +156,21 @@ class Sorter:
         released = batch.over(batch.start, batch.start + 1)
         return released.with_columns({SINCE: batch.end}) if self.events else released
 
+    def pending(self, until: int) -> Batch:
+        """Return the rows that `advance` and `release` would return, without removing them.
+
+        Quarantined rows are among them if they are stamped `until` or before.
+        """
+        quarantined = [item.row for item in self._quarantine[::-1] if item.row is not None]
+        rows = Batch.concat([self._heap.rows(), *quarantined], TRIPLE).ordered()
+        rows = rows.where(rows.start <= until)
+        return rows.over(rows.start, rows.start + 1)
+
+    @property
+    def first_quarantined(self) -> int:
+        """The least stamp in quarantine; INFINITY if it is empty."""
+        return self._quarantine[-1].stamp if self._quarantine else INFINITY
+
     def advance(self, t: int) -> None:
         """Note that no item stamped before `t` follows; INFINITY: the input has ended."""
         self._floor = max(self._floor, t)
