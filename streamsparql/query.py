@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError, SourceError, TextError, escape_controls
@@ -14,6 +14,7 @@ from streamsparql.run.run_options import (
     LiveOptions,
     OutputOptions,
     ReportOptions,
+    RowOptions,
     pop_options,
     with_options,
 )
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.rewrites import Rewrites
     from streamsparql.look.traces.trace import Trace
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
+    from streamsparql.run.rows import Report, Row
     from streamsparql.run.time_arguments import Duration, Instant
     from streamsparql.spark import DataFrame, SparkRun, SparkSession
 
@@ -296,20 +299,56 @@ class Query(CompiledQuery):
         with raising_task_errors():
             return SparkRun(spark, self, run_input, report=wanted, slabs=slabs).frame()
 
+    @overload
+    def open(
+        self,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        report: None = None,
+        every: None = None,
+        on_row: Callable[[Row], object] | None = None,
+        **options: Unpack[RowOptions],
+    ) -> Live[Row]: ...
+
+    @overload
+    def open(
+        self,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        report: RelationToStream,
+        every: Duration | None = None,
+        on_row: Callable[[Report], object] | None = None,
+        **options: Unpack[RowOptions],
+    ) -> Live[Report]: ...
+
+    @overload
+    def open(
+        self,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        report: RelationToStream | None = None,
+        every: Duration,
+        on_row: Callable[[Report], object] | None = None,
+        **options: Unpack[RowOptions],
+    ) -> Live[Report]: ...
+
     @with_options(LiveOptions)
     def open(
         self,
         graph: Any = None,
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[LiveOptions],
-    ) -> Live:
+    ) -> Live[Any]:
         """Open the query as a continuous one, to which items are pushed: see `Live`.
 
         `emit` is final (rows whose end is known) or eager (all rows, cut at each call of `rows`).
         With `report` (rstream, istream or dstream) or `every`, reports are emitted instead of rows.
         A stream that is silent for the duration `idle` of the other streams' time is left out of
-        the watermark. `on_row` is called with each emitted row, or report. The other arguments are
-        those of `run`.
+        the watermark. `on_row` is called with each emitted row, or report; a coroutine function is
+        awaited in the running event loop. The other arguments are those of `run`.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
         >>> live = query.open(report="rstream")

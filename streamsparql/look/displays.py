@@ -8,7 +8,7 @@ that printing a logical plan loads no engine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamsparql import display
 from streamsparql.display import Description, prefixes_of
@@ -132,14 +132,14 @@ def _result_timeline(
 
 
 @display.display_text.register(LIVE)
-def _live_text(live: Live) -> str:
+def _live_text(live: Live[Any]) -> str:
     from streamsparql.look.jupyter.live_view import live_text
 
     return live_text(live.stats(), live.closed)
 
 
 @display.display_html.register(LIVE)
-def _live_html(live: Live) -> str:
+def _live_html(live: Live[Any]) -> str:
     from streamsparql.look.jupyter.live_view import live_html
 
     return live_html(live.stats(), live.closed)

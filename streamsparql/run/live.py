@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from time import time_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
@@ -15,11 +15,13 @@ from streamsparql.display import Displayed, describe
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
+from streamsparql.run.coroutines import Caller, Offered, RowReader, Waiting, check_result, is_async
 from streamsparql.run.execution import Execution, ranking_of
 from streamsparql.run.input import RunInput
+from streamsparql.run.live_stats import OperatorStats, Stats
 from streamsparql.run.reports import requested_reports
 from streamsparql.run.time_arguments import instant_argument, period_argument
-from streamsparql.sources import Accounting, Chunk, Reject
+from streamsparql.sources import Chunk, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from streamsparql.physical.operators.report import RelationToStream
+    from streamsparql.run.rows import Report, Row
     from streamsparql.run.time_arguments import Duration, Instant
     from streamsparql.values import Values
 
@@ -42,53 +45,18 @@ MAX_REJECTS = 1_000
 
 
 _Decoded = TypeVar("_Decoded")
+Emitted = TypeVar("Emitted", bound="Row | Report")
 
 
-class OperatorStats(NamedTuple):
-    """The rows that an operator has consumed and emitted, and that it retains."""
-
-    operator: str
-    facts: str
-    """Its parameters, as the query writes them."""
-    rows_in: int
-    rows_out: int
-    state: int
-
-
-class Stats(NamedTuple):
-    """Figures of an open query: the counts of its items, its watermark, its state."""
-
-    items: Accounting
-    graph_rejects: int
-    """Triples of static graphs that were rejected."""
-    watermark: int
-    terms: int
-    """Terms in the dictionary."""
-    operators: tuple[OperatorStats, ...]
-    """Those that read streams first, the sink last."""
-
-    @property
-    def late(self) -> int:
-        """Items that arrived below the watermark."""
-        return self.items.late
-
-    @property
-    def rejected(self) -> int:
-        """Items that could not be read or stamped, and triples of static graphs."""
-        return self.items.rejected + self.graph_rejects
-
-    @property
-    def state(self) -> int:
-        """Rows that all operators retain."""
-        return sum(each.state for each in self.operators)
-
-
-class Live(Displayed):
-    """A continuous query. A `with` statement closes it.
+class Live(Displayed, Generic[Emitted]):
+    """A continuous query: of rows, or of reports. A `with` statement closes it.
 
     An exception in the middle of a step, such as that of Ctrl-C, makes it unusable: every later
     call raises an `EngineError` that names it. Errors of arguments, of sources and of `on_row`
     leave it usable.
+
+    In a coroutine, `async for row in live` waits for rows while other tasks push items, and an
+    `async with` statement closes the query once a coroutine function `on_row` has handled all rows.
 
     >>> import streamsparql
     >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -108,7 +76,7 @@ class Live(Displayed):
         emit: str = "final",
         report: RelationToStream | None = None,
         every: Duration | None = None,
-        on_row: Callable[[Any], object] | None = None,
+        on_row: Callable[[Emitted], object] | None = None,
     ) -> None:
         if emit not in ("final", "eager"):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
@@ -134,10 +102,15 @@ class Live(Displayed):
         self._graph_rejects = len(self._execution.graph_rejects)
         self._guard = self._execution.guard
         self._on_row = on_row
-        self._emitted: deque[Any] = deque()
+        self._emitted: deque[Emitted] = deque()
         """The rows, or reports, that `on_row` is still to be called with."""
+        self._caller = Caller(on_row, self._emitted, self._guard) if is_async(on_row) else None
+        self._waiting = Waiting()
+        """The tasks that wait for rows."""
         self._instants: list[int] = []
         """The reports whose rows were not returned yet; the execution retains the rows."""
+        self._offered: Offered[Emitted] | None = None
+        """Rows that are returned one by one; the execution retains them as its first batch."""
         self._closed = False
 
     # -- input
@@ -159,6 +132,8 @@ class Live(Displayed):
         item = (triple, time_ns() // 1_000_000 if t is None else t, *times)
         self._pushed += 1  # first: an item that is not counted would wait for the next push
         buffer.append(item)
+        if self._waiting.futures:
+            self._waiting.wake()
         if self._pushed >= BUFFER_SIZE or self._on_row is not None:
             self._process()
 
@@ -182,9 +157,11 @@ class Live(Displayed):
         if few and self._on_row is None and not self._execution.input.strict:
             self._pushed += len(source)
             buffer.extend(source)
+            self._waiting.wake()
             if self._pushed >= BUFFER_SIZE:
                 self._process()
             return
+        self._waiting.wake()
         with self._guard:
             self._flush()
         sorter = self._execution.sorters[name]
@@ -211,6 +188,7 @@ class Live(Displayed):
         until = INFINITY if t == INFINITY else instant_argument("t", t)
         if stream is not None:
             self._buffer(stream)
+        self._waiting.wake()
         with self._guard:
             self._advance(until, stream)
         self._call_on_row()
@@ -225,6 +203,8 @@ class Live(Displayed):
         >>> live.close(), live.rows()
         (None, [Row(o=<b>, [3, 10))])
         """
+        self._waiting.check_thread()
+        self._waiting.wake()
         with self._guard:
             if not self._closed:
                 self._advance(INFINITY)
@@ -234,6 +214,8 @@ class Live(Displayed):
         self._call_on_row()
 
     def __enter__(self) -> Self:
+        if self._caller is not None:
+            raise EngineError("on_row is a coroutine function: use async with, and aclose")
         return self
 
     def __exit__(
@@ -247,9 +229,112 @@ class Live(Displayed):
             return
         self.close()
 
+    # -- in a coroutine
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and self._guard.broken:
+            self._closed = True
+            self._waiting.wake()
+            return
+        self.close()
+        if kind is None or issubclass(kind, Exception):  # a cancelled task does not wait
+            await self.drain()
+
+    async def aclose(self) -> None:
+        """Close the query, and wait until `on_row` has handled all rows."""
+        self.close()
+        await self.drain()
+
+    async def drain(self) -> None:
+        """Wait until `on_row`, a coroutine function, has handled all rows that were emitted.
+
+        Its error is raised here, or by the next `push`, `advance` or `close`; it is not called with
+        that row again, and the rows after it follow. Call it between pushes so that rows do not
+        accumulate.
+
+        >>> import asyncio, streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> async def show(row):
+        ...     await asyncio.sleep(0)
+        ...     print(row.value("o"), row.start)
+        >>> async def main():
+        ...     async with streamsparql.compile(text).open(on_row=show) as live:
+        ...         for t in (3, 25):
+        ...             live.push("s", ("<a>", "<p>", '"1"'), t)
+        ...             await live.drain()
+        >>> asyncio.run(main())
+        1 3
+        1 25
+        """
+        if self._caller is not None:
+            await self._caller.drain()
+
+    def __aiter__(self) -> RowReader[Emitted]:
+        return self.aiter()
+
+    def aiter(self) -> RowReader[Emitted]:
+        """Return an asynchronous iterator over the rows, or reports, until the query is closed.
+
+        It waits while none is final; other tasks of the same event loop push. If a task that waits
+        is cancelled, or stops iterating, the rows that it has not received follow in the next
+        iteration or call of `rows`. Several iterators share the rows: each row goes to one of them.
+
+        >>> import asyncio, streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> async def main():
+        ...     live = streamsparql.compile(text).open()
+        ...     async def feed():
+        ...         for t in (3, 25):
+        ...             live.push("s", ("<a>", "<p>", '"1"'), t)
+        ...             await asyncio.sleep(0)
+        ...         live.close()
+        ...     feeding = asyncio.create_task(feed())
+        ...     print([row.start async for row in live])
+        ...     await feeding
+        >>> asyncio.run(main())
+        [3, 25]
+        """
+        if self._on_row is not None:
+            raise EngineError("rows are passed to on_row; open the query without it to iterate")
+        return RowReader(self._next_row, self._waiting, lambda: self._closed)
+
+    def _next_row(self) -> Emitted | None:
+        """Return the next row, or report; None if none is final."""
+        with self._guard:
+            if self._offered is None:
+                if not self._closed:
+                    self._flush()
+                    self._step(prompt=True)
+                rows = self._retained().ordered()
+                decoded = self._decoded(rows, self._instants)
+                if not decoded:
+                    return None
+                self._offered = Offered(rows, self._instants, decoded)
+                self._execution.retained, self._instants = [rows], []
+            row = self._offered.pop()
+            if not self._offered.left:
+                del self._execution.retained[0]
+                self._offered = None
+            return row
+
+    def _retained(self) -> Batch:
+        """Return the rows that were not returned yet."""
+        batches = self._execution.retained
+        if self._offered is not None:
+            batches = [self._offered.rest(), *batches[1:]]
+        return Batch.concat(batches, self._execution.sink.names)
+
     # -- output
 
-    def rows(self) -> list[Any]:
+    def rows(self) -> list[Emitted]:
         """Return the rows that were emitted since the last call, by start.
 
         With emit="final", these are the rows that have ended, in canonical form; with "eager", all
@@ -413,6 +498,8 @@ class Live(Displayed):
     # -- inside
 
     def _check_open(self) -> None:
+        if self._waiting.futures:
+            self._waiting.check_thread()
         self._guard.verify()
         if self._closed:
             raise EngineError("the query is closed")
@@ -451,11 +538,14 @@ class Live(Displayed):
 
     def _call_on_row(self) -> None:
         """Call `on_row` with each row that is due; once, whether or not it raises."""
+        if self._caller is not None:
+            self._caller.start()
+            return
         while self._emitted and self._on_row is not None:
             # In one line: between the two calls no exception could get lost with its row.
-            self._on_row(self._next_emitted())
+            check_result(self._on_row(self._next_emitted()))
 
-    def _next_emitted(self) -> Any:
+    def _next_emitted(self) -> Emitted:
         with self._guard:
             return self._emitted.popleft()
 
@@ -465,9 +555,11 @@ class Live(Displayed):
             if not self._closed:
                 self._flush()
                 self._step(prompt=True)
-            rows = Batch.concat(self._execution.retained, self._execution.sink.names)
-            decoded = decode(rows.ordered(), self._instants)
-            self._execution.retained, self._instants = [], []
+            instants = self._instants
+            if self._offered is not None:
+                instants = [*self._offered.instants, *instants]
+            decoded = decode(self._retained().ordered(), instants)
+            self._execution.retained, self._instants, self._offered = [], [], None
             if self._on_row is None:
                 return decoded
         self._call_on_row()
@@ -537,8 +629,12 @@ class Live(Displayed):
             self._execution.retained.append(batch)
         self._instants += instants
 
-    def _decoded(self, batch: Batch, instants: list[int]) -> list[Any]:
+    def _decoded(self, batch: Batch, instants: list[int]) -> list[Emitted]:
         """Decode rows, or reports."""
+        decoded: Any
         if self._execution.reports is not None:
-            return list(self._decoder.reports(batch, instants))
-        return self._decoder.rows(batch.ordered())
+            decoded = list(self._decoder.reports(batch, instants))
+        else:
+            decoded = self._decoder.rows(batch.ordered())
+        emitted: list[Emitted] = decoded
+        return emitted

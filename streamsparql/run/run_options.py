@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from streamsparql.algebra.inputs import MAX_JUMP
 
@@ -47,17 +47,28 @@ class ReportOptions(TypedDict, total=False):
     every: Duration | None
 
 
-class OutputOptions(ReportOptions, total=False):
-    """The options for the output of an open query.
+class EmissionOptions(TypedDict, total=False):
+    """When an open query emits.
 
     `emit` is final, for rows that have ended, or eager, for all rows, cut at each call of `rows`. A
     stream that is silent for the duration `idle` of the others' time is left out of the watermark.
-    `on_row` is called with each row, or report, once it is final.
     """
 
     idle: Duration | None
-    emit: str
+    emit: Literal["final", "eager"]
+
+
+class OutputOptions(ReportOptions, EmissionOptions, total=False):
+    """The options for the output of an open query.
+
+    `on_row` is called with each row, or report, once it is final; a coroutine function is awaited.
+    """
+
     on_row: Callable[[Any], object] | None
+
+
+class RowOptions(InputOptions, EmissionOptions, total=False):
+    """The options of an open query, without reports and `on_row`."""
 
 
 class LiveOptions(InputOptions, OutputOptions, total=False):

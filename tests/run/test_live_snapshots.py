@@ -7,21 +7,17 @@ agrees with the definition over the items so far, and changes no later row.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.engine import Data, Definition, Mode, cells, chunks_and_cuts, disordered, modes, read
 from support.families import FAMILIES, of_family
 from support.histories import dense
 
 import streamsparql
 from streamsparql.algebra.streams import Element, snapshot_equivalent
-from streamsparql.algebra.terms import integer
-from streamsparql.errors import EngineError
 from streamsparql.run.input import RunInput
 from streamsparql.run.live import Live
 
