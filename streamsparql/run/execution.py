@@ -272,11 +272,12 @@ class Execution:
         """Retain emitted rows that hold at the watermark or later, for `holding`.
 
         The content of a window that moves in steps is known until its next step, so rows can be
-        emitted ahead of the watermark.
+        emitted ahead of the watermark; and without streams all rows are emitted at once.
         """
         batches = [batch for batch in (self._ahead, rows) if len(batch)]
         if batches:
-            ahead = [batch.where(batch.end > watermark) for batch in batches]
+            until = watermark if self.streams else -1
+            ahead = [batch.where(batch.end > until) for batch in batches]
             self._ahead = Batch.concat(ahead, self.sink.names)
 
     def holding(self, t: int) -> Batch:

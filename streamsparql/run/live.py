@@ -115,7 +115,9 @@ class Live(Displayed, Generic[Emitted]):
 
     # -- input
 
-    def push(self, stream: str, triple: Any, t: int | None = None, *times: int) -> None:
+    def push(
+        self, stream: str, triple: Any, t: Instant | None = None, *times: Instant
+    ) -> None:
         """Push an item to a stream: a triple and its timestamp, or the start and end of an event.
 
         An item with no timestamp gets the time of this machine's clock.
