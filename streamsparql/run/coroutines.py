@@ -23,7 +23,7 @@ from streamsparql.run.rows import Report
 if TYPE_CHECKING:
     import asyncio
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def is_async(function: Any) -> bool:
@@ -83,7 +83,7 @@ class Waiting:
                 self.futures.remove(future)
 
 
-class RowReader(Generic[T]):
+class RowReader(Generic[_T]):
     """An asynchronous iterator over the rows of an open query, until it is closed.
 
     A row is taken from the query when it is returned, so a task that is cancelled while it waits
@@ -91,14 +91,14 @@ class RowReader(Generic[T]):
     """
 
     def __init__(
-        self, next_row: Callable[[], T | None], waiting: Waiting, closed: Callable[[], bool]
+        self, next_row: Callable[[], _T | None], waiting: Waiting, closed: Callable[[], bool]
     ) -> None:
         self._next_row, self._waiting, self._closed = next_row, waiting, closed
 
-    def __aiter__(self) -> RowReader[T]:
+    def __aiter__(self) -> RowReader[_T]:
         return self
 
-    async def __anext__(self) -> T:
+    async def __anext__(self) -> _T:
         while True:
             row = self._next_row()
             if row is not None:
@@ -108,10 +108,10 @@ class RowReader(Generic[T]):
             await self._waiting.wait()
 
 
-class Offered(Generic[T]):
+class Offered(Generic[_T]):
     """Rows, or reports with their instants, that are returned one by one."""
 
-    def __init__(self, rows: Batch, instants: list[int], decoded: list[T]) -> None:
+    def __init__(self, rows: Batch, instants: list[int], decoded: list[_T]) -> None:
         self._rows, self._instants = rows, instants
         self._decoded = deque(decoded)
         self._count = 0
@@ -126,7 +126,7 @@ class Offered(Generic[T]):
         """The instants of the reports that were not returned yet."""
         return self._instants[self._count :]
 
-    def pop(self) -> T:
+    def pop(self) -> _T:
         """Return the next row, or report."""
         self._count += 1
         return self._decoded.popleft()
@@ -139,10 +139,10 @@ class Offered(Generic[T]):
         return self._rows.part(first, len(self._rows))
 
 
-class Caller(Generic[T]):
+class Caller(Generic[_T]):
     """A task that awaits a coroutine function with each emitted row, one after the other."""
 
-    def __init__(self, on_row: Any, emitted: deque[T], guard: Guard) -> None:
+    def __init__(self, on_row: Any, emitted: deque[_T], guard: Guard) -> None:
         self._on_row, self._emitted, self._guard = on_row, emitted, guard
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None

@@ -45,10 +45,10 @@ MAX_REJECTS = 1_000
 
 
 _Decoded = TypeVar("_Decoded")
-Emitted = TypeVar("Emitted", bound="Row | Report")
+_Emitted = TypeVar("_Emitted", bound="Row | Report")
 
 
-class Live(Displayed, Generic[Emitted]):
+class Live(Displayed, Generic[_Emitted]):
     """A continuous query: of rows, or of reports. A `with` statement closes it.
 
     An exception in the middle of a step, such as that of Ctrl-C, makes it unusable: every later
@@ -76,7 +76,7 @@ class Live(Displayed, Generic[Emitted]):
         emit: str = "final",
         report: RelationToStream | None = None,
         every: Duration | None = None,
-        on_row: Callable[[Emitted], object] | None = None,
+        on_row: Callable[[_Emitted], object] | None = None,
     ) -> None:
         if emit not in ("final", "eager"):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
@@ -102,22 +102,20 @@ class Live(Displayed, Generic[Emitted]):
         self._graph_rejects = len(self._execution.graph_rejects)
         self._guard = self._execution.guard
         self._on_row = on_row
-        self._emitted: deque[Emitted] = deque()
+        self._emitted: deque[_Emitted] = deque()
         """The rows, or reports, that `on_row` is still to be called with."""
         self._caller = Caller(on_row, self._emitted, self._guard) if is_async(on_row) else None
         self._waiting = Waiting()
         """The tasks that wait for rows."""
         self._instants: list[int] = []
         """The reports whose rows were not returned yet; the execution retains the rows."""
-        self._offered: Offered[Emitted] | None = None
+        self._offered: Offered[_Emitted] | None = None
         """Rows that are returned one by one; the execution retains them as its first batch."""
         self._closed = False
 
     # -- input
 
-    def push(
-        self, stream: str, triple: Any, t: Instant | None = None, *times: Instant
-    ) -> None:
+    def push(self, stream: str, triple: Any, t: Instant | None = None, *times: Instant) -> None:
         """Push an item to a stream: a triple and its timestamp, or the start and end of an event.
 
         An item with no timestamp gets the time of this machine's clock.
@@ -279,10 +277,10 @@ class Live(Displayed, Generic[Emitted]):
         if self._caller is not None:
             await self._caller.drain()
 
-    def __aiter__(self) -> RowReader[Emitted]:
+    def __aiter__(self) -> RowReader[_Emitted]:
         return self.aiter()
 
-    def aiter(self) -> RowReader[Emitted]:
+    def aiter(self) -> RowReader[_Emitted]:
         """Return an asynchronous iterator over the rows, or reports, until the query is closed.
 
         It waits while none is final; other tasks of the same event loop push. If a task that waits
@@ -308,7 +306,7 @@ class Live(Displayed, Generic[Emitted]):
             raise EngineError("rows are passed to on_row; open the query without it to iterate")
         return RowReader(self._next_row, self._waiting, lambda: self._closed)
 
-    def _next_row(self) -> Emitted | None:
+    def _next_row(self) -> _Emitted | None:
         """Return the next row, or report; None if none is final."""
         with self._guard:
             if self._offered is None:
@@ -336,7 +334,7 @@ class Live(Displayed, Generic[Emitted]):
 
     # -- output
 
-    def rows(self) -> list[Emitted]:
+    def rows(self) -> list[_Emitted]:
         """Return the rows that were emitted since the last call, by start.
 
         With emit="final", these are the rows that have ended, in canonical form; with "eager", all
@@ -547,7 +545,7 @@ class Live(Displayed, Generic[Emitted]):
             # In one line: between the two calls no exception could get lost with its row.
             check_result(self._on_row(self._next_emitted()))
 
-    def _next_emitted(self) -> Emitted:
+    def _next_emitted(self) -> _Emitted:
         with self._guard:
             return self._emitted.popleft()
 
@@ -631,12 +629,12 @@ class Live(Displayed, Generic[Emitted]):
             self._execution.retained.append(batch)
         self._instants += instants
 
-    def _decoded(self, batch: Batch, instants: list[int]) -> list[Emitted]:
+    def _decoded(self, batch: Batch, instants: list[int]) -> list[_Emitted]:
         """Decode rows, or reports."""
         decoded: Any
         if self._execution.reports is not None:
             decoded = list(self._decoder.reports(batch, instants))
         else:
             decoded = self._decoder.rows(batch.ordered())
-        emitted: list[Emitted] = decoded
+        emitted: list[_Emitted] = decoded
         return emitted

@@ -106,8 +106,8 @@ def run(*command: str, folder: Path) -> str:
 def mypy(program: Path) -> list[str]:
     """Return the errors in the program, as a user of an installed package sees them."""
     cache = ("--cache-dir", str(ROOT / ".mypy_cache" / "user"), "--follow-imports=silent")
-    found = run("-m", "mypy", "--strict", *cache, program.name, folder=program.parent)
-    return [line for line in found.splitlines() if ": error:" in line]
+    lines = run("-m", "mypy", "--strict", *cache, program.name, folder=program.parent)
+    return [line for line in lines.splitlines() if ": error:" in line]
 
 
 def test_types_are_precise(program: Path) -> None:
