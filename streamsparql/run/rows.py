@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from streamsparql.errors import escape_controls
 from streamsparql.physical.operator import INFINITY
 from streamsparql.rdflib_terms import term
-from streamsparql.values.python_values import PythonValue, aware_datetime, python_value
+from streamsparql.values.python_values import aware_datetime, python_value
 
 
 class Row(Mapping[str, Any]):
@@ -50,7 +50,7 @@ class Row(Mapping[str, Any]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def value(self, name: str) -> PythonValue | None:
+    def value(self, name: str) -> Any:
         """Return the Python value of a variable; IRIs and blank nodes are strings.
 
         >>> from rdflib import Literal, URIRef
@@ -91,7 +91,7 @@ class SnapshotRow(dict[str, Any]):
     ('"7"^^<http://www.w3.org/2001/XMLSchema#integer>', 7, None)
     """
 
-    def value(self, name: str) -> PythonValue | None:
+    def value(self, name: str) -> Any:
         """Return the Python value of a variable; IRIs and blank nodes are strings."""
         return _value(self[name.removeprefix("?")])
 
@@ -117,6 +117,6 @@ class Report(NamedTuple):
         return aware_datetime(self.instant)
 
 
-def _value(value: Any) -> PythonValue | None:
+def _value(value: Any) -> Any:
     """Return the Python value of a cell: an rdflib term, the boolean of an ASK, or None."""
     return value if value is None or isinstance(value, bool) else python_value(term(value))
