@@ -22,6 +22,7 @@ import pyarrow.parquet as parquet
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support.spark_in_process import Session
 
 import streamsparql
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term
@@ -432,6 +433,12 @@ def test_frame_of_polars_has_native_values_by_default() -> None:
     live.push_many("http://e/s", items())
     live.close()
     assert live.to_polars().equals(frame)
+
+
+def test_native_values_of_spark_are_those_of_the_embedded_engine() -> None:
+    result = QUERY.run(items(), engine="spark", spark=Session())  # type: ignore[arg-type]
+    assert result.to_arrow(values="native").to_pylist() == expected()
+    assert result.to_pandas().equals(QUERY.run(items()).to_pandas())
 
 
 def test_an_empty_result_has_its_columns() -> None:
