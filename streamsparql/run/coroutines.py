@@ -40,7 +40,7 @@ def is_async(function: Any) -> bool:
     return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
 
 
-def check_result(result: object) -> None:
+def reject_coroutine(result: object) -> None:
     """Raise an error if a plain function returned a coroutine, which nothing would await."""
     if isinstance(result, CoroutineType):
         result.close()

@@ -15,7 +15,14 @@ from streamsparql.display import Displayed, describe
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.coroutines import Caller, Offered, RowReader, Waiting, check_result, is_async
+from streamsparql.run.coroutines import (
+    Caller,
+    Offered,
+    RowReader,
+    Waiting,
+    is_async,
+    reject_coroutine,
+)
 from streamsparql.run.execution import Execution, ranking_of
 from streamsparql.run.input import RunInput
 from streamsparql.run.live_stats import OperatorStats, Stats
@@ -543,7 +550,7 @@ class Live(Displayed, Generic[_Emitted]):
             return
         while self._emitted and self._on_row is not None:
             # In one line: between the two calls no exception could get lost with its row.
-            check_result(self._on_row(self._next_emitted()))
+            reject_coroutine(self._on_row(self._next_emitted()))
 
     def _next_emitted(self) -> _Emitted:
         with self._guard:
