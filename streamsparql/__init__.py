@@ -2,10 +2,10 @@
 
     import streamsparql
 
-    query = streamsparql.compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE { ?x ?p ?o }")
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 S SLIDE { ?x ?p ?o }")
     print(query.explain())
     for row in query.run(items):  # (subject, predicate, object, timestamp)
-        print(row["x"], row.start, row.end)
+        print(row.value("o"), row.start_time, row.end_time)
 
 Names are imported on first use, so that `import streamsparql` costs almost nothing.
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from streamsparql.look.definition_inputs import inputs
     from streamsparql.look.jupyter.stream_view import show
     from streamsparql.query import Query, compile
-    from streamsparql.run.decoder import Row
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
+    from streamsparql.run.rows import Report, Row, SnapshotRow
     from streamsparql.sources.mapping import mapped
     from streamsparql.windpark import wind_park
 
@@ -50,8 +50,10 @@ __all__ = [
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "Report",
     "Result",
     "Row",
+    "SnapshotRow",
     "SourceError",
     "SourceWarning",
     "StreamSparqlError",
@@ -69,8 +71,10 @@ _MODULES = {
     "Live": "run.live",
     "Picture": "display.picture",
     "Query": "query",
+    "Report": "run.rows",
     "Result": "run.result",
-    "Row": "run.decoder",
+    "Row": "run.rows",
+    "SnapshotRow": "run.rows",
     "compile": "query",
     "inputs": "look.definition_inputs",
     "load_ipython_extension": "cli.magics",
@@ -93,4 +97,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -125,6 +125,8 @@ class TextError(StreamSparqlError):
         super().__init__(message)
         self.message, self.span, self.text = message, span, text
         self.expected, self.hint = expected, hint
+        self.file: str | None = None
+        """The file that the text was read from, if `compile` read it."""
 
     def about(self, text: str) -> Self:
         """Set the text that the span refers to, and return the error."""
@@ -154,6 +156,8 @@ class TextError(StreamSparqlError):
             lines.append("expected: " + ", ".join(self.expected))
         if self.hint:
             lines.append("hint: " + self.hint)
+        if self.file is not None:
+            lines[0] = f"{self.file}: {lines[0]}"
         return escape_controls("\n".join(lines))
 
 

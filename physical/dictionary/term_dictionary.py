@@ -352,7 +352,7 @@ class TermDictionary:
         if len(ids) < _LITTLE:
             return to_arrow(self._few_texts(ids.tolist()), _DICTIONARY)
         encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
-        distinct = self._texts_of(encoded.dictionary.to_numpy())
+        distinct = self.bound_texts(encoded.dictionary.to_numpy())
         return pa.DictionaryArray.from_arrays(encoded.indices, distinct)
 
     def _few_texts(self, ids: list[int]) -> list[str | None]:
@@ -362,8 +362,13 @@ class TermDictionary:
         entries = self._texts
         return [entries[k] if k >= 0 else next(written) for k in ids]
 
-    def _texts_of(self, ids: IntArray) -> pa.Array:
-        """Return the texts of ids, none of them 0."""
+    def bound_texts(self, ids: IntArray) -> pa.Array:
+        """Return the texts of ids, none of them 0, without looking for equal ones.
+
+        >>> terms = TermDictionary()
+        >>> terms.bound_texts(terms.encode(["<a>", "<b>"])).to_pylist()
+        ['<a>', '<b>']
+        """
         inline = ids < 0
         if inline.all():
             return self._inlined_texts.of(ids)
@@ -385,6 +390,16 @@ class TermDictionary:
         return np.where(
             inline, LITERAL_SORT, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL_SORT)
         )
+
+    def forms(self, ids: IntArray) -> KindArray:
+        """Return the form of each term (canonical_text.py): its sort, or the form of a literal.
+
+        >>> terms = TermDictionary()
+        >>> terms.forms(terms.encode(["<a>", '"b"', '"c"@en'])).tolist()
+        [1, 3, 4]
+        """
+        forms: KindArray = np.where(ids < 0, TYPED_FORM, self._forms[np.maximum(ids, 0)])
+        return forms
 
     def plain_strings(self, ids: IntArray) -> BoolArray:
         """Return whether terms are literals of xsd:string."""

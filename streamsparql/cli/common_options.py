@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from textwrap import fill, indent
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from streamsparql.errors import SourceError, StreamSparqlError
 from streamsparql.limits import Limits
 from streamsparql.overriding import override
+from streamsparql.run.time_arguments import parse_duration, parse_instant
+from streamsparql.text.files import decode_utf8, read_utf8
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -96,7 +98,7 @@ def add_compile_options(
     names = ", ".join(DIALECT_CHOICES[1:])
     add("--dialect", choices=DIALECT_CHOICES, metavar="NAME", default="auto", help=names)
     add("--base", metavar="IRI", help="resolve relative IRIs against this one")
-    add("--origin", metavar="T", type=parse_instant, default=0, help="start of the window grids")
+    add("--origin", metavar="T", type=instant_option, default=0, help="start of the window grids")
     add("--pedantic", action="store_true", help="reject constructs of other dialects")
 
 
@@ -133,48 +135,26 @@ LIMITS = {"time": "time", "memory": "memory", "rows": "row", "state": "state", "
 
 def read_text(name: str) -> str:
     """Read the UTF-8 text in a file, or on standard input if the name is `-`."""
-    try:
-        return (_read_standard_input() if name == "-" else Path(name).read_bytes()).decode("utf-8")
-    except OSError as error:
-        raise SourceError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise SourceError(f"is not UTF-8 text (byte {error.start})") from None
-
-
-def _read_standard_input() -> bytes:
+    if name != "-":
+        return read_utf8(name)
     if sys.stdin is None:
         raise StreamSparqlError("is closed")
-    return sys.stdin.buffer.read()
+    return decode_utf8(sys.stdin.buffer.read())
 
 
 # -- values ----------------------------------------------------------------------------------------
 
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_MAX_MILLISECONDS = 1 << 62
-_INTEGER = re.compile(r"-?[0-9]+")
+_LARGEST_SIZE = 1 << 62
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(?:([KMGT])(I)?)?B?", re.I)
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|m|h|d)?")
 
 
-def parse_duration(text: str) -> int:
-    """Parse a duration (500ms, 10s, 1.5m, 1h, 2d) to milliseconds; they are the default unit.
+def duration_option(text: str) -> int:
+    """Parse a duration (500ms, 10s, 1.5m, 1h, 2d, PT5S) to milliseconds, the default unit.
 
-    >>> parse_duration("500ms"), parse_duration("1.5m"), parse_duration("16.1s")
-    (500, 90000, 16100)
-    >>> parse_duration("10")
-    10
+    >>> duration_option("500ms"), duration_option("16.1s"), duration_option("10")
+    (500, 16100, 10)
     """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise argparse.ArgumentTypeError(
-            f"not a valid duration: {text!r}; write it as 500ms, 10s, 5m, 1h or 2d"
-        )
-    milliseconds = Decimal(match[1]) * _UNITS[match[2] or "ms"]
-    if milliseconds > _MAX_MILLISECONDS:
-        raise argparse.ArgumentTypeError(f"duration out of range: {text!r}")
-    if milliseconds != int(milliseconds):
-        raise argparse.ArgumentTypeError(f"not a whole number of milliseconds: {text!r}")
-    return int(milliseconds)
+    return _parsed(parse_duration, text)
 
 
 def parse_whole_number(text: str) -> int:
@@ -201,7 +181,7 @@ def parse_seconds(text: str) -> float:
     >>> parse_seconds("1.5m")
     90.0
     """
-    return parse_period(text) / 1000
+    return period_option(text) / 1000
 
 
 def parse_size(text: str) -> int:
@@ -215,38 +195,34 @@ def parse_size(text: str) -> int:
     if match is not None:
         base = 1024 if match[3] else 1000
         size = Decimal(match[1]) * base ** " KMGT".index((match[2] or " ").upper())
-    if not 1 <= size <= _MAX_MILLISECONDS:
+    if not 1 <= size <= _LARGEST_SIZE:
         raise argparse.ArgumentTypeError(
             f"not a valid size: {text!r}; write it as 500MB, 2GB or 1.5GiB"
         )
     return int(size)
 
 
-def parse_period(text: str) -> int:
+def period_option(text: str) -> int:
     """Parse a duration that is longer than 0, the time between two reports."""
-    if not (milliseconds := parse_duration(text)):
+    if not (milliseconds := duration_option(text)):
         raise argparse.ArgumentTypeError(f"must be longer than 0, not {text!r}")
     return milliseconds
 
 
-def parse_instant(text: str) -> int:
+def instant_option(text: str) -> int:
     """Parse an instant to milliseconds since 1970: that number, or an ISO 8601 date and time.
 
-    >>> parse_instant("1500"), parse_instant("1970-01-01T00:01:00Z")
+    >>> instant_option("1500"), instant_option("1970-01-01T00:01:00Z")
     (1500, 60000)
     """
-    if _INTEGER.fullmatch(text):
-        if len(text) > 20 or abs(int(text)) > _MAX_MILLISECONDS:
-            raise argparse.ArgumentTypeError(f"milliseconds since 1970 out of range: {text!r}")
-        return int(text)
-    from streamsparql.sources.stamps import stamp_of
+    return _parsed(parse_instant, text)
 
+
+def _parsed(parse: Callable[[str], int], text: str) -> int:
     try:
-        return stamp_of(text)
+        return parse(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f"{error}; write milliseconds since 1970, or a time as 2026-01-31T12:00:00Z"
-        ) from None
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def files_by_name(

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streamsparql.cli.common_options import (
     UsageError,
     add_together,
+    duration_option,
     files_by_name,
+    instant_option,
     limits_of,
-    parse_duration,
-    parse_instant,
     parse_positive_number,
     parse_seconds,
     parse_size,
@@ -50,7 +50,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add("--no-header", action="store_true", help="the mapped CSV has none: columns are ?a ?b ?c ..")
     add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab")
     add("--no-files", action="store_true", help="read no graph that only the query names")
-    add("--max-delay", metavar="DUR", type=parse_duration, default=0, help=delay)
+    add("--max-delay", metavar="DUR", type=duration_option, default=0, help=delay)
     add("--strict", action="store_true", help="stop at the first late or rejected item")
     until = "end, before which results are computed"
     add_together(
@@ -77,7 +77,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_time(text: str) -> int:
-    t = parse_instant(text)
+    t = instant_option(text)
     if t < 0:
         raise argparse.ArgumentTypeError(f"must not be before 1970: {text!r}")
     return t

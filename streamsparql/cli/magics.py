@@ -33,7 +33,7 @@ from streamsparql.cli.common_options import (
     add_compile_options,
     compile_text,
     files_by_name,
-    parse_period,
+    period_option,
     read_text,
 )
 from streamsparql.cli.data_options import add_data_options, with_mappings
@@ -139,7 +139,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add_data_options(parser)
     add = parser.add_argument_group("reports").add_argument
     add("--report", choices=REPORTS, metavar="KIND", help=", ".join(REPORTS))
-    add("--every", metavar="DUR", type=parse_period, help="interval between reports")
+    add("--every", metavar="DUR", type=period_option, help="interval between reports")
 
 
 def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:

@@ -19,7 +19,7 @@ from streamsparql.cli.common_options import (
     add_compile_options,
     check_output,
     compile_file,
-    parse_period,
+    period_option,
 )
 from streamsparql.cli.data_options import (
     add_data_options,
@@ -78,7 +78,7 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--analyze", action="store_true", help="run the query, and show rows, state and time")
     kinds = ", ".join(REPORTS)
     add("--report", choices=REPORTS, metavar="KIND", help=f"analyze reports: {kinds}")
-    add("--every", metavar="DUR", type=parse_period, help="time from one report to the next")
+    add("--every", metavar="DUR", type=period_option, help="time from one report to the next")
     before = {action.dest for action in parser._actions}
     add_data_options(parser)
     data_defaults = {a.dest: a.default for a in parser._actions if a.dest not in before}

@@ -16,7 +16,7 @@ from streamsparql.cli.common_options import (
     add_compile_options,
     check_output,
     compile_file,
-    parse_period,
+    period_option,
 )
 from streamsparql.cli.data_options import (
     add_data_options,
@@ -32,12 +32,13 @@ from streamsparql.cli.summary import Progress, Summary
 if TYPE_CHECKING:
     from streamsparql.query import Query
 
-OUTPUT_FORMATS = ("table", "csv", "jsonl", "nq", "parquet")
+OUTPUT_FORMATS = (
+    *("table", "csv", "jsonl", "nq", "parquet"),
+    *("sparql-json", "sparql-xml", "sparql-csv", "sparql-tsv"),
+)
+VALUES = ("terms", "native")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
-_EXAMPLES = """\
-examples:
-  streamsparql run query.rq --stream wind.nq --graph turbines.ttl
-  tail -f wind.nq | streamsparql run query.rq --stream - --emit eager"""
+_EXAMPLES = "example: tail -f wind.nq | streamsparql run query.rq --stream - --emit eager"
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -57,15 +58,13 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add = group.add_argument
     kinds = "rstream, istream or dstream, at report instants"
     add("--report", choices=REPORTS, metavar="KIND", help=kinds)
-    add("--every", metavar="DUR", type=parse_period, help="time from one report to the next")
+    add("--every", metavar="DUR", type=period_option, help="time from one report to the next")
     emits = "final (its end is known) or eager (at once, cut)"
     add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
-    add(
-        "--output",
-        choices=OUTPUT_FORMATS,
-        metavar="FORMAT",
-        help="table, csv, jsonl, nq or parquet",
-    )
+    formats = "table, csv, jsonl, nq, parquet, sparql-json|xml|csv|tsv"
+    add("--output", choices=OUTPUT_FORMATS, metavar="FORMAT", help=formats)
+    values = "in csv, jsonl and parquet: terms, or native values"
+    add("--values", choices=VALUES, metavar="KIND", default="terms", help=values)
     add("--timestamps", choices=TIMESTAMP_STYLES, metavar="STYLE", help="ms, iso (UTC) or local")
     formulas = "in CSV, put ' before what a spreadsheet would run"
     add("--escape-formulas", action="store_true", help=formulas)
@@ -92,7 +91,12 @@ def _run(options: argparse.Namespace) -> int:
 def _check_options(options: argparse.Namespace, query: Query) -> None:
     if _target(options)[1] == "nq" and query.form not in ("construct", "describe"):
         raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
-    if options.escape_formulas and _target(options)[1] != "csv":
+    kind = _target(options)[1]
+    if kind.startswith("sparql-") and query.form in ("construct", "describe"):
+        raise UsageError(f"{kind} is a format for solutions, not for {query.form.upper()}; use nq")
+    if options.values == "native" and kind not in ("csv", "jsonl", "parquet"):
+        raise UsageError("--values native requires --output csv, jsonl or parquet")
+    if options.escape_formulas and kind != "csv":
         raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
     if options.output == "parquet" and options.file is None:
         raise UsageError("--output parquet requires -o FILE")
@@ -115,9 +119,12 @@ def _run_embedded(
     """Run the query in this process, and write rows as soon as they are emitted."""
     from streamsparql.physical.operator import INFINITY
     from streamsparql.run.replay import Replay, layout_of
+    from streamsparql.run.reports import SNAPSHOT, is_timeless
     from streamsparql.sinks import open_sink
 
     data, reports, inputs = prepare_run(query, arguments, options)
+    timeless = is_timeless(query, reports, _target(options)[1])
+    reports = SNAPSHOT if timeless else reports
     endless = bool(inputs)
     replay = Replay(
         *(query, data),
@@ -128,7 +135,9 @@ def _run_embedded(
     )
     tables = replay.tables()
     layout = layout_of(query, replay.decoder, reports is not None, options.timestamps)
-    layout = replace(layout, escape_formulas=options.escape_formulas)
+    layout = replace(layout, escape_formulas=options.escape_formulas, values=options.values)
+    if timeless:
+        layout = replace(layout, times=())
     progress = Progress(options.quiet)
     with Interrupts(replay.stop, inputs) as interrupts:
         first = next(tables, None)  # a run that fails at once must not overwrite a file
@@ -195,6 +204,7 @@ def _run_on_spark(
         every=options.every,
         timestamps=options.timestamps,
         escape_formulas=options.escape_formulas,
+        values=options.values,
     )
     if summary.needs_rejects and not options.strict:  # listing them reads the streams again
         summary.show_rejects(result.computation.rejects(), rows)

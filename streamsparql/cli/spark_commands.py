@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from streamsparql.cli.common_options import Commands, parse_duration
+from streamsparql.cli.common_options import Commands, duration_option
 from streamsparql.cli.data_options import MASTER_HELP
 from streamsparql.cli.summary import Summary
 
@@ -30,7 +30,7 @@ def add_prepare(commands: Commands[argparse.ArgumentParser]) -> None:
     add("source", metavar="FILE", nargs="+", help="files and folders of a stream")
     add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write to")
     add("--master", metavar="URL", help=MASTER_HELP)
-    add("--max-delay", metavar="DUR", type=parse_duration, help="how late items may arrive")
+    add("--max-delay", metavar="DUR", type=duration_option, help="how late items may arrive")
     parser.set_defaults(run=_prepare)
 
 

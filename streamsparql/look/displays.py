@@ -8,7 +8,7 @@ that printing a logical plan loads no engine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamsparql import display
 from streamsparql.display import Description, prefixes_of
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from streamsparql.look.traces.definitions import LogicalMoment
     from streamsparql.look.traces.trace import Moment, Trace
     from streamsparql.physical.operator import Operator
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
+    from streamsparql.run.time_arguments import Duration
 
 PLAN = "streamsparql.algebra.plan.Plan"
 OPERATOR = "streamsparql.physical.operator.Operator"
@@ -118,7 +120,11 @@ def _result_html(result: Result) -> str:
 
 @display.draw_timeline.register(RESULT)
 def _result_timeline(
-    result: Result, limit: int, report: str | None, every: int | None, timestamps: str | None
+    result: Result,
+    limit: int,
+    report: RelationToStream | None,
+    every: Duration | None,
+    timestamps: str | None,
 ) -> Picture:
     from streamsparql.look.jupyter.result_view import timeline_of
 
@@ -126,14 +132,14 @@ def _result_timeline(
 
 
 @display.display_text.register(LIVE)
-def _live_text(live: Live) -> str:
+def _live_text(live: Live[Any]) -> str:
     from streamsparql.look.jupyter.live_view import live_text
 
     return live_text(live.stats(), live.closed)
 
 
 @display.display_html.register(LIVE)
-def _live_html(live: Live) -> str:
+def _live_html(live: Live[Any]) -> str:
     from streamsparql.look.jupyter.live_view import live_html
 
     return live_html(live.stats(), live.closed)

@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from streamsparql.algebra import shape
 from streamsparql.algebra.align import align
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.partition import positions_read
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.compiled import CompiledQuery
@@ -82,6 +84,7 @@ class Execution:
         slab: TimeSlab | None = None,
     ) -> None:
         self.query, self.input, self.eager = query, run_input, eager
+        self._prompt = prompt
         self._large = {} if slab is None else {"chunk": SLAB_CHUNK}
         other = self._shares_terms_with = shares_terms_with
         self.terms: TermDictionary = TermDictionary() if other is None else other.terms
@@ -121,6 +124,8 @@ class Execution:
         }
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
+        self._ahead = self.sink.nothing()
+        """Rows of an open query that were emitted and hold at the watermark or later."""
         self._since_cut = self._rows_cut = 0
         self.delayed = False
         """Whether rows that hold delay others: a cut would emit these."""
@@ -270,9 +275,47 @@ class Execution:
         self.delayed = self.pipeline.watermark_of(self._delaying) < watermark
         if prompt and self.delayed and not cut and self._clip.begin is not None:
             rows = Batch.concat([rows, self._step({}, watermark, True)], self.sink.names)
+        if self._prompt and self.reports is None:
+            self._note_ahead(rows, watermark)
         if self.terms.due():
             self.pipeline.recycle([*rows.columns.values(), *self._ids()])
         return rows
+
+    def _note_ahead(self, rows: Batch, watermark: int) -> None:
+        """Retain emitted rows that hold at the watermark or later, for `holding`.
+
+        The content of a window that moves in steps is known until its next step, so rows can be
+        emitted ahead of the watermark; and without streams all rows are emitted at once.
+        """
+        batches = [batch for batch in (self._ahead, rows) if len(batch)]
+        if batches:
+            until = watermark if self.streams else -1
+            ahead = [batch.where(batch.end > until) for batch in batches]
+            self._ahead = Batch.concat(ahead, self.sink.names)
+
+    def holding(self, t: int) -> Batch:
+        """Return the rows that hold at `t` if no further item up to it arrives.
+
+        Only rows are returned, not those of reports, and no row that ended before the watermark.
+        The execution does not change: a copy of its pipeline consumes the items that are retained.
+        """
+        copy = Execution(
+            self.query,
+            self.input,
+            ordered=False,
+            eager=self.eager,
+            prompt=self._prompt,
+            shares_terms_with=self,
+        )
+        with self.guard:
+            copy.pipeline.load(self.pipeline.save())
+            pending = {name: sorter.pending(t) for name, sorter in self.sorters.items()}
+            if copy._clip.begin is None:
+                starts = [int(rows.start[0]) for rows in pending.values() if len(rows)]
+                copy._clip.begin = min(starts, default=0)
+            later = copy._step(pending, INFINITY, False)
+            rows = Batch.concat([self._ahead, later], self.sink.names)
+            return rows.where((rows.start <= t) & (t < rows.end)).ordered()
 
     def _step(self, batches: Mapping[str, Batch], watermark: int, cut: bool) -> Batch:
         counts = self.pipeline.counts[self._delaying]
@@ -323,7 +366,7 @@ class Execution:
         """Yield the term ids that are in use outside the pipeline."""
         for sorter in self.sorters.values():
             yield from sorter.retained_ids()
-        for batch in self.retained:
+        for batch in (*self.retained, self._ahead):
             yield from batch.columns.values()
         if self._shares_terms_with is not None:
             yield from self._shares_terms_with._ids()
@@ -376,3 +419,22 @@ def result_columns(query: CompiledQuery) -> tuple[str, ...]:
     if query.form == "select":
         return query.variables
     return (ANSWER,) if query.form == "ask" else TRIPLE
+
+
+def ranking_of(query: CompiledQuery) -> Ranking | None:
+    """Return the order of ORDER BY over the columns of the result, if its keys are among them.
+
+    >>> import streamsparql
+    >>> ranking_of(streamsparql.compile("SELECT ?x { ?x <p> ?y } ORDER BY DESC(?x)")).keys
+    (('x', True),)
+    """
+    plan = query.logical
+    while isinstance(plan, shape.Projection | shape.Distinct | shape.Reduced | shape.Slice):
+        plan = plan.input
+    if not isinstance(plan, shape.OrderBy):
+        return None
+    keys = [(key.name, down) for key, down in plan.keys if isinstance(key, Variable)]
+    if len(keys) < len(plan.keys) or not {name for name, _ in keys} <= set(query.variables):
+        return None
+    ties = tuple(column.name for column in plan.columns if column.name in query.variables)
+    return Ranking(tuple(keys), ties)

@@ -16,6 +16,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
 from streamsparql.limits import Limits, checked_limits
+from streamsparql.run.time_arguments import duration_argument, instant_argument
 from streamsparql.sources import Mapped
 from streamsparql.sources.paths import is_endless, path_of
 from streamsparql.sources.stamps import LATEST
@@ -89,6 +90,23 @@ def live_input_of(
     return _input_with_limits(query, {}, graph, graphs, options)
 
 
+def _in_milliseconds(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with their instants and durations in milliseconds."""
+    parsed = dict(options)
+    for name, parse in _TIMES.items():
+        if parsed.get(name) is not None:
+            parsed[name] = parse(name, parsed[name])
+    return parsed
+
+
+_TIMES = {
+    "start": instant_argument,
+    "end": instant_argument,
+    "max_delay": duration_argument,
+    "max_jump": duration_argument,
+}
+
+
 def _input_with_limits(
     query: CompiledQuery,
     streams: Mapping[str, Any],
@@ -98,7 +116,7 @@ def _input_with_limits(
 ) -> RunInput:
     """Return the input of a run, whose limits are by default those of `compile`."""
     named = {str(name): source for name, source in (graphs or {}).items()}
-    run_input = RunInput(streams, graph, named, **options)
+    run_input = RunInput(streams, graph, named, **_in_milliseconds(options))
     if run_input.limits is None:
         return replace(run_input, limits=query.recipe.limits)
     return run_input

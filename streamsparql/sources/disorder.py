@@ -41,6 +41,7 @@ from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import Heap
 from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected
+from streamsparql.text.numbers import lag
 
 SINCE = ".since"
 """The column of releases of events: the start of each occurrence, in milliseconds."""
@@ -154,6 +155,21 @@ class Sorter:
         batch = self._heap.release(until)
         released = batch.over(batch.start, batch.start + 1)
         return released.with_columns({SINCE: batch.end}) if self.events else released
+
+    def pending(self, until: int) -> Batch:
+        """Return the rows that `advance` and `release` would return, without removing them.
+
+        Quarantined rows are among them if they are stamped `until` or before.
+        """
+        quarantined = [item.row for item in self._quarantine[::-1] if item.row is not None]
+        rows = Batch.concat([self._heap.rows(), *quarantined], TRIPLE).ordered()
+        rows = rows.where(rows.start <= until)
+        return rows.over(rows.start, rows.start + 1)
+
+    @property
+    def first_quarantined(self) -> int:
+        """The least stamp in quarantine; INFINITY if it is empty."""
+        return self._quarantine[-1].stamp if self._quarantine else INFINITY
 
     def advance(self, t: int) -> None:
         """Note that no item stamped before `t` follows; INFINITY: the input has ended."""
@@ -300,7 +316,7 @@ class _Pass:
                 self._sorter._reject(item.reject._replace(reason=reason))
 
     def _late(self, k: int, bound: int) -> None:
-        self._reject(k, f"late by {bound - int(self._stamps[k])} ms", late=True)
+        self._reject(k, f"late by {lag(bound - int(self._stamps[k]))}", late=True)
 
     def _reject(self, k: int, reason: str, late: bool = False) -> None:
         """Reject an item of this chunk, if it has a row."""

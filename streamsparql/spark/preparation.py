@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.errors import EngineError, SourceError
+from streamsparql.errors import SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
+from streamsparql.run.time_arguments import duration_argument
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.folders import check_distinct
 from streamsparql.sources.mapping import Mapped
@@ -40,6 +41,8 @@ from streamsparql.spark.tasks import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from streamsparql.run.time_arguments import Duration
 
 ROW_GROUP = 4 << 20
 """The size of a row group, in bytes: some hundred thousand rows, of which a task may need few."""
@@ -64,7 +67,7 @@ def prepare(
     sources: Any,
     path: str | os.PathLike[str],
     *,
-    max_delay: int | None = None,
+    max_delay: Duration | None = None,
     strict: bool = False,
     overwrite: bool = False,
 ) -> PreparedFiles:
@@ -75,8 +78,7 @@ def prepare(
     them; without it no item is late. With `strict` a reject is an error. A folder that is not empty
     is an error, unless `overwrite` is set.
     """
-    if max_delay is not None and (type(max_delay) is not int or max_delay < 0):
-        raise EngineError(f"max_delay must be a number of milliseconds, not {max_delay!r}")
+    delay = None if max_delay is None else duration_argument("max_delay", max_delay)
     folder = os.fspath(path)
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise SourceError(f"{folder}: not a folder; prepared files are written into a folder")
@@ -84,9 +86,7 @@ def prepare(
         raise SourceError(f"{folder}: the folder is not empty; use overwrite=True to replace it")
     mapping = sources if isinstance(sources, Mapped) else None
     files = check_distinct(paths_of(sources if mapping is None else mapping.source))
-    most, max_jump = (
-        (INFINITY // 2, None) if max_delay is None else (max_delay, RunInput().max_jump)
-    )
+    most, max_jump = (INFINITY // 2, None) if delay is None else (delay, RunInput().max_jump)
     run_input = RunInput(max_delay=most, max_jump=max_jump, strict=strict)
     with raising_task_errors():
         return _prepared(

@@ -274,7 +274,7 @@ def test_late_and_rejected_items_are_counted_and_listed(folder):
     assert done.stderr.startswith("7 items: 4 accepted, 0 late, 3 rejected")
     run(folder, *MEAN_OF_WIND, "--rejects", "bad.jsonl")
     *_, last = map(json.loads, (folder / "bad.jsonl").read_text().splitlines())
-    assert (last["source"], last["position"], last["reason"]) == ("wind.nq", 7, "late by 10000 ms")
+    assert (last["source"], last["position"], last["reason"]) == ("wind.nq", 7, "late by 10 s")
     assert run(folder, *MEAN_OF_WIND, "--quiet").stderr == ""
     done = run(folder, *MEAN_OF_WIND, "--strict", "-o", "out.txt")
     assert (done.returncode, done.stdout) == (1, "")
@@ -308,6 +308,33 @@ def test_csv_without_formulas(folder):
     assert (done.returncode, done.stdout.splitlines()[1][:10]) == (0, "'=1+1,-1,0")
     done = run(folder, "f.rq", "--output", "jsonl", "--escape-formulas")
     assert (done.returncode, "requires --output csv" in done.stderr) == (2, True)
+
+
+def test_output_formats_of_sparql_and_native_values(folder):
+    done = run(folder, *MEAN_OF_WIND, "--output", "sparql-csv", "--quiet")
+    head, first, *_ = done.stdout.splitlines()
+    assert head.split(",")[-2:] == ["start", "end"]
+    assert first.split(",")[-2].endswith("Z")
+    (folder / "o.rq").write_text("SELECT ?n { VALUES ?n { 2 1 } } ORDER BY ?n")
+    done = run(folder, "o.rq", "-o", "n.tsv")
+    assert (done.returncode, (folder / "n.tsv").read_text().split()[0]) == (0, "?n")
+    assert run(folder, "o.rq", "--output", "sparql-csv", "--quiet").stdout.split() == [
+        "n",
+        "1",
+        "2",
+    ]
+    done = run(folder, "o.rq", "--output", "jsonl", "--values", "native")
+    assert sorted(json.loads(line)["n"] for line in done.stdout.splitlines()) == [1, 2]
+    for options, message in (
+        (("--values", "native"), "--values native requires --output csv, jsonl or parquet"),
+        (("--values", "python", "--output", "csv"), "invalid choice: 'python'"),
+    ):
+        done = run(folder, "o.rq", *options)
+        assert (done.returncode, message in done.stderr) == (2, True)
+    (folder / "c.rq").write_text("CONSTRUCT { <a> <b> <c> } {}")
+    done = run(folder, "c.rq", "--output", "sparql-json")
+    message = "sparql-json is a format for solutions, not for CONSTRUCT; use nq"
+    assert (done.returncode, message in done.stderr) == (2, True)
 
 
 # -- files that the query names --------------------------------------------------------------------

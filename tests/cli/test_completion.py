@@ -38,7 +38,11 @@ def scripts(tmp_path, capsys):
         ("streamsparql run query.rq --timestamps l", "local"),
         ("streamsparql run --stream ''", ""),  # bash falls back to files
         ("streamsparql run ''", ""),
-        ("streamsparql run query.rq --output =", "table csv jsonl nq parquet"),
+        ("streamsparql run query.rq --output p", "parquet"),
+        (
+            "streamsparql run query.rq --output =",
+            "table csv jsonl nq parquet sparql-json sparql-xml sparql-csv sparql-tsv",
+        ),
         ("streamsparql run query.rq --output = j", "jsonl"),
         (
             "streamsparql demo ''",

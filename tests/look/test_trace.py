@@ -389,10 +389,12 @@ def test_note_mentions_late_items() -> None:
 
 
 def test_invalid_arguments_raise() -> None:
-    for options in ({"limit": 0}, {"step": -1}, {"step": 1.5}):
-        with pytest.raises(EngineError, match="must be a positive integer"):
-            trace_of(WINDOW, **options)  # type: ignore[arg-type]
-    with pytest.raises(EngineError, match="an instant must be"):
+    with pytest.raises(EngineError, match="limit must be a positive integer, not 0"):
+        trace_of(WINDOW, limit=0)
+    for step in (0, -1, 1.5):
+        with pytest.raises(EngineError, match=rf"^step.* {step}"):
+            trace_of(WINDOW, step=step)  # type: ignore[arg-type]
+    with pytest.raises(EngineError, match="t must not be before 1970: -1"):
         trace_of(WINDOW).at(-1)
     with pytest.raises(SourceError, match="missing stream"):
         streamsparql.compile(PREFIX + WINDOW).trace()

@@ -487,11 +487,11 @@ def test_position_of_a_reject_counts_all_pushed_items():
         assert [(reject.position, reject.unit) for reject in live.rejected] == [(4, "item")]
 
 
-@pytest.mark.parametrize("t", [None, 1.5, 2**70, -1, "5", True])
+@pytest.mark.parametrize("t", [None, 1.5, 2**70, -1, "soon", True])
 def test_advance_to_what_is_no_instant_is_an_error_that_changes_nothing(t: Any) -> None:
     live = streamsparql.compile(ONE).open()
     live.push(S, item(1), 3)
-    with pytest.raises(EngineError, match=r"t must be a number of milliseconds, not "):
+    with pytest.raises(EngineError, match=r"^t(:| must not be before 1970)"):
         live.advance(t)
     live.advance(50)
     assert len(live.rows()) == 1
