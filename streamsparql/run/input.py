@@ -53,6 +53,8 @@ class RunInput:
                 continue
             if type(value) is not int or not 0 <= value <= LATEST:
                 raise EngineError(f"{name} must be a number of milliseconds, not {value!r}")
+        if type(self.strict) is not bool:
+            raise EngineError(f"strict must be True or False, not {self.strict!r}")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise EngineError(f"end ({self.end}) must be after start ({self.start})")
 
@@ -65,6 +67,18 @@ class RunInput:
         """
         sources = [*self.streams.values(), *self.graphs.values(), self.graph]
         return not any(map(read_once, sources))
+
+
+def checked_instant(t: Any) -> Any:
+    """Return an instant that a caller passed; raise an error unless it is a whole number.
+
+    >>> checked_instant(1.5)
+    Traceback (most recent call last):
+    streamsparql.errors.EngineError: t must be a number of milliseconds, not 1.5
+    """
+    if isinstance(t, bool) or not hasattr(t, "__index__"):
+        raise EngineError(f"t must be a number of milliseconds, not {t!r}")
+    return t
 
 
 def input_of(

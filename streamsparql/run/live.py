@@ -16,12 +16,13 @@ from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.execution import Execution
-from streamsparql.run.input import RunInput
+from streamsparql.run.input import RunInput, checked_instant
 from streamsparql.run.reports import requested_reports
 from streamsparql.sources import Accounting, Chunk, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
+from streamsparql.sources.stamps import LATEST
 
 BUFFER_SIZE = 8192
 """The number of pushed items that are processed together, unless results are requested before."""
@@ -101,7 +102,7 @@ class Live(Displayed):
     ) -> None:
         if emit not in ("final", "eager"):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
-        if idle is not None and (type(idle) is not int or idle <= 0):
+        if idle is not None and (type(idle) is not int or not 0 < idle <= LATEST):
             raise EngineError(f"idle must be a positive number of milliseconds, not {idle!r}")
         if on_row is not None and not callable(on_row):
             raise EngineError(f"on_row must be a function of a row, not {on_row!r}")
@@ -198,7 +199,7 @@ class Live(Displayed):
         ([], None, [Row(o=<b>, [3, 10))])
         """
         self._check_open()
-        if isinstance(t, bool) or not hasattr(t, "__index__") or not 0 <= t <= INFINITY:
+        if not 0 <= checked_instant(t) <= INFINITY:
             raise EngineError(f"t must be a number of milliseconds, not {t!r}")
         if stream is not None:
             self._buffer(stream)

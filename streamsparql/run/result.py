@@ -24,7 +24,7 @@ from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.physical.state.heap import Heap
 from streamsparql.run.decoder import Row, RowDecoder
 from streamsparql.run.execution import Execution, result_columns
-from streamsparql.run.input import RunInput, graph_sources
+from streamsparql.run.input import RunInput, checked_instant, graph_sources
 from streamsparql.run.reports import Reporting, reporting, reports_of, requested_reports
 from streamsparql.sources import Reject
 from streamsparql.text.visible import visible
@@ -289,6 +289,7 @@ class Result(Displayed):
         >>> result.snapshot(9), result.snapshot(10)
         ([{'o': rdflib.term.URIRef('b')}], [])
         """
+        t = min(checked_instant(t), INFINITY)
         rows = self.computation.rows()
         return self._decoder.snapshot(rows.where((rows.start <= t) & (t < rows.end)))
 

@@ -17,14 +17,14 @@ from typing import IO, Any
 
 from streamsparql.errors import EngineError
 from streamsparql.sinks.layout import Layout, Sink
-from streamsparql.sinks.output import check_target, open_target
+from streamsparql.sinks.output import Incomplete, check_target, open_target
 from streamsparql.sinks.parquet import Parquet
 from streamsparql.sinks.table import TextTable
 from streamsparql.sinks.text_formats import Csv, JsonLines, NQuads
 from streamsparql.sinks.times import check_style
 from streamsparql.sources.paths import extension_of, is_compressed
 
-__all__ = ["SINKS", "Layout", "Sink", "check_target", "format_of", "open_sink"]
+__all__ = ["SINKS", "Incomplete", "Layout", "Sink", "check_target", "format_of", "open_sink"]
 
 SINKS: Mapping[str, Callable[[Any, Layout], Sink]] = {
     "table": TextTable,
@@ -66,7 +66,8 @@ def open_sink(
     """Open a sink that writes to a path or an open file, until the end of the `with`.
 
     A file by its path is written next to it and renamed when it is whole; after an error it is
-    removed. If it need not be `whole`, others can read it while it grows.
+    removed, and after `Incomplete` it stays. If it need not be `whole`, others can read it while it
+    grows.
 
     Raise EngineError if the format is unknown, or cannot represent these rows.
 
@@ -98,6 +99,9 @@ def open_sink(
         sink = SINKS[kind](file, layout)
         try:
             yield sink
+        except Incomplete:
+            sink.close()
+            raise
         except BaseException:
             with suppress(Exception):
                 sink.close()  # without its footer, a Parquet file is unreadable
