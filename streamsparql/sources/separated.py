@@ -59,9 +59,9 @@ class Separated:
 
     def _whole_rows(self, file: IO[bytes], size: int) -> Iterator[bytes]:
         """Yield blocks that end outside quotes, except perhaps the last."""
-        pending, length = list[bytes](), 0
+        pending = bytearray()  # blocks may be many, and tiny
         opened: int | None = None
-        """The place in the pending blocks of a value whose quote is not closed."""
+        """The place in the pending bytes of a value whose quote is not closed."""
         encoder = self._encoder
         for _, block in line_blocks(file, encoder, max(1, size) * _BYTES_OF_A_ROW, quoted=True):
             if opened is None:
@@ -72,20 +72,17 @@ class Separated:
                 opened = None if self._tabs else _unclosed(block, self._delimiter)
             elif (end := _closing_quote(block)) < len(block):
                 again = _unclosed(b"_" + block[end + 1 :], self._delimiter)
-                opened = None if again is None else length + end + again
-            pending.append(block)
-            length += len(block)
+                opened = None if again is None else len(pending) + end + again
+            pending += block
             if opened is None:
-                if length:
-                    yield from self._small(b"".join(pending), size)
-                pending, length = [], 0
-            elif length - opened > LONGEST:
-                before = b"".join(pending)[:opened].rstrip()
-                row = self._row + len(_LINE_END.split(before))
+                if pending:
+                    yield from self._small(bytes(pending), size)
+                pending = bytearray()
+            elif len(pending) - opened > LONGEST:
+                row = self._row + len(_LINE_END.split(pending[:opened].rstrip()))
                 raise SourceError(f"{encoder.name}, row {row}: unclosed quote")
         if pending:
-            rest = b"".join(pending)
-            whole = truncation(file) is None
+            rest, whole = bytes(pending), truncation(file) is None
             yield rest if whole else rest[: _end_of_rows(rest, self._delimiter)]
 
     def _small(self, block: bytes, size: int) -> Iterator[bytes]:
