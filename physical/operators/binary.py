@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from streamsparql.overriding import override
-from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.physical.batch import UNBOUND, Batch, IntArray, check_count
 from streamsparql.physical.hidden import is_stamp
 from streamsparql.physical.operator import Operator, StepResult
 
@@ -103,7 +103,9 @@ class RowMerger:
                 columns[name] = self._both(name, one[i], other, j)
         count = None
         if left.count is not None or right.count is not None:
-            count = left.counts()[i] * right.counts()[j]
+            one, other = left.counts()[i], right.counts()[j]
+            check_count(float((one.astype(np.float64) * other).max(initial=0)))
+            count = one * other
         start = np.maximum(left.start[i], right.start[j])
         return Batch(columns, start, np.minimum(left.end[i], right.end[j]), count)
 

@@ -120,7 +120,7 @@ def _run_embedded(
     from streamsparql.physical.operator import INFINITY
     from streamsparql.run.replay import Replay, layout_of
     from streamsparql.run.reports import SNAPSHOT, is_timeless
-    from streamsparql.sinks import open_sink
+    from streamsparql.sinks import Incomplete, open_sink
 
     data, reports, inputs = prepare_run(query, arguments, options)
     timeless = is_timeless(query, reports, _target(options)[1])
@@ -139,23 +139,31 @@ def _run_embedded(
     if timeless:
         layout = replace(layout, times=())
     progress = Progress(options.quiet)
+    part = None
     with Interrupts(replay.stop, inputs) as interrupts:
         first = next(tables, None)  # a run that fails at once must not overwrite a file
-        with open_sink(*_target(options), layout, whole=not endless) as sink:
-            table = first
-            while table is not None:
-                if len(table):
-                    progress.clear()
-                    sink.write(table)
-                if endless:
-                    sink.flush()
-                summary.record(replay)
-                progress.show(replay)
-                table = next(tables, None)
-            progress.clear()
+        try:
+            with open_sink(*_target(options), layout, whole=not endless) as sink:
+                table = first
+                while table is not None:
+                    if len(table):
+                        progress.clear()
+                        sink.write(table)
+                    if endless:
+                        sink.flush()
+                    summary.record(replay)
+                    progress.show(replay)
+                    table = next(tables, None)
+                progress.clear()
+                incomplete = interrupts.signal != 0 and replay.watermark < INFINITY
+                if incomplete:
+                    raise Incomplete
+        except Incomplete as ended:
+            part = ended.part
         summary.record(replay)
-        incomplete = interrupts.signal != 0 and replay.watermark < INFINITY
         summary.show(replay, replay.watermark if incomplete else None)
+    if part is not None:
+        print(f"{options.file} is not written: the rows so far are in {part}", file=sys.stderr)
     return 128 + interrupts.signal if incomplete else 0
 
 

@@ -54,6 +54,8 @@ class RunInput:
                 continue
             if type(value) is not int or not 0 <= value <= LATEST:
                 raise EngineError(f"{name} must be a number of milliseconds, not {value!r}")
+        if type(self.strict) is not bool:
+            raise EngineError(f"strict must be True or False, not {self.strict!r}")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise EngineError(f"end ({self.end}) must be after start ({self.start})")
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from streamsparql.errors import EngineError
 from streamsparql.sinks.layout import Layout, Sink
-from streamsparql.sinks.output import check_target, open_target
+from streamsparql.sinks.output import Incomplete, check_target, open_target
 from streamsparql.sinks.parquet import open_parquet
 from streamsparql.sinks.sparql_results import (
     SPARQL_FORMATS,
@@ -32,6 +32,7 @@ from streamsparql.sources.paths import extension_of, is_compressed
 __all__ = [
     "SINKS",
     "SPARQL_FORMATS",
+    "Incomplete",
     "Layout",
     "Sink",
     "check_target",
@@ -100,7 +101,8 @@ def open_sink(
     """Open a sink that writes to a path or an open file, until the end of the `with`.
 
     A file by its path is written next to it and renamed when it is whole; after an error it is
-    removed. If it need not be `whole`, others can read it while it grows.
+    removed, and after `Incomplete` it stays. If it need not be `whole`, others can read it while it
+    grows.
 
     Raise EngineError if the format is unknown, or cannot represent these rows.
 
@@ -131,6 +133,9 @@ def open_sink(
         sink = SINKS[kind](file, layout)
         try:
             yield sink
+        except Incomplete:
+            sink.close()
+            raise
         except BaseException:
             with suppress(Exception):
                 sink.close()  # without its footer, a Parquet file is unreadable

@@ -121,6 +121,8 @@ def open_source(source: Any, name: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _open_source(source: Any, name: str) -> tuple[IO[bytes], str]:
+    if getattr(source, "closed", False):
+        raise SourceError(f"{file_name_of(source) or name}: the file is closed")
     if isinstance(source, str) and source == "-":
         return _by_content(sys.stdin.buffer, "standard input")
     if isinstance(source, str | os.PathLike):

@@ -59,29 +59,31 @@ class Separated:
 
     def _whole_rows(self, file: IO[bytes], size: int) -> Iterator[bytes]:
         """Yield blocks that end outside quotes, except perhaps the last."""
-        pending = b""
+        pending = bytearray()  # blocks may be many, and tiny
+        opened: int | None = None
+        """The place in the pending bytes of a value whose quote is not closed."""
         encoder = self._encoder
         for _, block in line_blocks(file, encoder, max(1, size) * _BYTES_OF_A_ROW, quoted=True):
-            pending = pending + block if pending else block
-            if not self._names and self._has_header:
-                pending = pending.lstrip(b"\r\n")
-            if not self._delimiter and pending:
-                self._detect_delimiter(pending)
-            opened = None if self._tabs else _unclosed(pending, self._delimiter)
-            if opened is None and pending:
-                yield from self._small(pending, size)
-                pending = b""
-            elif opened is None:
-                continue
+            if opened is None:
+                if not self._names and self._has_header:
+                    block = block.lstrip(b"\r\n")
+                if not self._delimiter and block:
+                    self._detect_delimiter(block)
+                opened = None if self._tabs else _unclosed(block, self._delimiter)
+            elif (end := _closing_quote(block)) < len(block):
+                again = _unclosed(b"_" + block[end + 1 :], self._delimiter)
+                opened = None if again is None else len(pending) + end + again
+            pending += block
+            if opened is None:
+                if pending:
+                    yield from self._small(bytes(pending), size)
+                pending = bytearray()
             elif len(pending) - opened > LONGEST:
                 row = self._row + len(_LINE_END.split(pending[:opened].rstrip()))
                 raise SourceError(f"{encoder.name}, row {row}: unclosed quote")
         if pending:
-            yield (
-                pending[: _end_of_rows(pending, self._delimiter)]
-                if truncation(file) is not None
-                else pending
-            )
+            rest, whole = bytes(pending), truncation(file) is None
+            yield rest if whole else rest[: _end_of_rows(rest, self._delimiter)]
 
     def _small(self, block: bytes, size: int) -> Iterator[bytes]:
         """Yield a block in parts of whole rows, about `size` many, however short the rows are."""
@@ -242,6 +244,18 @@ def _unclosed(data: bytes, delimiter: str) -> int | None:
     return values[-1].start(1) if values and not values[-1][2] else None
 
 
+def _closing_quote(data: bytes) -> int:
+    """Return the offset of the quote that closes a value; the length of the data if none does.
+
+    >>> _closing_quote(b'a""b",c'), _closing_quote(b'a""')
+    (4, 3)
+    """
+    inside = _INSIDE.match(data)
+    assert inside
+    return inside.end()
+
+
+_INSIDE = re.compile(rb'[^"]*+(?:""[^"]*+)*+')
 _QUOTE = ord('"')
 
 

@@ -17,6 +17,7 @@ from support.operator_queries import OPERATORS, PREFIX
 
 import streamsparql
 from streamsparql.algebra.terms import integer
+from streamsparql.errors import EngineError
 
 EPOCH = 1_700_000_000_123
 
@@ -164,3 +165,19 @@ def test_a_million_equal_rows_are_counted_over_time(pattern: str) -> None:
     *_, full = [rows for instant, rows in reports if instant == MILLION]
     expected = COUNTED[pattern]
     assert int(full[0]["many"]) == (expected // 1000 if expected > 7 else expected)
+
+
+@pytest.mark.parametrize("factors", [4, 5])
+def test_multiplicities_are_exact_or_an_error(factors: int) -> None:
+    """Reports align validities, so equal rows are one row with a count, and counts multiply."""
+    size = 2_000
+    group = " ".join(f"{{ SELECT ?x {{ ?x :p ?y{k} }} }}" for k in range(factors))
+    window = "FROM STREAM :s WINDOW RANGE 10 SECOND SLIDE"
+    query = streamsparql.compile(f"{PREFIX}SELECT (COUNT(*) AS ?n) {window} {{ {group} }}")
+    result = query.run([(_e("a"), _e("p"), str(integer(k)), 5) for k in range(size)])
+    if factors == 4:
+        first = result.to_arrow(report="rstream", every=10_000)["n"][0].as_py()
+        assert first == str(integer(size**factors))
+    else:
+        with pytest.raises(EngineError, match=r"more than 4,503,599,627,370,496 equal rows"):
+            result.to_arrow(report="rstream", every=10_000)

@@ -497,3 +497,25 @@ def test_advance_to_what_is_no_instant_is_an_error_that_changes_nothing(t: Any) 
     assert len(live.rows()) == 1
     with pytest.raises(EngineError, match="on_row must be a function of a row, not 5"):
         streamsparql.compile(ONE).open(on_row=5)
+
+
+@pytest.mark.parametrize("t", [None, 1.5, "5", True])
+def test_snapshot_at_what_is_no_instant_is_an_error(t: Any) -> None:
+    result = streamsparql.compile(ONE).run([(*item(1), 3)])
+    with pytest.raises(EngineError, match=r"t must be a number of milliseconds, not "):
+        result.snapshot(t)
+    assert (len(result.snapshot(3)), result.snapshot(-1), result.snapshot(2**70)) == (1, [], [])
+
+
+@pytest.mark.parametrize("options", [{"strict": 5}, {"strict": None}, {"idle": 2**80}])
+def test_options_of_the_wrong_type_are_errors(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(EngineError, match=f"{name} must be "):
+        streamsparql.compile(ONE).open(**options)
+
+
+def test_closed_file_is_an_error_of_this_package() -> None:
+    file = io.BytesIO(b"")
+    file.close()
+    with pytest.raises(SourceError, match="<http://e/s>: the file is closed"):
+        streamsparql.compile(ONE).open().push_many(S, file)
