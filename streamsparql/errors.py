@@ -9,6 +9,8 @@ This module imports nothing from the package, so that every layer can raise thes
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from typing import NamedTuple, Self
 
 
@@ -175,3 +177,22 @@ class SourceError(StreamSparqlError):
 
 class EngineError(StreamSparqlError):
     """A failure in the evaluation of a valid query."""
+
+
+class DataWarning(UserWarning):
+    """What a reader of results should know about the data: a guessed unit, late items, lost cells.
+
+    Python's `warnings` decide whether it is shown, ignored or raised.
+    """
+
+
+def warn(message: str) -> None:
+    """Issue a `DataWarning` at the first caller outside of this package."""
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(escape_controls(message), DataWarning, stacklevel=depth - 1)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]

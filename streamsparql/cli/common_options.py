@@ -160,10 +160,10 @@ def parse_instant(text: str) -> int:
         if len(text) > 20 or abs(int(text)) > _MAX_MILLISECONDS:
             raise argparse.ArgumentTypeError(f"milliseconds since 1970 out of range: {text!r}")
         return int(text)
-    from streamsparql.sources.stamps import stamp_of
+    from streamsparql.sources.stamps import IN_MILLISECONDS
 
     try:
-        return stamp_of(text)
+        return IN_MILLISECONDS.stamp_of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"{error}; write milliseconds since 1970, or a time as 2026-01-31T12:00:00Z"

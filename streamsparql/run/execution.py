@@ -44,7 +44,6 @@ from streamsparql.sources import (
     read_stream,
 )
 from streamsparql.sources.clock import InputStep, interleave
-from streamsparql.sources.disorder import Sorter
 
 CUT_AFTER = 65_536
 """Open rows are cut after this number of items, which bounds the rows that wait for their end."""
@@ -110,10 +109,9 @@ class Execution:
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
-        self.sorters = {
-            name: Sorter(f"<{name}>", run_input.max_delay, run_input.strict, run_input.max_jump)
-            for name in self.streams
-        }
+        self.sorters = {name: run_input.sorter(name) for name in self.streams}
+        self.readings = {name: run_input.reading_of(name) for name in self.streams}
+        """How each stream is read, and its cells without a value."""
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
         self._since_cut = self._rows_cut = 0
@@ -202,6 +200,7 @@ class Execution:
             strict=self.input.strict,
             first=first,
             failures=failures,
+            reading=self.readings[stream],
             **self._large,
         )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.graph import Graph
@@ -16,8 +17,17 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
 from streamsparql.sources import Mapped
+from streamsparql.sources.disorder import MAX_SORTED, WHOLE_INPUT, Sorter
+from streamsparql.sources.local_times import zone_of
 from streamsparql.sources.paths import is_endless, path_of
-from streamsparql.sources.stamps import LATEST
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.stamps import LATEST, PER_SECOND, StampReader
+
+
+AUTO = "auto"
+"""The `max_delay` for histories in any order: the whole input is sorted, and no item is late."""
+
+_Setting = TypeVar("_Setting")
 
 
 @dataclass(frozen=True)
@@ -30,8 +40,15 @@ class RunInput:
     start: int | None = None
     end: int | None = None
     strict: bool = False
-    max_delay: int = 0
+    max_delay: int | str = 0
+    """Milliseconds, or `AUTO`: the whole input is sorted."""
     max_jump: int | None = MAX_JUMP
+    time_unit: str | Mapping[str, str] | None = None
+    """The unit of timestamps that are numbers, or a unit by stream; None: recognised by size."""
+    time_zone: str | tzinfo | Mapping[str, str | tzinfo] | None = None
+    """The time zone of timestamps without an offset, or one by stream; None: UTC."""
+    stamp_from: str | Mapping[str, str] | None = None
+    """The column, path or predicate with the timestamps, or one by stream; None: by its name."""
     files: str | os.PathLike[str] | Callable[[str], Any] | None = None
     """Where graphs may be read from that the query names and that are not passed; None: nowhere."""
     started: int = field(default_factory=lambda: int(time.time() * 1000))
@@ -46,12 +63,39 @@ class RunInput:
             )
         for name in ("start", "end", "max_delay", "max_jump"):
             value = getattr(self, name)
-            if value is None and name != "max_delay":
+            if (value is None and name != "max_delay") or (name, value) == ("max_delay", AUTO):
                 continue
             if type(value) is not int or not 0 <= value <= LATEST:
                 raise EngineError(f"{name} must be a number of milliseconds, not {value!r}")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise EngineError(f"end ({self.end}) must be after start ({self.start})")
+        for unit in _values(self.time_unit):
+            if unit is not None and unit not in PER_SECOND:
+                raise EngineError(f"time_unit must be s, ms, us or ns, not {unit!r}")
+        for place in _values(self.stamp_from):
+            if place is not None and (not isinstance(place, str) or not place.strip()):
+                raise EngineError(
+                    f"stamp_from must be a column, a path or the IRI of a predicate, not {place!r}"
+                )
+        for zone in _values(self.time_zone):
+            zone_of(zone)
+
+    @property
+    def sorts_all(self) -> bool:
+        """Whether the whole input is sorted before the first row is computed."""
+        return self.max_delay == AUTO
+
+    def sorter(self, stream: str) -> Sorter:
+        """Return a new sorter of the items of a stream."""
+        if isinstance(self.max_delay, str):
+            return Sorter(f"<{stream}>", WHOLE_INPUT, self.strict, None, most=MAX_SORTED)
+        return Sorter(f"<{stream}>", self.max_delay, self.strict, self.max_jump)
+
+    def reading_of(self, stream: str) -> Reading:
+        """Return how the timestamps of a stream are read."""
+        zone = zone_of(_of_stream(self.time_zone, stream))
+        stamps = StampReader(_of_stream(self.time_unit, stream), zone)
+        return Reading(stamps, _of_stream(self.stamp_from, stream))
 
     @property
     def repeatable(self) -> bool:
@@ -64,6 +108,15 @@ class RunInput:
         return not any(map(read_once, sources))
 
 
+def _values(setting: Mapping[str, _Setting] | _Setting) -> Iterable[_Setting]:
+    """Return the values of an option that has one value, or one by stream."""
+    return setting.values() if isinstance(setting, Mapping) else [setting]
+
+
+def _of_stream(setting: Mapping[str, _Setting] | _Setting, stream: str) -> _Setting | None:
+    return setting.get(stream) if isinstance(setting, Mapping) else setting
+
+
 def input_of(
     query: CompiledQuery,
     streams: Any,
@@ -74,7 +127,18 @@ def input_of(
     """Check the arguments of `run`; return them as the input of the run."""
     streams = streams_of(query, streams)
     check_graphs(query, graphs)
+    _check_stream_names(query, options)
     return RunInput(streams, graph, _by_iri(graphs), **options)
+
+
+def _check_stream_names(query: CompiledQuery, options: Mapping[str, Any]) -> None:
+    """Raise an error for an option of a stream that the query does not read."""
+    for option in ("time_unit", "time_zone", "stamp_from"):
+        setting = options.get(option)
+        for name in setting if isinstance(setting, Mapping) else ():
+            if name not in query.streams:
+                reads = ", ".join(f"<{each}>" for each in query.streams) or "no stream"
+                raise SourceError(f"{option}: unknown stream <{name}>; the query reads {reads}")
 
 
 def live_input_of(
@@ -83,6 +147,12 @@ def live_input_of(
     """Check the arguments of `open`; return them without streams, which are pushed later."""
     _check_own_output(query)
     check_graphs(query, graphs)
+    _check_stream_names(query, options)
+    if options.get("max_delay") == AUTO:
+        raise EngineError(
+            "max_delay='auto' sorts a whole history; an open query has no end: pass the number of"
+            " milliseconds by which its items may be out of order"
+        )
     return RunInput({}, graph, _by_iri(graphs), **options)
 
 

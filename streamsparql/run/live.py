@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from time import time_ns
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -22,6 +21,7 @@ from streamsparql.sources import Accounting, Chunk, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
+from streamsparql.sources.term_texts import check_triple
 
 BUFFER_SIZE = 8192
 """The number of pushed items that are processed together, unless results are requested before."""
@@ -132,10 +132,12 @@ class Live(Displayed):
 
     # -- input
 
-    def push(self, stream: str, triple: Any, t: int | None = None, *times: int) -> None:
+    def push(self, stream: str, triple: Any, t: Any = None, *times: Any) -> None:
         """Push an item to a stream: a triple and its timestamp, or the start and end of an event.
 
-        An item with no timestamp gets the time of this machine's clock.
+        The parts of the triple are terms or plain values (docs/sources.md); a triple or a timestamp
+        that cannot be understood raises a `SourceError`. An item with no timestamp gets the time of
+        this machine's clock.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -146,7 +148,17 @@ class Live(Displayed):
         ([Row(o=<b>, [3, 10))], 25)
         """
         buffer = self._buffer(stream)
-        item = (triple, time_ns() // 1_000_000 if t is None else t, *times)
+        stamps = self._execution.readings[str(stream)].stamps
+        try:
+            check_triple(triple)
+            if t is None:
+                t = stamps.now()
+            stamps.check(t)
+            for end in times:
+                stamps.check(end)
+        except ValueError as error:
+            raise SourceError(f"<{stream}>: {error}") from None
+        item = (triple, t, *times)
         self._pushed += 1  # first: an item that is not counted would wait for the next push
         buffer.append(item)
         if self._pushed >= BUFFER_SIZE or self._on_row is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar
@@ -19,9 +20,14 @@ class InputOptions(TypedDict, total=False):
     """The options for reading the input, and the horizon: the part of time that has results.
 
     Times are whole milliseconds. Items may arrive out of order by up to `max_delay`; later ones are
-    late. An item that jumps ahead of its stream by more than `max_jump` is quarantined until a
-    second one confirms it; None disables that. With `strict`, a late or rejected item is an
-    error.
+    late; "auto" sorts the whole input. An item that jumps ahead of its stream by more than
+    `max_jump` is quarantined until a second one confirms it; None disables that. With `strict`, a
+    late or rejected item is an error, and so is a cell for which its mapping has no value.
+
+    Timestamps that are numbers count `time_unit`: s, ms, us or ns since 1970, by default what the
+    size of a stream's first timestamp shows. Times without an offset are those of `time_zone`, by
+    default UTC. `stamp_from` is the column, path or predicate that has the timestamps. Each of the
+    three can be a dict by stream.
 
     Graphs that the query names, and that are not passed, are read only if `files` allows it: a
     folder that has them, or a function from an IRI to a source, or to None (docs/security.md).
@@ -30,8 +36,11 @@ class InputOptions(TypedDict, total=False):
     start: int | None
     end: int | None
     strict: bool
-    max_delay: int
+    max_delay: int | str
     max_jump: int | None
+    time_unit: str | Mapping[str, str] | None
+    time_zone: str | tzinfo | Mapping[str, str | tzinfo] | None
+    stamp_from: str | Mapping[str, str] | None
     files: str | os.PathLike[str] | Callable[[str], Any] | None
 
 
@@ -65,6 +74,9 @@ DEFAULTS: dict[str, Any] = {
     "strict": False,
     "max_delay": 0,
     "max_jump": MAX_JUMP,
+    "time_unit": None,
+    "time_zone": None,
+    "stamp_from": None,
     "files": None,
     "report": None,
     "every": None,

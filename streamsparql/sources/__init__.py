@@ -27,6 +27,7 @@ from streamsparql.sources.folders import check_distinct, distinct_files, files_o
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
 from streamsparql.sources.mapping import Mapped, mapped
 from streamsparql.sources.mapping_rows import mapped_chunks
+from streamsparql.sources.reading import Reading
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
 
 __all__ = [
@@ -55,6 +56,7 @@ def read_stream(
     chunk: int = CHUNK_SIZE,
     first: int = 1,
     failures: list[BaseException] | None = None,
+    reading: Reading | None = None,
 ) -> Iterator[Chunk]:
     """Yield the items of a stream, in the order of the source, up to `chunk` at a time.
 
@@ -70,7 +72,9 @@ def read_stream(
     >>> len(chunk), chunk.end.tolist(), chunk.rejects[0].reason
     (1, [5], 'the predicate is not an IRI')
     """
-    encoder = Encoder(name, terms, scope, wanted, strict, first=first, failures=failures)
+    encoder = Encoder(
+        name, terms, scope, wanted, strict, first=first, failures=failures, reading=reading
+    )
     return _chunks(source, encoder, chunk, timed=True)
 
 
@@ -125,7 +129,9 @@ def _chunks_of_files(
         return read(encoder, number, path, most)
 
     def probe(number: int, path: str, most: int) -> Iterator[Chunk]:
-        stamps_only = Encoder(encoder.name, TermDictionary(), wanted=Wanted(frozenset()))
+        probing = encoder.reading.probing()
+        nothing = Wanted(frozenset())
+        stamps_only = Encoder(encoder.name, TermDictionary(), wanted=nothing, reading=probing)
         return read(stamps_only, number, path, most)
 
     def read(encoder: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:

@@ -18,7 +18,6 @@ from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import NOT_UTF8, decoded, line_blocks
-from streamsparql.sources.stamps import stamps_of_values
 from streamsparql.sources.tables import chunk_of_batch, roles
 
 _BYTES_OF_A_LINE = 150
@@ -134,7 +133,8 @@ def _by_line(
     items, positions, rejects = _parse(lines, positions, encoder)
     columns = {role: [item.get(name) for item in items] for role, name in column_of_role.items()}
     s, p, o = ([text if type(text) is str else "" for text in columns.get(r, ())] for r in "spo")
-    times = [stamps_of_values(columns[role]) for role in ("start", "t", "end") if role in columns]
+    read = encoder.stamps.of_values
+    times = [read(columns[role]) for role in ("start", "t", "end") if role in columns]
     stamps = times[-1] if times else (np.zeros(len(s), np.int64), {})
     since = times[0] if len(times) == 2 else None
     return encoder.chunk((s, p, o), stamps, positions, items.__getitem__, since, rejects)

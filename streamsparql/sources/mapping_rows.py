@@ -49,7 +49,7 @@ from streamsparql.sources.mapping import (
 )
 from streamsparql.sources.paths import extension_of
 from streamsparql.sources.separated import Separated
-from streamsparql.sources.stamps import ParsedStamps, stamps_of_column
+from streamsparql.sources.stamps import ParsedStamps
 from streamsparql.sources.tables import (
     arrow_batches,
     as_texts,
@@ -316,12 +316,14 @@ class TripleMaker:
         column = cells.get(variable)
         if column is not None:
             texts = as_texts(column)
-            return stamps_of_column((column if texts is None else texts).take(pa.array(row)))
+            return self.encoder.stamps.of_column(
+                (column if texts is None else texts).take(pa.array(row))
+            )
         ids, terms = solutions.column(variable), self.encoder.terms
         encoded = terms.dictionary(ids)
         values: list[Any] = [_string_value(text) for text in encoded.dictionary.to_pylist()]
         texts = pa.DictionaryArray.from_arrays(encoded.indices, pa.array(values, pa.string()))
-        return stamps_of_column(texts.dictionary_decode())
+        return self.encoder.stamps.of_column(texts.dictionary_decode())
 
     # -- triples ------------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import AvailableReader, is_pipe, truncation
 from streamsparql.sources.nesting import CheckedJson, CheckedTripleTerms
 from streamsparql.sources.quads import lines_of, split_lines
-from streamsparql.sources.stamps import stamp_of
 from streamsparql.sources.xml_entities import CheckedEntities
 
 GENERATED = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -186,7 +185,7 @@ class _Graphs:
         """Add the stamp of a graph: its items so far no longer wait."""
         name = str(quad.subject)
         try:
-            stamp = _stamp_of(quad.object)
+            stamp = self.encoder.stamps.stamp_of(_plain_stamp(quad.object))
         except ValueError as error:
             self.rejects.append(self.encoder.reject(number, str(error), str(quad)))
             return
@@ -213,14 +212,14 @@ class _Graphs:
 _PLAIN_NUMBERS = frozenset({f"{XSD}integer", f"{XSD}long"})
 
 
-def _stamp_of(value: Any) -> int:
-    """Return the stamp that a term of pyoxigraph denotes; plain integers are read directly."""
+def _plain_stamp(value: Any) -> int | str:
+    """Return a timestamp of pyoxigraph as the number that it is, or as text."""
     kind = getattr(value, "datatype", None)
     if kind is not None and kind.value in _PLAIN_NUMBERS:
         text = value.value
-        if text.isdigit() and text.isascii() and len(text) < 19:
+        if text.isdigit() and text.isascii() and len(text) < 20:
             return int(text)
-    return stamp_of(str(value))
+    return str(value)
 
 
 def _in_graph(quad: Any) -> bool:

@@ -19,7 +19,7 @@ from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import decoded
-from streamsparql.sources.stamps import ParsedStamps, stamps_of_column
+from streamsparql.sources.stamps import ParsedStamps
 from streamsparql.sources.term_texts import is_term, ntriples_text
 
 _ROLES = {
@@ -228,7 +228,7 @@ def as_texts(column: pa.Array) -> pa.Array | None:
 def _stamps(batch: pa.RecordBatch, name: str, encoder: Encoder) -> ParsedStamps:
     column = batch.column(name)
     binary = pa.types.is_binary(column.type)
-    return stamps_of_column(_texts(batch, name, encoder) if binary else column)
+    return encoder.stamps.of_column(_texts(batch, name, encoder) if binary else column)
 
 
 def parquet_rows(

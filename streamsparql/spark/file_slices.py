@@ -27,7 +27,7 @@ from streamsparql.sources.folders import files_of, has_known_extension
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.mapping_rows import mapped_chunks
 from streamsparql.sources.paths import path_of
-from streamsparql.sources.stamps import stamps_of_column
+from streamsparql.sources.stamps import IN_MILLISECONDS
 from streamsparql.sources.tables import chunks_of_batches, roles, row_groups
 
 SPLIT = 1 << 27
@@ -347,7 +347,7 @@ def _timed_groups(path: str, file: Any, column: str) -> list[RowGroup] | None:
 def _milliseconds(value: Any, kind: pa.DataType) -> int | None:
     if isinstance(value, int):
         return value
-    stamps, wrong = stamps_of_column(pa.array([value], kind))
+    stamps, wrong = IN_MILLISECONDS.of_column(pa.array([value], kind))
     return None if wrong else int(stamps[0])
 
 
@@ -381,7 +381,7 @@ def _items_within(
 ) -> tuple[pa.RecordBatch, int]:
     columns = roles(batch.schema.names, encoder, True)
     column = batch.column(columns.get("t", columns.get("end", "")))
-    stamps = stamps_of_column(column)[0]
+    stamps = IN_MILLISECONDS.of_column(column)[0]
     if not len(stamps):
         return batch, seen
     if (stamps[1:] >= stamps[:-1]).all() and stamps[0] >= seen - max_delay:

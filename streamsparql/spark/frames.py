@@ -25,7 +25,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources import read_stream
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.stamps import stamps_of_column
+from streamsparql.sources.stamps import IN_MILLISECONDS
 from streamsparql.sources.tables import TERMS_KEY, UNREAD, constant_column, roles
 from streamsparql.spark.cut import TimeHistogram
 from streamsparql.spark.exchange import ITEM_SCHEMA, PACK, Need, pack_blocks, rebatch
@@ -182,7 +182,7 @@ def _parse_timestamps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
     """Replace timestamps of any type by milliseconds, as a source does, and invalid ones by -1."""
     for batch in batches:
         place = batch.schema.names.index("timestamp")
-        stamps = pa.array(stamps_of_column(batch.column(place))[0], pa.int64())
+        stamps = pa.array(IN_MILLISECONDS.of_column(batch.column(place))[0], pa.int64())
         columns = [*batch.columns[:place], stamps, *batch.columns[place + 1 :]]
         yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
 

@@ -326,7 +326,7 @@ def test_all_items_are_accounted_for(items, size, all_wanted):
         for k in timed
         if items[k - 1][0] in ("<a>", "_:b")
         and items[k - 1][1] in ("<p>", "<q>")
-        and items[k - 1][2] in ("<a>", "_:b", '"l"')
+        and items[k - 1][2] in ("<a>", "_:b", '"l"', "nonsense")
     ]
     unwanted = [k for k in timed if items[k - 1][1] == "<q>" and not all_wanted]
     assert prefiltered == len(unwanted)

@@ -17,7 +17,10 @@ from hypothesis import strategies as st
 from support.sources import DATE_TIME, INTEGER, XSD, iso, read, reasons_of
 
 from streamsparql.algebra.terms import IRI, BlankNode, Literal
-from streamsparql.sources.stamps import stamp_of, stamps_of_column, stamps_of_values
+from streamsparql.sources.stamps import IN_MILLISECONDS
+
+stamp_of = IN_MILLISECONDS.stamp_of
+stamps_of_values, stamps_of_column = IN_MILLISECONDS.of_values, IN_MILLISECONDS.of_column
 
 GOOD_STAMPS = [
     (0, 0),
