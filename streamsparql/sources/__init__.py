@@ -26,8 +26,9 @@ from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
 from streamsparql.sources.mapping import Mapped, mapped
-from streamsparql.sources.mapping_rows import mapped_chunks
+from streamsparql.sources.mapped_tables import mapped_chunks
 from streamsparql.sources.reading import Reading
+from streamsparql.sources.records import is_message
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
 
 __all__ = [
@@ -83,7 +84,7 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
     if isinstance(source, list | tuple) and any(isinstance(each, Mapped) for each in source):
         return _chunks_of_tables(source, encoder, size, timed)
     table = source.source if isinstance(source, Mapped) else source
-    files = files_of(table)
+    files = None if _has_messages(source) else files_of(table)
     if files is not None:
         files = check_distinct(files) if timed else distinct_files(files)
         return _chunks_of_files(source, files, encoder, size, timed)
@@ -103,6 +104,12 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         )
     items = encoder.until_failure(_iterable(source, encoder.name))
     return chunks_of_items(items, encoder, size)
+
+
+def _has_messages(source: Any) -> bool:
+    """Return whether a mapped source is a list of texts of JSON objects, not of paths."""
+    table = source.source if isinstance(source, Mapped) else None
+    return isinstance(table, list | tuple) and bool(table) and is_message(table[0])
 
 
 def _chunks_of_tables(

@@ -38,15 +38,15 @@ class FailedCells(NamedTuple):
     columns: tuple[str, ...]
     """The variables that the expression reads."""
     expression: str
-    count: int
+    rows: int
     """The number of rows."""
     examples: tuple[CellExample, ...]
 
     def __str__(self) -> str:
         names = " ".join(f"?{name}" for name in self.columns)
-        rows = "one row" if self.count == 1 else f"{self.count:,} rows"
-        shown = ", ".join(map(str, self.examples)) + ", …" * (self.count > len(self.examples))
-        return visible(f"{names}: {self.expression} has no value in {rows}: {shown}")
+        where = "one row" if self.rows == 1 else f"{self.rows:,} rows"
+        shown = ", ".join(map(str, self.examples)) + ", …" * (self.rows > len(self.examples))
+        return visible(f"{names}: {self.expression} has no value in {where}: {shown}")
 
 
 class CellLog:
@@ -61,7 +61,7 @@ class CellLog:
         before = self._failed.get(key)
         if before is not None:
             examples = (*before.examples, *failed.examples)[:MAX_EXAMPLES]
-            failed = failed._replace(count=before.count + failed.count, examples=examples)
+            failed = failed._replace(rows=before.rows + failed.rows, examples=examples)
         self._failed[key] = failed
 
     @property

@@ -21,7 +21,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import ROUND_FLOOR, Decimal
 from operator import index
 from time import time_ns
@@ -154,6 +154,8 @@ class StampReader:
         if isinstance(value, datetime):
             zoned = value if value.tzinfo else instant_of(value, self.zone)
             return (zoned - _EPOCH) // _MILLISECOND
+        if isinstance(value, date):
+            return self._instant(datetime(value.year, value.month, value.day))
         if isinstance(value, np.datetime64):
             return in_utc(int(value.astype("datetime64[ms]").astype(np.int64)), self.zone)
         text = ntriples_text(value).strip()

@@ -239,13 +239,32 @@ def parquet_rows(
 
     try:
         opened = parquet.ParquetFile(file)
-        columns = choose(opened.schema_arrow.names)
+        names = flattened(opened.schema_arrow.empty_table()).schema.names
+        chosen = choose(names)
+        columns = [c for c in opened.schema_arrow.names if _is_read(c, chosen)]
         for batch in opened.iter_batches(size, columns=columns):
             for column in batch.columns:
                 check_column(column, encoder.name)
-            yield batch
+            yield flattened(batch)
     except _UNREADABLE as error:
         raise SourceError(f"{encoder.name} cannot be read as Parquet: {error}") from error
+
+
+def _is_read(column: str, chosen: Sequence[str]) -> bool:
+    """Return whether a column, or a value inside of it, is among the chosen ones."""
+    return any(name == column or name.startswith(f"{column}.") for name in chosen)
+
+
+def flattened(batch: Any) -> Any:
+    """Return a table or a record batch with the fields of nested records as columns.
+
+    >>> nested = pa.table({"after": pa.array([{"id": 7}])})
+    >>> flattened(nested).column_names
+    ['after.id']
+    """
+    while any(pa.types.is_struct(field.type) for field in batch.schema):
+        batch = batch.flatten()
+    return batch
 
 
 def parquet_batches(file: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Any]:

@@ -25,7 +25,7 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks
 from streamsparql.sources.folders import files_of, has_known_extension
 from streamsparql.sources.mapping import Mapped
-from streamsparql.sources.mapping_rows import mapped_chunks
+from streamsparql.sources.mapped_tables import mapped_chunks
 from streamsparql.sources.paths import path_of
 from streamsparql.sources.stamps import IN_MILLISECONDS
 from streamsparql.sources.tables import chunks_of_batches, roles, row_groups
