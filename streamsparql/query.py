@@ -12,6 +12,7 @@ from streamsparql.run.run_options import (
     InputOptions,
     LiveOptions,
     OutputOptions,
+    PushOptions,
     ReportOptions,
     pop_options,
     with_options,
@@ -288,8 +289,8 @@ class Query(CompiledQuery):
         `emit` is final (rows whose end is known) or eager (all rows, cut at each call of `rows`).
         With `report` (rstream, istream or dstream) or `every`, reports are emitted instead of rows.
         A stream that is silent for `idle` milliseconds of the other streams' time is left out of
-        the watermark. `on_row` is called with each emitted row, or report. The other arguments are
-        those of `run`.
+        the watermark. `on_row` is called with each emitted row, or report. `mapping` makes triples
+        of the records of `push_record`. The other arguments are those of `run`.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
         >>> live = query.open(report="rstream")
@@ -302,7 +303,7 @@ class Query(CompiledQuery):
         from streamsparql.run.input import live_input_of
         from streamsparql.run.live import Live
 
-        output = pop_options(options, OutputOptions)
+        output = pop_options(options, OutputOptions) | pop_options(options, PushOptions)
         return Live(self, live_input_of(self, graph, graphs, **options), **output)
 
     # -- explaining

@@ -103,7 +103,9 @@ def _pieces(expression: Expression) -> tuple[str | TemplateColumn, ...] | None:
             return (value,)
         case Call("STR", (Call("CONCAT", _) as inner,)):
             return _pieces(inner)
-        case Call("REPLACE", (Variable(name), Constant(Literal() as old), Constant(Literal() as new))):
+        case Call(
+            "REPLACE", (Variable(name), Constant(Literal() as old), Constant(Literal() as new))
+        ):
             plain = _PLAIN_PATTERN.fullmatch(old.lexical) and _PLAIN_PATTERN.fullmatch(new.lexical)
             if plain and old.datatype == new.datatype == XSD_STRING_IRI:
                 return (TemplateColumn(name, False, (old.lexical, new.lexical)),)

@@ -23,7 +23,6 @@ from streamsparql.sources.paths import is_endless, path_of
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import LATEST, PER_SECOND, StampReader
 
-
 AUTO = "auto"
 """The `max_delay` for histories in any order: the whole input is sorted, and no item is late."""
 
@@ -85,16 +84,21 @@ class RunInput:
         """Whether the whole input is sorted before the first row is computed."""
         return self.max_delay == AUTO
 
+    @property
+    def delay(self) -> int:
+        """The milliseconds by which items may be out of order."""
+        return WHOLE_INPUT if isinstance(self.max_delay, str) else self.max_delay
+
     def sorter(self, stream: str) -> Sorter:
         """Return a new sorter of the items of a stream."""
-        if isinstance(self.max_delay, str):
-            return Sorter(f"<{stream}>", WHOLE_INPUT, self.strict, None, most=MAX_SORTED)
-        return Sorter(f"<{stream}>", self.max_delay, self.strict, self.max_jump)
+        if self.sorts_all:
+            return Sorter(f"<{stream}>", self.delay, self.strict, None, most=MAX_SORTED)
+        return Sorter(f"<{stream}>", self.delay, self.strict, self.max_jump)
 
-    def reading_of(self, stream: str) -> Reading:
-        """Return how the timestamps of a stream are read."""
+    def reading_of(self, stream: str, stamps: StampReader | None = None) -> Reading:
+        """Return how the timestamps of a stream are read: by a new reader, or by `stamps`."""
         zone = zone_of(_of_stream(self.time_zone, stream))
-        stamps = StampReader(_of_stream(self.time_unit, stream), zone)
+        stamps = stamps or StampReader(_of_stream(self.time_unit, stream), zone)
         return Reading(stamps, _of_stream(self.stamp_from, stream))
 
     @property

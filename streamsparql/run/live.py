@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterator
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -16,8 +16,9 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
+from streamsparql.run.record_check import RecordCheck, mappings_of, record_mapping
 from streamsparql.run.reports import requested_reports
-from streamsparql.sources import Accounting, Chunk, Reject
+from streamsparql.sources import Accounting, Chunk, Mapped, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.folders import files_of
@@ -98,6 +99,7 @@ class Live(Displayed):
         report: str | None = None,
         every: int | None = None,
         on_row: Callable[[Any], object] | None = None,
+        mapping: Any = None,
     ) -> None:
         if emit not in ("final", "eager"):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
@@ -116,6 +118,11 @@ class Live(Displayed):
         self._arrived = dict.fromkeys(self._execution.streams, 0)
         """The number of items that were pushed one by one, for the positions in messages."""
         self._pushed = 0
+        self._mappings: dict[str, Mapped | None] = {}
+        """The mapping of the records in a buffer, by stream; None for items."""
+        self._checks: dict[tuple[str, Any], RecordCheck] = {}
+        self._bound = mappings_of(mapping, self._execution.streams)
+        """The mappings of records, by stream."""
         self._watermark = -1
         self._prompted = True
         """Whether no row that is final at the watermark was delayed."""
@@ -147,7 +154,7 @@ class Live(Displayed):
         >>> live.rows(), live.watermark
         ([Row(o=<b>, [3, 10))], 25)
         """
-        buffer = self._buffer(stream)
+        self._buffer(stream)
         stamps = self._execution.readings[str(stream)].stamps
         try:
             check_triple(triple)
@@ -158,7 +165,79 @@ class Live(Displayed):
                 stamps.check(end)
         except ValueError as error:
             raise SourceError(f"<{stream}>: {error}") from None
-        item = (triple, t, *times)
+        self._append(str(stream), (triple, t, *times), None)
+
+    def push_record(self, stream: str, record: Any, mapping: Any = None) -> None:
+        """Push a record, a dict or the text of a JSON object, of which a mapping makes triples.
+
+        `mapping` is the text of a CONSTRUCT over the keys of the record (docs/sources.md), or the
+        path of a file with one; by default it is that of `open(mapping=)`. "auto" maps each key of
+        the first record to a predicate. A record that cannot be read raises a `SourceError`.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?v FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <v> ?v }"
+        >>> live = streamsparql.compile(text).open(mapping="CONSTRUCT { [] <v> ?v } {}")
+        >>> live.push_record("s", {"v": 5, "t": 3})
+        >>> live.push_record("s", b'{"v": 6, "t": 25}')
+        >>> live.rows()
+        [Row(v="5"^^<http://www.w3.org/2001/XMLSchema#integer>, [3, 10))]
+        """
+        name = str(stream)
+        self._buffer(name)
+        given = self._bound.get(name) if mapping is None else mapping
+        if given is None:
+            raise EngineError(
+                f"missing mapping of <{name}>: pass mapping=, or open the query with mapping=;"
+                " 'auto' maps each key to a predicate"
+            )
+        check = self._checks.get((name, given))
+        if check is None:
+            reading = self._execution.readings[name]
+            check = self._checks[name, given] = RecordCheck(name, record_mapping(given), reading)
+        parsed = check.parsed(record)
+        self._append(name, parsed, check.mapped)
+
+    async def push_async(self, stream: str, source: Any) -> None:
+        """Push the items of an asynchronous source, as they arrive.
+
+        `source` is an asynchronous iterable of items, or of records with a mapping:
+        `streamsparql.mapped(messages, mapping)`. Items that cannot be read are rejected.
+
+        >>> import asyncio, streamsparql
+        >>> async def sensor():
+        ...     for t in (3, 25):
+        ...         yield "<a>", "<p>", t, t
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> asyncio.run(live.push_async("s", sensor()))
+        >>> live.rows()
+        [Row(o="3"^^<http://www.w3.org/2001/XMLSchema#integer>, [3, 10))]
+        """
+        name = str(stream)
+        self._buffer(name)
+        mapping = source if isinstance(source, Mapped) else None
+        items = source if mapping is None else mapping.source
+        if not isinstance(items, AsyncIterable):
+            kind = type(items).__name__
+            raise SourceError(f"<{name}>: a {kind} is not asynchronous; use push_many")
+        count = 0
+        try:
+            async for item in items:
+                count += 1
+                self._append(name, item, mapping)
+        except Exception as error:
+            error.add_note(f"<{name}>: {count:,} items were read before this error")
+            raise
+
+    def _append(self, name: str, item: Any, mapping: Mapped | None) -> None:
+        """Add an item, or a record with its mapping, to the buffer of its stream."""
+        buffer = self._buffer(name)
+        if mapping is not self._mappings.get(name):
+            if buffer:
+                with self._guard:
+                    self._flush()
+                buffer = self._buffers[name]
+            self._mappings[name] = mapping
         self._pushed += 1  # first: an item that is not counted would wait for the next push
         buffer.append(item)
         if self._pushed >= BUFFER_SIZE or self._on_row is not None:
@@ -181,6 +260,7 @@ class Live(Displayed):
         buffer = self._buffer(name)
         few = isinstance(source, list | tuple) and len(source) < BUFFER_SIZE
         few = few and files_of(source) is None
+        few = few and self._mappings.get(name) is None
         if few and self._on_row is None and not self._execution.input.strict:
             self._pushed += len(source)
             buffer.extend(source)
@@ -411,7 +491,9 @@ class Live(Displayed):
             self._buffers[name] = []
             first = self._arrived[name] + 1
             self._arrived[name] += len(buffer)
-            for chunk in self._execution.reader(name, buffer, first):
+            mapping = self._mappings.get(name)
+            source = buffer if mapping is None else mapping.over(buffer)
+            for chunk in self._execution.reader(name, source, first):
                 self._sort(name, chunk)
 
     def _sort(self, stream: str, chunk: Chunk) -> None:

@@ -64,7 +64,13 @@ class OutputOptions(ReportOptions, total=False):
     on_row: Callable[[Any], object] | None
 
 
-class LiveOptions(InputOptions, OutputOptions, total=False):
+class PushOptions(TypedDict, total=False):
+    """The mapping of the records that are pushed, or a dict of mappings by stream."""
+
+    mapping: Any
+
+
+class LiveOptions(InputOptions, OutputOptions, PushOptions, total=False):
     """The options of an open query: how its input is read and its rows are emitted."""
 
 
@@ -83,6 +89,7 @@ DEFAULTS: dict[str, Any] = {
     "idle": None,
     "emit": "final",
     "on_row": None,
+    "mapping": None,
     "engine": "embedded",
     "spark": None,
     "slabs": None,

@@ -25,8 +25,8 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
-from streamsparql.sources.mapping import Mapped, mapped
 from streamsparql.sources.mapped_tables import mapped_chunks
+from streamsparql.sources.mapping import Mapped, mapped
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.records import is_message
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts

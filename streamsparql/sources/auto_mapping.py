@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -45,7 +45,7 @@ from streamsparql.sources.records import path_name, paths_in, value_at
 SAMPLE_ROWS = 1_000
 """The number of rows from which the types of columns are guessed."""
 
-Rows = pa.RecordBatch | Sequence[Mapping[str, Any]]
+Rows: TypeAlias = "pa.RecordBatch | Sequence[Mapping[str, Any]]"
 """The first rows of a table, or the first records."""
 
 
@@ -185,9 +185,7 @@ _ARROW_KINDS = {
 }
 
 
-def _text_column(
-    name: str, variable: str, texts: Sequence[str | None], *, numbers: bool
-) -> Column:
+def _text_column(name: str, variable: str, texts: Sequence[str | None], *, numbers: bool) -> Column:
     """Return a column of text; `numbers` may be written in it, if the format has no types."""
     filled = tuple(text for text in texts if text)
     kind = kind_of_texts(filled)

@@ -39,6 +39,8 @@ class Reject(NamedTuple):
     unit: str = "item"
     late: bool = False
     """Whether it arrived below the watermark; else it could not be read or stamped."""
+    lateness: int = 0
+    """If it is late: the least `max_delay` with which it would not have been, in milliseconds."""
 
     def __str__(self) -> str:
         place = f"{self.source}, {self.unit} {self.position}"

@@ -17,7 +17,6 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import Sorter
 
-
 STEP_ROWS = 65_536
 """The number of rows, more or less, of the steps in which rows are processed that were retained."""
 

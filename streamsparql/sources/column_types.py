@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from streamsparql.algebra.terms import IRI, XSD, Literal
@@ -17,7 +18,9 @@ from streamsparql.algebra.xsd.values import value_of
 from streamsparql.sources.stamp_texts import iso_moment
 from streamsparql.sources.stamps import StampReader, unit_of_size
 
-MISSING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", "unknown", "missing"})
+MISSING = frozenset(
+    {"na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", "unknown", "missing"}
+)
 """Marks of missing values, in lower case."""
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
@@ -207,7 +210,7 @@ def day_order(values: Sequence[str]) -> str | None:
 
 def _falls(dates: Sequence[Any]) -> int:
     """Return how often a date is before the previous one."""
-    return sum(after < before for before, after in zip(dates, dates[1:], strict=False))
+    return sum(after < before for before, after in pairwise(dates))
 
 
 def _has_clock(time: TimeColumn) -> bool:

@@ -184,8 +184,8 @@ class Sorter:
             _Pass(self, chunk).run()
         if self._most is not None and len(self._heap) > self._most:
             raise SourceError(
-                f"{self.name}: more than {self._most:,} items, which are too many to sort in memory:"
-                " pass a max_delay, or sort the files once with streamsparql prepare"
+                f"{self.name}: more than {self._most:,} items are too many to sort in memory; pass"
+                " a max_delay, or sort the files once with streamsparql prepare"
             )
 
     def stamps(self) -> IntArray:
@@ -214,12 +214,12 @@ class Sorter:
         if item.row is not None:
             self._heap.push(item.row)
 
-    def _reject(self, reject: Reject, late: bool = False) -> None:
-        if late:
+    def _reject(self, reject: Reject) -> None:
+        if reject.late:
             self.late += 1
+            self.needed_delay = max(self.needed_delay, reject.lateness)
         else:
             self._rejected += 1
-        reject = reject._replace(late=late)
         if self.strict:
             raise Rejected(reject)
         self.rejects.append(reject)
@@ -326,14 +326,14 @@ class _Pass:
         """Reject an item that arrives when the stream's time is `time`."""
         sorter, stamp = self._sorter, int(self._stamps[k])
         bound = max(time - sorter.max_delay, sorter._floor)
-        if self._row_at(k) is not None and not sorter._floor:
-            sorter.needed_delay = max(sorter.needed_delay, time - stamp)
-        self._reject(k, f"late by {bound - stamp} ms", late=True)
+        lateness = 0 if sorter._floor else time - stamp  # no delay helps against `advance`
+        self._reject(k, f"late by {bound - stamp} ms", True, lateness)
 
-    def _reject(self, k: int, reason: str, late: bool = False) -> None:
+    def _reject(self, k: int, reason: str, late: bool = False, lateness: int = 0) -> None:
         """Reject an item of this chunk, if it has a row."""
         if self._row_at(k) is not None:
-            self._sorter._reject(self._chunk.reject(k, reason, self._sorter.name), late)
+            reject = self._chunk.reject(k, reason, self._sorter.name)
+            self._sorter._reject(reject._replace(late=late, lateness=lateness))
 
     # -- rows -----------------------------------------------------------------------------------
 

@@ -274,18 +274,18 @@ def _number_ids(values: Field, terms: TermDictionary) -> IntArray | None:
 def _plain_text(value: Any, place: str) -> str:
     """Return a value that has no id as a term by the rules for plain values; "" if it is none."""
     try:
-        return object_text(value) if place == "object" else resource_text(value, place)
+        return _text_of(value, place)
     except ValueError:
         return ""
 
 
-def _predicate_reason(identifier: int, column: TextColumn, k: int) -> str:
+def _predicate_reason(identifier: int, column: TextColumn, k: Any) -> str:
     if identifier == UNBOUND_SORT:
         return _reason("predicate", column, k)
     return "the predicate is not an IRI"
 
 
-def _term_reason(sort: int, subjects: TextColumn, objects: TextColumn, k: int) -> str:
+def _term_reason(sort: int, subjects: TextColumn, objects: TextColumn, k: Any) -> str:
     if sort == LITERAL_SORT:
         return "the subject is a literal"
     if sort == UNBOUND_SORT:
@@ -293,18 +293,19 @@ def _term_reason(sort: int, subjects: TextColumn, objects: TextColumn, k: int) -
     return _reason("object", objects, k)
 
 
-def _reason(place: str, column: TextColumn, k: int) -> str:
+def _reason(place: str, column: TextColumn, k: Any) -> str:
     """Return the reason why an entry of a column is not a term."""
     if isinstance(column, Field):
         try:
-            _ = (
-                object_text(column.at(k))
-                if place == "object"
-                else resource_text(column.at(k), place)
-            )
+            _text_of(column.at(k), place)
         except ValueError as error:
             return str(error)
     return _NOT_A_TERM.format(place)
+
+
+def _text_of(value: Any, place: str) -> str:
+    """Return a value as a term by the rules for plain values; raise ValueError if it is none."""
+    return object_text(value) if place == "object" else resource_text(value, place)
 
 
 def _at_places(

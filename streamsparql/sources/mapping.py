@@ -121,7 +121,9 @@ def mapped(
     if mapping is None:
         return _guessed(Mapped(source, None, header, delimiter, namespace))
     if namespace is not None:
-        raise SourceError("namespace applies to a mapping that is guessed, not to one that is passed")
+        raise SourceError(
+            "namespace applies to a mapping that is guessed, not to one that is passed"
+        )
     text = os.fspath(mapping)
     if text.endswith(".rq") and "{" not in text:
         try:

@@ -38,7 +38,7 @@ from streamsparql.sources.mapping import (
     variable_of_column,
 )
 from streamsparql.sources.mapping_evaluation import FailedRows, evaluate_mapping
-from streamsparql.sources.records import Path, path_name, paths_in, rows_of_records
+from streamsparql.sources.records import RecordColumns, path_name, rows_of_records
 from streamsparql.sources.stamps import ParsedStamps
 from streamsparql.sources.tables import as_texts, beyond_calendar, cell_value, not_utf8
 
@@ -61,10 +61,7 @@ class TripleMaker:
         self._extra = _extra_terms(encoder, file)
         self._columns: dict[str, str] = {}
         """The names of the columns in the table, by variable."""
-        self._paths: dict[str, Path] = {}
-        """The paths of the columns of records, by variable."""
-        self._awaited: set[str] = set()
-        """The variables of columns that may occur in later rows."""
+        self._records = RecordColumns()
         self._mapping: CompiledMapping | None = None
         self._rows = self._solutions = 0
         self._position = 1
@@ -105,20 +102,13 @@ class TripleMaker:
         if self._mapping is None and records:
             if self._text is None:
                 self._text = guessed_mapping(self._mapped, records)
-            keys = {str(key): key for key in records[0]}
-            self._columns = columns_by_variable(list(keys), self.encoder.name)
-            self._paths = {v: (keys[name],) for v, name in self._columns.items()}
+            self._records.start(records[0], self.encoder.name)
+            self._columns = {v: path_name(path) for v, path in self._records.paths.items()}
             self._compile(more=True)
-            assert self._mapping is not None
-            self._awaited = set(self._mapping.used).difference(self._columns)
-            self._columns |= {variable: variable for variable in self._awaited}
-        for record in records if self._awaited else ():
-            for path in paths_in(record):
-                variable = variable_of_column(path_name(path))
-                if variable in self._awaited:
-                    self._paths[variable] = path
-                    self._columns[variable] = path_name(path)
-                    self._awaited.discard(variable)
+        if self._mapping is not None:
+            self._records.learn(records, self._mapping.used)
+            paths = self._records.paths
+            self._columns |= {v: path_name(paths.get(v, (v,))) for v in self._mapping.used}
 
     def records(
         self,
@@ -130,8 +120,7 @@ class TripleMaker:
         """Yield the triples of records, in chunks of up to `size` triples."""
         self.learn_records(records)
         used = () if self._mapping is None else self._mapping.used
-        columns = {self._columns[v]: self._paths.get(v, (v,)) for v in used}
-        rows, wrong = rows_of_records(records, columns)
+        rows, wrong = rows_of_records(records, self._records.of(used))
         if wrong:
             unusable = [
                 self.encoder.reject(int(positions[k]), why, records[k]) for k, why in wrong.items()

@@ -19,5 +19,5 @@ class Reading:
     cells: CellLog = field(default_factory=CellLog)
 
     def probing(self) -> Reading:
-        """Return the reading of items that are read ahead: it decides on the unit, and logs none."""
+        """Return the reading of items that are read ahead: cells without a value are not logged."""
         return Reading(self.stamps, self.stamp_from)

@@ -19,9 +19,10 @@ import pyarrow as pa
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.encoder import Encoder
+from streamsparql.sources.mapping import columns_by_variable, variable_of_column
 from streamsparql.sources.term_texts import is_term, literal_text, ntriples_text
 
-Path = tuple[str | int, ...]
+Path = tuple[Any, ...]
 """The keys and indexes that lead to a value in a record."""
 
 TERM_KIND = "term"
@@ -155,6 +156,44 @@ def rows_of_records(
     return pa.RecordBatch.from_arrays(arrays, list(columns)), wrong
 
 
+class RecordColumns:
+    """The columns of records: the keys of the first one, and paths that later ones show.
+
+    >>> columns = RecordColumns()
+    >>> columns.start({"op": "c"}, "records")
+    >>> columns.learn([{"after": {"id": 7}}], ["op", "after_id"])
+    >>> columns.paths
+    {'op': ('op',), 'after_id': ('after', 'id')}
+    """
+
+    def __init__(self) -> None:
+        self.paths: dict[str, Path] = {}
+        """The paths of the columns, by variable."""
+        self._awaited: set[str] | None = None
+
+    def start(self, record: Mapping[str, Any], name: str) -> None:
+        """Take the keys of the first record as columns; raise an error if two are one variable."""
+        keys = {str(key): key for key in record}
+        columns = columns_by_variable(list(keys), name)
+        self.paths = {variable: (keys[key],) for variable, key in columns.items()}
+
+    def learn(self, records: Sequence[Mapping[str, Any]], used: Sequence[str]) -> None:
+        """Find the paths of the variables that are used and not known yet."""
+        if self._awaited is None:
+            self._awaited = set(used).difference(self.paths)
+        for record in records if self._awaited else ():
+            for path in paths_in(record):
+                variable = variable_of_column(path_name(path))
+                if variable in self._awaited:
+                    self.paths[variable] = path
+                    self._awaited.discard(variable)
+
+    def of(self, used: Sequence[str]) -> dict[str, Path]:
+        """Return the paths of variables by the names of their columns; the own name if unknown."""
+        known = ((variable, self.paths.get(variable, (variable,))) for variable in used)
+        return {path_name(path): path for _, path in known}
+
+
 def column_of(values: Sequence[Any]) -> tuple[pa.Array, dict[int, str]]:
     """Return values as a column, a union if their types differ, and those that are no terms.
 
@@ -217,7 +256,7 @@ def _kind_and_value(value: Any) -> tuple[str, Any]:
     return TERM_KIND, text
 
 
-_NAMED = {dict: "an object", list: "a list"}
+_NAMED: dict[type, str] = {dict: "an object", list: "a list"}
 
 
 def _check_unicode(text: str) -> None:

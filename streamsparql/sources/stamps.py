@@ -144,7 +144,7 @@ class StampReader:
             if unit == "s" and isinstance(number, Decimal):
                 return int(EXACT.scaleb(number, 3).to_integral_value(ROUND_FLOOR))
             if unit == "s":  # to the nearest microsecond first: 0.123 is less than 123 ms
-                return round(number * 1e6) // 1000
+                return round(float(number) * 1e6) // 1000
             if number == int(number):
                 return int(number) * 1000 // PER_SECOND[unit]
         raise ValueError(f"not a valid timestamp: {value!r}")

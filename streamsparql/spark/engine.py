@@ -38,6 +38,7 @@ from streamsparql.run.input import RunInput
 from streamsparql.run.measured import Cutting
 from streamsparql.run.reports import Reporting
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.spark import slab
 from streamsparql.spark.cut import Cut, CutOptions, TaskPart, TimeHistogram, cut
 from streamsparql.spark.exchange import (
@@ -57,6 +58,7 @@ from streamsparql.spark.stream_inputs import (
     SplitFiles,
     StreamInput,
     survey_stream,
+    with_units,
     without_data,
 )
 from streamsparql.spark.tasks import (
@@ -99,6 +101,7 @@ class SparkRun:
 
         self._spark, self.query, self.report = spark, query, report
         self.plan = query.optimized
+        run_input, self._recognised = with_units(run_input)
         self.statics = gather_statics(spark, query, run_input)
         self.streams = [
             survey_stream(spark, n, s, run_input, self.plan) for n, s in run_input.streams.items()
@@ -130,8 +133,26 @@ class SparkRun:
             self.report,
             ordered,
             statics=self.statics.results,
+            delay=self._delay_in_parts(run_input),
             seen=max((stream.seen for stream in self.streams), default=-1),
         )
+
+    def _delay_in_parts(self, run_input: RunInput) -> int:
+        """Return by how much the items of a part may be out of order.
+
+        Items that were exchanged are sorted; rows of ordered files are out of order within their
+        row group.
+        """
+        if not run_input.sorts_all:
+            return run_input.delay
+        ordered = [s for s in self.streams if isinstance(s, OrderedFiles)]
+        return max((g.most - g.least for s in ordered for g in s.groups), default=0)
+
+    def recognised_units(self) -> dict[str, RecognisedUnit]:
+        """Return the units of timestamps that were recognised by their size, by stream."""
+        in_memory = [s for s in self.streams if isinstance(s, MemoryInput | FrameInput)]
+        found = {s.name: s.recognised for s in in_memory if s.recognised is not None}
+        return dict(self._recognised) | found
 
     # -- decisions
 

@@ -73,10 +73,14 @@ def _ranges(
     for name, (groups, since) in direct.items():
         run = slab.shared_execution(task)
         encoder = Encoder(
-            f"<{name}>", run.terms, wanted=run.wanted(name), strict=task.run_input.strict
+            f"<{name}>",
+            run.terms,
+            wanted=run.wanted(name),
+            strict=task.run_input.strict,
+            reading=task.run_input.reading_of(name),
         )
         batches = read_in_order(
-            groups, since[part.number], part.end, encoder, SLAB_CHUNK, task.run_input.max_delay
+            groups, since[part.number], part.end, encoder, SLAB_CHUNK, task.run_input.delay
         )
         sources[name] = partial(_reader, batches)
     return sources

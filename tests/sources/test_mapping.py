@@ -331,7 +331,10 @@ def test_json_value_does_not_depend_on_other_lines(values):
         (JSON_VALUES[v], k) for k, v in enumerate(values) if v in JSON_VALUES
     ]
     assert [r.position - 1 for r in rejects] == [k for k, v in enumerate(values) if v[0] in "[{"]
-    assert {r.reason for r in rejects} <= {"the value of v is an object", "the value of v is a list"}
+    assert {r.reason for r in rejects} <= {
+        "the value of v is an object",
+        "the value of v is a list",
+    }
 
 
 @pytest.mark.parametrize("size", [1, 2, 1000])
