@@ -33,6 +33,7 @@ from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
+from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import Reporting, reports_of
 from streamsparql.sources import (
     Accounting,
@@ -44,6 +45,8 @@ from streamsparql.sources import (
     read_stream,
 )
 from streamsparql.sources.clock import InputStep, interleave
+from streamsparql.sources.failed_cells import CellLog, merged
+from streamsparql.sources.reading import Reading
 
 CUT_AFTER = 65_536
 """Open rows are cut after this number of items, which bounds the rows that wait for their end."""
@@ -87,6 +90,8 @@ class Execution:
         """The guard of the state of this execution and of those that share its terms."""
         self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
         """Triples of static graphs that were rejected."""
+        self.graph_cells: CellLog = CellLog() if other is None else other.graph_cells
+        """The cells of mapped static graphs without a value."""
         self.catalog: Catalog = self._catalog() if other is None else other.catalog
         plan, self._lag = query.optimized, 0
         if report is not None and report.every is not None:
@@ -168,8 +173,9 @@ class Execution:
 
     def _graph(self, source: Any, name: str, scope: str, quoted: bool = True) -> Batch:
         strict = self.input.strict
+        reading = Reading(cells=self.graph_cells)
         batch, rejects = read_graph(
-            source, name, self.terms, scope=scope, strict=strict, quoted=quoted
+            source, name, self.terms, scope=scope, strict=strict, quoted=quoted, reading=reading
         )
         self.graph_rejects += rejects
         for ids in batch.columns.values():
@@ -291,6 +297,21 @@ class Execution:
     def accounting(self) -> Accounting:
         """The counts of the items that were read so far, over all streams."""
         return sum((sorter.accounting for sorter in self.sorters.values()), Accounting())
+
+    @property
+    def cells(self) -> CellLog:
+        """The cells of mapped tables without a value, over all streams and graphs."""
+        return merged([self.graph_cells, *(each.cells for each in self.readings.values())])
+
+    def notes(self) -> DataNotes:
+        """Return what a reader of the results should know about the data."""
+        found = {name: each.stamps.recognised for name, each in self.readings.items()}
+        return DataNotes(
+            {name: unit for name, unit in found.items() if unit is not None},
+            self.cells,
+            self.accounting,
+            max((sorter.needed_delay for sorter in self.sorters.values()), default=0),
+        )
 
     def rejects(self) -> list[Reject]:
         """Return the late and the rejected items, with reasons; they are not part of the result."""

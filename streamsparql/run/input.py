@@ -22,6 +22,7 @@ from streamsparql.sources.local_times import zone_of
 from streamsparql.sources.paths import is_endless, path_of
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import LATEST, PER_SECOND, StampReader
+from streamsparql.translator.names import WELL_KNOWN
 
 AUTO = "auto"
 """The `max_delay` for histories in any order: the whole input is sorted, and no item is late."""
@@ -132,6 +133,7 @@ def input_of(
     streams = streams_of(query, streams)
     check_graphs(query, graphs)
     _check_stream_names(query, options)
+    options = _with_whole_iris(query, options)
     return RunInput(streams, graph, _by_iri(graphs), **options)
 
 
@@ -145,6 +147,31 @@ def _check_stream_names(query: CompiledQuery, options: Mapping[str, Any]) -> Non
                 raise SourceError(f"{option}: unknown stream <{name}>; the query reads {reads}")
 
 
+def _with_whole_iris(query: CompiledQuery, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with predicates of `stamp_from` in angle brackets, without prefixes."""
+    place = options.get("stamp_from")
+    if isinstance(place, Mapping):
+        whole: Any = {name: _whole_iri(query, each) for name, each in place.items()}
+    else:
+        whole = _whole_iri(query, place)
+    return {**options, "stamp_from": whole}
+
+
+def _whole_iri(query: CompiledQuery, place: Any) -> Any:
+    """Return a predicate as an IRI in angle brackets; a column or a path as it is."""
+    if not isinstance(place, str) or place.startswith("<") or ":" not in place:
+        return place
+    prefix, _, local = place.partition(":")
+    if local.startswith("//") or prefix == "urn":
+        return f"<{place}>"
+    start = query.prefixes.get(prefix, WELL_KNOWN.get(prefix))
+    if start is None:
+        raise EngineError(
+            f"stamp_from: undeclared prefix {prefix}: in {place!r}; write the whole IRI"
+        )
+    return f"<{start}{local}>"
+
+
 def live_input_of(
     query: CompiledQuery, graph: Any, graphs: Mapping[str, Any] | None, **options: Any
 ) -> RunInput:
@@ -152,6 +179,7 @@ def live_input_of(
     _check_own_output(query)
     check_graphs(query, graphs)
     _check_stream_names(query, options)
+    options = _with_whole_iris(query, options)
     if options.get("max_delay") == AUTO:
         raise EngineError(
             "max_delay='auto' sorts a whole history; an open query has no end: pass the number of"

@@ -115,7 +115,7 @@ class RecordCheck:
             self._keys = frozenset(first)
         assert self.mapped.mapping is not None
         self._columns.start(first, name)
-        stamp = self._reading.stamp_from
+        stamp = self._reading.column
         self._mapping = compile_mapping(
             self.mapped.mapping,
             list(self._columns.paths),

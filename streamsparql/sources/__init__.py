@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -27,6 +28,7 @@ from streamsparql.sources.folders import check_distinct, distinct_files, files_o
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
 from streamsparql.sources.mapped_tables import mapped_chunks
 from streamsparql.sources.mapping import Mapped, mapped
+from streamsparql.sources.messages import message_chunks
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.records import is_message
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
@@ -92,6 +94,9 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         return mapped_chunks(source, encoder, size, timed)
     if is_file(source):
         return file_chunks(source, encoder, size, timed)
+    if timed and encoder.reading.predicate is not None:
+        untimed = partial(_chunks, source, size=size, timed=False)
+        return message_chunks(untimed, encoder, size)
     batches = arrow_batches(with_term_texts(source))
     if batches is not None:
         rows = encoder.with_unit("row")
@@ -160,6 +165,7 @@ def read_graph(
     scope: str = "",
     strict: bool = False,
     quoted: bool = True,
+    reading: Reading | None = None,
 ) -> tuple[Batch, list[Reject]]:
     """Return the distinct triples of a static graph, valid over all time, and its rejects.
 
@@ -169,7 +175,7 @@ def read_graph(
     >>> len(batch), rejects
     (1, [])
     """
-    encoder = Encoder(name, terms, scope, None, strict)
+    encoder = Encoder(name, terms, scope, None, strict, reading=reading)
     if not quoted:
         with _without_content(name):
             batch, rejects = _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, False))

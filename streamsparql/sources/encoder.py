@@ -109,6 +109,12 @@ class Encoder:
             return items
         return _until_failure(items, self._failures)
 
+    def of_all(self) -> Encoder:
+        """Return an encoder that encodes all triples, whatever the query reads."""
+        encoder = copy(self)
+        encoder.wanted = None
+        return encoder
+
     def with_unit(self, unit: str, name: str | None = None, scope: str = "") -> Encoder:
         """Return an encoder of a file of this name, whose positions count this unit."""
         encoder = copy(self)

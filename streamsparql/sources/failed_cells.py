@@ -7,6 +7,7 @@ cells are counted by expression, and the first ones are retained.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -54,6 +55,10 @@ class CellLog:
 
     def __init__(self) -> None:
         self._failed: dict[tuple[tuple[str, ...], str], FailedCells] = {}
+        self.unbound = Counter[str]()
+        """The number of rows without triples in which a variable of the template is unbound."""
+        self.unsolved = 0
+        """The number of rows without triples for which the WHERE clause has no solution."""
 
     def add(self, failed: FailedCells) -> None:
         """Add cells that follow those that were added before."""
@@ -64,20 +69,34 @@ class CellLog:
             failed = failed._replace(rows=before.rows + failed.rows, examples=examples)
         self._failed[key] = failed
 
+    def include(self, other: CellLog) -> None:
+        """Add what another log has collected."""
+        for failed in other.failed:
+            self.add(failed)
+        self.unbound += other.unbound
+        self.unsolved += other.unsolved
+
+    @property
+    def without_triples(self) -> str:
+        """Why rows have no triples; empty if it is not known."""
+        reasons = [f"?{v} is unbound in {count:,}" for v, count in self.unbound.most_common(2)]
+        if self.unsolved:
+            reasons.append(f"its WHERE clause has no solution for {self.unsolved:,}")
+        return visible(", ".join(reasons))
+
     @property
     def failed(self) -> tuple[FailedCells, ...]:
         """The failed cells by expression, in the order in which each failed first."""
         return tuple(self._failed.values())
 
 
-def merged(logs: Iterable[CellLog]) -> tuple[FailedCells, ...]:
-    """Return the failed cells of several streams and graphs.
+def merged(logs: Iterable[CellLog]) -> CellLog:
+    """Return the log of several streams and graphs.
 
-    >>> merged([CellLog()])
+    >>> merged([CellLog()]).failed
     ()
     """
     together = CellLog()
     for log in logs:
-        for failed in log.failed:
-            together.add(failed)
-    return together.failed
+        together.include(log)
+    return together

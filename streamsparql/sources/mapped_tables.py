@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import IO, Any, NamedTuple
 
@@ -27,6 +28,7 @@ from streamsparql.sources.folders import files_of
 from streamsparql.sources.json_lines import objects
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.mapping_rows import TripleMaker
+from streamsparql.sources.messages import message_chunks
 from streamsparql.sources.paths import extension_of, is_endless, path_of
 from streamsparql.sources.records import is_message, positions_from, records_of
 from streamsparql.sources.separated import Separated
@@ -38,6 +40,14 @@ TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 def mapped_chunks(mapped: Mapped, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """Yield the triples of a mapped table, in the order of its rows."""
+    if timed and encoder.reading.predicate is not None:
+        untimed = partial(_mapped_chunks, mapped, size=size, timed=False)
+        yield from message_chunks(untimed, encoder, size, rows=True)
+        return
+    yield from _mapped_chunks(mapped, encoder, size, timed)
+
+
+def _mapped_chunks(mapped: Mapped, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     source = mapped.source
     if is_file(source) and not is_message(source):
         yield from _chunks_of_file(mapped, encoder, size, timed)

@@ -16,7 +16,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.errors import SourceError
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import IRI_SORT, LITERAL_SORT, UNBOUND_SORT
 from streamsparql.sources.auto_mapping import guessed_mapping
 from streamsparql.sources.cell_terms import ids_of, text_ids_of
@@ -80,7 +80,7 @@ class TripleMaker:
     def _compile(self, more: bool = False) -> None:
         """Compile the mapping for the columns that are known; there may be `more`."""
         assert self._text is not None
-        name, stamp = self.encoder.name, self.encoder.reading.stamp_from
+        name, stamp = self.encoder.name, self.encoder.reading.column
         stamp = None if stamp is None else variable_of_column(stamp)
         try:
             self._mapping = compile_mapping(
@@ -184,7 +184,23 @@ class TripleMaker:
             mapping, solutions, row, (since, stamps), positions, item, rejects
         )
         chunk.rows_without_triples = len(positions) - len(wrong) - _count_runs(chunk.positions)
+        if chunk.rows_without_triples:
+            self._log_without_triples(mapping, solutions, positions[row], chunk)
+            self.encoder.reading.cells.unsolved += len(positions) - len(wrong) - _count_runs(row)
         return chunk
+
+    def _log_without_triples(
+        self, mapping: CompiledMapping, solutions: Batch, positions: IntArray, chunk: Chunk
+    ) -> None:
+        """Log which variables of the template are unbound in rows without triples."""
+        fruitless = ~np.isin(positions, chunk.positions)
+        variables = {part for pattern in mapping.template for part in pattern}
+        for variable in variables:
+            if isinstance(variable, Variable):
+                unbound = fruitless & (solutions.column(variable.name) == UNBOUND)
+                count = _count_runs(positions[unbound])
+                if count:
+                    self.encoder.reading.cells.unbound[variable.name] += count
 
     # -- solutions ----------------------------------------------------------------------------
 

@@ -40,8 +40,15 @@ _EXPECTED = (
 def roles(names: Sequence[str], encoder: Encoder, timed: bool) -> dict[str, str]:
     """Return the column of each role: s, p, o, and t or start and end; raise if one is missing."""
     columns: dict[str, str] = {}
+    stamp = encoder.reading.column if timed else None
+    if stamp is not None and stamp not in names:
+        raise SourceError(
+            f"{encoder.name}: unknown column {stamp} in stamp_from; it has {', '.join(names)}"
+        )
     for name in names:
         role = _NAMES.get(name.strip().lstrip("?").lower())
+        if stamp is not None:
+            role = "t" if name == stamp else role if role in ("s", "p", "o") else None
         if role is not None and role in columns:
             raise SourceError(
                 f"{encoder.name}: ambiguous columns {columns[role]} and {name}: each names the"

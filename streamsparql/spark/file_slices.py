@@ -136,15 +136,20 @@ def is_parquet(path: str) -> bool:
 # -- Splits -------------------------------------------------------------------------------------
 
 
-def splits_of(paths: Sequence[str], mapped: Mapped | None = None) -> list[Split]:
+def splits_of(
+    paths: Sequence[str], mapped: Mapped | None = None, whole: bool = False
+) -> list[Split]:
     """Return the splits of files that tasks read, in the order of the files.
 
-    With a mapping each file is one split, as rules may number its rows.
+    With a mapping each file is one split, as rules may number its rows, and so it is if it must be
+    read as a `whole`.
     """
     splits: list[Split] = []
     for path in paths:
         if mapped is not None:
             splits.append(Split(path, mapped=mapped.over(None)))
+        elif whole:
+            splits.append(Split(path))
         elif is_parquet(path):
             splits += _parquet_splits(path)
         elif path.lower().endswith(_LINES):

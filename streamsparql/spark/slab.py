@@ -161,8 +161,13 @@ def _execution(
     end = None if part.end == INFINITY else part.end
     run_input = replace(
         task.run_input,
-        streams=streams, start=start, end=end, max_delay=task.delay,
-        time_unit="ms", time_zone=None, stamp_from=None,  # they were read before
+        streams=streams,
+        start=start,
+        end=end,
+        max_delay=task.delay,
+        time_unit="ms",
+        time_zone=None,
+        stamp_from=None,  # they were read before
     )
     slab = TimeSlab(task.back(part), part.end, task.ranks.get(part.number, {}))
     run = execution(

@@ -190,7 +190,8 @@ def survey_files(
 ) -> OrderedFiles | SplitFiles:
     """Return files as a stream; a job surveys those without statistics of their time ranges."""
     groups = None
-    if mapped is None:
+    messages = run_input.reading_of(name).predicate is not None
+    if mapped is None and not messages:
         reading = run_input.reading_of(name)
         groups = row_groups_in_order(paths, Encoder(f"<{name}>", TermDictionary(), reading=reading))
     if groups is not None:
@@ -198,7 +199,7 @@ def survey_files(
         least = min((g.least for g in groups), default=INFINITY)
         seen = max((g.most for g in groups), default=-1)
         return OrderedFiles(name, histogram, least, seen, tuple(groups))
-    splits = splits_of(paths, mapped)
+    splits = splits_of(paths, mapped, whole=messages)
     surveying = partial(survey_splits, name, tuple(splits), without_data(run_input))
     surveys = _run_survey(spark, surveying, len(splits))
     marks = [row["seen"] for row in surveys]
@@ -276,7 +277,7 @@ def _decide_unit(name: str, source: Any, reading: Reading) -> None:
     encoder = Encoder(
         f"<{name}>", TermDictionary(), wanted=Wanted(frozenset()), reading=reading.probing()
     )
-    for split in splits_of(paths, mapped):
+    for split in splits_of(paths, mapped, whole=reading.predicate is not None):
         for chunk in split_chunks(split, encoder, 1):
             if len(chunk.stamps):
                 return
