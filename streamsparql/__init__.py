@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import (
+    DataWarning,
     EngineError,
     QueryError,
     QuerySyntaxError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from streamsparql.display.picture import Picture
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.definition_inputs import inputs
+    from streamsparql.look.head import Head, head
     from streamsparql.look.jupyter.stream_view import show
     from streamsparql.query import Query, compile
     from streamsparql.run.decoder import Row
@@ -39,7 +41,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "DataWarning",
     "EngineError",
+    "Head",
     "Live",
     "Picture",
     "Query",
@@ -51,6 +55,7 @@ __all__ = [
     "StreamSparqlError",
     "UnsupportedFeature",
     "compile",
+    "head",
     "inputs",
     "mapped",
     "show",
@@ -59,12 +64,14 @@ __all__ = [
 
 _MODULES = {
     "Analysis": "look.analysis",
+    "Head": "look.head",
     "Live": "run.live",
     "Picture": "display.picture",
     "Query": "query",
     "Result": "run.result",
     "Row": "run.decoder",
     "compile": "query",
+    "head": "look.head",
     "inputs": "look.definition_inputs",
     "load_ipython_extension": "cli.magics",
     "mapped": "sources.mapping",

@@ -1,4 +1,4 @@
-"""The command line: `streamsparql run`, `explain`, `check`, `demo`, `prepare`, `completion`.
+"""The command line: `streamsparql run`, `explain`, `check`, `head`, `demo`, `prepare` and others.
 
 Exit status: 0 for success, 1 if the query or the input is wrong, 2 if the command line is wrong.
 Results go to standard output, errors to standard error; a user's mistake never shows a traceback.
@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import NoReturn
 
-from streamsparql.cli import completion, demo, queries, runs, spark_commands
+from streamsparql.cli import completion, demo, heads, queries, runs, spark_commands
 from streamsparql.cli.common_options import DIALECT_CHOICES, HelpFormatter, UsageError
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.cli.version import VersionAction
@@ -112,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     runs.add_run(commands)
     queries.add_explain(commands)
     queries.add_check(commands)
+    heads.add_head(commands)
     demo.add_demo(commands)
     spark_commands.add_prepare(commands)
     completion.add_completion(commands)

@@ -16,11 +16,13 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
+from streamsparql.run.notes import DataNotes
 from streamsparql.run.record_check import RecordCheck, mappings_of, record_mapping
 from streamsparql.run.reports import requested_reports
 from streamsparql.sources import Accounting, Chunk, Mapped, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
+from streamsparql.sources.failed_cells import CellLog, FailedCells
 from streamsparql.sources.folders import files_of
 from streamsparql.sources.term_texts import check_triple
 
@@ -56,6 +58,8 @@ class Stats(NamedTuple):
     """Terms in the dictionary."""
     operators: tuple[OperatorStats, ...]
     """Those that read streams first, the sink last."""
+    failed_cells: tuple[FailedCells, ...] = ()
+    """The cells of records for which an expression of their mapping has no value."""
 
     @property
     def late(self) -> int:
@@ -123,6 +127,8 @@ class Live(Displayed):
         self._checks: dict[tuple[str, Any], RecordCheck] = {}
         self._bound = mappings_of(mapping, self._execution.streams)
         """The mappings of records, by stream."""
+        self._noted: set[str] = set()
+        """The streams of which a recognised unit was reported."""
         self._watermark = -1
         self._prompted = True
         """Whether no row that is final at the watermark was delayed."""
@@ -275,6 +281,7 @@ class Live(Displayed):
         while self._read(name, chunks, failures):
             if len(sorter) >= BUFFER_SIZE or self._on_row is not None:
                 self._process()
+        self._warn_of_units()
         for error in failures:
             error.add_note(f"<{name}>: {sorter.read - before:,} items were read before this error")
             raise error
@@ -401,9 +408,8 @@ class Live(Displayed):
             rows = sum(counts.rows_in), counts.rows_out, state[operator]
             operators.append(OperatorStats(description.kind, description.title, *rows))
         terms = len(execution.terms)
-        return Stats(
-            execution.accounting, self._graph_rejects, self._watermark, terms, tuple(operators)
-        )
+        figures = execution.accounting, self._graph_rejects, self._watermark, terms
+        return Stats(*figures, tuple(operators), execution.cells.failed)
 
     @property
     def closed(self) -> bool:
@@ -452,7 +458,17 @@ class Live(Displayed):
         with self._guard:
             self._flush()
             self._step(prompt=self._on_row is not None)
+        self._warn_of_units()
         self._call_on_row()
+
+    def _warn_of_units(self) -> None:
+        """Warn of units of timestamps that were recognised by their size, once."""
+        readings = self._execution.readings.items()
+        found = {n: r.stamps.recognised for n, r in readings if n not in self._noted}
+        units = {name: unit for name, unit in found.items() if unit is not None}
+        if units:
+            self._noted.update(units)
+            DataNotes(units, CellLog(), Accounting(), 0).issue()
 
     def _call_on_row(self) -> None:
         """Call `on_row` with each row that is due; once, whether or not it raises."""

@@ -42,7 +42,7 @@ class DataNotes(NamedTuple):
 
         >>> notes = DataNotes({}, CellLog(), Accounting(10, 8, 2, 0), 90_000)
         >>> print(*notes.lines(), sep="\\n")
-        2 of 10 items were late and are not in the result; max_delay=90_000 would have kept them, \
+        late: 2 of 10 items, not in the result; max_delay=90_000 keeps all of them, \
 max_delay='auto' sorts the whole input
         """
         lines = [self._unit_line(name, unit, option) for name, unit in self.units.items()]
@@ -54,11 +54,9 @@ max_delay='auto' sorts the whole input
             rows = f"{self.items.rows_without_triples:,} table rows have no triples"
             lines.append(f"{rows}: {self.cells.without_triples}")
         if self.needed_delay:
-            late = f"{self.items.late:,} of {self.items.read:,} items were late and are not in the"
+            late = f"late: {self.items.late:,} of {self.items.read:,} items, not in the result"
             kept, every = option("max_delay", self.needed_delay), option("max_delay", "auto")
-            lines.append(
-                f"{late} result; {kept} would have kept them, {every} sorts the whole input"
-            )
+            lines.append(f"{late}; {kept} keeps all of them, {every} sorts the whole input")
         return lines
 
     def _unit_line(self, name: str, found: RecognisedUnit, option: WriteOption) -> str:

@@ -98,7 +98,7 @@ def namespace_of(source: Any) -> str:
 def table_name(source: Any) -> str:
     """Return the name of a table: that of its file without extension, or `data`."""
     path = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
-    if not isinstance(path, str | os.PathLike) or path in ("-", "<stdin>"):
+    if not isinstance(path, str | os.PathLike) or path in _UNNAMED:
         files = files_of(source) if isinstance(source, list | tuple) else None
         if not files:
             return "data"
@@ -107,6 +107,9 @@ def table_name(source: Any) -> str:
     for extension in COMPRESSED_EXTENSIONS:
         name = name.removesuffix(extension)
     return re.sub(r"[^A-Za-z0-9_.-]", "_", os.path.splitext(name)[0]) or "data"
+
+
+_UNNAMED = ("-", "<stdin>", "standard input")
 
 
 # -- columns ---------------------------------------------------------------------------------------

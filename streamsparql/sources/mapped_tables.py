@@ -32,7 +32,12 @@ from streamsparql.sources.messages import message_chunks
 from streamsparql.sources.paths import extension_of, is_endless, path_of
 from streamsparql.sources.records import is_message, positions_from, records_of
 from streamsparql.sources.separated import Separated
-from streamsparql.sources.tables import arrow_batches, flattened, parquet_rows
+from streamsparql.sources.tables import (
+    arrow_batches,
+    flattened,
+    has_item_columns,
+    parquet_rows,
+)
 
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 """The formats of files that have columns."""
@@ -161,6 +166,34 @@ def guessed_table(mapped: Mapped) -> Mapped:
     return replace(mapped, mapping=text, header=header)
 
 
+def needs_mapping(source: Any) -> bool:
+    """Return whether a source is a table without the columns of items.
+
+    Standard input and pipes, which can be read only once, are taken for tables.
+
+    >>> needs_mapping([{"speed": 5}]), needs_mapping([("<a>", "<p>", "<b>", 5)])
+    (True, False)
+    """
+    if isinstance(source, Mapped):
+        return False
+    files = files_of(source) if not isinstance(source, Mapped) else None
+    first = source if files is None else files[0]
+    if is_file(first) and not is_message(first):
+        if not _is_readable_again(first):
+            return True
+        with open_source(first, "the table") as (_, kind):
+            known = extension_of(file_name_of(first) or "") in KNOWN_EXTENSIONS
+            if kind not in TABLE_FORMATS and known:
+                return False
+    elif arrow_batches(first) is None:
+        if not isinstance(first, list | tuple):
+            return False
+        return bool(first) and is_message(first[0])
+    rows = sample_of(Mapped(first, None, None), 1).rows
+    names = rows.schema.names if isinstance(rows, pa.RecordBatch) else [*chain(*rows)]
+    return not has_item_columns(names)
+
+
 def _is_readable_again(source: Any) -> bool:
     """Return whether reading the first rows of a source leaves it as it was."""
     if isinstance(source, str | os.PathLike) and not is_message(source):
@@ -209,12 +242,30 @@ def _sample_of_file(
     if kind in ("csv", "tsv"):
         separator = mapped.delimiter or ("\t" if kind == "tsv" else None)
         table = Separated(encoder, list, mapped.header)
-        for rows, _, rejects in table.batches(file, most, separator):
-            return TableSample(kind, name, rows, table.has_header, table.delimiter, rejects)
+        parts, rejects = _first_parts(table.batches(file, most, separator), most)
+        if parts:
+            rows = pa.Table.from_batches(parts).combine_chunks().to_batches()[:1] or parts[:1]
+            layout = table.has_header, table.delimiter
+            return TableSample(kind, name, rows[0].slice(0, most), *layout, rejects)
     elif kind == "jsonl":
-        for records, _, rejects in objects(file, encoder, most):
-            return TableSample(kind, name, records, rejects=rejects)
+        parts, rejects = _first_parts(objects(file, encoder, most), most)
+        records = [record for part in parts for record in part]
+        return TableSample(kind, name, records[:most], rejects=rejects)
     else:
         for rows in parquet_rows(seekable(file, encoder), encoder, list, most):
             return TableSample(kind, name, rows)
     return TableSample(kind, name, [])
+
+
+def _first_parts(
+    parts: Iterable[tuple[Any, Any, Sequence[Reject]]], most: int
+) -> tuple[list[Any], list[Reject]]:
+    """Return the first parts of a file, up to a number of rows, and their rejects."""
+    first: list[Any] = []
+    rejects: list[Reject] = []
+    for part, _, wrong in parts:
+        first.append(part)
+        rejects += wrong
+        if sum(map(len, first)) >= most:
+            break
+    return first, rejects

@@ -63,6 +63,16 @@ def roles(names: Sequence[str], encoder: Encoder, timed: bool) -> dict[str, str]
     return {role: columns[role] for role in used}
 
 
+def has_item_columns(names: Sequence[str]) -> bool:
+    """Return whether columns are those of items: subject, predicate and object.
+
+    >>> has_item_columns(["s", "p", "o", "t"]), has_item_columns(["s", "speed"])
+    (True, False)
+    """
+    known = {_NAMES.get(name.strip().lstrip("?").lower()) for name in names}
+    return {"s", "p", "o"} <= known
+
+
 def arrow_batches(source: Any) -> Iterator[Any] | None:
     """Return the record batches of a table with Arrow's protocol; None for any other source."""
     if isinstance(source, pa.RecordBatch):
