@@ -40,6 +40,11 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=25)
 
 
+def described(action: argparse.Action, text: str) -> None:
+    """Describe an option to shells, which complete it, but not in the help of its command."""
+    action.__dict__["completion"] = text
+
+
 def add_compile_options(
     parser: argparse.ArgumentParser,
     query: str | None = None,

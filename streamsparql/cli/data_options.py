@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.cli.common_options import (
     UsageError,
+    described,
     files_by_name,
     parse_delay,
     parse_instant,
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from streamsparql.run.input import RunInput
     from streamsparql.run.reports import Reporting
 
-MASTER_HELP = "of Spark: local[2], spark://host:7077, yarn, sc://host"
+MASTER_HELP = "of Spark: local[2], spark://host:7077, yarn"
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that reads data."""
     group = parser.add_argument_group("data and engine")
     add = group.add_argument
-    delay = "how late items may arrive: 500ms, 10s, 5m, 1h; auto: sort all"
+    delay = "how late items may be: 500ms, 10s, 5m; auto: sort all"
     since = "first instant, as 2026-01-31T12:00:00Z or in ms"
     repeated = partial(add, action="append", default=[])
     repeated(
@@ -48,11 +49,10 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab")
     add("--no-files", action="store_true", help="read no graph that only the query names")
     add("--max-delay", metavar="DUR", type=parse_delay, default=0, help=delay)
-    stamps = "of timestamps that are numbers: s, ms, us, ns; default: by size"
-    repeated("--time-unit", metavar="[IRI=]UNIT", help=stamps)
-    repeated("--time-zone", metavar="[IRI=]ZONE", help="of local times; default: UTC")
+    repeated("--time-unit", metavar="UNIT", help="of timestamps: s, ms, us, ns; default: by size")
+    repeated("--time-zone", metavar="ZONE", help="of local times; default: UTC")
     place = "column, path or predicate with the timestamps"
-    repeated("--stamp-from", metavar="[IRI=]NAME", help=place)
+    repeated("--stamp-from", metavar="NAME", help=place)
     add("--strict", action="store_true", help="stop at the first late or rejected item")
     add("--from", dest="start", metavar="T", type=_parse_time, help=since)
     add(
@@ -63,10 +63,13 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         help="end, before which results are computed",
     )
     engines = ("embedded", "spark")
-    slabs = "number of slabs of time on Spark"
-    add("--engine", choices=engines, metavar="NAME", default="embedded", help="embedded or spark")
-    add("--master", metavar="URL", help=MASTER_HELP)
-    add("--slabs", metavar="N", type=parse_positive_number, help=slabs)
+    # A screen has forty lines, so one line describes the three options of Spark.
+    engine = "embedded or spark, with --master URL and --slabs N"
+    add("--engine", choices=engines, metavar="NAME", default="embedded", help=engine)
+    quiet = partial(add, help=argparse.SUPPRESS)
+    described(quiet("--master", metavar="URL"), MASTER_HELP)
+    slabs = quiet("--slabs", metavar="N", type=parse_positive_number)
+    described(slabs, "number of slabs of time on Spark")
 
 
 def _parse_time(text: str) -> int:

@@ -274,25 +274,25 @@ class _Table:
         return _stamps(stamps, self._reading.stamps), problems
 
     def _times_text(self, stamps: Stamps | None) -> str:
-        """Return how the timestamps were found, and what they are."""
-        found, place = self._guess.time, self._reading.stamp_from
+        """Return how the timestamps were time, and what they are."""
+        time, place = self._guess.time, self._reading.stamp_from
         if stamps is None:
             hint = self._option("stamp_from", "COLUMN")
             return f"timestamps: no column has times, so this is a static graph; or name it: {hint}"
         if place is not None:
             where, example = f"timestamps: {place}", None
         else:
-            assert found is not None
-            where = f"timestamps: {found.column.name}, {found.reason}"
-            if found.clock is not None:
-                where = f"timestamps: {found.column.name} and {found.clock.name}, {found.reason}"
-            example = found.column.values[0] if found.clock is None else None
+            assert time is not None
+            where = f"timestamps: {time.column.name}, {time.reason}"
+            if time.clock is not None:
+                where = f"timestamps: {time.column.name} and {time.clock.name}, {time.reason}"
+            example = time.column.values[0] if time.clock is None else None
         read = "" if example is None else f"; {example} is {instant(stamps.first)}"
         lines = [f"{where}{read}"]
-        zoned = found is not None and any(
-            value.endswith("Z") or "+" in value for value in found.column.values[:1]
+        zoned = time is not None and any(
+            value.endswith("Z") or "+" in value for value in time.column.values[:1]
         )
-        if stamps.unit is not None and (found is None or found.form == "number"):
+        if stamps.unit is not None and (time is None or time.form == "number"):
             other = self._option("time_unit", "UNIT")
             lines.append(
                 f"they count {UNIT_NAMES[stamps.unit]} since 1970; {other} sets another unit"

@@ -305,9 +305,9 @@ class Execution:
 
     def notes(self) -> DataNotes:
         """Return what a reader of the results should know about the data."""
-        found = {name: each.stamps.recognised for name, each in self.readings.items()}
+        recognised = {name: each.stamps.recognised for name, each in self.readings.items()}
         return DataNotes(
-            {name: unit for name, unit in found.items() if unit is not None},
+            {name: unit for name, unit in recognised.items() if unit is not None},
             self.cells,
             self.accounting,
             max((sorter.needed_delay for sorter in self.sorters.values()), default=0),

@@ -190,16 +190,16 @@ class Live(Displayed):
         """
         name = str(stream)
         self._buffer(name)
-        given = self._bound.get(name) if mapping is None else mapping
-        if given is None:
+        chosen = self._bound.get(name) if mapping is None else mapping
+        if chosen is None:
             raise EngineError(
                 f"missing mapping of <{name}>: pass mapping=, or open the query with mapping=;"
                 " 'auto' maps each key to a predicate"
             )
-        check = self._checks.get((name, given))
+        check = self._checks.get((name, chosen))
         if check is None:
             reading = self._execution.readings[name]
-            check = self._checks[name, given] = RecordCheck(name, record_mapping(given), reading)
+            check = self._checks[name, chosen] = RecordCheck(name, record_mapping(chosen), reading)
         parsed = check.parsed(record)
         self._append(name, parsed, check.mapped)
 
@@ -464,8 +464,8 @@ class Live(Displayed):
     def _warn_of_units(self) -> None:
         """Warn of units of timestamps that were recognised by their size, once."""
         readings = self._execution.readings.items()
-        found = {n: r.stamps.recognised for n, r in readings if n not in self._noted}
-        units = {name: unit for name, unit in found.items() if unit is not None}
+        recognised = {n: r.stamps.recognised for n, r in readings if n not in self._noted}
+        units = {name: unit for name, unit in recognised.items() if unit is not None}
         if units:
             self._noted.update(units)
             DataNotes(units, CellLog(), Accounting(), 0).issue()

@@ -54,13 +54,17 @@ max_delay='auto' sorts the whole input
             rows = f"{self.items.rows_without_triples:,} table rows have no triples"
             lines.append(f"{rows}: {self.cells.without_triples}")
         if self.needed_delay:
-            late = f"late: {self.items.late:,} of {self.items.read:,} items, not in the result"
+            read = f" of {self.items.read:,}" if self.items.read else ""
+            late = f"late: {self.items.late:,}{read} items, not in the result"
             kept, every = option("max_delay", self.needed_delay), option("max_delay", "auto")
             lines.append(f"{late}; {kept} keeps all of them, {every} sorts the whole input")
         return lines
 
-    def _unit_line(self, name: str, found: RecognisedUnit, option: WriteOption) -> str:
-        unit, example = UNIT_NAMES[found.unit], f"{found.number} is {instant(found.stamp)}"
+    def _unit_line(self, name: str, recognised: RecognisedUnit, option: WriteOption) -> str:
+        unit, example = (
+            UNIT_NAMES[recognised.unit],
+            f"{recognised.number} is {instant(recognised.stamp)}",
+        )
         other = option("time_unit", "ms")
         return f"<{name}>: timestamps are read as {unit} since 1970: {example}; {other} if not"
 

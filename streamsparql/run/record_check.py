@@ -18,11 +18,14 @@ from streamsparql.sources.mapping import (
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.records import (
     RecordColumns,
+    RecordPath,
     parsed_record,
     path_name,
     unusable_value,
     value_at,
 )
+
+_READABLE = frozenset({str, int, float, bool, type(None)})
 
 AUTO_MAPPING = "auto"
 """The mapping that is guessed from the first record."""
@@ -49,7 +52,7 @@ def mappings_of(mapping: Any, streams: Sequence[str]) -> dict[str, Any]:
 
 
 def record_mapping(mapping: Any) -> Mapped:
-    """Return a mapping over no records; raise an error if it is none."""
+    """Return a mapping over no records; raise an error for any other value."""
     if mapping == AUTO_MAPPING:
         return Mapped([], None)
     if not isinstance(mapping, str | os.PathLike):
@@ -74,6 +77,11 @@ class RecordCheck:
         self._columns = RecordColumns()
         self._mapping: CompiledMapping | None = None
         self._keys: frozenset[str] | None = None
+        self._stamps: list[RecordPath] = []
+        self._top: list[Any] = []
+        """The keys of the other columns."""
+        self._nested: list[RecordPath] = []
+        """The paths of the other columns that are inside of values."""
 
     def parsed(self, record: Any) -> Mapping[str, Any]:
         """Return a record; raise a SourceError if its mapping cannot read it."""
@@ -81,24 +89,36 @@ class RecordCheck:
         if isinstance(parsed, str):
             raise SourceError(f"<{self._stream}>: {parsed}: {record!r:.80}")
         mapping = self._mapping or self._start(parsed)
-        paths = self._columns.paths
         if self._keys is not None and not self._keys.issuperset(parsed):
             raise SourceError(
                 f"<{self._stream}>: unknown key {min(parsed.keys() - self._keys)!r}; the mapping"
                 " was guessed from the first record; pass a mapping"
             )
-        if len(paths) < len(mapping.used):
-            self._columns.learn([parsed], mapping.used)
-        for variable in mapping.used:
-            path = paths.get(variable)
-            if path is None:
-                continue
-            value = parsed.get(path[0]) if len(path) == 1 else value_at(parsed, path)
-            if variable in mapping.stamps:
-                self._check_stamp(value, path_name(path))
-            elif type(value) is not str and (why := unusable_value(value)):
-                raise SourceError(f"<{self._stream}>: the value of {path_name(path)} {why}")
+        if len(self._columns.paths) < len(mapping.used):
+            self._learn(parsed, mapping)
+        for path in self._stamps:
+            self._check_stamp(value_at(parsed, path), path_name(path))
+        for key in self._top:
+            value = parsed.get(key)
+            if type(value) not in _READABLE:
+                self._check_value(value, key)
+        for path in self._nested:
+            self._check_value(value_at(parsed, path), path_name(path))
         return parsed
+
+    def _learn(self, record: Mapping[str, Any], mapping: CompiledMapping) -> None:
+        """Find the paths of the columns that the mapping reads."""
+        self._columns.learn([record], mapping.used)
+        known = self._columns.paths
+        paths = {v: known[v] for v in mapping.used if v in known}
+        self._stamps = [path for v, path in paths.items() if v in mapping.stamps]
+        others = [path for v, path in paths.items() if v not in mapping.stamps]
+        self._top = [path[0] for path in others if len(path) == 1]
+        self._nested = [path for path in others if len(path) > 1]
+
+    def _check_value(self, value: Any, name: str) -> None:
+        if why := unusable_value(value):
+            raise SourceError(f"<{self._stream}>: the value of {name} {why}")
 
     def _check_stamp(self, value: Any, name: str) -> None:
         try:
@@ -124,4 +144,5 @@ class RecordCheck:
             True,
             None if stamp is None else variable_of_column(stamp),
         )
+        self._learn(first, self._mapping)
         return self._mapping

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from datetime import tzinfo
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
 from streamsparql.algebra.inputs import MAX_JUMP
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
 
 _Parameters = ParamSpec("_Parameters")
 _Output = TypeVar("_Output")

@@ -1,4 +1,4 @@
-"""The mapping of a table that nobody has written: one node per row, a predicate per column.
+"""The mapping of a table that is guessed: one node per row, a predicate per column.
 
     PREFIX : <http://example.org/traffic#>
     PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
@@ -22,7 +22,8 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime
+from datetime import time as time_of_day
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -70,9 +71,9 @@ def guess(rows: Rows, namespace: str) -> Guess:
     (['string', 'integer', 'dateTime'], 'time')
     """
     columns, skipped = _columns(rows)
-    found = time_column(columns)
+    time = time_column(columns)
     return Guess(
-        tuple(columns), found, tuple(skipped), namespace, mapping_text(columns, found, namespace)
+        tuple(columns), time, tuple(skipped), namespace, mapping_text(columns, time, namespace)
     )
 
 
@@ -215,7 +216,7 @@ _PYTHON_KINDS: dict[str, set[type]] = {
     "double": {int, float},
     "decimal": {int, Decimal},
     "date": {date},
-    "time": {time},
+    "time": {time_of_day},
     "dateTime": {datetime},
 }
 
@@ -223,7 +224,7 @@ _PYTHON_KINDS: dict[str, set[type]] = {
 # -- the text --------------------------------------------------------------------------------------
 
 
-def mapping_text(columns: Sequence[Column], found: TimeColumn | None, namespace: str) -> str:
+def mapping_text(columns: Sequence[Column], time: TimeColumn | None, namespace: str) -> str:
     """Return a mapping of the columns, with the timestamps of a column."""
     names = {column.variable for column in columns}
     binds: list[str] = []
@@ -235,8 +236,8 @@ def mapping_text(columns: Sequence[Column], found: TimeColumn | None, namespace:
             variable = _free(f"{column.variable}_", names)
             binds.append(f"BIND({cast} AS ?{variable})")
         objects.append(f":{column.variable} ?{variable}")
-    if found is not None:
-        stamp = _stamp(found)
+    if time is not None:
+        stamp = _stamp(time)
         if stamp != "?timestamp":
             bound = "timestamp" if "timestamp" not in names else _free("t", names)
             binds.append(f"BIND({stamp} AS ?{bound})")
@@ -274,18 +275,18 @@ def _cast(column: Column) -> str | None:
     return None
 
 
-def _stamp(found: TimeColumn) -> str:
+def _stamp(time: TimeColumn) -> str:
     """Return the expression for the timestamp of a row."""
-    day = f"?{found.column.variable}"
-    if found.form in ("day-first", "month-first"):
+    day = f"?{time.column.variable}"
+    if time.form in ("day-first", "month-first"):
         day = f'REPLACE(REPLACE({day}, "^([0-9])([/.])", "0$1$2"), "([/.])([0-9])[/.]", "$10$2$1")'
-        order = "$3-$2-$1" if found.form == "day-first" else "$3-$1-$2"
+        order = "$3-$2-$1" if time.form == "day-first" else "$3-$1-$2"
         day = f'REPLACE({day}, "^([0-9]{{2}})[/.]([0-9]{{2}})[/.]([0-9]{{4}})", "{order}")'
-        if any(":" in value for value in found.column.values):
+        if any(":" in value for value in time.column.values):
             day = f'REPLACE({day}, " +([0-9]):", " 0$1:")'
-    if found.clock is None:
+    if time.clock is None:
         return day
-    clock = f'REPLACE(?{found.clock.variable}, "^([0-9]):", "0$1:")'
+    clock = f'REPLACE(?{time.clock.variable}, "^([0-9]):", "0$1:")'
     return f'CONCAT({day}, "T", {clock})'
 
 

@@ -128,10 +128,10 @@ def time_column(columns: Sequence[Column]) -> TimeColumn | None:
     Columns with equal values in all rows come last; names decide between the others, then whether
     the times are in order.
     """
-    found = [each for each in map(_as_time, columns) if each is not None]
-    if not found:
+    times = [each for each in map(_as_time, columns) if each is not None]
+    if not times:
         return None
-    best = max(found, key=_rank)
+    best = max(times, key=_rank)
     if best.column.kind in ("date", "string") and not _has_clock(best):
         clock = next((c for c in columns if c.kind == "time" and c.varies), None)
         if clock is not None:

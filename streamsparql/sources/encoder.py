@@ -278,7 +278,7 @@ def _number_ids(values: Field, terms: TermDictionary) -> IntArray | None:
 
 
 def _plain_text(value: Any, place: str) -> str:
-    """Return a value that has no id as a term by the rules for plain values; "" if it is none."""
+    """Return a value as a term by the rules for plain values; "" for other values."""
     try:
         return _text_of(value, place)
     except ValueError:
@@ -310,7 +310,7 @@ def _reason(place: str, column: TextColumn, k: Any) -> str:
 
 
 def _text_of(value: Any, place: str) -> str:
-    """Return a value as a term by the rules for plain values; raise ValueError if it is none."""
+    """Return a value as a term by the rules for plain values; raise ValueError otherwise."""
     return object_text(value) if place == "object" else resource_text(value, place)
 
 

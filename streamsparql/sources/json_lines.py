@@ -75,13 +75,31 @@ def _parse(
 def _object(line: bytes) -> dict[str, Any] | str:
     """Return the object on a line, or the reason why it is rejected."""
     text = decoded(line)
-    if text is None:
-        return NOT_UTF8
+    return NOT_UTF8 if text is None else json_object(text)
+
+
+_decoder: Any = json.JSONDecoder()
+_scan = _decoder.scan_once
+"""Parses the value at a place of a text, faster than `json.loads`."""
+
+
+def json_object(text: str) -> dict[str, Any] | str:
+    """Return the JSON object that a text is, or the reason why it is not one.
+
+    >>> json_object(' {"a": 1}'), json_object("[1]"), json_object("{} {}")
+    ({'a': 1}, 'not a JSON object', 'not valid JSON')
+    """
+    text = text.strip(_BLANKS)
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value, end = _scan(text, 0)
+    except (ValueError, RecursionError, StopIteration):
         return "not valid JSON"
-    return value if isinstance(value, dict) else "not a JSON object"
+    if end < len(text):
+        return "not valid JSON"
+    return value if type(value) is dict else "not a JSON object"
+
+
+_BLANKS = " \t\n\r"
 
 
 def _schema(

@@ -142,6 +142,7 @@ def _guessed(table: Mapped) -> Mapped:
     return guessed_table(table)
 
 
+@lru_cache(maxsize=64)  # batches of records are mapped one by one
 def _check_mapping(text: str) -> None:
     """Raise an error for a text that is not a mapping of any table."""
     translation = translate(text, "streaming")

@@ -36,7 +36,7 @@ class FailedRows(NamedTuple):
     values: tuple[str, ...]
 
 
-Report = Callable[[FailedRows], None]
+FailureReport = Callable[[FailedRows], None]
 
 
 def evaluate_mapping(
@@ -44,7 +44,7 @@ def evaluate_mapping(
     columns: Mapping[str, IntArray],
     terms: TermDictionary,
     run: Run,
-    report: Report,
+    report: FailureReport,
 ) -> Batch:
     """Return the solutions of a mapping's WHERE clause; `report` is called with failed rows.
 
@@ -74,7 +74,7 @@ class _WatchedLowering(Lowering):
         run: Run,
         catalog: Catalog,
         mapping: CompiledMapping,
-        report: Report,
+        report: FailureReport,
     ) -> None:
         super().__init__(terms, run, catalog, None)
         self._report = report
@@ -96,7 +96,7 @@ class _Watched:
         terms: TermDictionary,
         run: Run,
         write: Writer,
-        report: Report,
+        report: FailureReport,
     ) -> None:
         self._expression, self._terms = expression, terms
         self._compiled = compile_expression(expression, terms, run)
@@ -124,7 +124,7 @@ class _Watched:
         self._compiled.forget()
 
     def _report(self, batch: Batch, failed: BoolArray, text: str) -> None:
-        """Report the rows whose variables are all bound."""
+        """FailureReport the rows whose variables are all bound."""
         if ROW_VARIABLE not in batch.columns:  # a group that does not see the columns
             return
         for name in self._names:

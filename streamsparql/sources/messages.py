@@ -194,10 +194,10 @@ class _Messages:
         places = np.flatnonzero(triples.p == self._time)
         texts = self._encoder.terms.texts(triples.o[places]).to_pylist()
         values = pa.array([_time_text(text) for text in texts], pa.string())
-        found, wrong = self._encoder.stamps.of_column(values)
+        times, wrong = self._encoder.stamps.of_column(values)
         stamps = np.full(count, -1, np.int64)
         why: dict[int, str] = {}
-        for k, (place, stamp) in enumerate(zip(places.tolist(), found.tolist(), strict=True)):
+        for k, (place, stamp) in enumerate(zip(places.tolist(), times.tolist(), strict=True)):
             number = int(message[place])
             if k in wrong:
                 why[number] = wrong[k]

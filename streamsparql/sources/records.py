@@ -8,7 +8,6 @@ other records.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -19,10 +18,12 @@ import pyarrow as pa
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.encoder import Encoder
+from streamsparql.sources.json_lines import json_object
+from streamsparql.sources.lines import decoded
 from streamsparql.sources.mapping import columns_by_variable, variable_of_column
 from streamsparql.sources.term_texts import is_term, literal_text, ntriples_text
 
-Path = tuple[Any, ...]
+RecordPath = tuple[Any, ...]
 """The keys and indexes that lead to a value in a record."""
 
 TERM_KIND = "term"
@@ -41,7 +42,7 @@ _DEEPEST = 32
 """The nesting up to which values of a record are columns."""
 
 
-def path_name(path: Path) -> str:
+def path_name(path: RecordPath) -> str:
     """Return the name of the column at a path.
 
     >>> path_name(("data", 0, "value"))
@@ -50,13 +51,13 @@ def path_name(path: Path) -> str:
     return ".".join(map(str, path))
 
 
-def paths_in(record: Mapping[str, Any], lists: bool = True) -> Iterator[Path]:
+def paths_in(record: Mapping[str, Any], lists: bool = True) -> Iterator[RecordPath]:
     """Yield the paths of a record: those of its keys first, then those inside of its values.
 
     >>> list(paths_in({"op": "c", "after": {"id": 7, "tags": ["x"]}}))
     [('op',), ('after',), ('after', 'id'), ('after', 'tags'), ('after', 'tags', 0)]
     """
-    pending: list[tuple[Path, Any]] = [((), record)]
+    pending: list[tuple[RecordPath, Any]] = [((), record)]
     while pending:
         path, value = pending.pop(0)
         if path:
@@ -67,7 +68,7 @@ def paths_in(record: Mapping[str, Any], lists: bool = True) -> Iterator[Path]:
             pending += [((*path, k), inner) for k, inner in enumerate(value)]
 
 
-def value_at(record: Mapping[str, Any], path: Path) -> Any:
+def value_at(record: Mapping[str, Any], path: RecordPath) -> Any:
     """Return the value at a path of a record; None if the record lacks it.
 
     >>> value_at({"after": {"id": 7}}, ("after", "id")), value_at({"after": None}, ("after", "id"))
@@ -89,17 +90,16 @@ def value_at(record: Mapping[str, Any], path: Path) -> Any:
 
 def parsed_record(record: Any) -> Mapping[str, Any] | str:
     """Return a record, parsed if it is the text of a JSON object; the reason if it is neither."""
+    if type(record) is dict:
+        return record
+    if isinstance(record, str):
+        return json_object(record)
+    if isinstance(record, bytes | bytearray | memoryview):
+        text = decoded(bytes(record))
+        return "the record is not UTF-8" if text is None else json_object(text)
     if isinstance(record, Mapping):
         return record
-    if not isinstance(record, str | bytes | bytearray | memoryview):
-        return f"expected a dict or the text of a JSON object, not {type(record).__name__}"
-    try:
-        value = json.loads(bytes(record) if isinstance(record, memoryview) else record)
-    except UnicodeDecodeError:
-        return "the record is not UTF-8"
-    except (ValueError, RecursionError):
-        return "not valid JSON"
-    return value if isinstance(value, dict) else "not a JSON object"
+    return f"expected a dict or the text of a JSON object, not {type(record).__name__}"
 
 
 def is_message(value: Any) -> bool:
@@ -133,7 +133,7 @@ def records_of(
 
 
 def rows_of_records(
-    records: Sequence[Mapping[str, Any]], columns: Mapping[str, Path]
+    records: Sequence[Mapping[str, Any]], columns: Mapping[str, RecordPath]
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
     """Return the values of records as columns, and the reasons for records that have no row.
 
@@ -167,7 +167,7 @@ class RecordColumns:
     """
 
     def __init__(self) -> None:
-        self.paths: dict[str, Path] = {}
+        self.paths: dict[str, RecordPath] = {}
         """The paths of the columns, by variable."""
         self._awaited: set[str] | None = None
 
@@ -188,14 +188,16 @@ class RecordColumns:
                     self.paths[variable] = path
                     self._awaited.discard(variable)
 
-    def of(self, used: Sequence[str]) -> dict[str, Path]:
+    def of(self, used: Sequence[str]) -> dict[str, RecordPath]:
         """Return the paths of variables by the names of their columns; the own name if unknown."""
         known = ((variable, self.paths.get(variable, (variable,))) for variable in used)
         return {path_name(path): path for _, path in known}
 
 
 def column_of(values: Sequence[Any]) -> tuple[pa.Array, dict[int, str]]:
-    """Return values as a column, a union if their types differ, and those that are no terms.
+    """Return values as a column, and the reasons for those that are not terms.
+
+    If the types of the values differ, the column is a union.
 
     >>> column_of([1, None, 2])[0].type, column_of([1, "x", None, True])[0].to_pylist()
     (DataType(int64), [1, 'x', None, True])
@@ -229,7 +231,7 @@ _ARROW_TYPES = {str, int, float, bool, datetime, date}
 
 
 def _mixes_zones(values: Sequence[Any], kinds: set[type]) -> bool:
-    """Return whether values are datetimes of which some have a time zone: Arrow gives all one."""
+    """Return whether only some of the values, all datetimes, have a time zone: Arrow mixes them."""
     return kinds == {datetime} and len({v.tzinfo is None for v in values if v is not None}) > 1
 
 

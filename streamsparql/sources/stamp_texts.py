@@ -1,7 +1,7 @@
 """The written forms of timestamps: ISO dates and times, numbers, and RDF literals of both.
 
 `iso_moment` is the definition of a date and time in a text. Columns of texts that have the form of
-the first are parsed by arrays, as `form_of` describes.
+the first are parsed by arrays, as `stamp_form` describes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def iso_moment(text: str) -> DateTime | None:
     return value if type(value) is DateTime else None
 
 
-class Form(NamedTuple):
+class StampForm(NamedTuple):
     """The form of texts that are parsed by arrays: a common prefix and suffix, and the core."""
 
     before: str
@@ -90,10 +90,10 @@ def _forms() -> Iterator[tuple[str, frozenset[str], pa.DataType]]:
 _FORMS = [(re.compile(pattern), pattern, *rest) for pattern, *rest in _forms()]
 
 
-def form_of(text: str) -> Form | None:
+def stamp_form(text: str) -> StampForm | None:
     """Return the form of a text; None if texts of its form are not parsed by arrays.
 
-    >>> form_of("12").pattern, form_of("<http://ex.org/t/12>").before, form_of("soon")
+    >>> stamp_form("12").pattern, stamp_form("<http://ex.org/t/12>").before, stamp_form("soon")
     ('^[0-9]{1,19}$', '<http://ex.org/t/', None)
     """
     match = _WRITTEN.fullmatch(text)
@@ -103,5 +103,5 @@ def form_of(text: str) -> Form | None:
     if (before[:1], after[:1]) in _PAIRS:
         for compiled, pattern, ends, kind in _FORMS:
             if after in ends and compiled.fullmatch(core):
-                return Form(before, after, f"^{pattern}$", kind)
+                return StampForm(before, after, f"^{pattern}$", kind)
     return None

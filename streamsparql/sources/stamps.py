@@ -39,7 +39,7 @@ from streamsparql.algebra.xsd.numeric import EXACT
 from streamsparql.algebra.xsd.values import value_of
 from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.local_times import column_in_utc, in_utc, instant_of
-from streamsparql.sources.stamp_texts import Form, form_of, iso_moment
+from streamsparql.sources.stamp_texts import StampForm, iso_moment, stamp_form
 from streamsparql.sources.term_texts import ntriples_text
 
 LATEST = 2**62
@@ -52,7 +52,7 @@ UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": 
 ParsedStamps = tuple[IntArray, dict[int, str]]
 """Stamps, -1 if missing or invalid, and the reasons at those places."""
 
-Number = int | float | Decimal
+StampNumber = int | float | Decimal
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -63,7 +63,7 @@ _NUMBERED = re.compile(r"<[^<>\s]*/([0-9]{1,19})>")
 _SAMPLE = 8  # texts of a column whose form is tried
 
 
-def unit_of_size(number: Number) -> str:
+def unit_of_size(number: StampNumber) -> str:
     """Return the unit in which a number of this size is a time of our days.
 
     Seconds are those of the years 2001 to 2286, micro- and nanoseconds those since 1973; any other
@@ -81,7 +81,7 @@ class RecognisedUnit(NamedTuple):
     """A unit that the size of a stream's first timestamp shows, and that timestamp."""
 
     unit: str
-    number: Number
+    number: StampNumber
     stamp: int
 
 
@@ -135,7 +135,7 @@ class StampReader:
         """Return the time of this machine's clock as a timestamp in any unit."""
         return time_ns() // 1_000_000 if self.unit in (None, "ms") else datetime.now(UTC)
 
-    def _scaled(self, number: Number, value: Any) -> int:
+    def _scaled(self, number: StampNumber, value: Any) -> int:
         """Return a number in milliseconds, rounded down."""
         unit = self.unit or "ms"
         if isinstance(number, int):
@@ -282,7 +282,7 @@ class StampReader:
         """Return the stamps of texts: those of one form by arrays, the others singly."""
         stamps = np.full(len(texts), -1, np.int64)
         sample = texts[:_SAMPLE].to_pylist()
-        form = next((form for form in map(form_of, filter(None, sample)) if form), None)
+        form = next((form for form in map(stamp_form, filter(None, sample)) if form), None)
         if form is None:
             return self._one_by_one(stamps, texts, range(len(texts)))
         cores, good = _cores(texts, form)
@@ -330,7 +330,7 @@ def _is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def _number_of(value: Any) -> Number | None:
+def _number_of(value: Any) -> StampNumber | None:
     """Return the number that a value is or denotes, without its unit; None for other values."""
     if isinstance(value, datetime | np.datetime64 | bool):
         return None
@@ -349,7 +349,7 @@ def _number_of(value: Any) -> Number | None:
         return Decimal(text)
     literal = parse_term(text) if text.startswith('"') else None
     number = value_of(literal) if isinstance(literal, Literal) else None
-    return number if isinstance(number, Number) and not isinstance(number, bool) else None
+    return number if isinstance(number, StampNumber) and not isinstance(number, bool) else None
 
 
 def _moment(text: str) -> DateTime | None:
@@ -365,7 +365,7 @@ def _moment(text: str) -> DateTime | None:
     return value if type(value) is DateTime else None
 
 
-def _cores(texts: pa.Array, form: Form) -> tuple[pa.Array, BoolArray]:
+def _cores(texts: pa.Array, form: StampForm) -> tuple[pa.Array, BoolArray]:
     """Return texts without the prefix and suffix of their form, and which of them have it."""
     if not form.before:
         return texts, _mask(pc.match_substring_regex(texts, form.pattern))

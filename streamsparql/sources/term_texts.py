@@ -121,7 +121,7 @@ def object_text(value: Any) -> str:
     ('"north"', '<north>', '"7"^^<http://www.w3.org/2001/XMLSchema#integer>')
     >>> object_text("<3")
     Traceback (most recent call last):
-    ValueError: the object '<3' begins as a term and is none; write it as a literal: '"<3"'
+    ValueError: the object '<3' begins as a term, and is not one; write it as a literal: '"<3"'
     """
     if type(value) is str:
         if value[:1] not in ("<", '"') and value[:2] != "_:":
@@ -129,7 +129,7 @@ def object_text(value: Any) -> str:
         if _is_term_text(value):
             return value
         raise ValueError(
-            f"the object {value!r:.80} begins as a term and is none; write it as a literal:"
+            f"the object {value!r:.80} begins as a term, and is not one; write it as a literal:"
             f" {str(Literal(value))!r:.80}"
         )
     text = ntriples_text(value) or literal_text(value)

@@ -38,6 +38,7 @@ from streamsparql.run.input import RunInput
 from streamsparql.run.measured import Cutting
 from streamsparql.run.reports import Reporting
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.spark import slab
 from streamsparql.spark.cut import Cut, CutOptions, TaskPart, TimeHistogram, cut
@@ -58,7 +59,7 @@ from streamsparql.spark.stream_inputs import (
     SplitFiles,
     StreamInput,
     survey_stream,
-    with_units,
+    with_time_units,
     without_data,
 )
 from streamsparql.spark.tasks import (
@@ -70,6 +71,7 @@ from streamsparql.spark.tasks import (
     merge_parts,
     pack_splits,
     part_markers,
+    read_rejects,
     rejects_of_frame,
     rejects_of_splits,
 )
@@ -101,7 +103,9 @@ class SparkRun:
 
         self._spark, self.query, self.report = spark, query, report
         self.plan = query.optimized
-        run_input, self._recognised = with_units(run_input)
+        run_input, self._recognised = with_time_units(run_input)
+        self.cells = CellLog()
+        """The cells of mapped tables without a value, once the rejects were listed."""
         self.statics = gather_statics(spark, query, run_input)
         self.streams = [
             survey_stream(spark, n, s, run_input, self.plan) for n, s in run_input.streams.items()
@@ -151,8 +155,8 @@ class SparkRun:
     def recognised_units(self) -> dict[str, RecognisedUnit]:
         """Return the units of timestamps that were recognised by their size, by stream."""
         in_memory = [s for s in self.streams if isinstance(s, MemoryInput | FrameInput)]
-        found = {s.name: s.recognised for s in in_memory if s.recognised is not None}
-        return dict(self._recognised) | found
+        units = {s.name: s.recognised for s in in_memory if s.recognised is not None}
+        return dict(self._recognised) | units
 
     # -- decisions
 
@@ -297,17 +301,20 @@ class SparkRun:
     def rejects(self) -> list[Reject]:
         """Return late and rejected items, and rejected triples of static graphs, with reasons.
 
-        Files and DataFrames are read once more.
+        Files and DataFrames are read once more. The cells of mapped tables without a value are
+        logged then, too.
         """
+        self.cells = CellLog()
         rejects = self.statics.rejects(self._spark)
         for stream in self.streams:
             match stream:
                 case MemoryInput():
                     rejects += stream.rejects
+                    self.cells.include(stream.reading.cells)
                     continue
                 case FrameInput():
                     frame = stream.whole.mapInArrow(
-                        partial(rejects_of_frame, stream.name), REJECT_SCHEMA
+                        partial(rejects_of_frame, stream.name, stream.unit), REJECT_SCHEMA
                     )
                 case SplitFiles() | OrderedFiles():
                     splits = marked_splits(stream)
@@ -316,7 +323,7 @@ class SparkRun:
                     frame = numbers.mapInArrow(reading, REJECT_SCHEMA)
                 case _:
                     raise EngineError(f"cannot list the rejects of {stream.name}")
-            rejects += (Reject(**row) for row in frame.toArrow().to_pylist())
+            rejects += read_rejects(frame.toArrow(), self.cells)
         return rejects
 
     def _compute(self) -> DataFrame:

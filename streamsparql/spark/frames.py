@@ -109,7 +109,7 @@ def survey_frame(name: str, frame: DataFrame, plan: Plan, run_input: RunInput) -
     histogram = TimeHistogram.of_samples([np.array(sample, np.int64)], [rows])
     return FrameInput(
         *(name, histogram, least, most, items, whole),
-        *(sequence is not None, constants, recognised),
+        *(sequence is not None, constants, unit, recognised),
     )
 
 
@@ -196,8 +196,8 @@ def _with_milliseconds(
         scaled = {
             "s": stamp.cast("long") * 1000,
             "ms": stamp.cast("long"),
-            "us": functions.floor(stamp / 1000).cast("long"),
-            "ns": functions.floor(stamp / 1_000_000).cast("long"),
+            "us": functions.expr(f"{_quoted(column)} div 1000"),  # exact, unlike a quotient
+            "ns": functions.expr(f"{_quoted(column)} div 1000000"),
         }[unit]
         return frame.select(*others, scaled.alias("timestamp"))
     if kind == "timestamp":

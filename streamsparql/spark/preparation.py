@@ -18,7 +18,9 @@ import pyarrow as pa
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
-from streamsparql.sources.chunk import Reject
+from streamsparql.run.notes import DataNotes
+from streamsparql.sources.chunk import Accounting, Reject
+from streamsparql.sources.failed_cells import CellLog, FailedCells
 from streamsparql.sources.folders import check_distinct
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.tables import TERMS_KEY
@@ -29,12 +31,13 @@ from streamsparql.spark.exchange import BLOCK_SCHEMA, BlockReader, Need, pack_bl
 from streamsparql.spark.failures import raising_task_errors
 from streamsparql.spark.file_slices import paths_of
 from streamsparql.spark.frames import TERMS
-from streamsparql.spark.stream_inputs import OrderedFiles, SplitFiles, survey_files
+from streamsparql.spark.stream_inputs import OrderedFiles, SplitFiles, survey_files, with_time_units
 from streamsparql.spark.tasks import (
     REJECT_SCHEMA,
     MarkedSplit,
     items_of_splits,
     marked_splits,
+    read_rejects,
     reject_batch,
 )
 
@@ -57,6 +60,8 @@ class PreparedFiles:
     """The number of files."""
     rejects: tuple[Reject, ...]
     """Rejected items, with reasons; with a `max_delay`, late items, too."""
+    failed_cells: tuple[FailedCells, ...] = ()
+    """The cells of mapped tables for which an expression of the mapping has no value."""
 
 
 def prepare(
@@ -65,6 +70,9 @@ def prepare(
     path: str | os.PathLike[str],
     *,
     max_delay: int | None = None,
+    time_unit: str | None = None,
+    time_zone: str | None = None,
+    stamp_from: str | None = None,
     strict: bool = False,
     overwrite: bool = False,
 ) -> PreparedFiles:
@@ -72,8 +80,9 @@ def prepare(
 
     `sources` is a file, a folder, a pattern, or a list of these, perhaps `mapped`: one stream, its
     items in any order. With `max_delay`, later items are rejected, as a run over the files rejects
-    them; without it no item is late. With `strict` a reject is an error. A folder that is not empty
-    is an error, unless `overwrite` is set.
+    them; without it no item is late. `time_unit`, `time_zone` and `stamp_from` are those of `run`;
+    the files that are written have milliseconds. With `strict` a reject is an error. A folder that
+    is not empty is an error, unless `overwrite` is set.
     """
     if max_delay is not None and (type(max_delay) is not int or max_delay < 0):
         raise EngineError(f"max_delay must be a number of milliseconds, not {max_delay!r}")
@@ -87,7 +96,17 @@ def prepare(
     most, max_jump = (
         (INFINITY // 2, None) if max_delay is None else (max_delay, RunInput().max_jump)
     )
-    run_input = RunInput(max_delay=most, max_jump=max_jump, strict=strict)
+    run_input = RunInput(
+        {_NAME: sources},
+        strict=strict,
+        max_delay=most,
+        max_jump=max_jump,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        stamp_from=stamp_from,
+    )
+    run_input, units = with_time_units(run_input)
+    DataNotes(dict(units), CellLog(), Accounting(), 0).issue()
     with raising_task_errors():
         return _prepared(
             spark, survey_files(spark, _NAME, files, run_input, mapping), folder, run_input
@@ -113,8 +132,9 @@ def _prepared(
     ).parquet(folder)
     numbers = spark.range(0, len(splits), 1, max(len(splits), 1))
     rejected = numbers.mapInArrow(partial(_rejected, splits, run_input), REJECT_SCHEMA).toArrow()
-    rejects = tuple(Reject(**row) for row in rejected.to_pylist())
-    return PreparedFiles(folder, count, rejects)
+    cells = CellLog()
+    rejects = tuple(read_rejects(rejected, cells))
+    return PreparedFiles(folder, count, rejects, cells.failed)
 
 
 def _packed(
@@ -129,11 +149,11 @@ def _packed(
 def _rejected(
     splits: Sequence[MarkedSplit], run_input: RunInput, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    rejects: list[Reject] = []
+    rejects, cells = list[Reject](), CellLog()
     lenient = replace(run_input, strict=False)
-    for _ in items_of_splits(_NAME, splits, lenient, batches, rejects=rejects):
+    for _ in items_of_splits(_NAME, splits, lenient, batches, rejects=rejects, cells=cells):
         pass
-    yield reject_batch(rejects)
+    yield reject_batch(rejects, cells)
 
 
 def sorted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

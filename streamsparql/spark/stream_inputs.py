@@ -32,6 +32,7 @@ from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Rejected, Wanted
 from streamsparql.sources.disorder import Sorter
 from streamsparql.sources.encoder import Encoder
+from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import check_distinct, files_of
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.reading import Reading
@@ -118,6 +119,8 @@ class FrameInput(StreamInput):
     """Whether a column orders items of one timestamp."""
     predicates: tuple[str, ...] = ()
     """The predicates, if their column contains their numbers; empty if it contains strings."""
+    unit: str = "ms"
+    """The unit of timestamps that are numbers."""
     recognised: RecognisedUnit | None = None
     """The unit of the timestamps, if it was recognised by their size."""
 
@@ -250,7 +253,7 @@ def without_data(run_input: RunInput) -> RunInput:
     )
 
 
-def with_units(run_input: RunInput) -> tuple[RunInput, list[tuple[str, RecognisedUnit]]]:
+def with_time_units(run_input: RunInput) -> tuple[RunInput, list[tuple[str, RecognisedUnit]]]:
     """Return a run's input with the unit of each stream's timestamps, and the recognised units.
 
     Where a unit is not set, the first timestamp of the source decides, as in the embedded engine:
@@ -351,11 +354,13 @@ def items_of_split(
     terms: TermDictionary,
     wanted: Wanted | None,
     rejects: list[Reject] | None = None,
+    cells: CellLog | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the accepted items of a split that `wanted` selects.
 
     `following` is the next split of the file, `earlier` the greatest timestamp before the split.
-    Late and rejected items are added to `rejects`, with their positions in the file.
+    Late and rejected items are added to `rejects`, with their positions in the file, and the cells
+    of a mapped table without a value to `cells`.
     """
     reading = run_input.reading_of(name)
     encoder = Encoder(f"<{name}>", terms, "", wanted, run_input.strict, reading=reading)
@@ -373,3 +378,5 @@ def items_of_split(
         raise Rejected(located(error.reject, split)) from None
     if rejects is not None:
         rejects += [located(reject, split) for reject in sorter.rejects]
+    if cells is not None:
+        cells.include(reading.cells)
