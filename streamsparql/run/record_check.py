@@ -96,6 +96,11 @@ class RecordCheck:
             )
         if len(self._columns.paths) < len(mapping.used):
             self._learn(parsed, mapping)
+        for variable in mapping.stamps:
+            if variable in mapping.used and variable not in self._columns.paths:
+                raise SourceError(
+                    f"<{self._stream}>: missing timestamp: the record has no {variable}"
+                )
         for path in self._stamps:
             self._check_stamp(value_at(parsed, path), path_name(path))
         for key in self._top:

@@ -74,7 +74,9 @@ def unit_of_size(number: StampNumber) -> str:
     """
     if 10**9 <= number < 10**10:
         return "s"
-    return "ms" if number < 10**14 else "us" if number < 10**17 else "ns"
+    if 10**17 <= number < 1 << 63:
+        return "ns"
+    return "us" if 10**14 <= number < 10**17 else "ms"
 
 
 class RecognisedUnit(NamedTuple):

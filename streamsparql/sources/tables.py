@@ -256,7 +256,7 @@ def parquet_rows(
 
     try:
         opened = parquet.ParquetFile(file)
-        names = flattened(opened.schema_arrow.empty_table()).schema.names
+        names = flattened(pa.RecordBatch.from_pylist([], opened.schema_arrow)).schema.names
         chosen = choose(names)
         columns = [c for c in opened.schema_arrow.names if _is_read(c, chosen)]
         for batch in opened.iter_batches(size, columns=columns):
@@ -272,15 +272,23 @@ def _is_read(column: str, chosen: Sequence[str]) -> bool:
     return any(name == column or name.startswith(f"{column}.") for name in chosen)
 
 
-def flattened(batch: Any) -> Any:
-    """Return a table or a record batch with the fields of nested records as columns.
+def flattened(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a record batch with the fields of nested records as columns.
 
-    >>> nested = pa.table({"after": pa.array([{"id": 7}])})
-    >>> flattened(nested).column_names
+    >>> nested = pa.record_batch({"after": pa.array([{"id": 7}])})
+    >>> flattened(nested).schema.names
     ['after.id']
     """
     while any(pa.types.is_struct(field.type) for field in batch.schema):
-        batch = batch.flatten()
+        columns, names = [], []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if pa.types.is_struct(column.type):
+                columns += column.flatten()
+                names += [f"{name}.{field.name}" for field in column.type]
+            else:
+                columns.append(column)
+                names.append(name)
+        batch = pa.RecordBatch.from_arrays(columns, names)
     return batch
 
 

@@ -265,6 +265,8 @@ def test_late_and_rejected_items_are_counted_and_listed(folder):
     assert rejects == [
         *(f"  wind.nq, line {n}: not a line of N-Quads: 'so what'" for n in (4, 5, 6)),
         "  … and 1 more; --rejects FILE writes all",
+        "note: late: 1 of 7 items, not in the result; --max-delay 10s keeps all of them,"
+        " --max-delay auto sorts the whole input",
     ]
     done = run(folder, *MEAN_OF_WIND, "--max-delay", "10s")
     assert done.stderr.startswith("7 items: 4 accepted, 0 late, 3 rejected")
