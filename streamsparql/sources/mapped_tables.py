@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 
 from streamsparql.errors import SourceError
+from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.sources.auto_mapping import SAMPLE_ROWS, first_rows, guess, namespace_of
 from streamsparql.sources.chunk import Chunk, Reject
@@ -26,6 +27,7 @@ from streamsparql.sources.files import (
 )
 from streamsparql.sources.folders import files_of
 from streamsparql.sources.json_lines import objects
+from streamsparql.sources.lines import is_pipe
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.mapping_rows import TripleMaker
 from streamsparql.sources.messages import message_chunks
@@ -58,21 +60,76 @@ def _mapped_chunks(mapped: Mapped, encoder: Encoder, size: int, timed: bool) -> 
         yield from _chunks_of_file(mapped, encoder, size, timed)
         return
     batches = arrow_batches(source)
+    _check_no_layout(mapped, encoder.name)
     if batches is not None:
-        _check_no_layout(mapped, encoder.name)
         maker = TripleMaker(mapped, encoder.with_unit("row"), timed, None)
-        for batch in encoder.until_failure(batches):
-            yield from maker.rows(flattened(batch), size)
+        parts = _parts_of_batches(encoder.until_failure(batches))
+        yield from _mapped_parts(parts, maker, size)
         return
     messages = messages_of(source, encoder.name)
-    _check_no_layout(mapped, encoder.name)
-    encoder = encoder.with_unit("record")
-    maker = TripleMaker(mapped, encoder, timed, None)
-    rest, first = iter(encoder.until_failure(messages)), encoder.first
-    while part := list(islice(rest, size)):
-        records, places, rejects = records_of(part, positions_from(first, len(part)), encoder)
+    maker = TripleMaker(mapped, encoder.with_unit("record"), timed, None)
+    parts = _parts_of_messages(iter(encoder.until_failure(messages)), maker.encoder, size)
+    yield from _mapped_parts(parts, maker, size)
+
+
+Part = tuple[Any, IntArray, list[Reject]]
+"""Rows of a table, or records, with their positions, and rejects among them."""
+
+
+def _parts_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
+    first = 1
+    for batch in batches:
+        yield flattened(batch), positions_from(first, batch.num_rows), []
+        first += batch.num_rows
+
+
+def _parts_of_messages(messages: Iterator[Any], encoder: Encoder, size: int) -> Iterator[Part]:
+    first = encoder.first
+    while part := list(islice(messages, size)):
+        yield records_of(part, positions_from(first, len(part)), encoder)
         first += len(part)
-        yield from maker.records(records, places, size, rejects)
+
+
+def _mapped_parts(
+    parts: Iterator[Part], maker: TripleMaker, size: int, live: bool = False
+) -> Iterator[Chunk]:
+    """Yield the triples of the parts of a table.
+
+    A mapping that is guessed is guessed from the first rows; of a `live` table from those of the
+    first part that has any.
+    """
+    first: list[Part] = []
+    if maker.guesses:
+        most = 1 if live else SAMPLE_ROWS
+        first = list(_up_to(parts, most))
+        rows = _together([part for part, *_ in first])
+        if rows is not None:
+            maker.guess(rows)
+    for rows, positions, rejects in chain(first, parts):
+        if isinstance(rows, pa.RecordBatch):
+            yield from maker.parts(rows, positions, size, rejects)
+        else:
+            yield from maker.records(rows, positions, size, rejects)
+
+
+def _up_to(parts: Iterator[Part], most: int) -> Iterator[Part]:
+    """Yield parts until they have a number of rows."""
+    count = 0
+    for part in parts:
+        yield part
+        count += len(part[0])
+        if count >= most:
+            return
+
+
+def _together(parts: Sequence[Any]) -> Any:
+    """Return the first rows of parts as one; None if there are none."""
+    filled = [part for part in parts if len(part)]
+    if not filled:
+        return None
+    if isinstance(filled[0], pa.RecordBatch):
+        return pa.Table.from_batches(filled).combine_chunks().to_batches()[0][:SAMPLE_ROWS]
+    return [record for part in filled for record in part][:SAMPLE_ROWS]
 
 
 def messages_of(source: Any, name: str) -> Iterable[Any]:
@@ -131,20 +188,35 @@ def _check_no_layout(mapped: Mapped, name: str) -> None:
 def _triples_of_file(
     mapped: Mapped, file: IO[bytes], kind: str, maker: TripleMaker, size: int
 ) -> Iterator[Chunk]:
-    encoder = maker.encoder
+    encoder, live = maker.encoder, is_pipe(file)
     if kind in ("csv", "tsv"):
+        table = _separated(mapped, encoder, maker.learn_columns)
         maker.header = int(mapped.header is not False)
-        separator = mapped.delimiter or ("\t" if kind == "tsv" else None)
-        table = Separated(encoder, maker.learn_columns, mapped.header)
-        for rows, places, rejects in table.batches(file, size, separator):
-            maker.header = int(table.has_header)
-            yield from maker.parts(rows, places, size, rejects)
+        parts: Iterator[Part] = table.batches(file, size, _delimiter(mapped, kind))
+        parts = _noting_header(parts, table, maker)
     elif kind == "jsonl":
-        for items, places, rejects in objects(file, encoder, size):
-            yield from maker.records(items, places, size, rejects)
+        parts = objects(file, encoder, size)
     else:
-        for batch in parquet_rows(seekable(file, encoder), encoder, maker.learn_columns, size):
-            yield from maker.rows(batch, size)
+        seekable_file = seekable(file, encoder)
+        parts = _parts_of_batches(parquet_rows(seekable_file, encoder, maker.learn_columns, size))
+    yield from _mapped_parts(parts, maker, size, live)
+
+
+def _noting_header(parts: Iterator[Part], table: Separated, maker: TripleMaker) -> Iterator[Part]:
+    """Yield the rows of CSV, once it is known whether it has a header."""
+    for part in parts:
+        maker.header = int(table.has_header)
+        yield part
+
+
+def _separated(
+    mapped: Mapped, encoder: Encoder, choose: Callable[[list[str]], list[str]]
+) -> Separated:
+    return Separated(encoder, choose, mapped.header)
+
+
+def _delimiter(mapped: Mapped, kind: str) -> str | None:
+    return mapped.delimiter or ("\t" if kind == "tsv" else None)
 
 
 def guessed_table(mapped: Mapped) -> Mapped:
@@ -227,9 +299,10 @@ def sample_of(mapped: Mapped, most: int) -> TableSample:
             return _sample_of_file(mapped, file, kind, encoder, most)
     batches = arrow_batches(source)
     if batches is not None:
-        batch = next(batches, None)
-        rows = [] if batch is None else flattened(batch).slice(0, most)
-        return TableSample("table", None, rows)
+        first = next(batches, None)
+        if first is None:
+            first = pa.record_batch({str(name): [] for name in getattr(source, "columns", ())})
+        return TableSample("table", None, flattened(first).slice(0, most))
     messages = list(islice(messages_of(source, encoder.name), most))
     records, _, rejects = records_of(messages, positions_from(1, len(messages)), encoder)
     return TableSample("records", None, records, rejects=rejects)
@@ -238,34 +311,18 @@ def sample_of(mapped: Mapped, most: int) -> TableSample:
 def _sample_of_file(
     mapped: Mapped, file: IO[bytes], kind: str, encoder: Encoder, most: int
 ) -> TableSample:
-    name = encoder.name
+    header, delimiter = True, ","
     if kind in ("csv", "tsv"):
-        separator = mapped.delimiter or ("\t" if kind == "tsv" else None)
-        table = Separated(encoder, list, mapped.header)
-        parts, rejects = _first_parts(table.batches(file, most, separator), most)
-        if parts:
-            rows = pa.Table.from_batches(parts).combine_chunks().to_batches()[:1] or parts[:1]
-            layout = table.has_header, table.delimiter
-            return TableSample(kind, name, rows[0].slice(0, most), *layout, rejects)
+        table = _separated(mapped, encoder, list)
+        parts = list(_up_to(table.batches(file, most, _delimiter(mapped, kind)), most))
+        header, delimiter = table.has_header, table.delimiter
     elif kind == "jsonl":
-        parts, rejects = _first_parts(objects(file, encoder, most), most)
-        records = [record for part in parts for record in part]
-        return TableSample(kind, name, records[:most], rejects=rejects)
+        parts = list(_up_to(objects(file, encoder, most), most))
     else:
-        for rows in parquet_rows(seekable(file, encoder), encoder, list, most):
-            return TableSample(kind, name, rows)
-    return TableSample(kind, name, [])
-
-
-def _first_parts(
-    parts: Iterable[tuple[Any, Any, Sequence[Reject]]], most: int
-) -> tuple[list[Any], list[Reject]]:
-    """Return the first parts of a file, up to a number of rows, and their rejects."""
-    first: list[Any] = []
-    rejects: list[Reject] = []
-    for part, _, wrong in parts:
-        first.append(part)
-        rejects += wrong
-        if sum(map(len, first)) >= most:
-            break
-    return first, rejects
+        rows = parquet_rows(seekable(file, encoder), encoder, list, most)
+        parts = list(_up_to(_parts_of_batches(rows), most))
+    rejects = [reject for *_, wrong in parts for reject in wrong]
+    first = _together([part for part, *_ in parts])
+    if first is None:
+        first = parts[0][0] if parts else []
+    return TableSample(kind, encoder.name, first[:most], header, delimiter, rejects)

@@ -18,7 +18,7 @@ from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import IRI_SORT, LITERAL_SORT, UNBOUND_SORT
-from streamsparql.sources.auto_mapping import guessed_mapping
+from streamsparql.sources.auto_mapping import Rows, guessed_mapping
 from streamsparql.sources.cell_terms import ids_of, text_ids_of
 from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, printable
 from streamsparql.sources.encoder import Encoder, event_stamps
@@ -64,7 +64,6 @@ class TripleMaker:
         self._records = RecordColumns()
         self._mapping: CompiledMapping | None = None
         self._rows = self._solutions = 0
-        self._position = 1
 
     def learn_columns(self, names: Sequence[str]) -> list[str]:
         """Compile the mapping for the columns of the table; return those that it reads.
@@ -76,6 +75,20 @@ class TripleMaker:
             return list(names)
         self._compile()
         return self._names()
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the mapping is still to be guessed from the first rows."""
+        return self._text is None
+
+    def guess(self, rows: Rows) -> None:
+        """Guess the mapping from the first rows, or records."""
+        self._text = guessed_mapping(self._mapped, rows)
+        if isinstance(rows, pa.RecordBatch):
+            self._columns = self._columns or columns_by_variable(
+                rows.schema.names, self.encoder.name
+            )
+            self._compile()
 
     def _compile(self, more: bool = False) -> None:
         """Compile the mapping for the columns that are known; there may be `more`."""
@@ -100,8 +113,6 @@ class TripleMaker:
         The very first record determines the timestamps, even if several are read at once.
         """
         if self._mapping is None and records:
-            if self._text is None:
-                self._text = guessed_mapping(self._mapped, records)
             self._records.start(records[0], self.encoder.name)
             self._columns = {v: path_name(path) for v, path in self._records.paths.items()}
             self._compile(more=True)
@@ -130,21 +141,12 @@ class TripleMaker:
             rows, positions = rows.take(pa.array(good)), positions[good]
         yield from self.parts(rows, positions, size, rejects)
 
-    def rows(self, batch: pa.RecordBatch, size: int) -> Iterator[Chunk]:
-        """Yield the triples of all rows of a batch of a table."""
-        if not self._columns:
-            self.learn_columns(batch.schema.names)
-        positions = np.arange(self._position, self._position + batch.num_rows)
-        self._position += batch.num_rows
-        yield from self.parts(batch, positions, size, [])
-
     def parts(
         self, rows: pa.RecordBatch, positions: IntArray, size: int, rejects: Sequence[Reject]
     ) -> Iterator[Chunk]:
         """Yield the triples of a batch of rows, in chunks of up to `size` triples."""
-        if self._text is None and rows.num_rows:
-            self._text = guessed_mapping(self._mapped, rows)
-            self._compile()
+        if not self._columns and self._text is not None:
+            self.learn_columns(rows.schema.names)
         if self._mapping is None:
             step = max(1, len(positions))
         else:
