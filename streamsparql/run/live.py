@@ -161,7 +161,12 @@ class Live(Displayed):
         ([Row(o=<b>, [3, 10))], 25)
         """
         self._buffer(stream)
-        stamps = self._execution.readings[str(stream)].stamps
+        reading = self._execution.readings[str(stream)]
+        stamps = reading.stamps
+        if reading.predicate is not None:
+            raise EngineError(
+                "stamp_from reads the time of whole messages; use push_many, or push_record"
+            )
         try:
             check_triple(triple)
             if t is None:

@@ -124,8 +124,8 @@ class _Messages:
         starts: list[int] = []
         nodes: set[int] = set()
         has_time = False
-        for begin, subject, mentioned, times in self._runs(triples, runs.tolist()):
-            if subject not in nodes or (times and has_time):
+        for begin, about, mentioned, times in self._runs(triples, runs.tolist()):
+            if nodes.isdisjoint(about) or (times and has_time):
                 starts.append(begin)
                 nodes, has_time = set(), False
             nodes |= mentioned
@@ -134,27 +134,28 @@ class _Messages:
 
     def _runs(
         self, triples: _Triples, begins: list[int]
-    ) -> Iterator[tuple[int, int, set[int], bool]]:
-        """Yield runs of triples about one node: the first place, the node, all nodes, any time.
+    ) -> Iterator[tuple[int, set[int], set[int], bool]]:
+        """Yield runs of triples about a node: the first place, the node, all nodes, any time.
 
-        Triples about a blank node that the next run refers to are part of that run: writers of RDF
-        may put a nested node before the triple that refers to it.
+        Triples about blank nodes to which the next triples refer are part of that run: writers of
+        RDF may put a nested node before the triple that refers to it.
         """
         timed = triples.p == self._time
         blank = self._is_blank(triples.s[begins]).tolist()
         subjects, objects = triples.s.tolist(), triples.o.tolist()
-        first, inner = -1, set[int]()
-        ends = [*begins[1:], len(triples)]
+        ends = [*begins[1:], len(triples)][: len(begins)]
+        first, about, nodes = 0, set[int](), set[int]()
         for k, (begin, after) in enumerate(zip(begins, ends, strict=True)):
-            subject = subjects[begin]
-            first = begin if first < 0 else first
-            inner |= {subject, *objects[begin:after]}
+            first = begin if not about else first
+            about.add(subjects[begin])
+            nodes |= {subjects[begin], *objects[begin:after]}
             if blank[k] and k + 1 < len(begins):
                 following = objects[after : ends[k + 1]]
-                if subject in following:
+                nested = blank[k + 1] and subjects[after] in nodes
+                if nested or not about.isdisjoint(following):
                     continue
-            yield first, subject, inner, bool(timed[first:after].any())
-            first, inner = -1, set()
+            yield first, about, nodes, bool(timed[first:after].any())
+            about, nodes = set(), set()
 
     def _stamped(self, triples: _Triples, starts: IntArray, rejects: list[Reject]) -> Chunk:
         """Return messages, which begin at these places, as a chunk."""
