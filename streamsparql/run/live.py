@@ -326,6 +326,7 @@ class Live(Displayed):
                 if not self._buffers:
                     self._emit(self._execution.step({}, INFINITY))
             self._closed = True
+        self._warn_of_units()
         self._call_on_row()
 
     def __enter__(self) -> Self:
@@ -490,6 +491,9 @@ class Live(Displayed):
         with self._guard:
             if not self._closed:
                 self._flush()
+        self._warn_of_units()  # before rows are taken: a warning may be raised
+        with self._guard:
+            if not self._closed:
                 self._step(prompt=True)
             rows = Batch.concat(self._execution.retained, self._execution.sink.names)
             decoded = decode(rows.ordered(), self._instants)
