@@ -386,11 +386,11 @@ def _items_within(
     batch: pa.RecordBatch, begin: int, end: int, encoder: Encoder, seen: int, max_delay: int
 ) -> tuple[pa.RecordBatch, int]:
     columns = roles(batch.schema.names, encoder, True)
-    for role in ("t", "start", "end"):
+    for role, name in (("t", "timestamp"), ("start", "start"), ("end", "end")):
         if role in columns:
             place = batch.schema.get_field_index(columns[role])
             stamps = encoder.stamps.of_column(batch.column(place))[0]
-            batch = batch.set_column(place, columns[role], pa.array(stamps))
+            batch = batch.set_column(place, name, pa.array(stamps))
     if not len(stamps):
         return batch, seen
     if (stamps[1:] >= stamps[:-1]).all() and stamps[0] >= seen - max_delay:
