@@ -253,7 +253,7 @@ class _Table:
             0 if stamps is None else stamps.last - stamps.first,
         )
         sections.append(("a query to begin with", query.rstrip()))
-        name = sample.name or ("standard input" if self._source == "-" else "the source")
+        name = sample.name or "the source"
         return Head(
             name, f"{kind}, {columns}; {first}{more}", tuple(sections), shown.mapping, query
         )
