@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -386,46 +386,75 @@ def _head_of_items(
     terms = TermDictionary()
     first = open_first()
     name = (file_name_of(first) if is_file(first) else None) or "the source"
-    stamps: Stamps | None = None
-    try:
-        chunks = []
-        count = 0
-        rejects: list[Reject] = []
-        for chunk in read_stream(first, "the source", terms, chunk=_ITEMS, reading=reading):
-            chunks.append((chunk.s, chunk.p, chunk.o, chunk.stamps))
-            rejects += chunk.rejects
-            count += chunk.items
-            if count >= _ITEMS:
-                break
-        s, p, o, times = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
-        stamps = _stamps(times, reading.stamps)
-        kind = "stream"
-    except SourceError:
-        batch, rejects = read_graph(open_first(), "the source", terms)
-        s, p, o = batch.columns.values()
-        kind = "static graph"
-    read = f"{_count(len(s), 'triple')} read{', the first ones' * (len(s) >= _ITEMS)}"
-    sections = [("", _predicates_text(s, p, o, terms))]
+    items = _items(first, terms, reading)
+    if items is None or not len(items.s):
+        items = _triples(open_first(), terms) or items
+    if items is None:
+        raise SourceError(f"{name} is neither a stream nor a static graph")
+    stamps = None if items.times is None else _stamps(items.times, reading.stamps)
+    count = len(items.s)
+    read = f"{_count(count, 'triple')} read{', the first ones' * (count >= _ITEMS)}"
+    sections = [("", _predicates_text(items, terms))]
     if stamps is not None:
         lines = [f"timestamps: {instant(stamps.first)} to {instant(stamps.last)}"]
         if reading.stamps.recognised is not None:
             unit = UNIT_NAMES[reading.stamps.recognised.unit]
-            lines.append(
-                f"they count {unit} since 1970; {option('time_unit', 'UNIT')} sets another unit"
-            )
+            other = option("time_unit", "UNIT")
+            lines.append(f"they count {unit} since 1970; {other} sets another unit")
         sections.append(("", "\n".join([*lines, *_disorder(stamps, option)])))
-    if rejects:
-        sections.append(("", f"rejected: {_count(len(rejects), 'item')}; {rejects[0].reason}"))
+    if items.rejects:
+        rejected = _count(len(items.rejects), "item")
+        sections.append(("", f"rejected: {rejected}; {items.rejects[0].reason}"))
     span = 0 if stamps is None else stamps.last - stamps.first
-    predicates = terms.texts(np.unique(p)).to_pylist()
+    predicates = terms.texts(np.unique(items.p)).to_pylist()
     query = query_over_predicates(predicates, table_name(source), stamps is not None, span)
-    if len(p):
+    if count:
         sections.append(("a query to begin with", query.rstrip()))
+    kind = "static graph" if items.times is None else "stream"
     return Head(name, f"a {kind}; {read}{more}", tuple(sections), None, query)
 
 
-def _predicates_text(s: IntArray, p: IntArray, o: IntArray, terms: TermDictionary) -> str:
+class _Items(NamedTuple):
+    """The first items of a stream, or the triples of a graph, which have no times."""
+
+    s: IntArray
+    p: IntArray
+    o: IntArray
+    times: IntArray | None
+    rejects: list[Reject]
+
+
+def _items(source: Any, terms: TermDictionary, reading: Reading) -> _Items | None:
+    """Return the first items of a stream; None if the source has no timestamps."""
+    columns: list[tuple[IntArray, ...]] = [(_NOTHING,) * 4]
+    rejects: list[Reject] = []
+    count = 0
+    try:
+        for chunk in read_stream(source, "the source", terms, chunk=_ITEMS, reading=reading):
+            columns.append((chunk.s, chunk.p, chunk.o, chunk.stamps))
+            rejects += chunk.rejects
+            count += chunk.items
+            if count >= _ITEMS:
+                break
+    except SourceError:
+        return None
+    s, p, o, times = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    return _Items(s, p, o, times, rejects)
+
+
+def _triples(source: Any, terms: TermDictionary) -> _Items | None:
+    """Return the triples of a static graph; None if the source has none."""
+    batch, rejects = read_graph(source, "the source", terms)
+    s, p, o = batch.columns.values()
+    return _Items(s, p, o, None, rejects) if len(s) else None
+
+
+_NOTHING: IntArray = np.empty(0, np.int64)
+
+
+def _predicates_text(items: _Items, terms: TermDictionary) -> str:
     """Return the predicates with the number of their triples and an example."""
+    s, p, o, *_ = items
     rows = [["predicate", "triples", "subjects", "an object"]]
     predicates, counts = np.unique(p, return_counts=True)
     for k in np.argsort(-counts, kind="stable").tolist():

@@ -232,8 +232,8 @@ def test_sources_that_need_a_mapping(tmp_path: Path) -> None:
     (tmp_path / "y.csv").write_text("s,v,t\na,b,1\n")
     (tmp_path / "z.dat").write_text("v;t\na;1\n")
     (tmp_path / "w.nq").write_text("<a> <b> <c> <t/1> .\n")
-    found = {path.name: needs_mapping(path) for path in tmp_path.iterdir()}
-    assert found == {"x.csv": False, "y.csv": True, "z.dat": True, "w.nq": False}
+    mapped_by_auto = {path.name: needs_mapping(path) for path in tmp_path.iterdir()}
+    assert mapped_by_auto == {"x.csv": False, "y.csv": True, "z.dat": True, "w.nq": False}
     assert needs_mapping(pandas.DataFrame({"v": [1]}))
     assert not needs_mapping(pandas.DataFrame({"s": [], "p": [], "o": [], "t": []}))
     assert not needs_mapping(mapped([{"t": 1}]))
