@@ -191,7 +191,7 @@ def warn(message: str) -> None:
     depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(escape_controls(message), DataWarning, stacklevel=depth - 1)
+    warnings.warn(escape_controls(message), DataWarning, stacklevel=depth)
 
 
 def _is_inside(module: str) -> bool:

@@ -26,15 +26,16 @@ _PREFIXES = {
 }
 
 
-def window_for(span: int) -> str:
-    """Return the length of a window of which about twenty cover a span of time.
+def window_for(span: int, count: int) -> str:
+    """Return the length of a window: up to twenty cover a span of time, with ten rows in each.
 
-    >>> window_for(86_400_000), window_for(0)
-    ('6 HOUR', '1 MINUTE')
+    >>> window_for(86_400_000, 1_000), window_for(86_400_000, 24), window_for(0, 1)
+    ('6 HOUR', '24 HOUR', '1 MINUTE')
     """
     if not span:
         return "1 MINUTE"
-    return next((text for size, text in _WINDOWS if size >= span / 20), _WINDOWS[-1][1])
+    least = max(span / 20, 10 * span / count)
+    return next((text for size, text in _WINDOWS if size >= least), _WINDOWS[-1][1])
 
 
 def query_over_columns(
@@ -48,7 +49,8 @@ def query_over_columns(
     numbers = [c for c in others if c.kind in ("integer", "double", "decimal")]
     measured = [c for c in numbers if c.varies and not _IDENTIFIER.search(c.name)] or numbers
     groups = [c for c in others if c.kind in ("string", "boolean") and _has_few_values(c)]
-    clause = f"FROM STREAM <http://example.org/{name}> WINDOW RANGE {window_for(span)} FIXED\n"
+    window = window_for(span, max((column.rows for column in columns), default=1))
+    clause = f"FROM STREAM <http://example.org/{name}> WINDOW RANGE {window} FIXED\n"
     clause = "" if time is None else clause
     prefix = f"PREFIX : <{namespace}>\n"
     if not measured:
@@ -71,8 +73,8 @@ def _has_few_values(column: Column) -> bool:
     return 1 < distinct <= max(2, len(column.values) // 4)
 
 
-def query_over_predicates(predicates: Sequence[str], name: str, timed: bool, span: int) -> str:
-    """Return a query over a stream, or a static graph, that has these predicates."""
+def query_over_predicates(predicates: Sequence[str], name: str, window: str | None) -> str:
+    """Return a query over a stream in a window, or over a static graph, with these predicates."""
     plain = [iri for iri in predicates if not iri.endswith("#type>")] or list(predicates)
     predicate = plain[0] if plain else "?p"
     prefix = ""
@@ -83,6 +85,6 @@ def query_over_predicates(predicates: Sequence[str], name: str, timed: bool, spa
             prefix = f"PREFIX {short}: <{start}>\n"
             predicate = f"{short}:{predicate[len(start) + 1 : -1]}"
             break
-    clause = f"FROM STREAM <http://example.org/{name}> WINDOW RANGE {window_for(span)} FIXED\n"
-    clause = clause if timed else ""
+    clause = f"FROM STREAM <http://example.org/{name}> WINDOW RANGE {window} FIXED\n"
+    clause = "" if window is None else clause
     return f"{prefix}SELECT ?subject ?value\n{clause}WHERE {{ ?subject {predicate} ?value }}\n"

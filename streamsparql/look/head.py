@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.errors import EngineError, SourceError
-from streamsparql.look.first_query import query_over_columns, query_over_predicates
+from streamsparql.look.first_query import query_over_columns, query_over_predicates, window_for
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.run.notes import WriteOption, in_python
@@ -268,7 +268,11 @@ class _Table:
         chunks = list(read_stream(table, "<the table>", terms, reading=self._reading))
         stamps = np.concatenate([chunk.stamps for chunk in chunks])
         rejects = [reject for chunk in chunks for reject in chunk.rejects]
-        problems = [f"{cell}" for cell in self._reading.cells.failed]
+        problems = [
+            f"?{' ?'.join(each.columns)}: {each.expression} has no value for"
+            f" {', '.join(example.value for example in each.examples)}: {_count(each.rows, 'row')}"
+            for each in self._reading.cells.failed
+        ]
         if rejects:
             problems.append(f"rejected: {_count(len(rejects), 'row')}; {rejects[0].reason}")
         return _stamps(stamps, self._reading.stamps), problems
@@ -405,9 +409,9 @@ def _head_of_items(
     if items.rejects:
         rejected = _count(len(items.rejects), "item")
         sections.append(("", f"rejected: {rejected}; {items.rejects[0].reason}"))
-    span = 0 if stamps is None else stamps.last - stamps.first
+    window = None if stamps is None else window_for(stamps.last - stamps.first, stamps.count)
     predicates = terms.texts(np.unique(items.p)).to_pylist()
-    query = query_over_predicates(predicates, table_name(source), stamps is not None, span)
+    query = query_over_predicates(predicates, table_name(source), window)
     if count:
         sections.append(("a query to begin with", query.rstrip()))
     kind = "static graph" if items.times is None else "stream"

@@ -38,7 +38,7 @@ timestamps: time, by its name and its content; 2014-08-01 10:00 is 2014-08-01 10
 times without an offset are in UTC; --time-zone ZONE sets another zone
 they are out of order: --max-delay 2m keeps all of these, --max-delay auto sorts the whole input
 
-?n: xsd:integer(?n) has no value in one row: "n/a" in row 2
+?n: xsd:integer(?n) has no value for "n/a": 1 row
 
 road  speed  n    time
 a     52.5   1    2014-08-01 10:00

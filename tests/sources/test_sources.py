@@ -121,8 +121,8 @@ def test_parquet_yields_its_items_with_times_of_any_unit(unit, zone, tmp_path):
 
 
 def polars() -> Any:
-    """Return the library, which only the benchmarks install."""
-    return pytest.importorskip("polars", reason="polars comes with the bench extra")
+    """Return the library, which the package does not need."""
+    return pytest.importorskip("polars", reason="polars comes with the test extra")
 
 
 def test_frame_with_unsupported_columns_is_an_error():
