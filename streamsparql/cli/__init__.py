@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from io import TextIOWrapper
@@ -19,7 +20,7 @@ from streamsparql.cli import completion, demo, heads, queries, runs, spark_comma
 from streamsparql.cli.common_options import DIALECT_CHOICES, HelpFormatter, UsageError
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.cli.version import VersionAction
-from streamsparql.errors import StreamSparqlError
+from streamsparql.errors import DataWarning, StreamSparqlError
 
 _EXAMPLES = """\
 examples:
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         try:
-            return _run(_parser(), arguments)
+            with warnings.catch_warnings():  # the summary has the notes of a run
+                warnings.simplefilter("ignore", DataWarning)
+                return _run(_parser(), arguments)
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()

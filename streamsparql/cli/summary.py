@@ -141,11 +141,7 @@ class Summary:
             text = f"interrupted, {up_to}: {text}"
         print(text, file=sys.stderr)
         self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
-        self._show_notes(replay.execution.notes())
-
-    def _show_notes(self, notes: DataNotes) -> None:
-        for line in notes.lines(on_command_line):
-            print(f"note: {visible(line)}", file=sys.stderr)
+        show_notes(replay.execution.notes())
 
     def show_rejects(
         self, rejects: Sequence[Reject], rows: int | None, notes: DataNotes | None = None
@@ -159,7 +155,7 @@ class Summary:
         print("; ".join(parts), file=sys.stderr)
         self._show_first(len(rejects))
         if notes is not None:
-            self._show_notes(notes)
+            show_notes(notes)
 
     def _show_first(self, count: int) -> None:
         for reject in self._first:
@@ -168,6 +164,12 @@ class Summary:
         if more > 0:
             where = f"; {self._name} has all" if self._name else "; --rejects FILE writes all"
             print(f"  … and {more:,} more{where}", file=sys.stderr)
+
+
+def show_notes(notes: DataNotes) -> None:
+    """Print the notes on the data of a run to standard error."""
+    for line in notes.lines(on_command_line) if sys.stderr is not None else ():
+        print(f"note: {visible(line)}", file=sys.stderr)
 
 
 def on_command_line(name: str, value: str | int) -> str:

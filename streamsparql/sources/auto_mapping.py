@@ -30,7 +30,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from streamsparql.algebra.terms import XSD
-from streamsparql.errors import SourceError
 from streamsparql.sources.column_types import (
     MISSING,
     Column,
@@ -288,9 +287,3 @@ def _stamp(time: TimeColumn) -> str:
         return day
     clock = f'REPLACE(?{time.clock.variable}, "^([0-9]):", "0$1:")'
     return f'CONCAT({day}, "T", {clock})'
-
-
-def check_guess(mapped: Mapped, shown: Guess) -> None:
-    """Raise an error if a table has no column."""
-    if not shown.columns:
-        raise SourceError(f"{mapped.source}: the table has no rows from which to guess a mapping")

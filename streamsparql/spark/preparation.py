@@ -8,7 +8,7 @@ time range, so that queries over prepared files need no exchange.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,10 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
 from streamsparql.run.notes import DataNotes
 from streamsparql.sources.chunk import Accounting, Reject
-from streamsparql.sources.failed_cells import CellLog, FailedCells
+from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import check_distinct
 from streamsparql.sources.mapping import Mapped
+from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.sources.tables import TERMS_KEY
 from streamsparql.spark.blocks import without_dictionaries
 from streamsparql.spark.cut import CutOptions, cut
@@ -60,8 +61,9 @@ class PreparedFiles:
     """The number of files."""
     rejects: tuple[Reject, ...]
     """Rejected items, with reasons; with a `max_delay`, late items, too."""
-    failed_cells: tuple[FailedCells, ...] = ()
-    """The cells of mapped tables for which an expression of the mapping has no value."""
+    notes: DataNotes
+    """The unit of timestamps, if it was recognised, and the cells of mapped tables that have no
+    value."""
 
 
 def prepare(
@@ -106,15 +108,19 @@ def prepare(
         stamp_from=stamp_from,
     )
     run_input, units = with_time_units(run_input)
-    DataNotes(dict(units), CellLog(), Accounting(), 0).issue()
     with raising_task_errors():
-        return _prepared(
-            spark, survey_files(spark, _NAME, files, run_input, mapping), folder, run_input
-        )
+        stream = survey_files(spark, _NAME, files, run_input, mapping)
+        prepared = _prepared(spark, stream, folder, run_input, dict(units))
+    prepared.notes.issue()
+    return prepared
 
 
 def _prepared(
-    spark: SparkSession, stream: OrderedFiles | SplitFiles, folder: str, run_input: RunInput
+    spark: SparkSession,
+    stream: OrderedFiles | SplitFiles,
+    folder: str,
+    run_input: RunInput,
+    units: Mapping[str, RecognisedUnit],
 ) -> PreparedFiles:
     slabs = cut(stream.histogram, CutOptions(1, begin=0, cores=cores(spark)))
     splits = marked_splits(stream)
@@ -134,7 +140,7 @@ def _prepared(
     rejected = numbers.mapInArrow(partial(_rejected, splits, run_input), REJECT_SCHEMA).toArrow()
     cells = CellLog()
     rejects = tuple(read_rejects(rejected, cells))
-    return PreparedFiles(folder, count, rejects, cells.failed)
+    return PreparedFiles(folder, count, rejects, DataNotes(units, cells, Accounting(), 0))
 
 
 def _packed(
