@@ -40,7 +40,7 @@ from streamsparql.sources.local_times import zone_of
 from streamsparql.sources.mapped_tables import TABLE_FORMATS, TableSample, sample_of
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.reading import Reading
-from streamsparql.sources.records import is_message, path_name, paths_in, value_at
+from streamsparql.sources.records import are_messages, is_message, path_name, paths_in, value_at
 from streamsparql.sources.stamps import PER_SECOND, UNIT_NAMES, StampReader
 from streamsparql.sources.tables import cell_value, has_item_columns
 from streamsparql.text.instants import instant
@@ -133,7 +133,7 @@ def head(
     if time_unit is not None and time_unit not in PER_SECOND:
         raise EngineError(f"time_unit must be s, ms, us or ns, not {time_unit!r}")
     reading = Reading(StampReader(time_unit, zone_of(time_zone)), stamp_from)
-    files = None if _is_record_list(source) else files_of(source)
+    files = None if are_messages(source) else files_of(source)
     open_first = _opener(source if files is None else files[0])
     more = f", the first of {len(files):,} files" if files and len(files) > 1 else ""
     if _is_table(open_first()):
@@ -175,17 +175,13 @@ def _first_bytes(file: Any) -> bytes:
     return bytes(data[: data.rfind(b"\n") + 1] or data)
 
 
-def _is_record_list(source: Any) -> bool:
-    return isinstance(source, list | tuple) and bool(source) and is_message(source[0])
-
-
 def _is_table(source: Any) -> bool:
     """Return whether a source has columns."""
     if is_file(source) and not is_message(source):
         with open_source(source, "the source") as (_, kind):
             return kind in TABLE_FORMATS
     if isinstance(source, list | tuple):
-        return _is_record_list(source)
+        return are_messages(source)
     return not hasattr(source, "triples")
 
 

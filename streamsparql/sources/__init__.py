@@ -30,7 +30,7 @@ from streamsparql.sources.mapped_tables import mapped_chunks
 from streamsparql.sources.mapping import Mapped, mapped
 from streamsparql.sources.messages import message_chunks
 from streamsparql.sources.reading import Reading
-from streamsparql.sources.records import is_message
+from streamsparql.sources.records import are_messages
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
 
 __all__ = [
@@ -86,7 +86,7 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
     if isinstance(source, list | tuple) and any(isinstance(each, Mapped) for each in source):
         return _chunks_of_tables(source, encoder, size, timed)
     table = source.source if isinstance(source, Mapped) else source
-    files = None if _has_messages(source) else files_of(table)
+    files = None if are_messages(table) else files_of(table)
     if files is not None:
         files = check_distinct(files) if timed else distinct_files(files)
         return _chunks_of_files(source, files, encoder, size, timed)
@@ -109,12 +109,6 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         )
     items = encoder.until_failure(_iterable(source, encoder.name))
     return chunks_of_items(items, encoder, size)
-
-
-def _has_messages(source: Any) -> bool:
-    """Return whether a mapped source is a list of texts of JSON objects, not of paths."""
-    table = source.source if isinstance(source, Mapped) else None
-    return isinstance(table, list | tuple) and bool(table) and is_message(table[0])
 
 
 def _chunks_of_tables(

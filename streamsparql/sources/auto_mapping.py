@@ -40,7 +40,7 @@ from streamsparql.sources.column_types import (
 from streamsparql.sources.folders import files_of
 from streamsparql.sources.mapping import Mapped, columns_by_variable
 from streamsparql.sources.paths import COMPRESSED_EXTENSIONS, path_of
-from streamsparql.sources.records import path_name, paths_in, value_at
+from streamsparql.sources.records import are_messages, path_name, paths_in, value_at
 
 SAMPLE_ROWS = 1_000
 """The number of rows from which the types of columns are guessed."""
@@ -99,7 +99,8 @@ def table_name(source: Any) -> str:
     """Return the name of a table: that of its file without extension, or `data`."""
     path = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
     if not isinstance(path, str | os.PathLike) or path in _UNNAMED:
-        files = files_of(source) if isinstance(source, list | tuple) else None
+        paths = isinstance(source, list | tuple) and not are_messages(source)
+        files = files_of(source) if paths else None
         if not files:
             return "data"
         path = files[0]

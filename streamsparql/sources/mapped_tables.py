@@ -32,7 +32,12 @@ from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.mapping_rows import TripleMaker
 from streamsparql.sources.messages import message_chunks
 from streamsparql.sources.paths import extension_of, is_endless, path_of
-from streamsparql.sources.records import is_message, positions_from, records_of
+from streamsparql.sources.records import (
+    are_messages,
+    is_message,
+    positions_from,
+    records_of,
+)
 from streamsparql.sources.separated import Separated
 from streamsparql.sources.tables import (
     arrow_batches,
@@ -225,7 +230,7 @@ def guessed_table(mapped: Mapped) -> Mapped:
     A source that can be read only once is returned as it is: its first rows are seen when it is
     read.
     """
-    files = files_of(mapped.source)
+    files = None if are_messages(mapped.source) else files_of(mapped.source)
     first = mapped if files is None else mapped.over(files[0])
     if not _is_readable_again(first.source):
         return mapped
@@ -248,7 +253,9 @@ def needs_mapping(source: Any) -> bool:
     """
     if isinstance(source, Mapped):
         return False
-    files = files_of(source) if not isinstance(source, Mapped) else None
+    if are_messages(source):
+        return True
+    files = files_of(source)
     first = source if files is None else files[0]
     if is_file(first) and not is_message(first):
         if not _is_readable_again(first):
@@ -258,9 +265,7 @@ def needs_mapping(source: Any) -> bool:
             if kind not in TABLE_FORMATS and known:
                 return False
     elif arrow_batches(first) is None:
-        if not isinstance(first, list | tuple):
-            return False
-        return bool(first) and is_message(first[0])
+        return False
     rows = sample_of(Mapped(first, None, None), 1).rows
     names = rows.schema.names if isinstance(rows, pa.RecordBatch) else [*chain(*rows)]
     return not has_item_columns(names)

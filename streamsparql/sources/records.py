@@ -113,6 +113,15 @@ def is_message(value: Any) -> bool:
     return isinstance(value, Mapping | bytes | bytearray | memoryview)
 
 
+def are_messages(source: Any) -> bool:
+    """Return whether a source is a list of records, and not one of paths.
+
+    >>> are_messages(['{"a": 1}']), are_messages(["a.jsonl"]), are_messages([])
+    (True, False, False)
+    """
+    return isinstance(source, list | tuple) and bool(source) and is_message(source[0])
+
+
 def records_of(
     messages: Sequence[Any], positions: IntArray, encoder: Encoder
 ) -> tuple[list[Mapping[str, Any]], IntArray, list[Reject]]:

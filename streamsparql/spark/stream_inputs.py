@@ -36,7 +36,7 @@ from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import check_distinct, files_of
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.reading import Reading
-from streamsparql.sources.records import is_message
+from streamsparql.sources.records import are_messages
 from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.spark.cut import TimeHistogram
 from streamsparql.spark.exchange import ITEM_SCHEMA, items_of_chunks
@@ -289,7 +289,7 @@ def _decide_unit(name: str, source: Any, reading: Reading) -> None:
 def _is_files(source: Any) -> bool:
     """Return whether a source is files, which tasks read."""
     table = source.source if isinstance(source, Mapped) else source
-    if isinstance(table, list | tuple) and table and is_message(table[0]):
+    if are_messages(table):
         return False
     return files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-")
 
