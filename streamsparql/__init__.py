@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import (
+    DataWarning,
     EngineError,
     LimitExceeded,
     QueryError,
     QuerySyntaxError,
     SourceError,
-    SourceWarning,
     StreamSparqlError,
     UnsupportedFeature,
 )
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from streamsparql.limits import Limits
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.definition_inputs import inputs
+    from streamsparql.look.head import Head, head
     from streamsparql.look.jupyter.stream_view import show
     from streamsparql.query import Query, compile
     from streamsparql.run.live import Live
@@ -42,7 +43,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "DataWarning",
     "EngineError",
+    "Head",
     "LimitExceeded",
     "Limits",
     "Live",
@@ -55,10 +58,10 @@ __all__ = [
     "Row",
     "SnapshotRow",
     "SourceError",
-    "SourceWarning",
     "StreamSparqlError",
     "UnsupportedFeature",
     "compile",
+    "head",
     "inputs",
     "mapped",
     "show",
@@ -67,6 +70,7 @@ __all__ = [
 
 _MODULES = {
     "Analysis": "look.analysis",
+    "Head": "look.head",
     "Limits": "limits",
     "Live": "run.live",
     "Picture": "display.picture",
@@ -76,6 +80,7 @@ _MODULES = {
     "Row": "run.rows",
     "SnapshotRow": "run.rows",
     "compile": "query",
+    "head": "look.head",
     "inputs": "look.definition_inputs",
     "load_ipython_extension": "cli.magics",
     "mapped": "sources.mapping",

@@ -9,6 +9,8 @@ This module imports nothing from the package, so that every layer can raise thes
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from typing import NamedTuple, Self
 
 
@@ -177,10 +179,6 @@ class SourceError(StreamSparqlError):
     """An input that cannot be read, with its name, the place in it, and the reason."""
 
 
-class SourceWarning(UserWarning):
-    """An input that was read, and yet may not contain what its reader expects."""
-
-
 class EngineError(StreamSparqlError):
     """A failure in the evaluation of a valid query."""
 
@@ -220,3 +218,22 @@ _HINTS = {
     "rows": _HINT.format("rows", "row"),
     "text": "; raise the limit with Limits(text=..)",
 }
+
+
+class DataWarning(UserWarning):
+    """What a reader of results should know about the data: a guessed unit, late items, lost cells.
+
+    Python's `warnings` decide whether it is shown, ignored or raised.
+    """
+
+
+def warn(message: str) -> None:
+    """Issue a `DataWarning` at the first caller outside of this package."""
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(escape_controls(message), DataWarning, stacklevel=depth)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]

@@ -14,6 +14,7 @@ from streamsparql.run.run_options import (
     InputOptions,
     LiveOptions,
     OutputOptions,
+    PushOptions,
     ReportOptions,
     RowOptions,
     pop_options,
@@ -355,7 +356,8 @@ class Query(CompiledQuery):
         With `report` (rstream, istream or dstream) or `every`, reports are emitted instead of rows.
         A stream that is silent for the duration `idle` of the other streams' time is left out of
         the watermark. `on_row` is called with each emitted row, or report; a coroutine function is
-        awaited in the running event loop. The other arguments are those of `run`.
+        awaited in the running event loop. `mapping` makes triples of the records of `push_record`.
+        The other arguments are those of `run`.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
         >>> live = query.open(report="rstream")
@@ -368,7 +370,7 @@ class Query(CompiledQuery):
         from streamsparql.run.input import live_input_of
         from streamsparql.run.live import Live
 
-        output = pop_options(options, OutputOptions)
+        output = pop_options(options, OutputOptions) | pop_options(options, PushOptions)
         return Live(self, live_input_of(self, graph, graphs, **options), **output)
 
     # -- explaining

@@ -1,4 +1,4 @@
-"""The command line: `streamsparql run`, `explain`, `check`, `demo`, `prepare`, `completion`.
+"""The command line: `streamsparql run`, `explain`, `check`, `head`, `demo`, `prepare` and others.
 
 Exit status: 0 for success, 1 if the query or the input is wrong, 2 if the command line is wrong.
 Results go to standard output, errors to standard error; a user's mistake never shows a traceback.
@@ -16,11 +16,11 @@ from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import NoReturn
 
-from streamsparql.cli import completion, demo, queries, runs, spark_commands
+from streamsparql.cli import completion, demo, heads, queries, runs, spark_commands
 from streamsparql.cli.common_options import DIALECT_CHOICES, HelpFormatter, UsageError
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.cli.version import VersionAction
-from streamsparql.errors import SourceWarning, StreamSparqlError
+from streamsparql.errors import DataWarning, StreamSparqlError
 
 _EXAMPLES = """\
 examples:
@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         try:
-            with warnings.catch_warnings():
-                warnings.showwarning = _show_warning  # type: ignore[assignment]
+            with warnings.catch_warnings():  # the summary has the notes of a run
+                warnings.simplefilter("ignore", DataWarning)
                 return _run(_parser(), arguments)
         finally:
             if sys.stdout is not None:
@@ -93,14 +93,6 @@ def _print_error(text: str) -> None:
         print(re.sub(r"[^\t\n]+", lambda part: visible(part[0]), text), file=sys.stderr)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
-    """Print a warning: those of this package without the place in its code."""
-    if issubclass(category, SourceWarning):
-        _print_error(f"streamsparql: warning: {message}")
-    elif sys.stderr is not None:
-        print(f"{category.__name__}: {message}", file=sys.stderr)
-
-
 def _discard_output() -> None:
     """Redirect buffered output to the null device, so that the flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -123,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     runs.add_run(commands)
     queries.add_explain(commands)
     queries.add_check(commands)
+    heads.add_head(commands)
     demo.add_demo(commands)
     spark_commands.add_prepare(commands)
     completion.add_completion(commands)

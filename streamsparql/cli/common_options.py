@@ -157,6 +157,28 @@ def duration_option(text: str) -> int:
     return _parsed(parse_duration, text)
 
 
+def written_duration(milliseconds: int) -> str:
+    """Return a duration as `duration_option` reads it.
+
+    >>> written_duration(90_000), written_duration(7_200_000), written_duration(1_500)
+    ('90s', '2h', '1500ms')
+    """
+    units = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
+    for unit, size in units.items():
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def parse_delay(text: str) -> int | str:
+    """Parse the bound on disorder: a duration, or `auto`.
+
+    >>> parse_delay("10s"), parse_delay("auto")
+    (10000, 'auto')
+    """
+    return text if text == "auto" else duration_option(text)
+
+
 def parse_whole_number(text: str) -> int:
     """Parse an integer from 0 to 999,999,999.
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streamsparql.cli.common_options import (
     UsageError,
     add_together,
-    duration_option,
     files_by_name,
     instant_option,
     limits_of,
+    parse_delay,
     parse_positive_number,
     parse_seconds,
     parse_size,
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from streamsparql.run.input import RunInput
     from streamsparql.run.reports import Reporting
 
-MASTER_HELP = "of Spark: local[2], spark://host:7077, yarn, sc://host"
+MASTER_HELP = "of Spark: local[2], spark://host:7077, yarn"
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that reads data."""
     group = parser.add_argument_group("data and engine")
     add = group.add_argument
-    delay = "how late items may arrive: 500ms, 10s, 5m, 1h"
+    delay = "how late items may be: 500ms, 10s, 5m; auto: sort all"
     since = "first instant, as 2026-01-31T12:00:00Z or in ms"
     repeated = partial(add, action="append", default=[])
     repeated(
@@ -47,10 +47,18 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     repeated("--graph", metavar="FILE", help="file or folder of the static default graph")
     repeated("--named", metavar="IRI=FILE", help="file or folder of a static named graph")
     repeated("--map", metavar="[IRI=]RQ", help="file with a CONSTRUCT over the columns of a table")
+    add("--auto", action="store_true", help="map tables without --map as `head` shows")
     add("--no-header", action="store_true", help="the mapped CSV has none: columns are ?a ?b ?c ..")
     add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab")
     add("--no-files", action="store_true", help="read no graph that only the query names")
-    add("--max-delay", metavar="DUR", type=duration_option, default=0, help=delay)
+    add("--max-delay", metavar="DUR", type=parse_delay, default=0, help=delay)
+    place = "column, path or predicate with the timestamps"
+    repeated("--stamp-from", metavar="NAME", help=place)
+    add_together(
+        "of timestamps; default: by size, and UTC",
+        repeated("--time-unit", metavar="UNIT", help="of timestamps: s, ms, us, ns"),
+        repeated("--time-zone", metavar="ZONE", help="of local times; default: UTC"),
+    )
     add("--strict", action="store_true", help="stop at the first late or rejected item")
     until = "end, before which results are computed"
     add_together(
@@ -133,17 +141,38 @@ def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
         if name not in named and (files is None or files(name) is None):
             why = "; --no-files forbids a file that only the query names" if files is None else ""
             raise SourceError(f"missing graph <{name}>; add --named {name}=FILE{why}")
+    graphs = {name: _unwrap_single(auto_mapped(some, options)) for name, some in named.items()}
     return {
         "streams": streams,
-        "graph": _unwrap_single(options.graph) if options.graph else None,
-        "graphs": {name: _unwrap_single(some) for name, some in named.items()},
+        "graph": _unwrap_single(auto_mapped(options.graph, options)) if options.graph else None,
+        "graphs": graphs,
         "start": options.start,
         "end": options.end,
         "strict": options.strict,
         "max_delay": options.max_delay,
+        **stamp_options(query, options),
         "files": files,
         "limits": limits_of(options),
     }
+
+
+def stamp_options(query: Query, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of timestamps as `Query.run` accepts them: one value, or by stream."""
+    read: dict[str, Any] = {}
+    for name in ("time_unit", "time_zone", "stamp_from"):
+        values: dict[str | None, str] = {}
+        option = f"--{name.replace('_', '-')}"
+        for argument in getattr(options, name):
+            stream, value = split_name(argument, query.streams) or (None, argument)
+            if stream in values:
+                raise UsageError(f"{option} {argument}: duplicate option; write IRI=.. for each")
+            if name == "time_unit" and value not in ("s", "ms", "us", "ns"):
+                raise UsageError(f"{option} {argument}: expected s, ms, us or ns")
+            values[stream] = value
+        if None in values and len(values) > 1:
+            raise UsageError(f"{option} {values[None]}: write IRI=.. for each stream")
+        read[name] = values.get(None) if None in values or not values else values
+    return read
 
 
 class EmbeddedRun(NamedTuple):
@@ -159,14 +188,19 @@ def prepare_run(
 ) -> EmbeddedRun:
     """Prepare a run in this process with its `run_arguments`, and open its endless streams."""
     from streamsparql.cli.interrupts import EndlessInput
-    from streamsparql.run.input import RunInput, check_graphs, streams_of
+    from streamsparql.run.input import input_of, streams_of
     from streamsparql.run.reports import requested_reports
 
     reports = requested_reports(query, options.report, options.every)
     streams = streams_of(query, arguments["streams"])
-    check_graphs(query, arguments["graphs"])
     endless = EndlessInput.replace_endless(streams)
-    return EmbeddedRun(RunInput(**{**arguments, "streams": streams}), reports, endless)
+    run_input = input_of(query, **{**arguments, "streams": streams})
+    if endless and run_input.sorts_all:
+        raise UsageError(
+            "--max-delay auto sorts a whole history, and a stream is read as its data arrives;"
+            " pass a duration"
+        )
+    return EmbeddedRun(run_input, reports, endless)
 
 
 def _unwrap_single(files: Sequence[Any]) -> Any:
@@ -191,9 +225,9 @@ def with_mappings(
             raise UsageError(f"--map {argument}: duplicate mapping; write IRI=FILE for each")
         maps[name] = mapping
     if (options.no_header or options.delimiter is not None) and not (
-        maps and any(map(_may_be_csv, streams.values()))
+        (maps or options.auto) and any(map(_may_be_csv, streams.values()))
     ):
-        raise UsageError("--no-header and --delimiter require --map and a CSV stream")
+        raise UsageError("--no-header and --delimiter require --map or --auto, and a CSV stream")
     used = {name: name if name in maps else None for name in streams}
     if unused := maps.keys() - used.values():
         raise UsageError(f"--map {maps[unused.pop()]}: missing its --stream")
@@ -206,16 +240,27 @@ def with_mappings(
         if key in texts:
             with _naming_mapping(maps[key]):
                 mapped_streams[name] = _mapped(streams[name], texts[key], options)
+        elif options.auto:
+            mapped_streams[name] = auto_mapped([streams[name]], options)[0]
     return mapped_streams
 
 
-def _mapped(source: Any, text: str, options: argparse.Namespace) -> Any:
+def auto_mapped(sources: Sequence[Any], options: argparse.Namespace) -> list[Any]:
+    """Return sources, with `--auto` those that are tables with a mapping guessed from them."""
+    from streamsparql.sources.mapped_tables import needs_mapping
+
+    if not options.auto:
+        return list(sources)
+    return [_mapped(each, None, options) if needs_mapping(each) else each for each in sources]
+
+
+def _mapped(source: Any, text: str | None, options: argparse.Namespace) -> Any:
     from streamsparql.sources.mapping import mapped
 
     if not _may_be_csv(source):
         return mapped(source, text)
-    delimiter = _TAB_NAMES.get(options.delimiter, options.delimiter)
-    return mapped(source, text, header=not options.no_header, delimiter=delimiter)
+    delimiter = CSV_DELIMITERS.get(options.delimiter, options.delimiter)
+    return mapped(source, text, header=False if options.no_header else None, delimiter=delimiter)
 
 
 def _may_be_csv(source: Any) -> bool:
@@ -241,7 +286,8 @@ def _naming_mapping(mapping: str) -> Iterator[None]:
         raise SourceError(f"--map {mapping}: {error}") from None
 
 
-_TAB_NAMES = {"tab": "\t", r"\t": "\t"}
+CSV_DELIMITERS = {"tab": "\t", r"\t": "\t"}
+"""Delimiters by the names that a shell can pass."""
 
 
 def check_targets(

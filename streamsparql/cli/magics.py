@@ -36,7 +36,7 @@ from streamsparql.cli.common_options import (
     period_option,
     read_text,
 )
-from streamsparql.cli.data_options import add_data_options, with_mappings
+from streamsparql.cli.data_options import add_data_options, stamp_options, with_mappings
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.errors import StreamSparqlError
 from streamsparql.overriding import override
@@ -379,6 +379,7 @@ class Magics:
             "end": options.end,
             "strict": options.strict,
             "max_delay": options.max_delay,
+            **stamp_options(query, options),
             "files": None if options.no_files else existing_file,
             **engine,
         }

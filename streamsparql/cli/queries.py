@@ -161,7 +161,7 @@ def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> No
 def _analyze(query: Query, arguments: dict[str, Any], options: argparse.Namespace) -> int:
     """Run the query in this process and show its measurements, also after an interrupt."""
     from streamsparql.cli.interrupts import Interrupts
-    from streamsparql.cli.summary import Progress
+    from streamsparql.cli.summary import Progress, show_notes
     from streamsparql.look.analysis import Analysis
     from streamsparql.run.measured import MeasuredRun
 
@@ -172,6 +172,7 @@ def _analyze(query: Query, arguments: dict[str, Any], options: argparse.Namespac
         analysis = Analysis.of(measured.run(progress.show))
         progress.clear()
         _show(partial(_explain_analysis, analysis, options), options)
+    show_notes(measured.replay.execution.notes())
     return 128 + interrupts.signal if interrupts.signal else 0
 
 

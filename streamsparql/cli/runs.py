@@ -38,7 +38,7 @@ OUTPUT_FORMATS = (
 )
 VALUES = ("terms", "native")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
-_EXAMPLES = "example: tail -f wind.nq | streamsparql run query.rq --stream - --emit eager"
+_EXAMPLE = "example: streamsparql run query.rq --stream wind.nq --graph turbines.ttl"
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -47,7 +47,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         "run",
         help="run a query over files or standard input",
         usage="%(prog)s QUERY [--stream [IRI=]FILE ...] [OPTION ...]",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLE,
         formatter_class=HelpFormatter,
         add_help=False,
     )
@@ -215,7 +215,7 @@ def _run_on_spark(
         values=options.values,
     )
     if summary.needs_rejects and not options.strict:  # listing them reads the streams again
-        summary.show_rejects(result.computation.rejects(), rows)
+        summary.show_rejects(result.computation.rejects(), rows, result.computation.notes())
     else:
         summary.show_rejects([], rows)
     return 0

@@ -10,12 +10,14 @@ from time import monotonic
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from streamsparql.cli.common_options import written_duration
 from streamsparql.cli.screen import terminal_width
 from streamsparql.errors import EngineError
 from streamsparql.text.instants import instant
 from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
+    from streamsparql.run.notes import DataNotes
     from streamsparql.run.replay import Replay
     from streamsparql.sources import Reject
 
@@ -139,8 +141,11 @@ class Summary:
             text = f"interrupted, {up_to}: {text}"
         print(text, file=sys.stderr)
         self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
+        show_notes(replay.execution.notes())
 
-    def show_rejects(self, rejects: Sequence[Reject], rows: int | None) -> None:
+    def show_rejects(
+        self, rejects: Sequence[Reject], rows: int | None, notes: DataNotes | None = None
+    ) -> None:
         """Print the summary of a run on Spark, which counts only the items that it rejects."""
         self._record(rejects)
         if self._quiet:
@@ -149,6 +154,8 @@ class Summary:
         parts += [f"{len(rejects):,} late or rejected", f"{monotonic() - self._began:.1f} s"]
         print("; ".join(parts), file=sys.stderr)
         self._show_first(len(rejects))
+        if notes is not None:
+            show_notes(notes)
 
     def _show_first(self, count: int) -> None:
         for reject in self._first:
@@ -157,6 +164,22 @@ class Summary:
         if more > 0:
             where = f"; {self._name} has all" if self._name else "; --rejects FILE writes all"
             print(f"  … and {more:,} more{where}", file=sys.stderr)
+
+
+def show_notes(notes: DataNotes) -> None:
+    """Print the notes on the data of a run to standard error."""
+    for line in notes.lines(on_command_line) if sys.stderr is not None else ():
+        print(f"note: {visible(line)}", file=sys.stderr)
+
+
+def on_command_line(name: str, value: str | int) -> str:
+    """Return an option as it is written on the command line.
+
+    >>> on_command_line("max_delay", 90_000), on_command_line("time_unit", "ms")
+    ('--max-delay 90s', '--time-unit ms')
+    """
+    written = written_duration(value) if isinstance(value, int) else value
+    return f"--{name.replace('_', '-')} {written}"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -36,6 +36,7 @@ from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
+from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import Reporting, reports_of
 from streamsparql.sources import (
     Accounting,
@@ -47,7 +48,8 @@ from streamsparql.sources import (
     read_stream,
 )
 from streamsparql.sources.clock import InputStep, interleave
-from streamsparql.sources.disorder import Sorter
+from streamsparql.sources.failed_cells import CellLog, merged
+from streamsparql.sources.reading import Reading
 
 CUT_AFTER = 65_536
 """Open rows are cut after this number of items, which bounds the rows that wait for their end."""
@@ -94,6 +96,8 @@ class Execution:
             self.guard.meter.restart()
         self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
         """Triples of static graphs that were rejected."""
+        self.graph_cells: CellLog = CellLog() if other is None else other.graph_cells
+        """The cells of mapped static graphs without a value."""
         self._lag = 0
         with self.guard:
             self.catalog: Catalog = self._catalog() if other is None else other.catalog
@@ -118,10 +122,9 @@ class Execution:
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
-        self.sorters = {
-            name: Sorter(f"<{name}>", run_input.max_delay, run_input.strict, run_input.max_jump)
-            for name in self.streams
-        }
+        self.sorters = {name: run_input.sorter(name) for name in self.streams}
+        self.readings = {name: run_input.reading_of(name) for name in self.streams}
+        """How each stream is read, and its cells without a value."""
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
         self._ahead = self.sink.nothing()
@@ -186,8 +189,9 @@ class Execution:
 
     def _graph(self, source: Any, name: str, scope: str, quoted: bool = True) -> Batch:
         strict = self.input.strict
+        reading = Reading(cells=self.graph_cells)
         batch, rejects = read_graph(
-            source, name, self.terms, scope=scope, strict=strict, quoted=quoted
+            source, name, self.terms, scope=scope, strict=strict, quoted=quoted, reading=reading
         )
         self.graph_rejects += rejects
         for ids in batch.columns.values():
@@ -218,6 +222,7 @@ class Execution:
             strict=self.input.strict,
             first=first,
             failures=failures,
+            reading=self.readings[stream],
             **self._large,
         )
         meter = self.guard.meter
@@ -350,6 +355,21 @@ class Execution:
     def accounting(self) -> Accounting:
         """The counts of the items that were read so far, over all streams."""
         return sum((sorter.accounting for sorter in self.sorters.values()), Accounting())
+
+    @property
+    def cells(self) -> CellLog:
+        """The cells of mapped tables without a value, over all streams and graphs."""
+        return merged([self.graph_cells, *(each.cells for each in self.readings.values())])
+
+    def notes(self) -> DataNotes:
+        """Return what a reader of the results should know about the data."""
+        recognised = {name: each.stamps.recognised for name, each in self.readings.items()}
+        return DataNotes(
+            {name: unit for name, unit in recognised.items() if unit is not None},
+            self.cells,
+            self.accounting,
+            max((sorter.needed_delay for sorter in self.sorters.values()), default=0),
+        )
 
     def rejects(self) -> list[Reject]:
         """Return the late and the rejected items, with reasons; they are not part of the result."""

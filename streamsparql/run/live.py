@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from time import time_ns
+from collections.abc import AsyncIterable, Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from streamsparql.compiled import CompiledQuery
 from streamsparql.display import Displayed, describe
-from streamsparql.errors import EngineError, SourceError
+from streamsparql.errors import EngineError, SourceError, warn
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.coroutines import (
@@ -26,12 +25,16 @@ from streamsparql.run.coroutines import (
 from streamsparql.run.execution import Execution, ranking_of
 from streamsparql.run.input import RunInput
 from streamsparql.run.live_stats import OperatorStats, Stats
+from streamsparql.run.notes import DataNotes
+from streamsparql.run.record_check import RecordCheck, mappings_of, record_mapping
 from streamsparql.run.reports import requested_reports
 from streamsparql.run.time_arguments import instant_argument, period_argument
-from streamsparql.sources import Chunk, Reject
+from streamsparql.sources import Accounting, Chunk, Mapped, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
+from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import files_of
+from streamsparql.sources.term_texts import check_triple
 from streamsparql.values import check_values
 from streamsparql.values.frames import check_library, pandas_frame, polars_frame
 
@@ -84,6 +87,7 @@ class Live(Displayed, Generic[_Emitted]):
         report: RelationToStream | None = None,
         every: Duration | None = None,
         on_row: Callable[[_Emitted], object] | None = None,
+        mapping: Any = None,
     ) -> None:
         if emit not in ("final", "eager"):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
@@ -101,6 +105,13 @@ class Live(Displayed, Generic[_Emitted]):
         self._arrived = dict.fromkeys(self._execution.streams, 0)
         """The number of items that were pushed one by one, for the positions in messages."""
         self._pushed = 0
+        self._mappings: dict[str, Mapped | None] = {}
+        """The mapping of the records in a buffer, by stream; None for items."""
+        self._checks: dict[tuple[str, Any], RecordCheck] = {}
+        self._bound = mappings_of(mapping, self._execution.streams)
+        """The mappings of records, by stream."""
+        self._noted: set[str] = set()
+        """The streams of which a recognised unit was reported."""
         self._watermark = -1
         self._prompted = True
         """Whether no row that is final at the watermark was delayed."""
@@ -125,7 +136,9 @@ class Live(Displayed, Generic[_Emitted]):
     def push(self, stream: str, triple: Any, t: Instant | None = None, *times: Instant) -> None:
         """Push an item to a stream: a triple and its timestamp, or the start and end of an event.
 
-        An item with no timestamp gets the time of this machine's clock.
+        The parts of the triple are terms or plain values (docs/sources.md); a triple or a timestamp
+        that cannot be understood raises a `SourceError`. An item with no timestamp gets the time of
+        this machine's clock.
 
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
@@ -135,8 +148,95 @@ class Live(Displayed, Generic[_Emitted]):
         >>> live.rows(), live.watermark
         ([Row(o=<b>, [3, 10))], 25)
         """
-        buffer = self._buffer(stream)
-        item = (triple, time_ns() // 1_000_000 if t is None else t, *times)
+        self._buffer(stream)
+        reading = self._execution.readings[str(stream)]
+        stamps = reading.stamps
+        if reading.predicate is not None:
+            raise EngineError(
+                "stamp_from reads the time of whole messages; use push_many, or push_record"
+            )
+        try:
+            check_triple(triple)
+            if t is None:
+                t = stamps.now()
+            stamps.check(t)
+            for end in times:
+                stamps.check(end)
+        except ValueError as error:
+            raise SourceError(f"<{stream}>: {error}") from None
+        self._append(str(stream), (triple, t, *times), None)
+
+    def push_record(self, stream: str, record: Any, mapping: Any = None) -> None:
+        """Push a record, a dict or the text of a JSON object, of which a mapping makes triples.
+
+        `mapping` is the text of a CONSTRUCT over the keys of the record (docs/sources.md), or the
+        path of a file with one; by default it is that of `open(mapping=)`. "auto" maps each key of
+        the first record to a predicate. A record that cannot be read raises a `SourceError`.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?v FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <v> ?v }"
+        >>> live = streamsparql.compile(text).open(mapping="CONSTRUCT { [] <v> ?v } {}")
+        >>> live.push_record("s", {"v": 5, "t": 3})
+        >>> live.push_record("s", b'{"v": 6, "t": 25}')
+        >>> live.rows()
+        [Row(v="5"^^<http://www.w3.org/2001/XMLSchema#integer>, [3, 10))]
+        """
+        name = str(stream)
+        self._buffer(name)
+        chosen = self._bound.get(name) if mapping is None else mapping
+        if chosen is None:
+            raise EngineError(
+                f"missing mapping of <{name}>: pass mapping=, or open the query with mapping=;"
+                " 'auto' maps each key to a predicate"
+            )
+        check = self._checks.get((name, chosen))
+        if check is None:
+            reading = self._execution.readings[name]
+            check = self._checks[name, chosen] = RecordCheck(name, record_mapping(chosen), reading)
+        parsed = check.parsed(record)
+        self._append(name, parsed, check.mapped)
+
+    async def push_async(self, stream: str, source: Any) -> None:
+        """Push the items of an asynchronous source, as they arrive.
+
+        `source` is an asynchronous iterable of items, or of records with a mapping:
+        `streamsparql.mapped(messages, mapping)`. Items that cannot be read are rejected.
+
+        >>> import asyncio, streamsparql
+        >>> async def sensor():
+        ...     for t in (3, 25):
+        ...         yield "<a>", "<p>", t, t
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> asyncio.run(live.push_async("s", sensor()))
+        >>> live.rows()
+        [Row(o="3"^^<http://www.w3.org/2001/XMLSchema#integer>, [3, 10))]
+        """
+        name = str(stream)
+        self._buffer(name)
+        mapping = source if isinstance(source, Mapped) else None
+        items = source if mapping is None else mapping.source
+        if not isinstance(items, AsyncIterable):
+            kind = type(items).__name__
+            raise SourceError(f"<{name}>: a {kind} is not asynchronous; use push_many")
+        count = 0
+        try:
+            async for item in items:
+                count += 1
+                self._append(name, item, mapping)
+        except Exception as error:
+            error.add_note(f"<{name}>: {count:,} items were read before this error")
+            raise
+
+    def _append(self, name: str, item: Any, mapping: Mapped | None) -> None:
+        """Add an item, or a record with its mapping, to the buffer of its stream."""
+        buffer = self._buffer(name)
+        if mapping is not self._mappings.get(name):
+            if buffer:
+                with self._guard:
+                    self._flush()
+                buffer = self._buffers[name]
+            self._mappings[name] = mapping
         self._pushed += 1  # first: an item that is not counted would wait for the next push
         buffer.append(item)
         if self._waiting.futures:
@@ -161,6 +261,7 @@ class Live(Displayed, Generic[_Emitted]):
         buffer = self._buffer(name)
         few = isinstance(source, list | tuple) and len(source) < BUFFER_SIZE
         few = few and files_of(source) is None
+        few = few and self._mappings.get(name) is None
         if few and self._on_row is None and not self._execution.input.strict:
             self._pushed += len(source)
             buffer.extend(source)
@@ -177,6 +278,7 @@ class Live(Displayed, Generic[_Emitted]):
         while self._read(name, chunks, failures):
             if len(sorter) >= BUFFER_SIZE or self._on_row is not None:
                 self._process()
+        self._warn_of_units()
         for error in failures:
             error.add_note(f"<{name}>: {sorter.read - before:,} items were read before this error")
             raise error
@@ -218,6 +320,9 @@ class Live(Displayed, Generic[_Emitted]):
                 if not self._buffers:
                     self._emit(self._execution.step({}, INFINITY))
             self._closed = True
+        self._warn_of_units()
+        for note in self._execution.cells.missing_keys:
+            warn(note)
         self._call_on_row()
 
     def __enter__(self) -> Self:
@@ -488,9 +593,8 @@ class Live(Displayed, Generic[_Emitted]):
             rows = sum(counts.rows_in), counts.rows_out, state[operator]
             operators.append(OperatorStats(description.kind, description.title, *rows))
         terms = len(execution.terms)
-        return Stats(
-            execution.accounting, self._graph_rejects, self._watermark, terms, tuple(operators)
-        )
+        figures = execution.accounting, self._graph_rejects, self._watermark, terms
+        return Stats(*figures, tuple(operators), execution.cells.failed)
 
     @property
     def closed(self) -> bool:
@@ -541,7 +645,17 @@ class Live(Displayed, Generic[_Emitted]):
         with self._guard:
             self._flush()
             self._step(prompt=self._on_row is not None)
+        self._warn_of_units()
         self._call_on_row()
+
+    def _warn_of_units(self) -> None:
+        """Warn of units of timestamps that were recognised by their size, once."""
+        readings = self._execution.readings.items()
+        recognised = {n: r.stamps.recognised for n, r in readings if n not in self._noted}
+        units = {name: unit for name, unit in recognised.items() if unit is not None}
+        if units:
+            self._noted.update(units)
+            DataNotes(units, CellLog(), Accounting(), 0).issue()
 
     def _call_on_row(self) -> None:
         """Call `on_row` with each row that is due; once, whether or not it raises."""
@@ -561,6 +675,9 @@ class Live(Displayed, Generic[_Emitted]):
         with self._guard:
             if not self._closed:
                 self._flush()
+        self._warn_of_units()  # before rows are taken: a warning may be raised
+        with self._guard:
+            if not self._closed:
                 self._step(prompt=True)
             instants = self._instants
             if self._offered is not None:
@@ -585,7 +702,9 @@ class Live(Displayed, Generic[_Emitted]):
             self._buffers[name] = []
             first = self._arrived[name] + 1
             self._arrived[name] += len(buffer)
-            for chunk in self._execution.reader(name, buffer, first):
+            mapping = self._mappings.get(name)
+            source = buffer if mapping is None else mapping.over(buffer)
+            for chunk in self._execution.reader(name, source, first):
                 self._sort(name, chunk)
 
     def _sort(self, stream: str, chunk: Chunk) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from streamsparql.sources import Accounting
+from streamsparql.sources.failed_cells import FailedCells
 
 
 class OperatorStats(NamedTuple):
@@ -29,6 +30,8 @@ class Stats(NamedTuple):
     """Terms in the dictionary."""
     operators: tuple[OperatorStats, ...]
     """Those that read streams first, the sink last."""
+    failed_cells: tuple[FailedCells, ...] = ()
+    """The cells of records for which an expression of their mapping has no value."""
 
     @property
     def late(self) -> int:

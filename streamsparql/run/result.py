@@ -25,6 +25,7 @@ from streamsparql.rdflib_terms import rdflib_result
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import Execution, result_columns
 from streamsparql.run.input import RunInput, graph_sources
+from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import (
     SNAPSHOT,
     Reporting,
@@ -35,7 +36,8 @@ from streamsparql.run.reports import (
 )
 from streamsparql.run.rows import Report, Row
 from streamsparql.run.time_arguments import instant_argument
-from streamsparql.sources import Reject
+from streamsparql.sources import Accounting, Reject
+from streamsparql.sources.failed_cells import CellLog, FailedCells
 from streamsparql.text.visible import visible
 from streamsparql.values import check_values
 from streamsparql.values.frames import check_library, pandas_frame, polars_frame
@@ -105,6 +107,10 @@ class Computation(ABC):
         shown, _ = reports.step([rows], [INFINITY], True)
         return Reported(self.decoder, [shown], reports.done())
 
+    def notes(self) -> DataNotes:
+        """Return what a reader of the rows should know about the data; it computes the rows."""
+        return DataNotes({}, CellLog(), Accounting(), 0)
+
     def replay(self, report: Reporting | None) -> Replay | None:
         """Return a run that retains nothing; None if the sources cannot be read again."""
         return None
@@ -146,6 +152,8 @@ class EmbeddedComputation(Computation):
         self._latest = Execution(query, run_input)
         super().__init__(query, run_input, self._latest.decoder)
         self._rejects: list[Reject] | None = None
+        self._noted = False
+        """Whether the notes on the data were issued."""
 
     @property
     def _execution(self) -> Execution:
@@ -171,7 +179,21 @@ class EmbeddedComputation(Computation):
         retained = execution.retained
         if len(retained) != 1:
             retained[:] = [Batch.concat(retained, execution.sink.names).ordered()]
+        self.issue_notes(execution.notes())
         return retained[0]
+
+    def issue_notes(self, notes: DataNotes) -> None:
+        """Issue the notes on the data as warnings, once."""
+        if not self._noted:
+            self._noted = True
+            self._notes = notes
+            notes.issue()
+
+    @override
+    def notes(self) -> DataNotes:
+        if not self._noted:
+            self.rows()
+        return self._notes
 
     @override
     def final_rows(self) -> Iterator[Batch]:
@@ -220,6 +242,7 @@ class EmbeddedComputation(Computation):
         batches = [batch for batch in execution.replay() if len(batch)]
         assert execution.reports is not None
         self._rejects = execution.rejects()
+        self.issue_notes(execution.notes())
         batches = batches or [execution.sink.nothing()]
         return Reported(execution.decoder, batches, execution.reports.done())
 
@@ -484,6 +507,8 @@ class Result(Displayed):
     def _replayed(self, replay: Replay) -> Iterator[pa.Table]:
         yield from replay.tables()
         self.computation.retain_rejects(replay.drain())
+        if isinstance(self.computation, EmbeddedComputation):
+            self.computation.issue_notes(replay.execution.notes())
 
     # -- rejects
 
@@ -496,6 +521,21 @@ class Result(Displayed):
     def rejected(self) -> list[Reject]:
         """The items that could not be read or stamped, with reasons; they are not in the result."""
         return [reject for reject in self.computation.rejects() if not reject.late]
+
+    @property
+    def failed_cells(self) -> tuple[FailedCells, ...]:
+        """The cells of mapped tables for which an expression of the mapping has no value.
+
+        >>> import streamsparql
+        >>> rows = [{"v": "7", "t": 3}, {"v": "n/a", "t": 4}]
+        >>> source = streamsparql.mapped(rows, '''
+        ...     PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
+        ...     CONSTRUCT { [] <v> ?n } { BIND(xsd:integer(?v) AS ?n) }''')
+        >>> text = "SELECT ?n FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <v> ?n }"
+        >>> print(*streamsparql.compile(text).run(source).failed_cells)
+        ?v: xsd:integer(?v) has no value in one row: "n/a" in record 2
+        """
+        return self.computation.notes().cells.failed
 
     # -- reports
 

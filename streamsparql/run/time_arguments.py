@@ -102,11 +102,11 @@ def parse_instant(value: Any) -> int:
 
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
-    from streamsparql.sources.stamps import stamp_of
+    from streamsparql.sources.stamps import IN_MILLISECONDS
 
     if isinstance(value, str | datetime):
         try:
-            return stamp_of(value)
+            return IN_MILLISECONDS.stamp_of(value)
         except ValueError as error:
             raise ValueError(
                 f"{error}; write milliseconds since 1970, or a time as 2026-01-31T12:00:00Z"

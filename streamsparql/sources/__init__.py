@@ -9,15 +9,15 @@ kind of source is one more case in `_chunks`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from streamsparql.errors import LimitExceeded, SourceError, SourceWarning
+from streamsparql.errors import LimitExceeded, SourceError
 from streamsparql.limits import check_memory, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -27,8 +27,11 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
-from streamsparql.sources.mapping import Mapped, ReadKeys, mapped
-from streamsparql.sources.mapping_rows import mapped_chunks
+from streamsparql.sources.mapped_tables import mapped_chunks
+from streamsparql.sources.mapping import Mapped, mapped
+from streamsparql.sources.messages import message_chunks
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.records import are_messages
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
 
 __all__ = [
@@ -57,6 +60,7 @@ def read_stream(
     chunk: int = CHUNK_SIZE,
     first: int = 1,
     failures: list[BaseException] | None = None,
+    reading: Reading | None = None,
 ) -> Iterator[Chunk]:
     """Yield the items of a stream, in the order of the source, up to `chunk` at a time.
 
@@ -72,7 +76,9 @@ def read_stream(
     >>> len(chunk), chunk.end.tolist(), chunk.rejects[0].reason
     (1, [5], 'the predicate is not an IRI')
     """
-    encoder = Encoder(name, terms, scope, wanted, strict, first=first, failures=failures)
+    encoder = Encoder(
+        name, terms, scope, wanted, strict, first=first, failures=failures, reading=reading
+    )
     return _chunks(source, encoder, chunk, timed=True)
 
 
@@ -80,15 +86,16 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
     """Yield the items of any source: of a stream if `timed`, else of a static graph."""
     if _has_mappings(source):
         return _chunks_of_tables(source, encoder, size, timed)
-    if isinstance(source, Mapped):
-        keys = ReadKeys()
-        return _warned(_chunks_of_mapped(source, encoder, size, timed, keys), keys)
-    files = files_of(source)
+    table = source.source if isinstance(source, Mapped) else source
+    files = None if are_messages(table) else files_of(table)
     if files is not None:
         files = check_distinct(files) if timed else distinct_files(files)
         return _chunks_of_files(source, files, encoder, size, timed)
     if is_file(source):
         return file_chunks(source, encoder, size, timed)
+    if timed and encoder.reading.predicate is not None:
+        untimed = partial(_chunks, source, size=size, timed=False)
+        return message_chunks(untimed, encoder, size)
     batches = arrow_batches(with_term_texts(source))
     if batches is not None:
         rows = encoder.with_unit("row")
@@ -126,31 +133,12 @@ def _chunks_of_tables(
     )
 
 
-def _chunks_of_mapped(
-    source: Mapped, encoder: Encoder, size: int, timed: bool, keys: ReadKeys
-) -> Iterator[Chunk]:
-    """Yield the triples of mapped tables; add the keys that the mapping reads."""
-    files = files_of(source.source)
-    if files is None:
-        return mapped_chunks(source, encoder, size, timed, keys)
-    files = check_distinct(files) if timed else distinct_files(files)
-    return _chunks_of_files(source, files, encoder, size, timed, keys)
-
-
-def _warned(chunks: Iterator[Chunk], keys: ReadKeys) -> Iterator[Chunk]:
-    """Yield chunks; warn at the end of keys that no object had."""
-    yield from chunks
-    if message := keys.warning():
-        warnings.warn(message, SourceWarning, stacklevel=2)
-
-
 def _chunks_of_files(
     source: Any,
     paths: Sequence[str],
     encoder: Encoder,
     size: int,
     timed: bool,
-    keys: ReadKeys | None = None,
 ) -> Iterator[Chunk]:
     """Yield the items of several files: merged by time for a stream, file by file for a graph."""
 
@@ -158,13 +146,15 @@ def _chunks_of_files(
         return read(encoder, number, path, most)
 
     def probe(number: int, path: str, most: int) -> Iterator[Chunk]:
-        stamps_only = Encoder(encoder.name, TermDictionary(), wanted=Wanted(frozenset()))
+        probing = encoder.reading.probing()
+        nothing = Wanted(frozenset())
+        stamps_only = Encoder(encoder.name, TermDictionary(), wanted=nothing, reading=probing)
         return read(stamps_only, number, path, most)
 
     def read(encoder: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:
         if isinstance(source, Mapped):
             scoped = encoder.with_unit("row", scope=f"{number}.")
-            return mapped_chunks(source.over(path), scoped, most, timed, keys)
+            return mapped_chunks(source.over(path), scoped, most, timed)
         return file_chunks(path, encoder, most, timed)
 
     if timed:
@@ -180,6 +170,7 @@ def read_graph(
     scope: str = "",
     strict: bool = False,
     quoted: bool = True,
+    reading: Reading | None = None,
 ) -> tuple[Batch, list[Reject]]:
     """Return the distinct triples of a static graph, valid over all time, and its rejects.
 
@@ -189,7 +180,7 @@ def read_graph(
     >>> len(batch), rejects
     (1, [])
     """
-    encoder = Encoder(name, terms, scope, None, strict)
+    encoder = Encoder(name, terms, scope, None, strict, reading=reading)
     with naming(lambda: f"reading {name}"):
         if not quoted:
             with _without_content(name):

@@ -22,7 +22,7 @@ from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import NOT_UTF8, decoded, line_blocks
-from streamsparql.sources.stamps import ParsedStamps, stamps_of_column
+from streamsparql.sources.stamps import ParsedStamps
 
 # Possessive: two ways to divide a run of spaces would take a time that is quadratic in its length.
 _TERM = r'<[^<>\s]*+>|_:[^\s<>"]*[^\s<>".]|"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z0-9-]+|\^\^<[^<>\s]*+>)?'
@@ -120,7 +120,7 @@ def _chunk(
     s, p, o, *when = columns.terms
     places = columns.places
     stamps: ParsedStamps = (
-        stamps_of_column(when[0]) if timed else (np.zeros(len(places), np.int64), {})
+        encoder.stamps.of_column(when[0]) if timed else (np.zeros(len(places), np.int64), {})
     )
 
     def original(k: int) -> object:

@@ -82,6 +82,8 @@ class Task:
     """By part, the number of elements of each window before the first that the part reads."""
     measured: bool = False
     """Whether tasks emit measurements instead of rows (`analyze`)."""
+    delay: int = 0
+    """The milliseconds by which the items that a part reads may be out of order."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -157,7 +159,16 @@ def _execution(
 ) -> Execution:
     start = max(part.begin - task.margin, task.begin)
     end = None if part.end == INFINITY else part.end
-    run_input = replace(task.run_input, streams=streams, start=start, end=end)
+    run_input = replace(
+        task.run_input,
+        streams=streams,
+        start=start,
+        end=end,
+        max_delay=task.delay,
+        time_unit="ms",
+        time_zone=None,
+        stamp_from=None,  # they were read before
+    )
     slab = TimeSlab(task.back(part), part.end, task.ranks.get(part.number, {}))
     run = execution(
         task.query,

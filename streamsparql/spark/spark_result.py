@@ -15,8 +15,10 @@ from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import result_columns
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput
+from streamsparql.run.notes import DataNotes
 from streamsparql.run.result import Computation, Result, raise_again
-from streamsparql.sources.chunk import Reject
+from streamsparql.sources.chunk import Accounting, Reject
+from streamsparql.sources.failed_cells import CellLog
 from streamsparql.spark.engine import SparkRun, check_limits
 from streamsparql.spark.failures import raising_task_errors
 
@@ -65,6 +67,7 @@ class SparkComputation(Computation):
             self.decoder.terms = TermDictionary()  # an earlier call may have left it half full
             self._rows = self._encoded(table)
             self.started = True
+            DataNotes(self.run.recognised_units(), CellLog(), Accounting(), 0).issue()
         return self._rows
 
     @override
@@ -76,6 +79,14 @@ class SparkComputation(Computation):
     def _rejects(self) -> list[Reject]:
         with raising_task_errors():
             return self.run.rejects()
+
+    @override
+    def notes(self) -> DataNotes:
+        """Return the notes on the data; the first call reads the streams once more."""
+        late = [reject for reject in self._rejects if reject.late]
+        items = Accounting(late=len(late), rejected=len(self._rejects) - len(late))
+        needed = max((reject.lateness for reject in late), default=0)
+        return DataNotes(self.run.recognised_units(), self.run.cells, items, needed)
 
     @override
     def span(self) -> tuple[int | None, int]:

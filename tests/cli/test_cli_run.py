@@ -246,10 +246,9 @@ def test_table_rows_without_triples_are_counted(folder):
         "2 items: 2 accepted, 0 late, 0 rejected, 2 table rows without triples;"
     )
     (folder / "map.rq").write_text("CONSTRUCT { <x> <n> ?m } {}")
-    warning, summary = run(folder, "n.rq", *arguments).stderr.splitlines()
-    assert warning == (
-        "streamsparql: warning: a.jsonl: no object has the key m, which the mapping reads;"
-        " the first has n, t"
+    summary, note, *_ = run(folder, "n.rq", *arguments).stderr.splitlines()
+    assert note == (
+        "note: a.jsonl: no record has the key m, which the mapping reads; the first has n, t"
     )
     assert summary.startswith(
         "0 items: 0 accepted, 0 late, 0 rejected, 4 table rows without triples;"
@@ -269,6 +268,8 @@ def test_late_and_rejected_items_are_counted_and_listed(folder):
     assert rejects == [
         *(f"  wind.nq, line {n}: not a line of N-Quads: 'so what'" for n in (4, 5, 6)),
         "  … and 1 more; --rejects FILE writes all",
+        "note: late: 1 of 7 items, not in the result; --max-delay 10s keeps all of them,"
+        " --max-delay auto sorts the whole input",
     ]
     done = run(folder, *MEAN_OF_WIND, "--max-delay", "10s")
     assert done.stderr.startswith("7 items: 4 accepted, 0 late, 3 rejected")

@@ -31,7 +31,7 @@ def scripts(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("streamsparql ''", "run explain check demo prepare completion --help --version"),
+        ("streamsparql ''", "run explain check head demo prepare completion --help --version"),
         ("streamsparql r", "run"),
         ("streamsparql run --eng", "--engine"),
         ("streamsparql run --engine ''", "embedded spark"),

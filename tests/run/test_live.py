@@ -284,8 +284,7 @@ def test_last_rejects_are_retained_and_all_are_counted() -> None:
     stats = live.stats()
     assert (stats.rejected, stats.graph_rejects, stats.items.rejected) == (1, 1, 0)
     live.push("s", ("<a>", "<p>", "<b>"), 5_000)
-    for t in range(3_000):
-        live.push("s", ("<a>", "<p>", "<b>" if t % 3 else "b"), t)
+    live.push_many("s", [("<a>", "<p>", "<b>" if t % 3 else "<b", t) for t in range(3_000)])
     stats = live.stats()
     assert (stats.items.accepted, stats.late, stats.items.rejected) == (1, 2_000, 1_000)
     assert (len(live.late), live.late[-1].position) == (1_000, 3_001)
@@ -298,7 +297,7 @@ def test_stats_analysis_and_trace_count_the_same_items() -> None:
     items = [
         ("<a>", "<p>", "<b>", 20),
         ("<a>", "<q>", "<b>", 21),
-        ("<a>", "<p>", "b", 22),
+        ("<a>", "<p>", "<b", 22),
         ("<a>", "<p>", "<c>", 5),
         ("<a>", "<p>", "<d>", 23),
     ]
@@ -335,10 +334,8 @@ def test_bad_and_late_items_are_errors_of_a_strict_run() -> None:
         with pytest.raises(SourceError):
             list(query.run({S: items}, strict=True))
         live = query.open(strict=True)
-        for triple, t in items:
-            live.push(S, triple, t)
         with pytest.raises(SourceError):
-            live.rows()
+            live.push_many(S, items)
 
 
 def test_one_stamp_in_the_future_makes_no_item_late() -> None:
@@ -483,7 +480,7 @@ def test_position_of_a_reject_counts_all_pushed_items():
         for t in (1, 2, 3):
             live.push("http://e/s", ("<a>", "<p>", '"1"'), t)
             live.rows()
-        live.push("http://e/s", ("<a>", '"p"', '"1"'), 4)
+        live.push_many("http://e/s", [("<a>", '"p"', '"1"', 4)])
         assert [(reject.position, reject.unit) for reject in live.rejected] == [(4, "item")]
 
 

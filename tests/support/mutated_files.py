@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from streamsparql.errors import SourceWarning, StreamSparqlError
+from streamsparql.errors import DataWarning, StreamSparqlError
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.sources import CHUNK_SIZE, mapped, read_graph, read_stream
 
@@ -366,7 +366,7 @@ def main(kind: str, first: int, after: int) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("error")
-    warnings.simplefilter("ignore", SourceWarning)  # of keys that the mutations remove
+    warnings.simplefilter("ignore", DataWarning)  # of keys that the mutations remove
     mutator, failures = Mutator(kind), 0
     known = KNOWN.get(kind, [])
     for number in range(first - len(known), after):
