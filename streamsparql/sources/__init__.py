@@ -91,6 +91,8 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
     if files is not None:
         files = check_distinct(files) if timed else distinct_files(files)
         return _chunks_of_files(source, files, encoder, size, timed)
+    if isinstance(source, Mapped):
+        return mapped_chunks(source, encoder, size, timed)
     if is_file(source):
         return file_chunks(source, encoder, size, timed)
     if timed and encoder.reading.predicate is not None:
