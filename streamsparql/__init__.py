@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.definition_inputs import inputs
     from streamsparql.look.jupyter.stream_view import show
+    from streamsparql.look.lints.warning import LintWarning
     from streamsparql.query import Query, compile
     from streamsparql.run.decoder import Row
     from streamsparql.run.live import Live
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Analysis",
     "EngineError",
+    "LintWarning",
     "Live",
     "Picture",
     "Query",
@@ -59,6 +61,7 @@ __all__ = [
 
 _MODULES = {
     "Analysis": "look.analysis",
+    "LintWarning": "look.lints.warning",
     "Live": "run.live",
     "Picture": "display.picture",
     "Query": "query",

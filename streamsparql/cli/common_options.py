@@ -67,6 +67,15 @@ def compile_file(name: str, options: argparse.Namespace) -> Query:
     return compile_text(read_text(name), options)
 
 
+def show_warnings(query: Query, name: str, quiet: bool) -> None:
+    """Print the warnings about a query of this name to standard error, unless `quiet`."""
+    from streamsparql.query import new_warnings
+
+    for warning in new_warnings(query):
+        if not quiet and sys.stderr is not None:
+            print(f"{name}: {warning}", file=sys.stderr)
+
+
 def compile_text(text: str, options: argparse.Namespace) -> Query:
     """Compile a query with the options that `add_compile_options` added."""
     from streamsparql.query import compile

@@ -35,6 +35,7 @@ from streamsparql.cli.common_options import (
     files_by_name,
     parse_period,
     read_text,
+    show_warnings,
 )
 from streamsparql.cli.data_options import add_data_options, with_mappings
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
@@ -209,6 +210,7 @@ class Magics:
             raise UsageError(f"{flags[0]} applies to a run; add --streams VAR")
         kwargs = self._run_arguments(query, options) if runs else {}
         self.shell.push({name or "_query": query})
+        show_warnings(query, "the cell", quiet=not self._in_terminal)  # the display has them
         self._show(query._repr_html_(), query.explain("logical"))
         if runs:
             result = query.run(**kwargs)

@@ -17,6 +17,7 @@ from streamsparql.cli.common_options import (
     check_output,
     compile_file,
     parse_period,
+    show_warnings,
 )
 from streamsparql.cli.data_options import (
     add_data_options,
@@ -78,10 +79,11 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
 def _run(options: argparse.Namespace) -> int:
     check_data(options)
     query = compile_file(options.query, options)
-    options.name = "streamsparql"
+    name, options.name = options.name, "streamsparql"
     _check_options(options, query)
     arguments = run_arguments(query, options)
     _check_files(query, options, arguments)
+    show_warnings(query, name, options.quiet)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
             return _run_embedded(query, arguments, options, summary)

@@ -1,0 +1,43 @@
+"""A lint's warning about a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamsparql.errors import Span, position, snippet
+
+
+@dataclass(unsafe_hash=True)
+class LintWarning(UserWarning):
+    """A warning about a query, with its place in the text; a category of Python warnings, too.
+
+    `others` are further places with the same problem.
+    """
+
+    code: str
+    message: str
+    span: Span | None
+    text: str
+    hint: str = ""
+    others: tuple[Span, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"warning: {self.message} [{self.code}]"]
+        if self.span is not None:
+            line, column = position(self.text, self.span.start)
+            lines[0] = f"line {line}, column {column}: {lines[0]}"
+            lines.append(snippet(self.text, self.span))
+        if self.others:
+            lines.append(f"also at {self.other_places}")
+        return "\n".join(lines + ([f"hint: {self.hint}"] if self.hint else []))
+
+    @property
+    def other_places(self) -> str:
+        """The further places as text, at most a few of them."""
+        shown = self.others[:_SHOWN]
+        places = ["line {}, column {}".format(*position(self.text, span.start)) for span in shown]
+        more = len(self.others) - len(shown)
+        return "; ".join(places) + (f"; and {more} more" if more else "")
+
+
+_SHOWN = 4
