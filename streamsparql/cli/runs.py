@@ -28,7 +28,7 @@ from streamsparql.cli.data_options import (
     run_arguments,
 )
 from streamsparql.cli.interrupts import Interrupts
-from streamsparql.cli.summary import Progress, Summary
+from streamsparql.cli.summary import Progress, Summary, show_lines, show_why_empty
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -116,6 +116,7 @@ def _run_embedded(
 ) -> int:
     """Run the query in this process, and write rows as soon as they are emitted."""
     from streamsparql.physical.operator import INFINITY
+    from streamsparql.run.causes import has_no_answer
     from streamsparql.run.replay import Replay, layout_of
     from streamsparql.sinks import open_sink
 
@@ -149,6 +150,8 @@ def _run_embedded(
         summary.record(replay)
         incomplete = interrupts.signal != 0 and replay.watermark < INFINITY
         summary.show(replay, replay.watermark if incomplete else None)
+    if not incomplete and not options.quiet and has_no_answer(replay.execution.pipeline):
+        show_why_empty(query, data, replay.execution, reports)
     return 128 + interrupts.signal if incomplete else 0
 
 
@@ -202,4 +205,6 @@ def _run_on_spark(
         summary.show_rejects(result.computation.rejects(), rows)
     else:
         summary.show_rejects([], rows)
+    if not options.quiet and (not rows or result.computation.is_empty()):
+        show_lines(result.why_empty(options.report, options.every).lines())
     return 0

@@ -16,7 +16,11 @@ from streamsparql.text.instants import instant
 from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
+    from streamsparql.compiled import CompiledQuery
+    from streamsparql.run.execution import Execution
+    from streamsparql.run.input import RunInput
     from streamsparql.run.replay import Replay
+    from streamsparql.run.reports import Reporting
     from streamsparql.sources import Reject
 
 _REJECTS_SHOWN = 3
@@ -157,6 +161,22 @@ class Summary:
         if more > 0:
             where = f"; {self._name} has all" if self._name else "; --rejects FILE writes all"
             print(f"  … and {more:,} more{where}", file=sys.stderr)
+
+
+def show_why_empty(
+    query: CompiledQuery, run_input: RunInput, execution: Execution, report: Reporting | None
+) -> None:
+    """Print why a run that has ended has no rows."""
+    from streamsparql.look.emptiness import why_empty
+
+    readable = run_input if run_input.repeatable else None
+    show_lines(why_empty(query, readable, execution, report).lines())
+
+
+def show_lines(lines: Sequence[str]) -> None:
+    """Print lines to standard error, if it is open."""
+    if sys.stderr is not None:
+        print("\n".join(lines), file=sys.stderr)
 
 
 def _plural(count: int, noun: str) -> str:

@@ -106,6 +106,12 @@ def draw_timeline(
 
 
 @Display
+def explain_empty(result: Any, report: str | None, every: int | None) -> Any:
+    """Return the reasons why a result, or its reports, have no rows."""
+    raise NotImplementedError(type(result))
+
+
+@Display
 def draw_trace(trace: Any) -> Any:
     """Return a picture of the timelines of a trace's operators."""
     raise NotImplementedError(type(trace))

@@ -1,0 +1,135 @@
+"""Why a result has no rows: from the operators that emptied it to what the data have instead.
+
+`run.causes` finds the operators by the counts of a run. If the sources can be read again, a `Probe`
+reads their first items and samples what these operators did not match. `unmatched`, `filtered`,
+`joined` and `others` turn each of them into a `Reason`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from streamsparql.algebra.match import TriplePattern
+from streamsparql.compiled import CompiledQuery
+from streamsparql.display.why_empty import Reason, WhyEmpty
+from streamsparql.look.emptiness.evidence import Evidence, operators_below
+from streamsparql.look.emptiness.filtered import filtered
+from streamsparql.look.emptiness.joined import joined
+from streamsparql.look.emptiness.others import other_reason
+from streamsparql.look.emptiness.probe import Probe
+from streamsparql.look.emptiness.unmatched import unmatched
+from streamsparql.look.lints import lint
+from streamsparql.physical.operator import Operator
+from streamsparql.physical.operators.access import StreamAccess
+from streamsparql.physical.operators.filter import Filter
+from streamsparql.physical.operators.join import Join
+from streamsparql.physical.operators.match import TriplePatternMatching
+from streamsparql.run.causes import causes, has_no_answer
+from streamsparql.run.execution import Execution
+from streamsparql.run.input import RunInput
+from streamsparql.run.reports import Reporting
+
+_REASONS = 5
+"""The number of reasons that are listed."""
+
+
+def why_empty(
+    query: CompiledQuery,
+    run_input: RunInput | None,
+    execution: Execution | None,
+    report: Reporting | None = None,
+) -> WhyEmpty:
+    """Return the reasons why a run has no rows.
+
+    `execution` has ended; None if it is elsewhere. `run_input` is the input for another run; None
+    if its sources cannot be read again.
+    """
+    if execution is not None and not has_no_answer(execution.pipeline):
+        return WhyEmpty(query.text, empty=False, outcome="the result has rows")
+    probe = None
+    if run_input is not None:
+        probe = Probe(query, run_input, report)
+        probe.run()
+    counted = probe if probe is not None and (probe.whole or execution is None) else execution
+    outcome = _outcome(query, report, counted)
+    if counted is None:
+        return WhyEmpty(query.text, outcome=outcome, notes=(_UNKNOWN,))
+    evidence = Evidence(query, counted, probe)
+    return WhyEmpty(
+        query.text, True, tuple(_reasons(evidence))[:_REASONS], tuple(_notes(evidence)), outcome
+    )
+
+
+_UNKNOWN = "the reason is not known: the sources can be read only once, and Spark has read them"
+
+
+def _outcome(query: CompiledQuery, report: Reporting | None, counted: Execution | None) -> str:
+    """Return what a result without rows is."""
+    if query.form == "ask":
+        return "false at every instant"
+    if counted is not None and counted.pipeline.counts[counted.sink].rows_out:
+        return "rows of empty groups only"
+    return "no rows" if report is None else "no rows in any report"
+
+
+def _reasons(evidence: Evidence) -> Iterator[Reason]:
+    """Yield the reasons of all causes; the operators of one pattern are one cause."""
+    emptied = causes(evidence.execution.pipeline)
+    by_pattern = _matchings(evidence, emptied)
+    never = [w for w in lint(evidence.query.translation) if w.code == "never-true"]
+    for warning in never:
+        yield Reason("never-true", warning.message, hint=warning.hint, span=warning.span)
+    if never:
+        return
+    for operator in emptied:
+        if not isinstance(operator, TriplePatternMatching):
+            yield _reason(evidence, operator)
+        elif operator.pattern in by_pattern:
+            yield unmatched(evidence, by_pattern.pop(operator.pattern))
+
+
+def _matchings(
+    evidence: Evidence, emptied: Sequence[Operator]
+) -> dict[TriplePattern, list[TriplePatternMatching]]:
+    """Return the operators of each pattern that matches nothing, one per source.
+
+    A pattern whose stream was emptied by a window, or by the horizon, is not among them.
+    """
+    by_pattern: dict[TriplePattern, list[TriplePatternMatching]] = {}
+    for operator in evidence.execution.pipeline.operators:
+        if isinstance(operator, TriplePatternMatching):
+            by_pattern.setdefault(operator.pattern, []).append(operator)
+    return {
+        pattern: matchings
+        for pattern, matchings in by_pattern.items()
+        if (here := [each for each in matchings if each in emptied])
+        and (len(here) == len(matchings) or any(map(_reads_stream, here)))
+    }
+
+
+def _reads_stream(operator: Operator) -> bool:
+    return any(isinstance(each, StreamAccess) for each in operators_below(operator))
+
+
+def _reason(evidence: Evidence, operator: Operator) -> Reason:
+    match operator:
+        case Filter():
+            return filtered(evidence, operator)
+        case Join():
+            return joined(evidence, operator)
+    return other_reason(evidence, operator)
+
+
+def _notes(evidence: Evidence) -> Sequence[str]:
+    """Return what is not part of the result, and what is not known."""
+    notes = []
+    counts = evidence.execution.accounting
+    for number, name in ((counts.late, "late"), (counts.rejected, "rejected")):
+        if number:
+            notes.append(f"{number:,} of {counts.read:,} items were {name}: result.{name}")
+    probe = evidence.probe
+    if probe is None:
+        notes.append("a source can be read only once: the reasons are from the counts of the run")
+    elif not probe.whole:
+        notes.append(f"of the data, the first {probe.accounting.read:,} items were read again")
+    return notes
