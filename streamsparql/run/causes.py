@@ -27,7 +27,7 @@ def has_no_answer(pipeline: Pipeline) -> bool:
 
 def causes(pipeline: Pipeline) -> list[Operator]:
     """Return the operators that emptied the result of a run, each once, from left to right."""
-    return list(dict.fromkeys(_Walk(pipeline).causes(pipeline.root)))
+    return list(_Walk(pipeline).causes(pipeline.root))
 
 
 class _Walk:
@@ -48,9 +48,12 @@ class _Walk:
 
     def causes(self, root: Operator) -> Iterator[Operator]:
         """Yield the operators that emptied the output of one, from left to right."""
-        pending = [root]
+        pending, seen = [root], set[Operator]()
         while pending:
             operator = pending.pop()
+            if operator in seen:
+                continue
+            seen.add(operator)
             below = self._emptied_by(operator)
             if below:
                 pending += reversed(below)
@@ -81,10 +84,16 @@ class _Walk:
         return empty
 
     def _emptied_source(self, operator: TriplePatternMatching) -> list[Operator]:
-        """Return the window, or the horizon, below a triple pattern that emits none of its rows."""
-        (below,) = operator.inputs
-        while len(below.inputs) == 1 and self.is_empty(below):
-            if not self.is_empty(below.inputs[0]):
-                return [below]
-            (below,) = below.inputs
-        return []
+        """Return windows, or horizons, below a triple pattern that emit none of their rows."""
+        pending, emptied, seen = [*operator.inputs], list[Operator](), set[Operator]()
+        while pending:
+            below = pending.pop()
+            if below in seen:
+                continue
+            seen.add(below)
+            if self.is_empty(below) and below.inputs:
+                passed = [each for each in below.inputs if self.is_empty(each)]
+                if len(passed) < len(below.inputs):
+                    emptied.append(below)
+                pending += passed
+        return emptied

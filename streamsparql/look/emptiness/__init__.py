@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.compiled import CompiledQuery
 from streamsparql.display.why_empty import Reason, WhyEmpty
-from streamsparql.look.emptiness.evidence import Evidence, operators_below
+from streamsparql.look.emptiness.evidence import Evidence, count_of, operators_below
 from streamsparql.look.emptiness.filtered import filtered
 from streamsparql.look.emptiness.joined import joined
 from streamsparql.look.emptiness.others import other_reason
-from streamsparql.look.emptiness.probe import Probe
+from streamsparql.look.emptiness.probe import ITEMS, Probe
 from streamsparql.look.emptiness.unmatched import unmatched
 from streamsparql.look.lints import lint
 from streamsparql.physical.operator import Operator
@@ -38,18 +38,19 @@ def why_empty(
     run_input: RunInput | None,
     execution: Execution | None,
     report: Reporting | None = None,
+    items: int = ITEMS,
 ) -> WhyEmpty:
     """Return the reasons why a run has no rows.
 
-    `execution` has ended; None if it is elsewhere. `run_input` is the input for another run; None
-    if its sources cannot be read again.
+    `execution` has ended; None if it is elsewhere. `run_input` is the input for another run, over
+    about the first `items`; None if its sources cannot be read again.
     """
     if execution is not None and not has_no_answer(execution.pipeline):
         return WhyEmpty(query.text, empty=False, outcome="the result has rows")
     probe = None
     if run_input is not None:
         probe = Probe(query, run_input, report)
-        probe.run()
+        probe.run(items)
     counted = probe if probe is not None and (probe.whole or execution is None) else execution
     outcome = _outcome(query, report, counted)
     if counted is None:
@@ -75,7 +76,7 @@ def _outcome(query: CompiledQuery, report: Reporting | None, counted: Execution 
 def _reasons(evidence: Evidence) -> Iterator[Reason]:
     """Yield the reasons of all causes; the operators of one pattern are one cause."""
     emptied = causes(evidence.execution.pipeline)
-    by_pattern = _matchings(evidence, emptied)
+    by_pattern = matchings_without_rows(evidence, emptied)
     never = [w for w in lint(evidence.query.translation) if w.code == "never-true"]
     for warning in never:
         yield Reason("never-true", warning.message, hint=warning.hint, span=warning.span)
@@ -88,7 +89,7 @@ def _reasons(evidence: Evidence) -> Iterator[Reason]:
             yield unmatched(evidence, by_pattern.pop(operator.pattern))
 
 
-def _matchings(
+def matchings_without_rows(
     evidence: Evidence, emptied: Sequence[Operator]
 ) -> dict[TriplePattern, list[TriplePatternMatching]]:
     """Return the operators of each pattern that matches nothing, one per source.
@@ -126,7 +127,8 @@ def _notes(evidence: Evidence) -> Sequence[str]:
     counts = evidence.execution.accounting
     for number, name in ((counts.late, "late"), (counts.rejected, "rejected")):
         if number:
-            notes.append(f"{number:,} of {counts.read:,} items were {name}: result.{name}")
+            verb = "was" if number == 1 else "were"
+            notes.append(f"{number:,} of {count_of(counts.read, 'item')} {verb} {name}")
     probe = evidence.probe
     if probe is None:
         notes.append("a source can be read only once: the reasons are from the counts of the run")

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeGuard
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.group import Aggregation
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
+from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Literal, Term
@@ -26,6 +27,7 @@ from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators import match as physical
 from streamsparql.run.execution import Execution
 from streamsparql.text.visible import visible
+from streamsparql.translator import syntax as s
 from streamsparql.translator.sparql_text import Writer
 
 _SHOWN = 5
@@ -38,6 +40,8 @@ class Source(NamedTuple):
     """As messages write it."""
     iri: IRI | None
     """None for the default graph."""
+    stream: bool
+    """Whether it is a stream; a graph may have the same IRI."""
     items: str
     """The number of its items or triples, as text."""
     predicates: Counter[Term]
@@ -108,6 +112,20 @@ class Evidence:
 
     # -- places
 
+    def span_of_pattern(self, pattern: TriplePattern) -> Span | None:
+        """Return the place of a triple pattern; after a semicolon, of its predicate and object."""
+        span = self.span_of(
+            node
+            for node in self.written()
+            if isinstance(node, TriplePatternMatching) and node.pattern == pattern
+        )
+        for node in self.query.translation.syntax.walk():
+            if isinstance(node, s.TriplePath) and node.span == span:
+                between = Span(node.subject.span.end, node.predicate.span.start)
+                if between.of(self.query.text).strip():
+                    return node.predicate.span.to(node.object.span)
+        return span
+
     def span_of(self, plans: Iterable[Plan]) -> Span | None:
         """Return the place of the first of these logical nodes that has one."""
         spans = self.query.translation.spans
@@ -139,29 +157,32 @@ class Evidence:
 
     def sources(self, pattern: TriplePattern) -> list[Source]:
         """Return all streams and graphs of the run; those that a pattern reads are marked."""
-        read = self._read_by(pattern)
-        return [*self._streams(read), *self._graphs(read)]
+        streams, graphs = self._read_by(pattern)
+        return [*self._streams(streams), *self._graphs(graphs)]
 
-    def _read_by(self, pattern: TriplePattern) -> set[IRI | None]:
+    def _read_by(self, pattern: TriplePattern) -> tuple[set[IRI], set[IRI | None]]:
         """Return the streams and the graphs that a pattern reads; None is the default graph."""
-        read: set[IRI | None] = set()
-        for node in self.query.optimized.walk():
-            if isinstance(node, TriplePatternMatching) and node.pattern == pattern:
-                for source in node.input.walk():
+        streams, graphs = set[IRI](), set[IRI | None]()
+        for node in self.query.optimized.operators():
+            step = isinstance(node, Path) and not is_written(pattern)
+            if step or (isinstance(node, TriplePatternMatching) and node.pattern == pattern):
+                for source in node.inputs[0].walk():
                     if isinstance(source, AccessStream):
-                        read.add(source.stream)
+                        streams.add(source.stream)
                     elif isinstance(source, AccessGraph):
-                        read.update(g for g in source.graphs if isinstance(g, IRI))
-                        read.update([None] * source.background)
-        return read
+                        named = [g for g in source.graphs if isinstance(g, IRI)]
+                        every = self.execution.catalog.named if named != [*source.graphs] else ()
+                        graphs.update([*named, *every, *[None] * source.background])
+        return streams, graphs
 
-    def _streams(self, read: set[IRI | None]) -> Iterator[Source]:
+    def _streams(self, read: set[IRI]) -> Iterator[Source]:
         noting = self.probe or self.execution
         for name in self.execution.streams:
             iri, items = IRI(name), self.execution.sorters[name].accounting.read
             noted = noting.noted.get(name)
             counts = Counter[Term]() if noted is None else _terms(noting, noted.counts)
-            yield Source(self.write.iri(iri), iri, count_of(items, "item"), counts, iri in read)
+            shown = count_of(items, "item")
+            yield Source(self.write.iri(iri), iri, True, shown, counts, iri in read)
 
     def _graphs(self, read: set[IRI | None]) -> Iterator[Source]:
         catalog = self.execution.catalog
@@ -171,7 +192,7 @@ class Evidence:
             ids = Counter(batch.columns[TRIPLE[1]].tolist())
             name = "the default graph" if iri is None else f"the graph {self.write.iri(iri)}"
             triples = count_of(len(batch), "triple")
-            yield Source(name, iri, triples, _terms(self.execution, ids), iri in read)
+            yield Source(name, iri, False, triples, _terms(self.execution, ids), iri in read)
 
 
 def _terms(execution: Execution, counts: Counter[int]) -> Counter[Term]:

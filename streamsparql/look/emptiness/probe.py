@@ -51,7 +51,7 @@ class Probe(Execution):
         self.whole = False
         """Whether all items were read."""
 
-    def run(self, items: int = ITEMS) -> None:
+    def run(self, items: int) -> None:
         """Read the items, or the first of them."""
         for step in self.input_steps():
             self.step(*step)

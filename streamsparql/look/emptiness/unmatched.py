@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from streamsparql.algebra.match import TriplePattern
-from streamsparql.algebra.match import TriplePatternMatching as MatchingNode
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, RDF, Term
 from streamsparql.display.why_empty import Reason
@@ -26,11 +25,7 @@ def unmatched(evidence: Evidence, matchings: Sequence[TriplePatternMatching]) ->
     pattern = matchings[0].pattern
     sources = evidence.sources(pattern)
     read = [source for source in sources if source.read]
-    span = evidence.span_of(
-        node
-        for node in evidence.written()
-        if isinstance(node, MatchingNode) and node.pattern == pattern
-    )
+    span = evidence.span_of_pattern(pattern)
     without_items = _without_items(evidence, read, span)
     if without_items is not None:
         return without_items
@@ -51,7 +46,7 @@ def unmatched(evidence: Evidence, matchings: Sequence[TriplePatternMatching]) ->
 
 def _without_items(evidence: Evidence, read: Sequence[Source], span: Span | None) -> Reason | None:
     """Return a reason if the streams that a pattern reads have no accepted items."""
-    streams = [s for s in read if s.iri is not None and s.iri.value in evidence.execution.sorters]
+    streams = [source for source in read if source.stream]
     static = any(source not in streams and source.predicates for source in read)
     if not streams or static:
         return None
@@ -98,10 +93,10 @@ def _elsewhere(evidence: Evidence, source: Source) -> str:
     """Return how to read a source that has the predicate, and that the pattern does not read."""
     if source.iri is None:
         return "the default graph has it; write the pattern outside of GRAPH"
-    name = evidence.write.iri(source.iri)
-    dialect = evidence.query.dialect
-    block = {"rspql": "WINDOW", "cqels": "STREAM"}.get(dialect, "GRAPH")
-    block = block if source.iri.value in evidence.query.streams else "GRAPH"
+    name, block = evidence.write.iri(source.iri), "GRAPH"
+    if source.stream:
+        blocks = {"rspql": "WINDOW", "cqels": "STREAM"}
+        block = blocks.get(evidence.query.dialect, block)
     return f"{source.name} has it, which only {block} {name} {{ .. }} reads"
 
 
