@@ -7,10 +7,12 @@ import re
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import SourceError, StreamSparqlError
+from streamsparql.overriding import override
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -94,9 +96,25 @@ def read_text(name: str) -> str:
     try:
         return (_read_standard_input() if name == "-" else Path(name).read_bytes()).decode("utf-8")
     except OSError as error:
-        raise SourceError(f"cannot be read: {error.strerror}") from None
+        raise SourceError(f"cannot be read: {error.strerror}{near_file(name)}") from None
     except UnicodeDecodeError as error:
         raise SourceError(f"is not UTF-8 text (byte {error.start})") from None
+
+
+def near_file(name: str) -> str:
+    """Return a hint with the file that a name of a missing one resembles; empty if there is none.
+
+    >>> near_file("nowhere/at/all.rq")
+    ''
+    """
+    path = Path(name)
+    try:
+        inside = [] if path.exists() else path.parent.iterdir()
+        others = [other.name for other in inside if other.suffix == path.suffix]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, others, 1, 0.6)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""
 
 
 def _read_standard_input() -> bytes:
@@ -157,6 +175,24 @@ def parse_period(text: str) -> int:
     if not (milliseconds := parse_duration(text)):
         raise argparse.ArgumentTypeError(f"must be longer than 0, not {text!r}")
     return milliseconds
+
+
+class Period(argparse.Action):
+    """The action of `--every`: store the period, and whether it was written without a unit."""
+
+    @override
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        try:
+            setattr(namespace, self.dest, parse_period(values))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+        namespace.bare_period = values.strip().isdigit()
 
 
 def parse_instant(text: str) -> int:

@@ -12,11 +12,11 @@ from streamsparql.cli.common_options import (
     REPORTS,
     Commands,
     HelpFormatter,
+    Period,
     UsageError,
     add_compile_options,
     check_output,
     compile_file,
-    parse_period,
     show_warnings,
 )
 from streamsparql.cli.data_options import (
@@ -28,7 +28,13 @@ from streamsparql.cli.data_options import (
     run_arguments,
 )
 from streamsparql.cli.interrupts import Interrupts
-from streamsparql.cli.summary import Progress, Summary, show_lines, show_why_empty
+from streamsparql.cli.summary import (
+    Progress,
+    Summary,
+    show_lines,
+    show_short_windows,
+    show_why_empty,
+)
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -58,7 +64,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add = group.add_argument
     kinds = "rstream, istream or dstream, at report instants"
     add("--report", choices=REPORTS, metavar="KIND", help=kinds)
-    add("--every", metavar="DUR", type=parse_period, help="time from one report to the next")
+    add("--every", metavar="DUR", action=Period, help="time from one report to the next")
     emits = "final (once the end is known) or eager (at once, cut)"
     add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
     add(
@@ -73,7 +79,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add("-o", dest="file", metavar="FILE", help="write to a file; its extension is the format")
     add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
     add("-q", "--quiet", action="store_true", help="show no progress and no summary")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, bare_period=False)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -84,11 +90,29 @@ def _run(options: argparse.Namespace) -> int:
     arguments = run_arguments(query, options)
     _check_files(query, options, arguments)
     show_warnings(query, name, options.quiet)
+    _warn_of_bare_period(query, options)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
-            return _run_embedded(query, arguments, options, summary)
+            return _run_embedded(query, name, arguments, options, summary)
         with on_engine(options, arguments) as on_spark:
             return _run_on_spark(query, on_spark, options, summary)
+
+
+def _warn_of_bare_period(query: Query, options: argparse.Namespace) -> None:
+    """Warn of a period of reports without a unit, if windows move by seconds."""
+    grid = query.report.every
+    if not options.bare_period or options.quiet or options.every >= _SECOND or grid is None:
+        return
+    if grid >= _SECOND:
+        show_lines(
+            [
+                f"warning: --every {options.every} without a unit is {options.every} ms;"
+                f" write --every {options.every}s"
+            ]
+        )
+
+
+_SECOND = 1_000
 
 
 def _check_options(options: argparse.Namespace, query: Query) -> None:
@@ -112,7 +136,11 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
 
 
 def _run_embedded(
-    query: Query, arguments: dict[str, Any], options: argparse.Namespace, summary: Summary
+    query: Query,
+    name: str,
+    arguments: dict[str, Any],
+    options: argparse.Namespace,
+    summary: Summary,
 ) -> int:
     """Run the query in this process, and write rows as soon as they are emitted."""
     from streamsparql.physical.operator import INFINITY
@@ -150,8 +178,11 @@ def _run_embedded(
         summary.record(replay)
         incomplete = interrupts.signal != 0 and replay.watermark < INFINITY
         summary.show(replay, replay.watermark if incomplete else None)
-    if not incomplete and not options.quiet and has_no_answer(replay.execution.pipeline):
-        show_why_empty(query, data, replay.execution, reports)
+    if not incomplete and not options.quiet:
+        if has_no_answer(replay.execution.pipeline):
+            show_why_empty(query, data, replay.execution, reports)
+        else:
+            show_short_windows(query, replay.execution, name)
     return 128 + interrupts.signal if incomplete else 0
 
 

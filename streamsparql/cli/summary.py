@@ -173,6 +173,17 @@ def show_why_empty(
     show_lines(why_empty(query, readable, execution, report).lines())
 
 
+def show_short_windows(query: CompiledQuery, execution: Execution, name: str) -> None:
+    """Print a warning of windows without a unit that are far shorter than the data's steps."""
+    if execution.last_stamp < 0:
+        return
+    from streamsparql.look.lints.short_windows import short_windows
+
+    first, last = execution.first_stamp, execution.last_stamp
+    for warning in short_windows(query.translation, first, last, execution.accounting.accepted):
+        show_lines([f"{name}: {warning}"])
+
+
 def show_lines(lines: Sequence[str]) -> None:
     """Print lines to standard error, if it is open."""
     if sys.stderr is not None:

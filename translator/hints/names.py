@@ -25,7 +25,8 @@ def characters(at: Place) -> str:
         return "this string does not end on its line; write a long string in three quotes"
     if first == "<" and at.token.type != "IRIREF" and at.terminals & at.iris:
         return "an IRI in < > must end with >, and cannot contain spaces, quotes or braces"
-    if at.since.startswith(("--", "//", "/*")) and not at.last().endswith(":"):
+    comment = at.since.startswith(("--", "//", "/*")) or previous + first == "--"
+    if comment and not at.last().endswith(":"):
         return "a comment starts with # and ends with its line"
     if first == "`":
         return "names have no quotes: write ?name for a variable, :name for an IRI"

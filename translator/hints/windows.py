@@ -27,7 +27,7 @@ def event_operators(at: Place) -> str:
 
 
 def durations(at: Place) -> str:
-    """Recognise malformed durations, and lengths that are no whole number with a unit."""
+    """Recognise malformed durations, and lengths that are not whole numbers with a unit."""
     if at.token.type == "" and "XSD_DURATION" in at.terminals and at.word.startswith("P"):
         if at.token.text != at.word and re.fullmatch(r"P(\d+D)?(T(\d+[HMS])+)?", at.word):
             return f"write durations in upper case: {at.word}"

@@ -28,6 +28,7 @@ from streamsparql.run.causes import causes, has_no_answer
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import Reporting
+from streamsparql.sources import Accounting
 
 _REASONS = 5
 """The number of reasons that are listed."""
@@ -51,14 +52,14 @@ def why_empty(
     if run_input is not None:
         probe = Probe(query, run_input, report)
         probe.run(items)
+    run = execution or probe
     counted = probe if probe is not None and (probe.whole or execution is None) else execution
     outcome = _outcome(query, report, counted)
     if counted is None:
         return WhyEmpty(query.text, outcome=outcome, notes=(_UNKNOWN,))
-    evidence = Evidence(query, counted, probe)
-    return WhyEmpty(
-        query.text, True, tuple(_reasons(evidence))[:_REASONS], tuple(_notes(evidence)), outcome
-    )
+    evidence = Evidence(query, counted, probe, () if run is None else run.rejects())
+    reasons = tuple(_reasons(evidence))[:_REASONS]
+    return WhyEmpty(query.text, True, reasons, tuple(_notes(evidence, reasons)), outcome)
 
 
 _UNKNOWN = "the reason is not known: the sources can be read only once, and Spark has read them"
@@ -121,10 +122,11 @@ def _reason(evidence: Evidence, operator: Operator) -> Reason:
     return other_reason(evidence, operator)
 
 
-def _notes(evidence: Evidence) -> Sequence[str]:
-    """Return what is not part of the result, and what is not known."""
+def _notes(evidence: Evidence, reasons: Sequence[Reason]) -> Sequence[str]:
+    """Return what is not part of the result, unless a reason says so, and what is not known."""
     notes = []
-    counts = evidence.execution.accounting
+    stated = any(reason.code == "no-items" for reason in reasons)
+    counts = Accounting() if stated else evidence.execution.accounting
     for number, name in ((counts.late, "late"), (counts.rejected, "rejected")):
         if number:
             verb = "was" if number == 1 else "were"

@@ -26,6 +26,7 @@ from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators import match as physical
 from streamsparql.run.execution import Execution
+from streamsparql.sources import Reject
 from streamsparql.text.visible import visible
 from streamsparql.translator import syntax as s
 from streamsparql.translator.sparql_text import Writer
@@ -59,6 +60,8 @@ class Evidence:
     query: CompiledQuery
     execution: Execution
     probe: Probe | None = None
+    rejects: Sequence[Reject] = ()
+    """Late and rejected items that were not shown before."""
 
     # -- words
 

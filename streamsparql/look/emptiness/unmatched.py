@@ -60,15 +60,9 @@ def _without_items(evidence: Evidence, read: Sequence[Source], span: Span | None
         what = "rejected" if not total.late else "late or rejected"
         all_items = "the only item" if total.read == 1 else f"all {count_of(total.read, 'item')}"
         verb = "was" if total.read == 1 else "were"
-        details = tuple(_first_rejects(evidence))
+        details = tuple(map(str, evidence.rejects[:1]))
         return Reason("no-items", f"{all_items} of {names} {verb} {what}", details)
     return None
-
-
-def _first_rejects(evidence: Evidence) -> Iterator[str]:
-    """Yield the first reject of each stream, if it was not taken from the run."""
-    for sorter in (evidence.probe or evidence.execution).sorters.values():
-        yield from map(str, sorter.rejects[:1])
 
 
 # -- predicates ------------------------------------------------------------------------------------
@@ -83,10 +77,20 @@ def _predicate_hint(evidence: Evidence, predicate: IRI, sources: Sequence[Source
         near = nearest(predicate, seen)
         if near is not None:
             return f"did you mean {evidence.term(near)}?"
+    streams = [source for source in sources if source.read and source.stream]
+    if streams and all(_is_unmatched(evidence, source) for source in streams):
+        return f"are these the data of {' and '.join(source.name for source in streams)}?"
     default = next(source for source in sources if source.iri is None)
     if default.read and not default.predicates:
         return GRAPH_HINT
     return ""
+
+
+def _is_unmatched(evidence: Evidence, source: Source) -> bool:
+    """Return whether no pattern of the query can match any item of a stream."""
+    assert source.iri is not None
+    accounting = evidence.execution.sorters[source.iri.value].accounting
+    return 0 < accounting.accepted == accounting.unmatched
 
 
 def _elsewhere(evidence: Evidence, source: Source) -> str:

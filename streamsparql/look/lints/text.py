@@ -24,19 +24,24 @@ def foreign(translation: Translation) -> Iterator[LintWarning]:
 def unused_clauses(translation: Translation) -> Iterator[LintWarning]:
     """Warn of windows and streams that no pattern reads."""
     text = translation.text
+    sources = translation.syntax.sources
+    named = {id(source.window): source for source in sources if source.named and source.window}
     for clause in translation.unused_windows:
-        yield LintWarning(
-            "unused-window",
-            "no pattern reads a stream through this window",
-            clause.span,
-            text,
-            hint="the window of a group replaces that of FROM; static graphs have no windows",
-        )
+        hint = "the window of a group replaces that of FROM; static graphs have no windows"
+        if source := named.get(id(clause)):
+            name = (source.window_name or source.name).span.of(text)
+            hint = f"only {_READS.get(source.kind, 'GRAPH')} {name} {{ .. }} reads a NAMED stream"
+        message = "no pattern reads a stream through this window"
+        yield LintWarning("unused-window", message, clause.span, text, hint)
     read = {node.stream for node in translation.plan.walk() if isinstance(node, AccessStream)}
     for stream in translation.dataset.streams.values():
         if stream.window is None and stream.clause is not None and stream.name not in read:
             message = f"no pattern reads the stream {stream.name}"
             yield LintWarning("unused-stream", message, stream.clause.span, text)
+
+
+_READS = {"window": "WINDOW", "bracket": "GRAPH"}
+"""The blocks that read the streams of a kind of FROM NAMED clause."""
 
 
 def no_stream(translation: Translation) -> Iterator[LintWarning]:
@@ -134,7 +139,8 @@ def unknown_codes(translation: Translation) -> Iterator[LintWarning]:
                 )
 
 
-_IGNORE = re.compile(r"#\s*lint:\s*ignore\b([^\n\r]*)", re.I)
+_IGNORE = re.compile(r"#\s*lint:\s*ignore\b([^\n\r(]*)", re.I)
+"""A comment that ignores lints; a remark in brackets may follow."""
 
 CODES = (
     "bare-duration",
@@ -159,8 +165,10 @@ CODES = (
 def ignored_codes(text: str) -> frozenset[str]:
     """Return the codes that comments of a query ignore; all of them if a comment names none.
 
-    >>> sorted(ignored_codes("ASK {} # lint: ignore now, foreign")), len(ignored_codes("ASK {}"))
-    (['foreign', 'now'], 0)
+    >>> sorted(ignored_codes("ASK {} # lint: ignore now, foreign (as in the paper)"))
+    ['foreign', 'now']
+    >>> ignored_codes("ASK {}")
+    frozenset()
     """
     named = [re.findall(r"[^\s,]+", comment[1]) for comment in _IGNORE.finditer(text)]
     return frozenset(code for codes in named for code in codes or CODES)
