@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamsparql.display import Displayed
-from streamsparql.errors import Span, position, snippet
+from streamsparql.errors import Span, escape_controls, position, snippet
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class WhyEmpty(Displayed):
                 lines += snippet(self.text, reason.span).splitlines()
             lines += [f"  {detail}" for detail in reason.details]
         lines += [f"  {note}" for note in self.notes]
-        return lines
+        return [escape_controls(line) for line in lines]
 
     def place(self, reason: Reason) -> str:
         """Return the place of a reason in the query's text, as text; empty if it has none."""

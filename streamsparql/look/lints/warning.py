@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamsparql.errors import Span, position, snippet
+from streamsparql.errors import Span, escape_controls, position, snippet
 
 
 @dataclass(unsafe_hash=True)
@@ -29,7 +29,7 @@ class LintWarning(UserWarning):
             lines.append(snippet(self.text, self.span))
         if self.others:
             lines.append(f"also at {self.other_places}")
-        return "\n".join(lines + ([f"hint: {self.hint}"] if self.hint else []))
+        return escape_controls("\n".join(lines + ([f"hint: {self.hint}"] if self.hint else [])))
 
     @property
     def other_places(self) -> str:
