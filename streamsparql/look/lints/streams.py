@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from streamsparql.algebra import filter, group, join, shape
-from streamsparql.algebra.access import AccessStream, Merge
+from streamsparql.algebra.access import AccessStream
 from streamsparql.algebra.expressions import Aggregate
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
-from streamsparql.algebra.terms import IRI, RDF
+from streamsparql.algebra.terms import IRI, RDF, Term
 from streamsparql.algebra.traversal import descend
 from streamsparql.algebra.window import ElementWindow, NowWindow, Window
 from streamsparql.look.lints.visit import Visit
@@ -27,31 +27,29 @@ _TYPE = IRI(RDF + "type")
 
 
 def combined_readings(visit: Visit) -> Iterator[LintWarning]:
-    """Warn of aggregates over pairs of readings: two properties of a thing, in one window.
+    """Warn of aggregates over pairs of readings: of two properties of a thing that is grouped by.
 
-    A node per reading joins the values of one reading only: such a node has another property that
-    relates it to the thing, and is no key itself.
+    A node per reading, which joins the values of one reading only, is not a key.
     """
     if not isinstance(visit.plan, group.Aggregation):
         return
     keys = visit.plan.keys
-    calls = [call for _, call in visit.plan.aggregates if _counts_duplicates(call)]
     patterns = _matchings(visit.plan.input)
     uses = Counter(v for each in patterns for v in each.pattern.variables())
-    of_subject: dict[Variable, list[TriplePatternMatching]] = {}
-    for each in patterns:
-        if isinstance(each.pattern.subject, Variable) and _holds_several(each):
-            of_subject.setdefault(each.pattern.subject, []).append(each)
-    for subject, own in of_subject.items():
-        readings = [each for each in own if _is_reading(each, keys, uses)]
-        several = len({each.pattern.predicate for each in readings}) > 1
-        is_reading_node = len(own) > len(readings) or uses[subject] > len(own)
-        if calls and several and (subject in keys or not is_reading_node):
+    for subject in keys:
+        own = [each for each in patterns if each.pattern.subject == subject]
+        readings = [each for each in own if _is_reading(each, keys, uses) and _holds_several(each)]
+        values = {each.pattern.object for each in readings}
+        calls = [call for _, call in visit.plan.aggregates if _counts_pairs(call, values)]
+        if calls and len({each.pattern.predicate for each in readings}) > 1:
             yield _combined(visit, subject, readings, calls[0])
 
 
-def _counts_duplicates(call: Aggregate) -> bool:
-    return call.function in _DUPLICATES_COUNT and not call.distinct
+def _counts_pairs(call: Aggregate, values: set[Term | Variable]) -> bool:
+    """Return whether the value of an aggregate over these values depends on how often each is."""
+    if call.function not in _DUPLICATES_COUNT or call.distinct:
+        return False
+    return call.argument is None or any(node in values for node in call.argument.walk())
 
 
 def _matchings(plan: Plan) -> list[TriplePatternMatching]:
@@ -67,9 +65,7 @@ def _matchings(plan: Plan) -> list[TriplePatternMatching]:
 
 def _windows(matching: TriplePatternMatching) -> list[Window]:
     """Return the windows over streams that a triple pattern reads."""
-    source = matching.input
-    sources = source.sources if isinstance(source, Merge) else (source,)
-    return [each for each in sources if isinstance(each, Window)]
+    return [each for each in matching.input.operators() if isinstance(each, Window)]
 
 
 def _holds_several(matching: TriplePatternMatching) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from streamsparql.errors import Span, escape_controls, position, snippet
 
@@ -20,6 +20,10 @@ class LintWarning(UserWarning):
     text: str
     hint: str = ""
     others: tuple[Span, ...] = ()
+
+    def __reduce__(self) -> tuple[type[LintWarning], tuple[object, ...]]:
+        """Pickle the fields: an exception would pickle the arguments of its constructor."""
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def __str__(self) -> str:
         lines = [f"warning: {self.message} [{self.code}]"]
