@@ -210,8 +210,7 @@ CASES: list[tuple[str, Any, dict[str, Any], str, str]] = [
     ),
     (
         HALF_MINUTE + "{ ?x :door+ ?v }", None, {},
-        "no rows: nothing matches the step :door of a property path;"
-        " if it is static data, pass --graph FILE, or graph= in Python", "",
+        "no rows: nothing matches the step :door of a property path; are these the data of :s?", "",
     ),
     (
         HALF_MINUTE + "{ ?x :value+ :c }", None, {},

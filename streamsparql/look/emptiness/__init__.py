@@ -47,7 +47,7 @@ def why_empty(
     about the first `items`; None if its sources cannot be read again.
     """
     if execution is not None and not has_no_answer(execution.pipeline):
-        return WhyEmpty(query.text, empty=False, outcome="the result has rows")
+        return has_rows(query)
     probe = None
     if run_input is not None:
         probe = Probe(query, run_input, report)
@@ -56,13 +56,21 @@ def why_empty(
     counted = probe if probe is not None and (probe.whole or execution is None) else execution
     outcome = _outcome(query, report, counted)
     if counted is None:
-        return WhyEmpty(query.text, outcome=outcome, notes=(_UNKNOWN,))
+        return WhyEmpty(query.text, True, (_UNKNOWN,), outcome=outcome)
     evidence = Evidence(query, counted, probe, () if run is None else run.rejects())
     reasons = tuple(_reasons(evidence))[:_REASONS]
     return WhyEmpty(query.text, True, reasons, tuple(_notes(evidence, reasons)), outcome)
 
 
-_UNKNOWN = "the reason is not known: the sources can be read only once, and Spark has read them"
+def has_rows(query: CompiledQuery) -> WhyEmpty:
+    """Return the object for a result that has rows."""
+    outcome = (
+        "the answer is true at some instants" if query.form == "ask" else "the result has rows"
+    )
+    return WhyEmpty(query.text, empty=False, outcome=outcome)
+
+
+_UNKNOWN = Reason("unknown", "a source can be read only once, and Spark has read it")
 
 
 def _outcome(query: CompiledQuery, report: Reporting | None, counted: Execution | None) -> str:

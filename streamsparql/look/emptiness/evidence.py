@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeGuard
+
+import numpy as np
 
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.group import Aggregation
@@ -23,6 +25,7 @@ from streamsparql.errors import Span
 from streamsparql.look.emptiness.probe import Probe
 from streamsparql.look.explain.boxes.phrases import plan_writer
 from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators import match as physical
 from streamsparql.run.execution import Execution
@@ -46,7 +49,7 @@ class Source(NamedTuple):
     items: str
     """The number of its items or triples, as text."""
     predicates: Counter[Term]
-    read: bool
+    read: bool = False
     """Whether the pattern in question reads it."""
 
 
@@ -144,16 +147,14 @@ class Evidence:
         """Return the number of rows that each input of an operator emitted."""
         return self.execution.pipeline.counts[operator].rows_in
 
-    def rows_out(self, operator: Operator) -> int:
-        """Return the number of rows that an operator emitted."""
-        return self.execution.pipeline.counts[operator].rows_out
-
     # -- data
 
     def like(self, operator: Operator) -> Operator | None:
         """Return the operator of the probe that computes the same; None if there is none."""
-        if self.probe is None or self.probe is self.execution:
-            return None if self.probe is None else operator
+        if self.probe is None:
+            return None
+        if self.probe is self.execution:
+            return operator
         key = type(operator), operator.facts()
         same = (o for o in self.probe.pipeline.operators if (type(o), o.facts()) == key)
         return next(same, None)
@@ -161,7 +162,10 @@ class Evidence:
     def sources(self, pattern: TriplePattern) -> list[Source]:
         """Return all streams and graphs of the run; those that a pattern reads are marked."""
         streams, graphs = self._read_by(pattern)
-        return [*self._streams(streams), *self._graphs(graphs)]
+        return [
+            source._replace(read=source.iri in (streams if source.stream else graphs))
+            for source in self._sources
+        ]
 
     def _read_by(self, pattern: TriplePattern) -> tuple[set[IRI], set[IRI | None]]:
         """Return the streams and the graphs that a pattern reads; None is the default graph."""
@@ -178,27 +182,32 @@ class Evidence:
                         graphs.update([*named, *every, *[None] * source.background])
         return streams, graphs
 
-    def _streams(self, read: set[IRI]) -> Iterator[Source]:
+    @cached_property
+    def _sources(self) -> list[Source]:
+        """All streams and graphs of the run."""
+        return [*self._streams(), *self._graphs()]
+
+    def _streams(self) -> Iterator[Source]:
         noting = self.probe or self.execution
         for name in self.execution.streams:
             iri, items = IRI(name), self.execution.sorters[name].accounting.read
             noted = noting.noted.get(name)
             counts = Counter[Term]() if noted is None else _terms(noting, noted.counts)
-            shown = count_of(items, "item")
-            yield Source(self.write.iri(iri), iri, True, shown, counts, iri in read)
+            yield Source(self.write.iri(iri), iri, True, count_of(items, "item"), counts)
 
-    def _graphs(self, read: set[IRI | None]) -> Iterator[Source]:
+    def _graphs(self) -> Iterator[Source]:
         catalog = self.execution.catalog
         graphs: dict[IRI | None, Batch] = {None: catalog.default}
         graphs |= dict(catalog.named.items())
         for iri, batch in graphs.items():
-            ids = Counter(batch.columns[TRIPLE[1]].tolist())
+            ids, numbers = np.unique(batch.columns[TRIPLE[1]], return_counts=True)
+            counts = dict(zip(ids.tolist(), numbers.tolist(), strict=True))
             name = "the default graph" if iri is None else f"the graph {self.write.iri(iri)}"
-            triples = count_of(len(batch), "triple")
-            yield Source(name, iri, False, triples, _terms(self.execution, ids), iri in read)
+            predicates = _terms(self.execution, counts)
+            yield Source(name, iri, False, count_of(len(batch), "triple"), predicates)
 
 
-def _terms(execution: Execution, counts: Counter[int]) -> Counter[Term]:
+def _terms(execution: Execution, counts: Mapping[int, int]) -> Counter[Term]:
     terms = {term_id: execution.terms.term_of(term_id) for term_id in counts}
     return Counter(
         {term: counts[term_id] for term_id, term in terms.items() if isinstance(term, IRI)}
@@ -238,6 +247,4 @@ def windows_below(operator: Operator) -> list[Window]:
 
 def is_written(pattern: TriplePattern) -> bool:
     """Return whether a pattern is one of the query's text: a step of a property path is not."""
-    return not any(
-        isinstance(place, Variable) and place.name.startswith(".way") for place in pattern
-    )
+    return {FROM, TO}.isdisjoint(variable.name for variable in pattern.variables())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamsparql.display.why_empty import WhyEmpty
-from streamsparql.look.emptiness import why_empty
+from streamsparql.look.emptiness import has_rows, why_empty
 from streamsparql.look.emptiness.probe import ITEMS
 from streamsparql.run.reports import requested_reports
 from streamsparql.run.result import Result
@@ -18,6 +18,6 @@ def why_result_empty(
     wanted = requested_reports(query, report, every)
     if not computation.is_empty():
         if wanted is None or any(map(len, computation.reported(wanted).batches)):
-            return WhyEmpty(query.text, empty=False, outcome="the result has rows")
+            return has_rows(query)
         return why_empty(query, computation.sample(ITEMS), None, wanted)
     return why_empty(query, computation.sample(ITEMS), computation.finished())
