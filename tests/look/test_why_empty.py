@@ -180,6 +180,14 @@ CASES: list[tuple[str, Any, dict[str, Any], str, str]] = [
         "no rows: this filter is false or an error for every row, so no row passes", "",
     ),
     (
+        HALF_MINUTE + "{ ?x :value ?v OPTIONAL { ?x :door ?d FILTER(1 > 2) } FILTER(?v > 99) }", None, {},
+        "no rows: FILTER(?v > 99) is false for all 3 rows", "",
+    ),
+    (
+        BOTH + "{ VALUES (?x ?v) { (:a 25) (:b 20) } ?x :value ?v }", None, {},
+        "no rows: VALUES and ?x :value ?v have no values of ?x and ?v in common", "",
+    ),
+    (
         HALF_MINUTE + "{ ?x :value ?v FILTER NOT EXISTS { ?x :value ?w } }", None, {},
         "no rows: NOT EXISTS removes all 3 rows of ?x :value ?v", "",
     ),

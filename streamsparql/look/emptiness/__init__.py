@@ -18,7 +18,6 @@ from streamsparql.look.emptiness.joined import joined
 from streamsparql.look.emptiness.others import other_reason
 from streamsparql.look.emptiness.probe import ITEMS, Probe
 from streamsparql.look.emptiness.unmatched import unmatched
-from streamsparql.look.lints import lint
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.filter import Filter
@@ -86,11 +85,6 @@ def _reasons(evidence: Evidence) -> Iterator[Reason]:
     """Yield the reasons of all causes; the operators of one pattern are one cause."""
     emptied = causes(evidence.execution.pipeline)
     by_pattern = matchings_without_rows(evidence, emptied)
-    never = [w for w in lint(evidence.query.translation) if w.code == "never-true"]
-    for warning in never:
-        yield Reason("never-true", warning.message, hint=warning.hint, span=warning.span)
-    if never:
-        return
     for operator in emptied:
         if not isinstance(operator, TriplePatternMatching):
             yield _reason(evidence, operator)

@@ -76,7 +76,9 @@ def _different_times(
     gap = _least_gap(sample)
     message = f"{sides} match, but never at the same time"
     if gap is None:
-        return Reason("join", f"the rows of {sides} never join")
+        names = " and ".join(f"?{name}" for name in sample.names if not is_hidden(name))
+        together = f" have no values of {names} in common" if names else " never join"
+        return Reason("join", f"{sides}{together}")
     details = [
         f"the nearest rows are {with_units(gap.length)} apart: one ends at {instant(gap.ended)},"
         f" the other starts at {instant(gap.started)}"

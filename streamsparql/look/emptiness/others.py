@@ -8,6 +8,7 @@ from streamsparql.display.why_empty import Reason
 from streamsparql.look.emptiness.evidence import Evidence, count_of
 from streamsparql.look.explain.boxes.phrases import with_units
 from streamsparql.look.explain.boxes.physical import description_of
+from streamsparql.look.lints import lint
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
@@ -115,13 +116,21 @@ def _window(evidence: Evidence, operator: TimeWindow | ElementWindow) -> Reason:
 def _static(evidence: Evidence, operator: Always) -> Reason:
     """Return the reason for a static subplan that is known to be empty."""
     if isinstance(operator.node, shape.Table):
-        zero = any(isinstance(n, shape.Slice) and n.limit == 0 for n in evidence.written())
-        condition = "LIMIT 0 keeps no row" if zero else "a condition of the query is never true"
-        return Reason("never-true", condition)
+        return _rewritten_to_nothing(evidence)
     what = description_of(operator, evidence.write).title.removesuffix(", 0 rows")
     missing = evidence.execution.input.graph is None
     hint = GRAPH_HINT if missing else ""
     return Reason("no-match", f"no static triple matches {what}".rstrip(), hint=hint)
+
+
+def _rewritten_to_nothing(evidence: Evidence) -> Reason:
+    """Return the reason why the rewritten plan has no rows, whatever the data."""
+    if any(isinstance(node, shape.Slice) and node.limit == 0 for node in evidence.written()):
+        return Reason("never-true", "LIMIT 0 keeps no row")
+    for warning in lint(evidence.query.translation):
+        if warning.code == "never-true":
+            return Reason("never-true", warning.message, hint=warning.hint, span=warning.span)
+    return Reason("never-true", "a condition of the query is never true")
 
 
 def _stream(evidence: Evidence, operator: StreamAccess) -> Reason:
