@@ -95,8 +95,11 @@ class Computation(ABC):
         """Return a run that retains nothing; None if the sources cannot be read again."""
         return None
 
-    def retain(self, replay: Replay) -> None:  # noqa: B027 -- a no-op by default
-        """Retain the rejects of a replay that has ended, and its counts if it emitted no rows."""
+    def retain_rejects(self, rejects: list[Reject]) -> None:  # noqa: B027 -- a no-op by default
+        """Retain the rejects of a run that has ended."""
+
+    def retain_counts(self, replay: Replay) -> None:  # noqa: B027 -- a no-op by default
+        """Retain whether a replay that has ended has rows, and its counts if it has none."""
 
     def is_empty(self) -> bool:
         """Return whether there are no rows, besides those of empty groups; for ASK, no true."""
@@ -237,8 +240,11 @@ class EmbeddedComputation(Computation):
         return Replay(self.query, self.input, report=report, shares_terms_with=shared)
 
     @override
-    def retain(self, replay: Replay) -> None:
-        self._rejects = replay.drain()
+    def retain_rejects(self, rejects: list[Reject]) -> None:
+        self._rejects = rejects
+
+    @override
+    def retain_counts(self, replay: Replay) -> None:
         if replay.execution.reports is None:
             self._empty = has_no_answer(replay.execution.pipeline)
             self._replayed = replay.execution if self._empty else None
@@ -426,7 +432,8 @@ class Result(Displayed):
 
     def _replayed(self, replay: Replay) -> Iterator[pa.Table]:
         yield from replay.tables()
-        self.computation.retain(replay)
+        self.computation.retain_rejects(replay.drain())
+        self.computation.retain_counts(replay)
 
     # -- rejects
 
@@ -450,10 +457,10 @@ class Result(Displayed):
         >>> import streamsparql
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o FILTER(?o > 5) }"
         >>> print(streamsparql.compile(text).run([("<a>", "<p>", '"7"', 3)]).why_empty())
-        no rows: FILTER(?o > 5) is an error for all 1 row; cast it: xsd:decimal(?o)
+        no rows: FILTER(?o > 5) is an error for the only row; cast it: xsd:decimal(?o)
            1 | SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o FILTER(?o > 5) }
              |                                                                ^^^^^^^^^^^^^^
-          ?o is "7", a string
+          ?o is "7" (a string)
         """
         why: WhyEmpty = explain_empty(self, report, every)
         return why
@@ -529,5 +536,5 @@ def preview(result: Result, limit: int | None) -> Preview | None:
         shown = shown.with_rejects(replay.drain())
         if sum(map(len, shown.tables)) > limit:
             return shown._replace(more=True)
-    computation.retain(replay)
+    computation.retain_counts(replay)
     return shown

@@ -65,11 +65,11 @@ DOUBTFUL = [
         ("combined-readings", "?x <speed> ?v ; <cars> ?n"),
     ),
     (
-        f"SELECT ?x (COUNT(*) AS ?n) {W} {{ ?x <p> ?v OPTIONAL {{ ?x <q> ?w }} }} GROUP BY ?x",
+        f"SELECT ?x (COUNT(*) AS ?n) {W} {{ ?x <p> ?v OPTIONAL {{ ?x <q> ?w }} FILTER(?v > 1 && ?w < 2) }} GROUP BY ?x",
         ("combined-readings", "?x <q> ?w"),
     ),
     (
-        f"SELECT ?r (AVG(?v) AS ?m) {W} {{ ?x <p> ?v . ?x <q> ?w GRAPH <g> {{ ?x <in> ?r }} }} GROUP BY ?r ?x",
+        f"SELECT ?r (AVG(?v) AS ?m) (MAX(?w) AS ?n) {W} {{ ?x <p> ?v . ?x <q> ?w GRAPH <g> {{ ?x <in> ?r }} }} GROUP BY ?r ?x",
         ("combined-readings", "?x <q> ?w"),
     ),
     ("SELECT * FROM STREAM <s> WINDOW ELEMS 9 { ?x <p> ?v ; <q> ?w }", ("counted-triples", "?x <p> ?v ; <q> ?w")),
@@ -115,8 +115,11 @@ FINE = [
     f"SELECT ?x (SUM(?n) AS ?t) {W} {{ ?x <cars> ?n }} GROUP BY ?x",
     f"SELECT ?x ?v ?n {W} {{ ?x <speed> ?v ; <cars> ?n }}",
     f"SELECT ?x (SUM(?n) AS ?t) {W} {{ ?x <cars> ?n GRAPH <g> {{ ?x <lanes> ?l }} }} GROUP BY ?x",
-    "SELECT ?x (SUM(?n) AS ?t) { STREAM <s> [NOW] { ?x <speed> ?v ; <cars> ?n } } GROUP BY ?x",
-    "SELECT ?x (SUM(?n) AS ?t) { ?x <speed> ?v ; <cars> ?n } GROUP BY ?x",  # no stream
+    "SELECT ?x (SUM(?n) AS ?t) (AVG(?v) AS ?m) { STREAM <s> [NOW] { ?x <speed> ?v ; <cars> ?n } } GROUP BY ?x",
+    "SELECT ?x (SUM(?n) AS ?t) (AVG(?v) AS ?m) { ?x <speed> ?v ; <cars> ?n } GROUP BY ?x",  # no stream
+    # a static attribute may be in the same graph pattern: a threshold, or one that only must exist
+    f"SELECT ?x (COUNT(?v) AS ?n) {W} {{ ?x <speed> ?v ; <limit> ?max FILTER(?v > ?max) }} GROUP BY ?x",
+    f"SELECT ?x (AVG(?v) AS ?m) {W} {{ ?x <speed> ?v ; <in> ?road }} GROUP BY ?x",
     "SELECT * FROM STREAM <s> WINDOW ELEMS 9 { ?x <p> ?v }",
     "SELECT * FROM STREAM <s> WINDOW ELEMS 9 { ?x <p> ?v . ?v <q> ?w }",
     f"SELECT * {W} {{ ?x <p> ?v }} ORDER BY ?v LIMIT 5",
@@ -179,7 +182,7 @@ def test_a_finding_has_all_its_places():
 
 
 def test_a_node_per_reading_is_suggested():
-    text = f"PREFIX : <http://e/> SELECT ?x (SUM(?n) AS ?t) {W} {{ ?x :speed ?v ; :cars ?n }} GROUP BY ?x"
+    text = f"PREFIX : <http://e/> SELECT ?x (SUM(?n) AS ?t) (AVG(?v) AS ?m) {W} {{ ?x :speed ?v ; :cars ?n }} GROUP BY ?x"
     (warning,) = streamsparql.compile(text).check()
     assert warning.hint.endswith("?reading <of> ?x ; :speed ?v ; :cars ?n")
     assert "SUM counts pairs" in warning.message

@@ -32,7 +32,7 @@ _CASTS = {
 """The casts by the types of SQL."""
 
 
-def between(at: Place) -> str:
+def sql_between(at: Place) -> str:
     """Recognise `?x BETWEEN 1 AND 5`."""
     if at.word != "BETWEEN" or not at.after_operand:
         return ""
@@ -82,7 +82,7 @@ def case(at: Place) -> str:
     return "write IF(condition, value, IF(condition, value, other value))"
 
 
-def cast(at: Place) -> str:
+def sql_cast(at: Place) -> str:
     """Recognise `CAST(?x AS INTEGER)`."""
     if at.word not in ("CAST", "CONVERT", "TRY_CAST", "SAFE_CAST") or not at.at_operand:
         return ""

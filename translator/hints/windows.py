@@ -52,7 +52,7 @@ def _whole_number(at: Place) -> str:
     return f"write a whole number: {f'{milliseconds} MS' if rest else f'{seconds} SECOND'}"
 
 
-def windows(at: Place) -> str:
+def misplaced_windows(at: Place) -> str:
     """Recognise windows at a wrong place, and windows of other languages."""
     if at.word == "WINDOW" and at.last(2) == "FROM" and at.before[-1].type in at.iris:
         return f"only streams have windows: write FROM STREAM {at.last_text()} WINDOW .."

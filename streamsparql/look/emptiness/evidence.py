@@ -98,7 +98,7 @@ class Evidence:
 
     def value(self, term: Term) -> str:
         """Return a term as text; a number without its datatype."""
-        return term.lexical if is_number(term) else self.term(term)
+        return term.lexical if has_numeric_value(term) else self.term(term)
 
     def pattern(self, pattern: TriplePattern) -> str:
         """Return a triple pattern as the query writes it."""
@@ -109,7 +109,7 @@ class Evidence:
         patterns = dict.fromkeys(
             self.pattern(each.pattern)
             for each in operators_below(operator)
-            if isinstance(each, physical.TriplePatternMatching) and is_written(each.pattern)
+            if isinstance(each, physical.TriplePatternMatching) and is_query_pattern(each.pattern)
         )
         listed = list(patterns)
         more = len(listed) - 2
@@ -171,7 +171,7 @@ class Evidence:
         """Return the streams and the graphs that a pattern reads; None is the default graph."""
         streams, graphs = set[IRI](), set[IRI | None]()
         for node in self.query.optimized.operators():
-            step = isinstance(node, Path) and not is_written(pattern)
+            step = isinstance(node, Path) and not is_query_pattern(pattern)
             if step or (isinstance(node, TriplePatternMatching) and node.pattern == pattern):
                 for source in node.inputs[0].walk():
                     if isinstance(source, AccessStream):
@@ -223,7 +223,7 @@ def count_of(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
-def is_number(term: Term | None) -> TypeGuard[Literal]:
+def has_numeric_value(term: Term | None) -> TypeGuard[Literal]:
     """Return whether a term is a literal with a numeric value."""
     return isinstance(term, Literal) and type(value_of(term)) in NUMERIC_TYPES
 
@@ -245,6 +245,6 @@ def windows_below(operator: Operator) -> list[Window]:
     return list(dict.fromkeys(window for window in windows if isinstance(window, Window)))
 
 
-def is_written(pattern: TriplePattern) -> bool:
+def is_query_pattern(pattern: TriplePattern) -> bool:
     """Return whether a pattern is one of the query's text: a step of a property path is not."""
     return {FROM, TO}.isdisjoint(variable.name for variable in pattern.variables())

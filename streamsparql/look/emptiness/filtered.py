@@ -13,7 +13,7 @@ from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.display.why_empty import Reason
 from streamsparql.errors import Span
-from streamsparql.look.emptiness.evidence import Evidence, count_of, is_number
+from streamsparql.look.emptiness.evidence import Evidence, count_of, has_numeric_value
 from streamsparql.look.emptiness.nearest import nearest
 from streamsparql.look.emptiness.probe import FilterSample, Probe, Truths
 from streamsparql.physical.operator import Operator
@@ -91,7 +91,7 @@ def _values(
         terms = _terms(probe, sample, variable)
         if not terms:
             yield f"{name} is unbound in all rows"
-        elif len(terms) > _FEW and all(map(is_number, terms)):
+        elif len(terms) > _FEW and all(map(has_numeric_value, terms)):
             yield f"{name} is from {evidence.value(terms[0])} to {evidence.value(terms[-1])}"
         else:
             kind = _kind(terms)
@@ -125,7 +125,7 @@ def _hint(evidence: Evidence, probe: Probe, sample: FilterSample, part: Truths) 
     values, name = _terms(probe, sample, variable), evidence.write.variable(variable)
     if not values:
         return "write the FILTER in the group that binds the variable, or test it with BOUND"
-    if is_number(term) and "string" in _kind(values):
+    if has_numeric_value(term) and "string" in _kind(values):
         return f"cast it: xsd:decimal({name})"
     if function in _ORDERED and all(isinstance(value, IRI) for value in values):
         return f"an IRI has no order; STR({name}) is its text"

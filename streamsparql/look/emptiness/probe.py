@@ -108,7 +108,7 @@ class JoinSample:
 
 
 @dataclass
-class Span:
+class TimeSpan:
     """The instants over which rows hold: from the first start to the last end."""
 
     start: int = INFINITY
@@ -130,7 +130,7 @@ class Samples:
         """The terms at a place of triples that a pattern matches except for this place."""
         self.filters: dict[Operator, FilterSample] = {}
         self.joins: dict[Operator, JoinSample] = {}
-        self.spans: dict[Operator, Span] = {}
+        self.spans: dict[Operator, TimeSpan] = {}
         """The span of the input rows of an operator without output."""
         self._alive: set[Operator] = set()
 
@@ -150,7 +150,7 @@ class Samples:
             case Join():
                 self._sample_join(operator, inputs)
         if len(inputs) == 1:
-            self.spans.setdefault(operator, Span()).add(inputs[0])
+            self.spans.setdefault(operator, TimeSpan()).add(inputs[0])
 
     def ids(self) -> Iterator[IntArray]:
         """Yield the ids of the terms in the samples."""

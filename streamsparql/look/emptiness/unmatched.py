@@ -9,7 +9,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, RDF, Term
 from streamsparql.display.why_empty import Reason
 from streamsparql.errors import Span
-from streamsparql.look.emptiness.evidence import Evidence, Source, count_of, is_written
+from streamsparql.look.emptiness.evidence import Evidence, Source, count_of, is_query_pattern
 from streamsparql.look.emptiness.nearest import nearest
 from streamsparql.look.emptiness.others import GRAPH_HINT
 from streamsparql.physical.batch import TRIPLE
@@ -30,7 +30,7 @@ def unmatched(evidence: Evidence, matchings: Sequence[TriplePatternMatching]) ->
     if without_items is not None:
         return without_items
     written = evidence.pattern(pattern)
-    if not is_written(pattern):
+    if not is_query_pattern(pattern):
         written = f"the step {evidence.write.term(pattern.predicate)} of a property path"
     message = f"nothing matches {written}"
     predicate = pattern.predicate

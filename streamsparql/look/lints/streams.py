@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from streamsparql.algebra import filter, group, join, shape
 from streamsparql.algebra.access import AccessStream
-from streamsparql.algebra.expressions import Aggregate
+from streamsparql.algebra.expressions import Aggregate, And
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.solutions import Variable
+from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, RDF, Term
 from streamsparql.algebra.traversal import descend
 from streamsparql.algebra.window import ElementWindow, NowWindow, Window
@@ -29,20 +29,38 @@ _TYPE = IRI(RDF + "type")
 def combined_readings(visit: Visit) -> Iterator[LintWarning]:
     """Warn of aggregates over pairs of readings: of two properties of a thing that is grouped by.
 
-    A node per reading, which joins the values of one reading only, is not a key.
+    A node per reading, which joins the values of one reading only, is not a key. A value that the
+    query only compares with others may be a static attribute.
     """
     if not isinstance(visit.plan, group.Aggregation):
         return
     keys = visit.plan.keys
-    patterns = _matchings(visit.plan.input)
+    patterns, measured = _matchings(visit.plan.input), set(_measured(visit.plan))
     uses = Counter(v for each in patterns for v in each.pattern.variables())
     for subject in keys:
         own = [each for each in patterns if each.pattern.subject == subject]
-        readings = [each for each in own if _is_reading(each, keys, uses) and _holds_several(each)]
+        readings = [
+            each
+            for each in own
+            if each.pattern.object in measured and _is_reading(each, keys, uses)
+        ]
         values = {each.pattern.object for each in readings}
         calls = [call for _, call in visit.plan.aggregates if _counts_pairs(call, values)]
         if calls and len({each.pattern.predicate for each in readings}) > 1:
             yield _combined(visit, subject, readings, calls[0])
+
+
+def _measured(plan: group.Aggregation) -> Iterator[Variable]:
+    """Yield the variables that are aggregated, or that a filter compares with constants only."""
+    expressions: list[Expression] = [call for _, call in plan.aggregates]
+    for node in _joined(plan.input):
+        if isinstance(node, filter.Filter):
+            condition = node.condition
+            expressions += condition.args if isinstance(condition, And) else (condition,)
+    for expression in expressions:
+        variables = {node for node in expression.walk() if isinstance(node, Variable)}
+        if isinstance(expression, Aggregate) or len(variables) == 1:
+            yield from variables
 
 
 def _counts_pairs(call: Aggregate, values: set[Term | Variable]) -> bool:
@@ -52,15 +70,19 @@ def _counts_pairs(call: Aggregate, values: set[Term | Variable]) -> bool:
     return call.argument is None or any(node in values for node in call.argument.walk())
 
 
-def _matchings(plan: Plan) -> list[TriplePatternMatching]:
-    """Return the triple patterns that are joined below an operator."""
+def _joined(plan: Plan) -> list[Plan]:
+    """Return the operators of a group: joins, filters, windows, and the patterns below them."""
     joined = BasicGraphPattern | join.Join | join.LeftJoin | filter.Filter | shape.Extend | Window
 
     def below(node: Plan, _: None) -> list[tuple[Plan, None]]:
         return [(part, None) for part in node.operands] if isinstance(node, joined) else []
 
-    nodes = (node for node, _ in descend(plan, None, below))
-    return [node for node in nodes if isinstance(node, TriplePatternMatching)]
+    return [node for node, _ in descend(plan, None, below)]
+
+
+def _matchings(plan: Plan) -> list[TriplePatternMatching]:
+    """Return the triple patterns that are joined below an operator."""
+    return [node for node in _joined(plan) if isinstance(node, TriplePatternMatching)]
 
 
 def _windows(matching: TriplePatternMatching) -> list[Window]:
@@ -79,7 +101,7 @@ def _is_reading(
     _, predicate, value = matching.pattern
     if not isinstance(predicate, IRI) or predicate == _TYPE or not isinstance(value, Variable):
         return False
-    return uses[value] == 1 and value not in keys and not value.hidden
+    return uses[value] == 1 and value not in keys and _holds_several(matching)
 
 
 def _combined(
