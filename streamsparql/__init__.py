@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from streamsparql.look.definition_inputs import inputs
     from streamsparql.look.head import Head, head
     from streamsparql.look.jupyter.stream_view import show
+    from streamsparql.look.lints.warning import LintWarning
     from streamsparql.query import Query, compile
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
@@ -48,6 +49,7 @@ __all__ = [
     "Head",
     "LimitExceeded",
     "Limits",
+    "LintWarning",
     "Live",
     "Picture",
     "Query",
@@ -72,6 +74,7 @@ _MODULES = {
     "Analysis": "look.analysis",
     "Head": "look.head",
     "Limits": "limits",
+    "LintWarning": "look.lints.warning",
     "Live": "run.live",
     "Picture": "display.picture",
     "Query": "query",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -125,6 +126,12 @@ def check_engine(engine: str, spark: object, slabs: int | None) -> None:
         raise EngineError("spark and slabs are options of engine='spark'")
 
 
+def new_warnings(query: Query) -> tuple[LintWarning, ...]:
+    """Return the warnings of `check` for a caller that shows them; no run shows them again."""
+    shown, query._warned = query._warned, True
+    return () if shown else query.check()
+
+
 class Query(CompiledQuery):
     """A compiled query, which can be explained, checked and run. `compile` returns one.
 
@@ -140,13 +147,26 @@ class Query(CompiledQuery):
     └─ AccessGraph  default graph
     """
 
+    _warned = False
+    """Whether the warnings of `check` were shown."""
+
     def check(self) -> tuple[LintWarning, ...]:
         """Return warnings on constructs that compile and yet may not do what the writer wants.
+
+        The first run of a query issues them as Python warnings; docs/lints.md has how to ignore
+        them.
 
         >>> [warning.code for warning in compile("SELECT ?y { ?x <p> 1 }").check()]
         ['never-bound']
         """
         return lint(self.translation)
+
+    def _warn(self) -> None:
+        """Issue the warnings of `check`, if they were not shown before."""
+        if not self._warned:
+            for warning in self.check():
+                warnings.warn(warning, stacklevel=4)  # the caller of a method `with_options`
+            self._warned = True
 
     def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
         """Return the applications of rewriting rules, in order.
@@ -207,6 +227,7 @@ class Query(CompiledQuery):
         engine, spark, slabs = options.pop("engine"), options.pop("spark"), options.pop("slabs")
         check_engine(engine, spark, slabs)
         run_input = input_of(self, streams, graph, graphs, **options)
+        self._warn()
         if engine == "spark":
             from streamsparql.spark.spark_result import SparkComputation, SparkResult
 
@@ -240,6 +261,7 @@ class Query(CompiledQuery):
         check_engine(engine, spark, slabs)
         wanted = requested_reports(self, options.pop("report"), options.pop("every"))
         run_input = input_of(self, streams, graph, graphs, **options)
+        self._warn()
         if engine == "spark":
             from streamsparql.spark.analyze import measure_on_spark
 
@@ -273,7 +295,9 @@ class Query(CompiledQuery):
         from streamsparql.run.input import input_of
 
         limit, step = options.pop("limit"), options.pop("step")
-        return Trace(self, input_of(self, streams, graph, graphs, **options), limit, step)
+        run_input = input_of(self, streams, graph, graphs, **options)
+        self._warn()
+        return Trace(self, run_input, limit, step)
 
     @with_options(SparkOptions)
     def on_spark(
@@ -304,6 +328,7 @@ class Query(CompiledQuery):
         wanted = requested_reports(self, options.pop("report"), options.pop("every"))
         slabs = options.pop("slabs")
         run_input = input_of(self, streams, graph, graphs, **options)
+        self._warn()
         with raising_task_errors():
             return SparkRun(spark, self, run_input, report=wanted, slabs=slabs).frame()
 
@@ -371,7 +396,9 @@ class Query(CompiledQuery):
         from streamsparql.run.live import Live
 
         output = pop_options(options, OutputOptions) | pop_options(options, PushOptions)
-        return Live(self, live_input_of(self, graph, graphs, **options), **output)
+        run_input = live_input_of(self, graph, graphs, **options)
+        self._warn()
+        return Live(self, run_input, **output)
 
     # -- explaining
 

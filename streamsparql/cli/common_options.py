@@ -7,9 +7,10 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from difflib import get_close_matches
 from pathlib import Path
 from textwrap import fill, indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import SourceError, StreamSparqlError
 from streamsparql.limits import Limits
@@ -108,6 +109,15 @@ def compile_file(name: str, options: argparse.Namespace) -> Query:
     return compile_text(read_text(name), options)
 
 
+def show_warnings(query: Query, name: str, quiet: bool) -> None:
+    """Print the warnings about a query of this name to standard error, unless `quiet`."""
+    from streamsparql.query import new_warnings
+
+    for warning in new_warnings(query):
+        if not quiet and sys.stderr is not None:
+            print(f"{name}: {warning}", file=sys.stderr)
+
+
 def compile_text(text: str, options: argparse.Namespace) -> Query:
     """Compile a query with the options that `add_compile_options` added."""
     from streamsparql.query import compile
@@ -136,10 +146,29 @@ LIMITS = {"time": "time", "memory": "memory", "rows": "row", "state": "state", "
 def read_text(name: str) -> str:
     """Read the UTF-8 text in a file, or on standard input if the name is `-`."""
     if name != "-":
-        return read_utf8(name)
+        try:
+            return read_utf8(name)
+        except SourceError as error:
+            raise SourceError(f"{error}{near_file(name)}") from None
     if sys.stdin is None:
         raise StreamSparqlError("is closed")
     return decode_utf8(sys.stdin.buffer.read())
+
+
+def near_file(name: str) -> str:
+    """Return a hint with the file that a name of a missing one resembles; empty if there is none.
+
+    >>> near_file("nowhere/at/all.rq")
+    ''
+    """
+    path = Path(name)
+    try:
+        inside = [] if path.exists() else path.parent.iterdir()
+        others = [other.name for other in inside if other.suffix == path.suffix]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, others, 1, 0.6)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -229,6 +258,24 @@ def period_option(text: str) -> int:
     if not (milliseconds := duration_option(text)):
         raise argparse.ArgumentTypeError(f"must be longer than 0, not {text!r}")
     return milliseconds
+
+
+class Period(argparse.Action):
+    """The action of `--every`: store the period, and whether it was written without a unit."""
+
+    @override
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        try:
+            setattr(namespace, self.dest, period_option(values))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+        namespace.bare_period = values.strip().isdigit()
 
 
 def instant_option(text: str) -> int:

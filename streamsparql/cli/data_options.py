@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.cli.common_options import (
@@ -16,6 +17,7 @@ from streamsparql.cli.common_options import (
     files_by_name,
     instant_option,
     limits_of,
+    near_file,
     parse_delay,
     parse_positive_number,
     parse_seconds,
@@ -130,12 +132,15 @@ def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
 
     raise_open_file_limit()
     paths_by_stream = files_by_name(options.stream, query.streams, "stream")
+    named = files_by_name(options.named, query.graphs, "named")
+    for path in chain(*paths_by_stream.values(), *named.values(), options.graph):
+        if hint := near_file(path):
+            raise SourceError(f"{path}: No such file or directory{hint}")
     streams = {name: _unwrap_single(paths) for name, paths in paths_by_stream.items()}
     streams = with_mappings(query, options, streams, read_text)
     if missing := [name for name in query.streams if name not in streams]:
         name = missing[0]
         raise SourceError(f"missing stream <{name}>; add --stream {name}=FILE")
-    named = files_by_name(options.named, query.graphs, "named")
     files = None if options.no_files else existing_file
     for name in query.graphs:
         if name not in named and (files is None or files(name) is None):

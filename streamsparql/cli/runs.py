@@ -12,11 +12,12 @@ from streamsparql.cli.common_options import (
     REPORTS,
     Commands,
     HelpFormatter,
+    Period,
     UsageError,
     add_compile_options,
     check_output,
     compile_file,
-    period_option,
+    show_warnings,
 )
 from streamsparql.cli.data_options import (
     add_data_options,
@@ -27,7 +28,13 @@ from streamsparql.cli.data_options import (
     run_arguments,
 )
 from streamsparql.cli.interrupts import Interrupts
-from streamsparql.cli.summary import Progress, Summary
+from streamsparql.cli.summary import (
+    Progress,
+    Summary,
+    show_lines,
+    show_short_windows,
+    show_why_empty,
+)
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -58,7 +65,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add = group.add_argument
     kinds = "rstream, istream or dstream, at report instants"
     add("--report", choices=REPORTS, metavar="KIND", help=kinds)
-    add("--every", metavar="DUR", type=period_option, help="time from one report to the next")
+    add("--every", metavar="DUR", action=Period, help="time from one report to the next")
     emits = "final (its end is known) or eager (at once, cut)"
     add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
     formats = "table, csv, jsonl, nq, parquet, sparql-json|xml|csv|tsv"
@@ -71,21 +78,40 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add("-o", dest="file", metavar="FILE", help="write to a file; its extension is the format")
     add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
     add("-q", "--quiet", action="store_true", help="show no progress and no summary")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, bare_period=False)
 
 
 def _run(options: argparse.Namespace) -> int:
     check_data(options)
     query = compile_file(options.query, options)
-    options.name = "streamsparql"
+    name, options.name = options.name, "streamsparql"
     _check_options(options, query)
     arguments = run_arguments(query, options)
     _check_files(query, options, arguments)
+    show_warnings(query, name, options.quiet)
+    _warn_of_bare_period(query, options)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
-            return _run_embedded(query, arguments, options, summary)
+            return _run_embedded(query, name, arguments, options, summary)
         with on_engine(options, arguments) as on_spark:
             return _run_on_spark(query, on_spark, options, summary)
+
+
+def _warn_of_bare_period(query: Query, options: argparse.Namespace) -> None:
+    """Warn of a period of reports without a unit, if windows move by seconds."""
+    grid = query.report.every
+    if not options.bare_period or options.quiet or options.every >= _SECOND or grid is None:
+        return
+    if grid >= _SECOND:
+        show_lines(
+            [
+                f"warning: --every {options.every} without a unit is {options.every} ms;"
+                f" write --every {options.every}s"
+            ]
+        )
+
+
+_SECOND = 1_000
 
 
 def _check_options(options: argparse.Namespace, query: Query) -> None:
@@ -114,10 +140,15 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
 
 
 def _run_embedded(
-    query: Query, arguments: dict[str, Any], options: argparse.Namespace, summary: Summary
+    query: Query,
+    name: str,
+    arguments: dict[str, Any],
+    options: argparse.Namespace,
+    summary: Summary,
 ) -> int:
     """Run the query in this process, and write rows as soon as they are emitted."""
     from streamsparql.physical.operator import INFINITY
+    from streamsparql.run.causes import has_no_answer
     from streamsparql.run.replay import Replay, layout_of
     from streamsparql.run.reports import SNAPSHOT, is_timeless
     from streamsparql.sinks import Incomplete, open_sink
@@ -164,6 +195,11 @@ def _run_embedded(
         summary.show(replay, replay.watermark if incomplete else None)
     if part is not None:
         print(f"{options.file} is not written: the rows so far are in {part}", file=sys.stderr)
+    if not incomplete and not options.quiet:
+        if has_no_answer(replay.execution.pipeline):
+            show_why_empty(query, data, replay.execution, reports)
+        else:
+            show_short_windows(query, replay.execution, name)
     return 128 + interrupts.signal if incomplete else 0
 
 
@@ -218,4 +254,6 @@ def _run_on_spark(
         summary.show_rejects(result.computation.rejects(), rows, result.computation.notes())
     else:
         summary.show_rejects([], rows)
+    if not options.quiet and (not rows or result.computation.is_empty()):
+        show_lines(result.why_empty(options.report, options.every).lines())
     return 0

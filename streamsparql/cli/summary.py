@@ -17,8 +17,12 @@ from streamsparql.text.instants import instant
 from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
+    from streamsparql.compiled import CompiledQuery
+    from streamsparql.run.execution import Execution
+    from streamsparql.run.input import RunInput
     from streamsparql.run.notes import DataNotes
     from streamsparql.run.replay import Replay
+    from streamsparql.run.reports import Reporting
     from streamsparql.sources import Reject
 
 _REJECTS_SHOWN = 3
@@ -168,8 +172,7 @@ class Summary:
 
 def show_notes(notes: DataNotes) -> None:
     """Print the notes on the data of a run to standard error."""
-    for line in notes.lines(on_command_line) if sys.stderr is not None else ():
-        print(f"note: {visible(line)}", file=sys.stderr)
+    show_lines([f"note: {visible(line)}" for line in notes.lines(on_command_line)])
 
 
 def on_command_line(name: str, value: str | int) -> str:
@@ -180,6 +183,33 @@ def on_command_line(name: str, value: str | int) -> str:
     """
     written = written_duration(value) if isinstance(value, int) else value
     return f"--{name.replace('_', '-')} {written}"
+
+
+def show_why_empty(
+    query: CompiledQuery, run_input: RunInput, execution: Execution, report: Reporting | None
+) -> None:
+    """Print why a run that has ended has no rows."""
+    from streamsparql.look.emptiness import why_empty
+
+    readable = run_input if run_input.repeatable else None
+    show_lines(why_empty(query, readable, execution, report).lines())
+
+
+def show_short_windows(query: CompiledQuery, execution: Execution, name: str) -> None:
+    """Print a warning of windows without a unit that are far shorter than the data's steps."""
+    if execution.last_stamp < 0:
+        return
+    from streamsparql.look.lints.short_windows import short_windows
+
+    first, last = execution.first_stamp, execution.last_stamp
+    for warning in short_windows(query.translation, first, last, execution.accounting.accepted):
+        show_lines([f"{name}: {warning}"])
+
+
+def show_lines(lines: Sequence[str]) -> None:
+    """Print lines to standard error, if it is open."""
+    if lines and sys.stderr is not None:
+        print("\n".join(lines), file=sys.stderr)
 
 
 def _plural(count: int, noun: str) -> str:

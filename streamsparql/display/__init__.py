@@ -104,6 +104,12 @@ def draw_timeline(result: Any, limit: int, report: Any, every: Any, timestamps: 
 
 
 @Display
+def explain_empty(result: Any, report: Any, every: Any) -> Any:
+    """Return the reasons why a result, or its reports, have no rows."""
+    raise NotImplementedError(type(result))
+
+
+@Display
 def draw_trace(trace: Any) -> Any:
     """Return a picture of the timelines of a trace's operators."""
     raise NotImplementedError(type(trace))

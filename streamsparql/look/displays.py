@@ -16,6 +16,7 @@ from streamsparql.display import Description, prefixes_of
 if TYPE_CHECKING:
     from streamsparql.algebra.plan import Plan
     from streamsparql.display.picture import Picture
+    from streamsparql.display.why_empty import WhyEmpty
     from streamsparql.look.equivalence import Equivalence
     from streamsparql.look.explain.boxes.box import Box
     from streamsparql.look.rewrites import Application, Rewrites
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 PLAN = "streamsparql.algebra.plan.Plan"
 OPERATOR = "streamsparql.physical.operator.Operator"
 RESULT = "streamsparql.run.result.Result"
+WHY_EMPTY = "streamsparql.display.why_empty.WhyEmpty"
 LIVE = "streamsparql.run.live.Live"
 APPLICATION = "streamsparql.look.rewrites.Application"
 REWRITES = "streamsparql.look.rewrites.Rewrites"
@@ -116,6 +118,25 @@ def _result_html(result: Result) -> str:
     from streamsparql.look.jupyter.result_view import result_or_error_html
 
     return result_or_error_html(result)
+
+
+@display.explain_empty.register(RESULT)
+def _why_result_empty(result: Result, report: str | None, every: int | None) -> WhyEmpty:
+    from streamsparql.look.emptiness.results import why_result_empty
+
+    return why_result_empty(result, report, every)
+
+
+@display.display_text.register(WHY_EMPTY)
+def _why_empty_text(why: WhyEmpty) -> str:
+    return "\n".join(why.lines())
+
+
+@display.display_html.register(WHY_EMPTY)
+def _why_empty_html(why: WhyEmpty) -> str:
+    from streamsparql.look.jupyter.why_view import why_html
+
+    return why_html(why)
 
 
 @display.draw_timeline.register(RESULT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from streamsparql.algebra import shape
@@ -36,6 +37,7 @@ from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
+from streamsparql.run.noted import NotedPredicates
 from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import Reporting, reports_of
 from streamsparql.sources import (
@@ -56,6 +58,9 @@ CUT_AFTER = 65_536
 
 FEW_ROWS, ROWS_PER_ITEM = 1024, 64
 """A cut of this many rows, or of this many per item since the last one, is cheap."""
+
+NOTED_CHUNKS = 4
+"""The chunks of a stream whose predicates are noted: enough to name one, and few."""
 
 SLAB_CHUNK = 262_144
 """The chunk size, in items, in which a slab of a history is read."""
@@ -117,6 +122,8 @@ class Execution:
         self.sink: Operator = self.reports or TemporalCoalesce(self._clip, eager, whole)
         self.pipeline = Pipeline(self.sink, self.terms, observer, measured=measured)
         self._wanted = wanted_predicates(self.sink)
+        self.noted: dict[str, NotedPredicates] = {}
+        """The predicates of streams that can be read only once, as far as they are noted."""
         read = positions_read(query.optimized)
         self._places = {name: read.get(name, frozenset()) for name in query.streams}
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
@@ -232,7 +239,15 @@ class Execution:
         """Return the predicates and places of a stream that the query reads; None if all."""
         predicates = self._wanted.get(stream, frozenset())
         read = self._places.get(stream, frozenset("spo"))
+        if self._noted_chunks != 0:
+            noted = NotedPredicates(predicates, read, self._noted_chunks)
+            return self.noted.setdefault(stream, noted)
         return None if predicates is None and len(read) == 3 else Wanted(predicates, read)
+
+    @cached_property
+    def _noted_chunks(self) -> int | None:
+        """The number of chunks of each stream whose predicates are noted; None for all."""
+        return 0 if self.input.repeatable else NOTED_CHUNKS
 
     # -- steps
 
@@ -388,6 +403,8 @@ class Execution:
             yield from sorter.retained_ids()
         for batch in (*self.retained, self._ahead):
             yield from batch.columns.values()
+        for noted in self.noted.values():
+            yield noted.ids
         if self._shares_terms_with is not None:
             yield from self._shares_terms_with._ids()
             for operator in self._shares_terms_with.pipeline.operators:

@@ -12,8 +12,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from streamsparql.compiled import CompiledQuery
-from streamsparql.display import Displayed, draw_timeline
+from streamsparql.display import Displayed, draw_timeline, explain_empty
 from streamsparql.display.picture import Picture
+from streamsparql.display.why_empty import WhyEmpty
 from streamsparql.errors import EngineError, StreamSparqlError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
@@ -22,6 +23,7 @@ from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.physical.state.heap import Heap
 from streamsparql.rdflib_terms import rdflib_result
+from streamsparql.run.causes import has_no_answer
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import Execution, result_columns
 from streamsparql.run.input import RunInput, graph_sources
@@ -118,6 +120,24 @@ class Computation(ABC):
     def retain_rejects(self, rejects: list[Reject]) -> None:  # noqa: B027 -- a no-op by default
         """Retain the rejects of a run that has ended."""
 
+    def retain_counts(self, replay: Replay) -> None:  # noqa: B027 -- a no-op by default
+        """Retain whether a replay that has ended has rows, and its counts if it has none."""
+
+    def is_empty(self) -> bool:
+        """Return whether there are no rows, besides those of empty groups; for ASK, no true."""
+        rows = self.rows()
+        if self.query.form != "ask":
+            return not len(rows)
+        return not any(row["answer"] for row in self.decoder.rows(rows))
+
+    def finished(self) -> Execution | None:
+        """Return an execution that has ended, for its counts; None if it is not in this process."""
+        return None
+
+    def sample(self, items: int) -> RunInput | None:
+        """Return the input, or the first items of it; None if a source cannot be read again."""
+        return self.input if self.input.repeatable else None
+
     def canonical(self) -> Batch:
         """Return all rows, in canonical form by the columns of the result."""
         rows = self.rows()
@@ -154,6 +174,8 @@ class EmbeddedComputation(Computation):
         self._rejects: list[Reject] | None = None
         self._noted = False
         """Whether the notes on the data were issued."""
+        self._replayed: Execution | None = None
+        self._empty: bool | None = None
 
     @property
     def _execution(self) -> Execution:
@@ -164,7 +186,7 @@ class EmbeddedComputation(Computation):
             execution = Execution(self.query, self.input)
             self.decoder.terms = execution.terms
             self.decoder.ranking = execution.decoder.ranking
-            self._rejects = None
+            self._rejects = self._replayed = self._empty = None
             self.started = self.partly = False
             self._latest = execution  # last: until then the old one is known to be broken
         return self._latest
@@ -259,6 +281,26 @@ class EmbeddedComputation(Computation):
     @override
     def retain_rejects(self, rejects: list[Reject]) -> None:
         self._rejects = rejects
+
+    @override
+    def retain_counts(self, replay: Replay) -> None:
+        if replay.execution.reports is None:
+            self._empty = has_no_answer(replay.execution.pipeline)
+            self._replayed = replay.execution if self._empty else None
+
+    @override
+    def is_empty(self) -> bool:
+        if self._empty is None:
+            self._empty = has_no_answer(self.finished().pipeline)
+        return self._empty
+
+    @override
+    def finished(self) -> Execution:
+        execution = self._execution
+        if self._replayed is not None:
+            return self._replayed
+        self.rows()
+        return execution
 
 
 class Preview(NamedTuple):
@@ -507,6 +549,7 @@ class Result(Displayed):
     def _replayed(self, replay: Replay) -> Iterator[pa.Table]:
         yield from replay.tables()
         self.computation.retain_rejects(replay.drain())
+        self.computation.retain_counts(replay)
         if isinstance(self.computation, EmbeddedComputation):
             self.computation.issue_notes(replay.execution.notes())
 
@@ -536,6 +579,26 @@ class Result(Displayed):
         ?v: xsd:integer(?v) has no value in one row: "n/a" in record 2
         """
         return self.computation.notes().cells.failed
+
+    def why_empty(
+        self, report: RelationToStream | None = None, every: Duration | None = None
+    ) -> WhyEmpty:
+        """Return the reasons why there are no rows: the patterns, joins, filters that left none.
+
+        With `report` or `every`, those of reports without rows; for ASK, why the answer is never
+        true. Sources are read again, up to some number of items, if they can be. The returned
+        object is false if there are rows.
+
+        >>> import streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o FILTER(?o > 5) }"
+        >>> print(streamsparql.compile(text).run([("<a>", "<p>", '"7"', 3)]).why_empty())
+        no rows: FILTER(?o > 5) is an error for the only row; cast it: xsd:decimal(?o)
+           1 | SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o FILTER(?o > 5) }
+             |                                                                ^^^^^^^^^^^^^^
+          ?o is "7" (a string)
+        """
+        why: WhyEmpty = explain_empty(self, report, every)
+        return why
 
     # -- reports
 
@@ -608,4 +671,5 @@ def preview(result: Result, limit: int | None) -> Preview | None:
         shown = shown.with_rejects(replay.drain())
         if sum(map(len, shown.tables)) > limit:
             return shown._replace(more=True)
+    computation.retain_counts(replay)
     return shown

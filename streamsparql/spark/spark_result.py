@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,8 +20,10 @@ from streamsparql.run.notes import DataNotes
 from streamsparql.run.result import Computation, Result, raise_again
 from streamsparql.sources.chunk import Accounting, Reject
 from streamsparql.sources.failed_cells import CellLog
+from streamsparql.sources.stamps import LATEST
 from streamsparql.spark.engine import SparkRun, check_limits
 from streamsparql.spark.failures import raising_task_errors
+from streamsparql.spark.stream_inputs import is_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +94,26 @@ class SparkComputation(Computation):
     @override
     def span(self) -> tuple[int | None, int]:
         return self.run.task.begin, self.run.task.seen
+
+    @override
+    def sample(self, items: int) -> RunInput | None:
+        """Return the input for a run in this process, with the first rows of DataFrames."""
+        data = super().sample(items)
+        if data is None:
+            return None
+
+        def local(source: Any) -> Any:
+            return source.limit(items).toArrow() if is_frame(source) else source
+
+        with raising_task_errors():
+            return replace(
+                data,
+                streams={name: local(source) for name, source in data.streams.items()},
+                graph=local(data.graph),
+                graphs={name: local(source) for name, source in data.graphs.items()},
+                # the rows of a DataFrame are in no order
+                max_delay=LATEST if any(map(is_frame, data.streams.values())) else data.max_delay,
+            )
 
     def _encoded(self, table: pa.Table) -> Batch:
         """Return rows as ids of the decoder's dictionary."""

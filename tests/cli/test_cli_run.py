@@ -108,7 +108,7 @@ def test_all_kinds_of_terms_are_written(folder):
     items = (
         f'<http://e.org/s> <http://e.org/p> {o} "{t}"^^<{INTEGER}> .' for t, o in enumerate(terms)
     )
-    text = "SELECT ?o ?end FROM STREAM <s> WINDOW RANGE 1 MS SLIDE 1 MS { ?s ?p ?o }"
+    text = "SELECT ?o ?end FROM STREAM <s> WINDOW RANGE 1 MS SLIDE 1 MS { ?s ?p ?o } # lint: ignore"
     (folder / "terms.rq").write_text(text)
     (folder / "terms.nq").write_text("\n".join(items))
     lines = output_lines(folder, "terms.rq", "--stream", "s=terms.nq", "--output", "jsonl")

@@ -263,6 +263,7 @@ def _random_text(random: Random) -> str:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_operators_agree_with_the_definitions(family: str) -> None:
     @settings(max_examples=4)
     @given(of_family(family), st.integers(0, 2**32))
@@ -329,7 +330,7 @@ def test_trace_of_many_items_is_cut_off_with_a_note() -> None:
 
 def test_trace_of_large_states_is_cut_off_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamsparql.look.traces.recording.MAX_STATE_ROWS", 100)
-    text = "SELECT DISTINCT ?v FROM STREAM :s WINDOW RANGE 1 S SLIDE 1 { ?x :p ?v }"
+    text = "SELECT DISTINCT ?v FROM STREAM :s WINDOW RANGE 1 S SLIDE 1 MS { ?x :p ?v }"
     trace = trace_of(text, *(("a", "p", k, k) for k in range(100)), step=1)
     assert trace.until == trace[-2].instant + 1 < 99
     assert "too many rows" in trace.note
@@ -438,7 +439,8 @@ def test_steps_table_omits_empty_steps(slow: Trace) -> None:
 
 # -- Pictures -------------------------------------------------------------------------------------
 
-TURBINES = f"""{PREFIX} SELECT ?x (AVG(?v) AS ?mean) (COUNT(?w) AS ?n)
+TURBINES = f"""{PREFIX} # lint: ignore combined-readings
+SELECT ?x (AVG(?v) AS ?mean) (COUNT(?w) AS ?n)
 FROM STREAM :s WINDOW RANGE 10 S SLIDE 2 S
 {{ ?x :power ?v OPTIONAL {{ ?x :wind ?w FILTER(?w > 100) }} FILTER(?v < 850) }} GROUP BY ?x"""
 

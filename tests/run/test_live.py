@@ -79,6 +79,7 @@ DELAYING = {
 
 
 @pytest.mark.parametrize("name", DELAYING)
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_rows_are_emitted_as_soon_as_the_watermark_makes_them_final(name: str) -> None:
     """A row that ends before the watermark is final: later items change later instants only."""
     random = Random(3)
@@ -143,6 +144,7 @@ def test_run_over_a_pipe_emits_rows_as_soon_as_they_are_final(name: str) -> None
     assert steps > 20
 
 
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_value_of_a_group_is_emitted_when_the_next_one_is_known() -> None:
     live = streamsparql.compile(PREFIX + DELAYING["average"]).open()
     for n, t in ((1, 1000), (3, 3000), (9, 9000)):
@@ -398,6 +400,7 @@ def test_invalid_options_are_errors() -> None:
         query.run({S: []}, engine="abacus")
 
 
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_unsupported_feature_is_an_error_that_names_it() -> None:
     query = streamsparql.compile("SELECT ?x { { ?x <p> ?y } SEQ { ?x <q> ?z } }")
     for run in (lambda: list(query.run({s: [] for s in query.streams})), query.open):

@@ -658,6 +658,7 @@ STATIC = [
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3", "7", "12"])
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_citybench_queries_agree_with_pyoxigraph_in_each_window(number, city):
     text = (city / "queries" / "csparql" / f"Q{number}.txt").read_text()
     text = re.sub(r"\[range \w+ step \w+\]", "[range 25m step 5m]", text)

@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from streamsparql.display.picture import Picture
 from streamsparql.errors import StreamSparqlError
+from streamsparql.look.emptiness.results import why_result_empty
 from streamsparql.look.jupyter.display_rows import DisplayRows, cells_and_times, display_rows
 from streamsparql.look.jupyter.html_table import first_rows_html, note_html
 from streamsparql.look.jupyter.timeline import DrawnReport, timeline_picture, timeline_span
+from streamsparql.look.jupyter.why_view import why_html
 from streamsparql.run.replay import layout_of
 from streamsparql.run.reports import reporting
 from streamsparql.run.result import preview, rejects_note
@@ -54,6 +56,8 @@ def result_html(result: Result) -> str:
     parts = [first_rows_html(rows)]
     if rows.rows:
         parts.append(timeline_picture(rows, instants=_report_instants(result, rows)).html)
+    if not first.more and result.computation.is_empty():
+        parts.append(why_html(why_result_empty(result)))
     if text := rejects_note(first.rejected, first.example):
         parts.append(note_html(text))
     return "\n".join(parts)
@@ -77,6 +81,8 @@ def result_text(result: Result) -> str:
         lines.append(f"and {len(rows) - _TEXT_ROWS:,} more")
     if note := rejects_note(first.rejected, first.example):
         lines.append(note)
+    if not first.more and result.computation.is_empty():
+        lines += why_result_empty(result).lines()
     return "\n".join(lines)
 
 
