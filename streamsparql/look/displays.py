@@ -121,7 +121,7 @@ def _result_html(result: Result) -> str:
 
 
 @display.explain_empty.register(RESULT)
-def _why_result_empty(result: Result, report: str | None, every: int | None) -> WhyEmpty:
+def _why_result_empty(result: Result, report: Any, every: Any) -> WhyEmpty:
     from streamsparql.look.emptiness.results import why_result_empty
 
     return why_result_empty(result, report, every)
