@@ -30,6 +30,7 @@ from streamsparql.physical.expressions.compiler import BatchExpression, compile_
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
+from streamsparql.physical.lowering.lower_joins import lower_together
 from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
 from streamsparql.physical.operator import Operator, Stateless
@@ -177,6 +178,10 @@ class Lowering:
         above: list[tuple[Plan, At]] = []
         lowered = self._known(node, at)
         while lowered is None and type(node) in LOWER_ABOVE and node not in self.catalog.results:
+            together = lower_together(self, node, at)
+            if together is not None:
+                lowered = self._store(node, at, together)
+                break
             above.append((node, at))
             node, at = node.inputs[0], at.of_input(node)
             lowered = self._known(node, at)
