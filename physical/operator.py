@@ -56,6 +56,8 @@ class Operator(Stateful, Displayed, ABC):
         self.inputs = inputs
         self.node: Plan | None = None
         """The logical node that it computes, if there is exactly one."""
+        self.reason = ""
+        """Why it computes that node, if another operator could."""
 
     @abstractmethod
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:

@@ -30,7 +30,7 @@ from streamsparql.physical.expressions.compiler import BatchExpression, compile_
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
-from streamsparql.physical.lowering.lower_joins import lower_together
+from streamsparql.physical.lowering.lower_joins import JoinLowering
 from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
 from streamsparql.physical.operator import Operator, Stateless
@@ -168,6 +168,7 @@ class Lowering:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
         self._lowered: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
         self._outer_sets = 0
+        self.joins = JoinLowering(self)
 
     def plan(self, node: Plan, at: At) -> Lowered:
         """Return the operators of a plan; equal plans at equal places share them.
@@ -178,9 +179,9 @@ class Lowering:
         above: list[tuple[Plan, At]] = []
         lowered = self._known(node, at)
         while lowered is None and type(node) in LOWER_ABOVE and node not in self.catalog.results:
-            together = lower_together(self, node, at)
+            together = self.joins.together(node, at)
             if together is not None:
-                lowered = self._store(node, at, together)
+                lowered = self._store(node, at, self.made(together))
                 break
             above.append((node, at))
             node, at = node.inputs[0], at.of_input(node)
@@ -202,6 +203,8 @@ class Lowering:
         """Record the node that an operator computes; memoise the operator without outer rows."""
         if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
             lowered.operator.node = node
+        if reason := self.joins.reason(node):
+            lowered.operator.reason = reason
         if at.outer is None:
             self._lowered[node, at.graphs] = lowered
         return lowered

@@ -7,8 +7,8 @@ area, and the order is chosen for each row.
 
 A result has a row of each input that are compatible and overlap: as rows are pairwise compatible
 and intervals pairwise overlap, a merged row with the intersection of the validities represents
-those that it consists of. New rows of the first input probe the areas of the others, are inserted,
-then follow those of the second input, and so on: each combination is found once, by its last row in
+those that it consists of. New rows of one input probe the areas of the others and are inserted,
+then follow those of the next input, and so on: each combination is found once, by its last row in
 this sequence.
 
 The order of probes. A row *can ask* an input that shares a variable with it. An area counts the
@@ -31,7 +31,7 @@ pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -44,10 +44,15 @@ from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import MIN_HEAP, RowMerger, StampValues, join_facts
 from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.key_index import many
 from streamsparql.physical.state.parts import Stateful
 from streamsparql.physical.state.probe_orders import ProbeOrder, ProbeOrders
 from streamsparql.physical.state.sweep_area import Candidates, Pairs, SweepArea
 
+CHEAP = 4
+"""Up to this number of candidates per row in one input, those in the others are not counted."""
+RECOUNT = 8
+"""For so many steps an input that was best for all rows is asked without a comparison."""
 PART = 1 << 11
 """The number of pairs that a part of the rows must save, if they do not join the others."""
 
@@ -64,7 +69,11 @@ def fewest_candidates(inputs: Sequence[int], counts: IntArray) -> IntArray:
     >>> fewest_candidates([1, 2], np.array([[400, 1], [2, 7]])).tolist()
     [1, 0]
     """
-    return counts.argmin(0)
+    least: IntArray = counts.argmin(0)
+    return least
+
+
+T = TypeVar("T")
 
 
 class MultiJoin(Sliced):
@@ -72,6 +81,7 @@ class MultiJoin(Sliced):
 
     implements = (match.BasicGraphPattern,)
     state = "all inputs, until no match can follow; results that start after the watermark"
+    derived = ("_stages",)
 
     def __init__(
         self,
@@ -101,26 +111,39 @@ class MultiJoin(Sliced):
         results: list[Batch] = []
         bounds = [min(_others(watermarks, k)) for k in range(len(batches))]
         areas = [[area] for area in self._areas]
-        for k, batch in enumerate(batches):
-            if len(batch):
+        sequence = self._sequence(batches)
+        for k in sequence:
+            batch = batches[k]
+            if all(map(_has_rows, _others(areas, k))):
                 results += self._extended(batch, (k,), areas)
-                retained = batch.end > bounds[k]
-                self._areas[k].insert(batch.where(retained))
-                if not retained.all() and any(map(len, batches[k + 1 :])):
-                    passing = self._areas[k].another()
-                    passing.insert(batch.where(~retained))
-                    areas[k].append(passing)
+            retained = batch.end > bounds[k]
+            self._areas[k].insert(batch.where(retained))
+            if k != sequence[-1] and not retained.all():
+                passing = self._areas[k].another()
+                passing.insert(batch.where(~retained))
+                areas[k].append(passing)
         for area, bound in zip(self._areas, bounds, strict=True):
             area.purge(bound)
         bound = min(watermarks)
         return self._results.through(results, bound), bound
+
+    def _sequence(self, batches: Sequence[Batch]) -> list[int]:
+        """Return the inputs that have new rows, in the sequence in which these are inserted.
+
+        The input with the fewest rows is last: the new rows of the others meet its old rows only,
+        often none, and then those few meet all.
+        """
+        sizes = [len(area) + len(batch) for area, batch in zip(self._areas, batches, strict=True)]
+        present = [k for k, batch in enumerate(batches) if len(batch)]
+        return sorted(present, key=lambda k: -sizes[k])
 
     def _extended(
         self, rows: Batch, order: ProbeOrder, areas: Sequence[Sequence[SweepArea]]
     ) -> Iterator[Batch]:
         """Yield the results of which rows of the inputs `order` are part."""
         stage = self._stage(order)
-        for k, pairs in self._choices(rows, order, stage, areas):
+        for k, asking, pairs in self._choices(rows, stage, areas):
+            self.orders.add((*order, k), asking)
             merged = self._merged(rows, pairs, (*order, k))
             if len(order) + 1 == len(self.inputs):
                 yield from merged
@@ -129,29 +152,36 @@ class MultiJoin(Sliced):
                     yield from self._extended(each, (*order, k), areas)
 
     def _choices(
-        self,
-        rows: Batch,
-        order: ProbeOrder,
-        stage: _Stage,
-        areas: Sequence[Sequence[SweepArea]],
-    ) -> Iterator[tuple[int, Iterator[Pairs]]]:
-        """Yield the inputs that rows ask next, with the pairs of these rows."""
-        inputs = stage.can_ask
-        if len(inputs) == 1:
-            (k,) = inputs
-            self.orders.add((*order, k), len(rows))
-            yield k, (pairs for area in areas[k] for pairs in area.query(rows))
+        self, rows: Batch, stage: _Stage, areas: Sequence[Sequence[SweepArea]]
+    ) -> Iterator[tuple[int, int, Iterator[Pairs]]]:
+        """Yield the inputs that rows ask next, with the number of these rows and their pairs."""
+        if len(stage.can_ask) == 1:
+            yield stage.first, len(rows), _query(areas[stage.first], rows)
             return
-        found = [Candidates.of(rows, areas[k]) for k in inputs]
+        first = Candidates.of(rows, areas[stage.first])
+        candidates = int(first.count.sum())
+        if stage.is_settled(candidates, len(rows)):
+            if candidates:
+                yield stage.first, len(rows), first.pairs()
+            return
+        found = [
+            first if k == stage.first else Candidates.of(rows, areas[k]) for k in stage.can_ask
+        ]
         counts = np.array([each.count for each in found])
+        if many(int(counts.min(0).sum()), len(rows)):
+            found = [each.in_time() for each in found]
+            counts = np.array([each.count for each in found])
         (alive,) = counts.min(0).nonzero()
         if not len(alive):
             return
         counts = counts[:, alive]
-        for place, chosen in _parts(counts, self._choose(inputs, counts)):
+        cheapest = int(counts.sum(1).argmin())
+        parts = list(_parts(counts, self._choose(stage.can_ask, counts), cheapest))
+        stage.settle(stage.can_ask[cheapest], int(counts[cheapest].sum()), len(rows), len(parts))
+        for place, chosen in parts:
             asking = alive if chosen is None else alive[chosen]
-            self.orders.add((*order, inputs[place]), len(asking))
-            yield inputs[place], found[place].pairs(asking if len(asking) < len(rows) else None)
+            pairs = found[place].pairs(asking if len(asking) < len(rows) else None)
+            yield stage.can_ask[place], len(asking), pairs
 
     def _merged(self, rows: Batch, pairs: Iterable[Pairs], order: ProbeOrder) -> Iterator[Batch]:
         """Yield the merged rows of pairs, in batches of a block or so."""
@@ -197,27 +227,47 @@ class MultiJoin(Sliced):
         return f"{len(self.inputs)} inputs, {join_facts(tuple(shared))}"
 
 
-class _Stage(NamedTuple):
-    """What is known of rows of some inputs: the inputs that they can ask, and their columns."""
+class _Stage:
+    """What is known of rows of some inputs."""
 
-    can_ask: tuple[int, ...]
-    merge: RowMerger
+    __slots__ = ("_left", "_limit", "can_ask", "first", "merge")
+
+    def __init__(self, can_ask: tuple[int, ...], merge: RowMerger) -> None:
+        self.can_ask = can_ask
+        """The inputs that they can ask next."""
+        self.first = can_ask[0] if can_ask else -1
+        """The input of which the candidates are counted first."""
+        self.merge = merge
+        """The merger of their last input, which keeps the columns that are read later."""
+        self._limit, self._left = 0.0, 0
+
+    def is_settled(self, candidates: int, rows: int) -> bool:
+        """Return whether rows can ask the first input without counting those of others."""
+        if candidates <= CHEAP * rows:
+            return True
+        self._left -= 1
+        return self._left >= 0 and candidates <= self._limit * rows
+
+    def settle(self, first: int, candidates: int, rows: int, parts: int) -> None:
+        """Count `first` first from now on; alone, for a while, if all rows asked it."""
+        self.first = first
+        self._limit = 2 * candidates / rows
+        self._left = RECOUNT if parts == 1 else 0
 
 
-def _parts(counts: IntArray, choice: IntArray) -> Iterator[tuple[int, IntArray | None]]:
+def _query(areas: Iterable[SweepArea], rows: Batch) -> Iterator[Pairs]:
+    return (pairs for area in areas for pairs in area.query(rows))
+
+
+def _parts(
+    counts: IntArray, choice: IntArray, cheapest: int
+) -> Iterator[tuple[int, IntArray | None]]:
     """Yield the chosen inputs with their rows; None for all rows.
 
-    Rows that save few pairs by their choice ask the input that has the fewest candidates of all
-    rows together.
+    Rows that save few pairs by their choice ask the input that is the cheapest for all together.
     """
-    sizes = np.bincount(choice, minlength=len(counts))
-    (used,) = sizes.nonzero()
-    if len(used) == 1:
-        yield int(used[0]), None
-        return
-    cheapest = int(counts.sum(1).argmin())
     rest = np.ones(len(choice), np.bool_)
-    for k in used.tolist():
+    for k in range(len(counts)):
         rows = np.flatnonzero(choice == k)
         if k != cheapest and int((counts[cheapest, rows] - counts[k, rows]).sum()) >= PART:
             rest[rows] = False
@@ -228,8 +278,12 @@ def _parts(counts: IntArray, choice: IntArray) -> Iterator[tuple[int, IntArray |
         yield cheapest, np.flatnonzero(rest)
 
 
-def _others(values: Sequence[int], k: int) -> list[int]:
+def _others(values: Sequence[T], k: int) -> list[T]:
     return [value for place, value in enumerate(values) if place != k]
+
+
+def _has_rows(areas: Iterable[SweepArea]) -> bool:
+    return any(map(len, areas))
 
 
 def _shared_with_others(inputs: Sequence[Operator], k: int) -> Iterator[str]:

@@ -61,14 +61,24 @@ class KeyIndex:
         return _Timed(self.first, self.start, self.end)
 
     def candidates(self, keys: IntArray, start: IntArray, end: IntArray) -> Ranges:
-        """Return the candidates of probes: the rows in their buckets, of their time if many."""
+        """Return the candidates of probes: the rows in their buckets."""
         bucket = self._bucket(keys)
         low = self.first[bucket]
-        count = self.first[bucket + 1] - low
-        timed = int(count.sum()) > _WASTE * len(keys) + _FEW
-        if timed:
-            low, count = self._timed.within(bucket, start - self._longest + 1, end)
-        return Ranges(self, Probes(keys, start, end, bucket), low, count, timed)
+        return Ranges(self, Probes(keys, start, end, bucket), low, self.first[bucket + 1] - low)
+
+    @cached_property
+    def _common(self) -> tuple[int, int]:
+        """The latest start and the earliest end: all rows hold in between."""
+        return int(self.start.max()), int(self.end.min())
+
+    def overlap_all(self, probes: Probes) -> bool:
+        """Return whether all rows overlap all probes, as those of static data do."""
+        start, end = self._common
+        return start < int(probes.end.min()) and int(probes.start.max()) < end
+
+    def in_time(self, probes: Probes) -> tuple[IntArray, IntArray]:
+        """Return the ranges, by start, of the rows in the buckets that may overlap probes."""
+        return self._timed.within(probes.bucket, probes.start - self._longest + 1, probes.end)
 
     def pairs(
         self, probes: Probes, low: IntArray, count: IntArray, timed: bool
@@ -77,6 +87,11 @@ class KeyIndex:
         total, places = int(count.sum()), None
         if not total:
             return
+        always = self.overlap_all(probes)
+        if not timed and not always and many(total, len(probes.keys)):
+            timed = True
+            low, count = self.in_time(probes)
+            total = int(count.sum())
         if timed and total > _WASTE * (len(probes.keys) + len(self.keys)):
             blocks = self._timed.meet(probes.bucket, probes.start, probes.end)
         else:
@@ -86,9 +101,15 @@ class KeyIndex:
             if places is not None:
                 j = places[j]
             meets = self.keys[j] == probes.keys[i]
-            meets &= self.start[j] < probes.end[i]
-            meets &= self.end[j] > probes.start[i]
+            if not always:
+                meets &= self.start[j] < probes.end[i]
+                meets &= self.end[j] > probes.start[i]
             yield (i, self.order[j]) if meets.all() else (i[meets], self.order[j[meets]])
+
+
+def many(candidates: int, probes: int) -> bool:
+    """Return whether candidates are so many that searching by time is cheaper than filtering."""
+    return candidates > _WASTE * probes + _FEW
 
 
 class Probes(NamedTuple):
@@ -110,21 +131,30 @@ class Ranges:
     __slots__ = ("_index", "_low", "_probes", "_timed", "count")
 
     def __init__(
-        self, index: KeyIndex, probes: Probes, low: IntArray, count: IntArray, timed: bool
+        self,
+        index: KeyIndex,
+        probes: Probes,
+        low: IntArray,
+        count: IntArray,
+        timed: bool = False,
     ) -> None:
         self._index, self._probes, self._low, self._timed = index, probes, low, timed
         self.count = count
         """The number of candidates of each probe."""
 
+    def in_time(self) -> Ranges:
+        """Return the candidates that may overlap the probes."""
+        if self._timed or self._index.overlap_all(self._probes):
+            return self
+        return Ranges(self._index, self._probes, *self._index.in_time(self._probes), timed=True)
+
     def pairs(self, chosen: IntArray | None = None) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the pairs of a probe and a row that match, of the chosen probes if not of all."""
-        index, probes, low, count, timed = (
-            self._index, self._probes, self._low, self.count, self._timed,
-        )  # fmt: skip
+        index, probes, low, count = self._index, self._probes, self._low, self.count
         if chosen is None:
-            yield from index.pairs(probes, low, count, timed)
+            yield from index.pairs(probes, low, count, self._timed)
             return
-        for i, j in index.pairs(probes.take(chosen), low[chosen], count[chosen], timed):
+        for i, j in index.pairs(probes.take(chosen), low[chosen], count[chosen], self._timed):
             yield chosen[i], j
 
 

@@ -236,26 +236,27 @@ class Candidates:
     """
 
     def __init__(
-        self, count: IntArray, found: Sequence[tuple[_Probes, _Run, Ranges | _Compared]]
+        self, rows: int, found: Sequence[tuple[_Probes, _Run, Ranges | _Compared]]
     ) -> None:
-        self.count = count
-        """The number of candidates of each probing row; some of them may not match."""
         self._found = found
+        self.count = np.zeros(rows, np.int64)
+        """The number of candidates of each probing row; some of them may not match."""
+        for probes, _, candidates in found:
+            if probes.places is None:
+                self.count += candidates.count
+            else:
+                self.count[probes.places] += candidates.count
 
     @classmethod
     def of(cls, batch: Batch, areas: Iterable[SweepArea]) -> Candidates:
         """Return the candidates of the rows of a batch."""
-        count = np.zeros(len(batch), np.int64)
-        found = []
-        for area in areas:
-            for probes, run in area.probed(batch):
-                candidates = run.candidates(probes)
-                found.append((probes, run, candidates))
-                if probes.places is None:
-                    count += candidates.count
-                else:
-                    count[probes.places] += candidates.count
-        return cls(count, found)
+        found = (each for area in areas for each in area.probed(batch))
+        return cls(len(batch), [(probes, run, run.candidates(probes)) for probes, run in found])
+
+    def in_time(self) -> Candidates:
+        """Return those that may overlap the probing rows, which takes a search for each row."""
+        found = [(probes, run, candidates.in_time()) for probes, run, candidates in self._found]
+        return Candidates(len(self.count), found)
 
     def pairs(self, chosen: IntArray | None = None) -> Iterator[Pairs]:
         """Yield the pairs that match, of the chosen probing rows if not of all, in blocks."""
@@ -309,7 +310,12 @@ class _Compared:
     @property
     def count(self) -> IntArray:
         """The number of matches of each probe."""
-        return np.count_nonzero(self._matches, axis=1)
+        count: IntArray = self._matches.sum(1)
+        return count
+
+    def in_time(self) -> _Compared:
+        """Return the matches, all of which overlap the probes."""
+        return self
 
     def pairs(self, chosen: IntArray | None = None) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the pairs of a probe and a row that match, of the chosen probes if not of all."""
