@@ -87,14 +87,14 @@ class JoinCosts:
         """Choose between a tree of binary joins and one join of all inputs."""
         new = sum(side.arrivals for side in self._inputs) or 1.0
         together, in_pairs = self.together / new, self.in_pairs(tree) / new
-        costs = f"{together:.3g} operations per new row, {in_pairs:.3g} in pairs"
         if together > TOLERANCE * in_pairs:
-            return JoinChoice(False, f"in pairs: together would take {costs}")
+            costs = f"{in_pairs:.3g} operations per new row, together {together:.3g}"
+            return JoinChoice(False, f"in pairs, as that costs less: {costs}")
+        rows = f"about {self.at_stake:.2g} per new row"
         if self.at_stake < AT_STAKE:
-            few = f"a new row makes about {self.at_stake:.2g} before the last input"
-            return JoinChoice(False, f"in pairs: any order is good, as {few}")
-        rows = f"a new row makes about {self.at_stake:.2g} rows before the last input"
-        return JoinChoice(True, f"together, as {rows}: about {costs}")
+            return JoinChoice(False, f"in pairs, as no order makes many rows: {rows}")
+        costs = f"{together:.3g} operations per new row, in pairs {in_pairs:.3g}"
+        return JoinChoice(True, f"together, as a fixed order may make many rows: {rows}; {costs}")
 
     def in_pairs(self, tree: JoinTree) -> float:
         """Return the operations per millisecond of a tree of binary joins."""

@@ -33,7 +33,7 @@ from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lowering.lower_joins import JoinLowering
 from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
-from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.operator import Operator, Stateless, static_rows
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
 from streamsparql.physical.operators.join import Union
@@ -195,6 +195,15 @@ class Lowering:
     def rows(self, node: Plan, at: At) -> Operator:
         """Return the operators of a plan, without the columns that only order its rows."""
         return self.plan(node, at).plain
+
+    def precomputed(self, node: Plan, at: At) -> Operator:
+        """Return the rows of a static plan, which are computed now if the graphs are known."""
+        lowered = self.rows(node, at)
+        if not self.catalog.known or at.outer is not None or isinstance(lowered, Always):
+            return lowered
+        rows = Always(static_rows(lowered).project(lowered.names), "precomputed")
+        self._lowered[node, at.graphs] = Lowered(rows)
+        return rows
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
         return self._lowered.get((node, at.graphs)) if at.outer is None else None

@@ -1,28 +1,28 @@
 """Chains of joins: computed in pairs, by a tree of binary joins, or together, by one operator.
 
 A *chain* is a tree of joins, and of projections that remove columns between them. Its inputs are
-the plans below; a static part is one input, which the pipeline computes once. Estimates decide how
-a chain is computed (algebra/join_cost.py); those of static patterns are exact where the graphs are
-known.
+the plans below. A static part is one input; its rows are computed before the choice (DERI TR 2010,
+section 4.2), so their number is exact if the graphs are known. All else is estimated
+(algebra/join_cost.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import reduce
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from streamsparql.algebra import shape
 from streamsparql.algebra.cost import Costs, Statistics
-from streamsparql.algebra.join_cost import JoinChoice, JoinCosts, JoinSide, JoinTree, join_sides
+from streamsparql.algebra.join_cost import JoinChoice, JoinCosts, JoinSide, JoinTree
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import JOINS, is_static
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
+from streamsparql.physical.batch import Batch
 from streamsparql.physical.hidden import variable_of
+from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.multi_join import MultiJoin
 
@@ -95,11 +95,11 @@ class JoinLowering:
         if MODE != "by cost":
             return JoinChoice(MODE == "together", f"{MODE}, whatever it costs")
         if chain.inputs[0].at.outer is not None:
-            return JoinChoice(False, "in pairs: the rows are those of an EXISTS")
+            return JoinChoice(False, "in pairs, as the rows are those of an EXISTS")
         return JoinCosts([self._side(each) for each in chain.inputs]).choice(chain.tree)
 
     def _operator(self, chain: Chain) -> MultiJoin:
-        inputs = [self._low.rows(*each) for each in chain.inputs]
+        inputs = [self._input(each) for each in chain.inputs]
         names = dict.fromkeys(name for each in inputs for name in each.names)
         kept = [name for name in names if variable_of(name) not in chain.removed]
         return MultiJoin(inputs, kept, self._low.terms)
@@ -158,31 +158,22 @@ class JoinLowering:
     # -- estimates
 
     def _side(self, placed: PlacedPlan) -> JoinSide:
-        """Return the estimates of an input; those of static patterns are exact."""
-        if not is_static(placed.plan) or not self._low.catalog.known:
-            return self._costs.side(placed.plan)
-        side = reduce(join_sides, map(self._static_side, _static_inputs(placed)))
-        kept = scope(placed.plan).possible
-        return side._replace(values={v: n for v, n in side.values.items() if v in kept})
+        """Return the estimates of an input; those of static ones are exact."""
+        operator = self._input(placed) if is_static(placed.plan) else None
+        if isinstance(operator, Always) and self._low.catalog.known:
+            return _exact_side(operator.rows)
+        return self._costs.side(placed.plan)
 
-    def _static_side(self, placed: PlacedPlan) -> JoinSide:
-        operator = self._low.rows(*placed)
-        if not isinstance(operator, Always):
-            return self._costs.side(placed.plan)
-        rows = operator.rows
-        values = {variable_of(name): len(np.unique(ids)) for name, ids in rows.columns.items()}
-        return JoinSide(len(rows), 0.0, {v: max(n, 1) for v, n in values.items()})
+    def _input(self, placed: PlacedPlan) -> Operator:
+        """Return the operator of an input; that of a static one has its rows."""
+        lower = self._low.precomputed if is_static(placed.plan) else self._low.rows
+        return lower(*placed)
 
 
-def _static_inputs(root: PlacedPlan) -> Iterator[PlacedPlan]:
-    """Yield the inputs of the joins of a static part."""
-    pending = [root]
-    while pending:
-        placed = pending.pop()
-        if (joins := placed.joins) is None:
-            yield placed
-        else:
-            pending += [PlacedPlan(below, joins.at) for below in joins.plan.inputs]
+def _exact_side(rows: Batch) -> JoinSide:
+    """Return the number of static rows, and of the distinct values in their columns."""
+    values = {variable_of(name): len(np.unique(ids)) for name, ids in rows.columns.items()}
+    return JoinSide(len(rows), 0.0, {variable: max(n, 1) for variable, n in values.items()})
 
 
 def _statistics_of(catalog: Catalog) -> Statistics:

@@ -46,7 +46,7 @@ from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.key_index import many
 from streamsparql.physical.state.parts import Stateful
-from streamsparql.physical.state.probe_orders import ProbeOrder, ProbeOrders
+from streamsparql.physical.state.probe_orders import ProbeOrder, ProbeOrders, TakenOrder
 from streamsparql.physical.state.sweep_area import Candidates, Pairs, SweepArea
 
 CHEAP = 4
@@ -101,8 +101,7 @@ class MultiJoin(Sliced):
         self._results = Heap(self.names)
         self._columns = tuple(every)
         self._stages: dict[frozenset[int], _Stage] = {}
-        self.orders = ProbeOrders(self._can_ask)
-        """The orders in which rows asked the inputs."""
+        self._orders = ProbeOrders(self._can_ask)
 
     @override
     def _consume(
@@ -143,7 +142,7 @@ class MultiJoin(Sliced):
         """Yield the results of which rows of the inputs `order` are part."""
         stage = self._stage(order)
         for k, asking, pairs in self._choices(rows, stage, areas):
-            self.orders.add((*order, k), asking)
+            self._orders.add((*order, k), asking)
             merged = self._merged(rows, pairs, (*order, k))
             if len(order) + 1 == len(self.inputs):
                 yield from merged
@@ -219,12 +218,16 @@ class MultiJoin(Sliced):
     @override
     def parts(self) -> Mapping[str, Stateful]:
         areas = {f"area {k}": area for k, area in enumerate(self._areas, 1)}
-        return {**areas, MIN_HEAP: self._results, "orders": self.orders}
+        return {**areas, MIN_HEAP: self._results, "orders": self._orders}
+
+    @override
+    def orders(self) -> Sequence[TakenOrder]:
+        return self._orders.taken()
 
     @override
     def facts(self) -> str:
         shared = dict.fromkeys(name for names in self._shared for name in names)
-        return f"{len(self.inputs)} inputs, {join_facts(tuple(shared))}"
+        return join_facts(tuple(shared))
 
 
 class _Stage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -20,6 +20,19 @@ class TakenOrder(NamedTuple):
 
     order: ProbeOrder
     rows: int
+
+
+def added_orders(runs: Iterable[Iterable[TakenOrder]]) -> tuple[TakenOrder, ...]:
+    """Return the orders of several runs, with the sums of their rows.
+
+    >>> [(taken.order, taken.rows) for taken in added_orders([[TakenOrder((0, 1), 5)]] * 2)]
+    [((0, 1), 10)]
+    """
+    rows: Counter[ProbeOrder] = Counter()
+    for run in runs:
+        for taken in run:
+            rows[taken.order] += taken.rows
+    return tuple(TakenOrder(*each) for each in sorted(rows.items()))
 
 
 class ProbeOrders(Stateful):
