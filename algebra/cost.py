@@ -114,8 +114,20 @@ class Costs:
                 return below[0][0]
             case Merge() | join.Union():
                 return sum(arrivals for arrivals, _ in below)
+            case group.Aggregation():
+                return min(below[0][0], self.rows(plan) * self._changes(plan))
         renewal = sum(arrivals / rows for arrivals, rows in below if rows)
         return self.rows(plan) * renewal
+
+    def _changes(self, plan: Plan) -> float:
+        """Estimate the number of instants per millisecond at which rows begin to hold.
+
+        A window with a live edge changes with each element, others at their steps only.
+        """
+        windows = {node for node in plan.operators() if isinstance(node, Window)}
+        stepped = {each.grid for each in windows if each.grid and not each.live_edge}
+        live = (self.arrivals(each) for each in windows if each.grid not in stepped)
+        return sum(1 / grid.step for grid in stepped) + sum(live)
 
     def side(self, plan: Plan) -> JoinSide:
         """Estimate a plan as a side of a join."""

@@ -45,6 +45,7 @@ SIMPLIFY = _phase(
     "merge_projections",
     "drop_projections",
     "push_slices",
+    "group_annotations",
     "drop_distinct",
     "drop_constant_conditions",
     "propagate_empty",
@@ -54,6 +55,9 @@ SIMPLIFY = _phase(
     "drop_units",
 )
 """Removes operators and pushes filters down."""
+
+PUSH_AGGREGATES = _phase("push_aggregates_into_unions", "push_aggregates_into_joins")
+"""Computes aggregates near the streams; filters are there already."""
 
 ORDER_JOINS = _phase("order_joins")
 """Orders chains of joins by cost."""
@@ -74,7 +78,9 @@ PRUNE = _phase(
 def phases(statistics: Statistics | None = None) -> tuple[Phase, ...]:
     """Return the phases, with estimates from these statistics for rules that choose by cost."""
     costs = Costs(statistics)
-    return tuple(phase.with_costs(costs) for phase in (SIMPLIFY, ORDER_JOINS, SETTLE, PRUNE))
+    return tuple(
+        phase.with_costs(costs) for phase in (SIMPLIFY, PUSH_AGGREGATES, ORDER_JOINS, SETTLE, PRUNE)
+    )
 
 
 def rewrite(
