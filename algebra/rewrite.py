@@ -2,13 +2,15 @@
 
 The rules are in `rules`, one per file, which ends with the rule's declaration. The phases list them
 by name, since some depend on others: first a plan is simplified and its filters are pushed down,
-then joins are ordered by cost, then filters are placed between the joins and unused columns are
-removed. (A projection between two joins would prevent their ordering.) `fixpoint` runs the phases.
+then aggregates are pushed down, then joins are ordered by cost, then filters are placed between the
+joins and unused columns are removed. (A projection between two joins would prevent their ordering.)
+`fixpoint` runs the phases.
 
 Termination. First phase: each rule removes operators other than filters, moves a filter, a
 condition or a slice down (none moves up), or removes parts of an expression; no rule restores what
-a rule before it in this list removed. Second phase: one round, and the order of a chain is a
-function of its parts that leaves an ordered chain unchanged. Third phase: filters move down; a
+a rule before it in this list removed. Second phase: an aggregation moves below a union, or its
+input is grouped, and groups are not grouped again. Third phase: one round, and the order of a chain
+is a function of its parts that leaves an ordered chain unchanged. Fourth phase: filters move down; a
 basic graph pattern is split only to place a filter in it. Last phase: a projection is added only
 where it removes a column that is bound below, so each step removes columns and adds none.
 """
