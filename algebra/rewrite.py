@@ -10,8 +10,8 @@ Termination. First phase: each rule removes operators other than filters, moves 
 condition or a slice down (none moves up), or removes parts of an expression; no rule restores what
 a rule before it in this list removed. Second phase: an aggregation moves below a union, or its
 input is grouped, and groups are not grouped again. Third phase: one round, and the order of a chain
-is a function of its parts that leaves an ordered chain unchanged. Fourth phase: filters move down; a
-basic graph pattern is split only to place a filter in it. Last phase: a projection is added only
+is a function of its parts that leaves an ordered chain unchanged. Fourth phase: filters move down;
+a basic graph pattern is split only to place a filter in it. Last phase: a projection is added only
 where it removes a column that is bound below, so each step removes columns and adds none.
 """
 
@@ -73,6 +73,7 @@ PRUNE = _phase(
     "drop_unused_bindings",
     "prune_columns",
     "fold_tables",
+    "drop_units",
 )
 """Removes unused columns."""
 

@@ -25,10 +25,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 import streamsparql  # noqa: E402
+from streamsparql.physical import pipeline  # noqa: E402
 from streamsparql.physical.lowering import lower_joins  # noqa: E402
 from streamsparql.physical.operators.join import Join  # noqa: E402
 from streamsparql.physical.operators.multi_join import MultiJoin  # noqa: E402
-from streamsparql.physical import pipeline  # noqa: E402
 
 PERSONS, PLACES, HALLS, ARRIVALS = 20_000, 4_000, 3, 1_000
 """The number of persons, of places, of places in a crowd, and of arrivals in a second."""

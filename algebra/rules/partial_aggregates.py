@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamsparql.algebra.cost import Costs
 from streamsparql.algebra.expressions import Aggregate, Call, Coalesce, Constant, If
 from streamsparql.algebra.group import Aggregation
 from streamsparql.algebra.hidden_variables import Hidden, PlanKind
@@ -140,22 +139,11 @@ def always_exact(expression: Expression) -> bool:
     return False
 
 
+def is_grouped(plan: Plan, keys: Sequence[Variable]) -> bool:
+    """Return whether rows are groups by some of these keys, so that grouping them is idle."""
+    rows = flatten(plan, _branches)
+    return any(isinstance(each, Aggregation) and set(each.keys) <= set(keys) for each in rows)
+
+
 def _branches(plan: Plan) -> tuple[Plan, ...] | None:
     return plan.inputs if isinstance(plan, Union | Projection | Extend) else None
-
-
-LEAST_GAIN = 2.0
-"""The least number of rows per part of a group for which aggregating the parts pays."""
-
-
-def gain(keys: tuple[Variable, ...], plan: Plan, costs: Costs) -> float:
-    """Estimate how many rows of a plan begin to hold for each of its groups by keys.
-
-    The groups of a window that changes at each element change as often as there are elements. Rows
-    that are groups by some of these keys are not grouped again.
-    """
-    grouped = (node for node in flatten(plan, _branches) if isinstance(node, Aggregation))
-    if any(set(each.keys) <= set(keys) for each in grouped):
-        return 1.0
-    groups = costs.arrivals(Aggregation(keys, (), plan))
-    return costs.arrivals(plan) / groups if groups else 0.0

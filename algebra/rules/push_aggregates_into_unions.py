@@ -11,8 +11,8 @@ Side condition, for the first: each branch certainly binds that key to one term.
 same term stay together. For the second: each aggregate can be divided into those of parts
 (`partial_aggregates.divide`): COUNT, MIN, MAX, SAMPLE, sums and averages of exact numbers, none of
 them DISTINCT except MIN, MAX and SAMPLE. There are keys, as without keys the groups of an empty
-branch have a row without a least value. It pays where the groups of a window are fewer than its
-rows; an estimate decides.
+branch have a row without a least value. By itself that is no gain, so it is done where it pays to
+push the aggregates further, into a join in a branch.
 
     >>> from streamsparql.algebra.expressions import Aggregate
     >>> from streamsparql.algebra.rules.sketch import *
@@ -32,7 +32,8 @@ from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.partial_aggregates import LEAST_GAIN, divide, gain
+from streamsparql.algebra.rules.partial_aggregates import divide
+from streamsparql.algebra.rules.push_aggregates_into_joins import push_aggregates_into_joins
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Distinct, Extend, Projection, Table
 from streamsparql.algebra.solutions import Variable
@@ -49,10 +50,12 @@ def push_aggregates_into_unions(plan: Plan, costs: Costs | None = None) -> Plan 
     if isinstance(plan, Annotate) or not plan.keys:
         return None
     division = divide(plan.aggregates)
-    if division is None or gain(plan.keys, plan.input, costs or Costs()) < LEAST_GAIN:
+    if division is None:
         return None
-    parts = Union(tuple(division.parts(plan.keys, branch) for branch in plan.input.branches))
-    return division.combined(plan.keys, plan.aggregates, parts)
+    parts = [division.parts(plan.keys, branch) for branch in plan.input.branches]
+    if not any(push_aggregates_into_joins(part, costs) for part in parts):
+        return None
+    return division.combined(plan.keys, plan.aggregates, Union(tuple(parts)))
 
 
 def _branches_apart(keys: tuple[Variable, ...], union: Union) -> list[Plan]:

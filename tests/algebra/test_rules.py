@@ -138,6 +138,7 @@ def test_annotations_stay_where_their_rows_are_read(query: str) -> None:
     assert rewrite(before, (Phase(RULES["group_annotations"]),)).plan is before
 
 
+PUSHED = "streamsparql.algebra.rules.push_aggregates_into_joins"
 TUMBLING = "FROM STREAM :s [RANGE 4ms TUMBLING] "
 
 
@@ -177,6 +178,28 @@ TUMBLING = "FROM STREAM :s [RANGE 4ms TUMBLING] "
 def test_aggregates_that_are_not_distributable_stay_above(name: str, query: str) -> None:
     before = plan("PREFIX : <http://e/> " + query.replace("{w}", TUMBLING))
     assert rewrite(before, (Phase(RULES[f"push_aggregates_into_{name}"]),)).plan is before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ?w ?y (COUNT(*) AS ?n) {w}{ { ?y :p ?x OPTIONAL { ?x :p ?v } }"
+        " { ?z :q ?x OPTIONAL { ?z :r ?w } } } GROUP BY ?w ?y",
+        "SELECT ?z (SAMPLE(?y) AS ?n) (MAX(?l) AS ?m) {w}{ ?x ?l ?y"
+        " VALUES (?x ?z) { (:a 1) (UNDEF 2) (:a 1) (UNDEF UNDEF) } } GROUP BY ?z",
+        "SELECT ?y (COUNT(?x) AS ?n) (AVG(STRLEN(STR(?x))) AS ?a) {w}{ { ?x :p ?z OPTIONAL { ?x :q ?y } }"
+        " { ?v :r ?z OPTIONAL { ?v :q ?y } } } GROUP BY ?y",
+        "SELECT (MIN(?x) AS ?n) (SUM(1) AS ?m) {w}{ ?x :p ?z . ?z :q ?y . ?y ?l ?v }",
+    ],
+)
+def test_aggregates_are_pushed_below_any_join(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{PUSHED}.LEAST_GAIN", 0.01)
+    name = "push_aggregates_into_joins"
+    for where in (TUMBLING, "FROM STREAM :s WINDOW RANGE 7 MS SLIDE 2 MS "):
+        before = plan("PREFIX : <http://e/> " + query.replace("{w}", where))
+        rewriting = rewrite(before, (Phase(RULES[name]),))
+        assert rewriting.trace
+        _check(name, before, rewriting)
 
 
 def test_columns_that_determine_blank_nodes_are_not_pruned() -> None:

@@ -120,21 +120,19 @@ QUERIES = {
         " UNION { ?x :r ?y VALUES ?m { 1 } } } GROUP BY ?m ?x",
         "SELECT ?g ?x ?n FROM NAMED STREAM :s [RANGE 7ms STEP 2ms] FROM NAMED STREAM :g1 [RANGE 5ms"
         " TUMBLING] FROM NAMED :g2 { GRAPH ?g { ?x ?l ?y } } AGGREGATE { (?n, AVG(?y), {?l, ?g}) }",
-        "SELECT ?x (COUNT(*) AS ?n) (MAX(?y) AS ?m) (SAMPLE(?l) AS ?o) (COUNT(?z) AS ?k)"
+        "SELECT ?z (COUNT(*) AS ?n) (MAX(?y) AS ?m) (SAMPLE(?y) AS ?o) (COUNT(?y) AS ?k)"
         " (AVG(STRLEN(?y)) AS ?a) FROM STREAM :s [RANGE 4ms TUMBLING]"
-        " { { ?x ?l ?y } UNION { ?x :q ?z OPTIONAL { ?z :r ?y } } } GROUP BY ?x",
-        "SELECT ?x (MAX(?y) AS ?n) FROM STREAM :s [RANGE 4ms TUMBLING]"
-        " { { ?x :p ?y } UNION { ?x :q ?y } } GROUP BY ?x",
+        " { { ?y :p ?x . ?z :q ?x } UNION { ?z :q ?v OPTIONAL { ?v :r ?y } } } GROUP BY ?z",
+        "SELECT ?z (MAX(?y) AS ?n) FROM STREAM :s [RANGE 4ms TUMBLING]"
+        " { { ?y :p ?x . ?z :q ?x } UNION { ?y :p ?z } } GROUP BY ?z",
     ],
     "push_aggregates_into_joins": [
         "SELECT ?z (COUNT(*) AS ?n) (MIN(DISTINCT ?y) AS ?m) (SUM(STRLEN(?y)) AS ?k)"
-        " FROM STREAM :s [RANGE 4ms TUMBLING] { ?x ?l ?y . ?x :q ?z } GROUP BY ?z",
+        " FROM STREAM :s [RANGE 4ms TUMBLING] { ?y :p ?x . ?z :q ?x } GROUP BY ?z",
         "SELECT (COUNT(?y) AS ?n) (AVG(STRLEN(?y)) AS ?k) FROM NAMED :g1"
-        " FROM STREAM :s [RANGE 4ms TUMBLING] { ?x :p ?y GRAPH :g1 { ?x ?l ?z . ?z :q ?y } }",
-        "SELECT ?w ?y (COUNT(*) AS ?n) FROM STREAM :s [RANGE 7ms STEP 2ms]"
-        " { { ?x :p ?y OPTIONAL { ?x :p ?v } } { ?x :q ?z OPTIONAL { ?z :r ?w } } } GROUP BY ?w ?y",
+        " FROM STREAM :s [RANGE 4ms TUMBLING] { ?y :p ?x GRAPH :g1 { ?z :q ?x } }",
         "SELECT ?z (SAMPLE(?y) AS ?n) (MAX(?y) AS ?m) FROM STREAM :s [RANGE 4ms TUMBLING]"
-        " { ?x :p ?y VALUES (?x ?z) { (:a 1) (UNDEF 2) (:a 1) } } GROUP BY ?z",
+        " { ?y :p ?x . ?v :q ?x VALUES (?w ?z) { (:a 1) (UNDEF 2) (:a 1) } } GROUP BY ?z",
     ],
     "drop_reduced": ["SELECT REDUCED ?x { ?x :p ?y }"],
     "drop_order": [
