@@ -2,11 +2,11 @@
 
     python benchmarks/selection.py [--sizes 100,500,1000,2500,36000] [--kept 1,10] [--repeat 9]
 
-How many posts of the last three minutes are about each topic? A C-SPARQL query
-over a stream, renewed every ten seconds, and its equivalent in SPARQL: a store retains the posts
-with their dates, and a filter selects those of the last three minutes. `sizes` are the numbers of
-posts in the window; the store retains one or ten times as many. An answer is computed from the posts of
-the last ten seconds: they are pushed, or inserted, before the clock starts for the stores.
+How many posts of the last three minutes are about each topic? A C-SPARQL query over a stream,
+renewed every ten seconds, and its equivalent in SPARQL: a store retains the posts with their
+dates, and a filter selects those of the last three minutes. `sizes` are the numbers of posts in
+the window; the store retains one or ten times as many. An answer is computed from the posts of the
+last ten seconds: they are pushed, or inserted, before the clock starts for the stores.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def store_answers(history: list[Post], ends: list[int]) -> Iterator[tuple[float,
     )
     for end in ends:
         before = time.process_time()
-        rows = len(list(store.query(FILTER_QUERY % (date(end - RANGE), date(end)))))  # type: ignore[arg-type]
+        text = FILTER_QUERY % (date(end - RANGE), date(end))
+        rows = len(list(store.query(text)))  # type: ignore[arg-type]
         yield time.process_time() - before, rows
 
 
