@@ -26,7 +26,7 @@ from streamsparql.errors import EngineError, LimitExceeded
 from streamsparql.limits import Meter, active_meter, bytes_of_rows
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.operator import Operator, StepResult, inputs_first
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.columns import SelectEqual
 from streamsparql.physical.operators.join import Union
@@ -127,7 +127,7 @@ class Pipeline:
         self.observer = observer
         self.measured = measured
         """Whether the time and the state of each step are measured."""
-        self.operators = _inputs_first(root)
+        self.operators = inputs_first(root)
         self.counts = {o: OperatorCounts([0] * len(o.inputs)) for o in self.operators}
         self._retained = 0
         self.peak = 0
@@ -313,22 +313,6 @@ def _verify(saved: Sequence[str], operators: Sequence[Operator]) -> None:
             )
 
 
-def _inputs_first(root: Operator) -> list[Operator]:
-    """Return each operator once, after its inputs; plans may be deep, so without recursion."""
-    order: dict[Operator, None] = {}
-    pending: list[tuple[Operator, bool]] = [(root, False)]
-    while pending:
-        operator, ready = pending.pop()
-        if operator in order:
-            continue
-        if ready:
-            order[operator] = None
-        else:
-            pending.append((operator, True))
-            pending.extend((below, False) for below in reversed(operator.inputs))
-    return list(order)
-
-
 def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     """Return the predicates of each stream that a pattern can match; None for all predicates.
 
@@ -340,7 +324,7 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     {'s': None}
     """
     readers: dict[Operator, list[Operator]] = {}
-    operators = _inputs_first(root)
+    operators = inputs_first(root)
     for operator in operators:
         for below in operator.inputs:
             readers.setdefault(below, []).append(operator)

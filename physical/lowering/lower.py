@@ -31,9 +31,10 @@ from streamsparql.physical.expressions.compiler import BatchExpression, compile_
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
+from streamsparql.physical.lowering.lower_joins import JoinLowering
 from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
-from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.operator import Operator, Stateless, static_rows
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
 from streamsparql.physical.operators.join import Union
@@ -168,6 +169,7 @@ class Lowering:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
         self._lowered: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
         self._outer_sets = 0
+        self.joins = JoinLowering(self)
 
     def plan(self, node: Plan, at: At) -> Lowered:
         """Return the operators of a plan; equal plans at equal places share them.
@@ -178,6 +180,10 @@ class Lowering:
         above: list[tuple[Plan, At]] = []
         lowered = self._known(node, at)
         while lowered is None and type(node) in LOWER_ABOVE and node not in self.catalog.results:
+            together = self.joins.together(node, at)
+            if together is not None:
+                lowered = self._store(node, at, self.made(together))
+                break
             above.append((node, at))
             node, at = node.inputs[0], at.of_input(node)
             lowered = self._known(node, at)
@@ -191,6 +197,15 @@ class Lowering:
         """Return the operators of a plan, without the columns that only order its rows."""
         return self.plan(node, at).plain
 
+    def precomputed(self, node: Plan, at: At) -> Operator:
+        """Return the rows of a static plan, which are computed now if the graphs are known."""
+        lowered = self.rows(node, at)
+        if not self.catalog.known or at.outer is not None or isinstance(lowered, Always):
+            return lowered
+        rows = Always(static_rows(lowered).project(lowered.names), "precomputed")
+        self._lowered[node, at.graphs] = Lowered(rows)
+        return rows
+
     def _known(self, node: Plan, at: At) -> Lowered | None:
         return self._lowered.get((node, at.graphs)) if at.outer is None else None
 
@@ -198,6 +213,8 @@ class Lowering:
         """Record the node that an operator computes; memoise the operator without outer rows."""
         if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
             lowered.operator.node = node
+        if reason := self.joins.reason(node):
+            lowered.operator.reason = reason
         if at.outer is None:
             self._lowered[node, at.graphs] = lowered
         return lowered

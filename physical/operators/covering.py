@@ -11,14 +11,15 @@ from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.operator import Operator, StepResult
-from streamsparql.physical.operators.binary import AREAS, MIN_HEAP, Binary, shared_names
+from streamsparql.physical.operators.binary import AREAS, MIN_HEAP, shared_names
+from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, LEFT_ROW, Coverage, Emitted
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import LEFT_AREA, RIGHT_AREA, PairedAreas, RowPairs
 from streamsparql.physical.state.parts import NamedRows, Stateful
 
 
-class Covering(Binary):
+class Covering(Sliced):
     """An operator that emits the parts of its left rows that right rows match, or do not match.
 
     Rows match when they are compatible or, with `on`, when they agree in these pairs of columns,

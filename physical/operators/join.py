@@ -21,20 +21,20 @@ from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import (
     AREAS,
     MIN_HEAP,
-    Binary,
     RowMerger,
     StampValues,
     join_facts,
     shared_names,
 )
 from streamsparql.physical.operators.covering import Covering
+from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.coverage import Emitted
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Stateful
 
 
-class Join(Binary):
+class Join(Sliced):
     """`merge(mu1, mu2)` of each compatible pair that overlaps, over the intersection.
 
     At each instant it is the join of ESWC 2008, Definition 10.

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always
-from streamsparql.physical.operators.binary import Binary
 from streamsparql.physical.operators.filter import Mark, SemiJoin
 from streamsparql.physical.operators.group import Aggregation
 from streamsparql.physical.operators.join import Join, Union
 from streamsparql.physical.operators.left_join import LeftJoinOn
 from streamsparql.physical.operators.match import TriplePatternMatching
+from streamsparql.physical.operators.multi_join import MultiJoin
+from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.pipeline import Pipeline
 
 
@@ -73,13 +74,13 @@ class _Walk:
         match operator:
             case Union():
                 return inputs
-            case Join():
+            case Join() | MultiJoin():
                 return empty
-            case Binary() | LeftJoinOn() if inputs[0] in empty:
+            case Sliced() | LeftJoinOn() if inputs[0] in empty:
                 return inputs[:1]
             case SemiJoin():
                 return empty
-            case Binary() | LeftJoinOn():
+            case Sliced() | LeftJoinOn():
                 return []
         return empty
 

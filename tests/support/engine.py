@@ -1,10 +1,10 @@
 """A comparison of the engine, in all its modes of execution, with the definitions.
 
 A `Mode` is a way to run a query: over a history or live, with chunks of some size, cut after some
-items, with the optimized or the logical plan, with items in order or not. `run` executes a query in
-a mode and returns its rows as `Answers`, which have a snapshot at each instant. `Definition`
-evaluates the logical plan over the same data. `disagreement` compares both at each instant at which
-either can change.
+items, with the optimized or the logical plan, with chains of joins computed together or by cost,
+with items in order or not. `run` executes a query in a mode and returns its rows as `Answers`, which
+have a snapshot at each instant. `Definition` evaluates the logical plan over the same data.
+`disagreement` compares both at each instant at which either can change.
 
 Terms are compared by their lexical form, blank nodes by label: the engine scopes labels to sources
 like `streamsparql.inputs`.
@@ -72,6 +72,8 @@ class Mode(NamedTuple):
     live: bool = False
     emit: str = "final"
     optimize: bool = True
+    joins: str = "by cost"
+    """How chains of joins are computed."""
     chunk: int = 65_536
     cut_after: int = 65_536
     """The number of items after which open rows are cut."""
@@ -90,6 +92,7 @@ modes: st.SearchStrategy[Mode] = st.builds(
     live=st.booleans(),
     emit=st.sampled_from(["final", "eager"]),
     optimize=st.booleans(),
+    joins=st.sampled_from(["by cost", "together"]),
     chunk=st.sampled_from([1, 2, 3, 5, 65_536]),
     cut_after=st.sampled_from([1, 3, 65_536]),
     max_delay=st.sampled_from([0, 0, 2, 7]),
@@ -192,7 +195,7 @@ def read(query: streamsparql.Query, snapshot: Any) -> list[Cells]:
 def run(text: str, data: Data, mode: Mode = WHOLE, **options: Any) -> Answers:
     """Execute a query over data in a mode; return its rows."""
     query = streamsparql.compile(text, optimize=mode.optimize)
-    with chunks_and_cuts(mode):
+    with settings_of(mode):
         if mode.live:
             return Answers(_elements(query, live_rows(query, data, mode, **options)))
         return Answers(_elements(query, result(query, data, mode, **options)))
@@ -256,9 +259,10 @@ def disordered(data: Data, delay: int, seed: int) -> Data:
 
 
 @contextmanager
-def chunks_and_cuts(mode: Mode) -> Iterator[None]:
-    """Patch the size of the chunks of sources, and the number of items between cuts."""
+def settings_of(mode: Mode) -> Iterator[None]:
+    """Patch the size of chunks, the number of items between cuts, and the choice of joins."""
     with (
+        patch("streamsparql.physical.lowering.lower_joins.MODE", mode.joins),
         patch("streamsparql.run.execution.read_stream", partial(read_stream, chunk=mode.chunk)),
         patch("streamsparql.run.execution.CUT_AFTER", mode.cut_after),
     ):

@@ -18,6 +18,8 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("m
 _HIDDEN = {
     PlanKind.BLANK: "_:b{}",
     PlanKind.AGGREGATE: "aggregate#{}",
+    PlanKind.PART: "part#{}",
+    PlanKind.WHOLE: "whole#{}",
     PlanKind.EXISTS: "exists#{}",
     PlanKind.KEY: "key#{}",
     PlanKind.ROW: "row#{}",
