@@ -72,7 +72,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return super()._expand_help(action) if shared is None else shared
 
 
-_LONG_INVOCATION = 40
+_LONG_INVOCATION = 26
 
 
 def add_together(shared_help: str, first: argparse.Action, *others: argparse.Action) -> None:
@@ -98,8 +98,12 @@ def add_compile_options(
         add("-h", "--help", action="help", help="show this help and exit")
     names = ", ".join(DIALECT_CHOICES[1:])
     add("--dialect", choices=DIALECT_CHOICES, metavar="NAME", default="auto", help=names)
-    add("--base", metavar="IRI", help="resolve relative IRIs against this one")
-    add("--origin", metavar="T", type=instant_option, default=0, help="start of the window grids")
+    origin = "start of the window grids"
+    add_together(
+        "of relative IRIs in the query; of the window grids",
+        add("--base", metavar="IRI", help="resolve relative IRIs against this one"),
+        add("--origin", metavar="T", type=instant_option, default=0, help=origin),
+    )
     add("--pedantic", action="store_true", help="reject constructs of other dialects")
 
 

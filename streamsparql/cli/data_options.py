@@ -40,14 +40,17 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that reads data."""
     group = parser.add_argument_group("data and engine")
     add = group.add_argument
-    delay = "how late items may be: 500ms, 10s, 5m; auto: sort all"
+    delay = "how late items may be: 10s, 5m; auto: sort all"
     since = "first instant, as 2026-01-31T12:00:00Z or in ms"
     repeated = partial(add, action="append", default=[])
     repeated(
         "--stream", metavar="[IRI=]FILE", help="file or folder of a stream; - for standard input"
     )
-    repeated("--graph", metavar="FILE", help="file or folder of the static default graph")
-    repeated("--named", metavar="IRI=FILE", help="file or folder of a static named graph")
+    add_together(
+        "static graphs: the default, a named one",
+        repeated("--graph", metavar="FILE", help="file or folder of the static default graph"),
+        repeated("--named", metavar="IRI=FILE", help="file or folder of a static named graph"),
+    )
     repeated("--map", metavar="[IRI=]RQ", help="file with a CONSTRUCT over the columns of a table")
     add("--auto", action="store_true", help="map tables without --map as `head` shows")
     add("--no-header", action="store_true", help="the mapped CSV has none: columns are ?a ?b ?c ..")
@@ -57,7 +60,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     place = "column, path or predicate with the timestamps"
     repeated("--stamp-from", metavar="NAME", help=place)
     add_together(
-        "of timestamps; default: by size, and UTC",
+        "of timestamps; default: by size, UTC",
         repeated("--time-unit", metavar="UNIT", help="of timestamps: s, ms, us, ns"),
         repeated("--time-zone", metavar="ZONE", help="of local times; default: UTC"),
     )

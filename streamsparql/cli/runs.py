@@ -15,6 +15,7 @@ from streamsparql.cli.common_options import (
     Period,
     UsageError,
     add_compile_options,
+    add_together,
     check_output,
     compile_file,
     show_warnings,
@@ -64,11 +65,14 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     group = parser.add_argument_group("results")
     add = group.add_argument
     kinds = "rstream, istream or dstream, at report instants"
-    add("--report", choices=REPORTS, metavar="KIND", help=kinds)
-    add("--every", metavar="DUR", action=Period, help="time from one report to the next")
+    add_together(
+        "rstream, istream or dstream; the period",
+        add("--report", choices=REPORTS, metavar="KIND", help=kinds),
+        add("--every", metavar="DUR", action=Period, help="time from one report to the next"),
+    )
     emits = "final (its end is known) or eager (at once, cut)"
     add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
-    formats = "table, csv, jsonl, nq, parquet, sparql-json|xml|csv|tsv"
+    formats = "csv, jsonl, nq, parquet, sparql-json|xml|csv|tsv"
     add("--output", choices=OUTPUT_FORMATS, metavar="FORMAT", help=formats)
     values = "in csv, jsonl and parquet: terms, or native values"
     add("--values", choices=VALUES, metavar="KIND", default="terms", help=values)

@@ -499,18 +499,18 @@ def test_advance_to_what_is_no_instant_is_an_error_that_changes_nothing(t: Any) 
         streamsparql.compile(ONE).open(on_row=5)
 
 
-@pytest.mark.parametrize("t", [None, 1.5, "5", True])
+@pytest.mark.parametrize("t", [1.5, "x", True, -1, 2**70])
 def test_snapshot_at_what_is_no_instant_is_an_error(t: Any) -> None:
     result = streamsparql.compile(ONE).run([(*item(1), 3)])
-    with pytest.raises(EngineError, match=r"t must be a number of milliseconds, not "):
+    with pytest.raises(EngineError, match=r"^t(:| must) "):
         result.snapshot(t)
-    assert (len(result.snapshot(3)), result.snapshot(-1), result.snapshot(2**70)) == (1, [], [])
+    assert (len(result.snapshot(3)), len(result.snapshot("3")), result.snapshot(0)) == (1, 1, [])
 
 
 @pytest.mark.parametrize("options", [{"strict": 5}, {"strict": None}, {"idle": 2**80}])
 def test_options_of_the_wrong_type_are_errors(options: dict[str, Any]) -> None:
     (name,) = options
-    with pytest.raises(EngineError, match=f"{name} must be "):
+    with pytest.raises(EngineError, match=f"{name}(:| must be) "):
         streamsparql.compile(ONE).open(**options)
 
 

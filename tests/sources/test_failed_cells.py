@@ -111,5 +111,7 @@ def test_rows_without_triples_have_a_reason() -> None:
     with pytest.warns(DataWarning) as warned:
         list(result)
     assert [str(each.message) for each in warned] == [
-        "3 table rows have no triples: ?speed is unbound in 2, its WHERE clause has no solution for 1"
+        "<http://e/s>: no record has the key speed, which the mapping reads; the first has v,"
+        " spede, t",
+        "3 table rows have no triples: ?speed is unbound in 2, its WHERE clause has no solution for 1",
     ]
