@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamsparql.physical.aggregation.limb_sums import LimbSums
 from streamsparql.physical.batch import BoolArray, IntArray
@@ -17,6 +19,8 @@ from streamsparql.physical.dictionary.inline_ids import (
     DECIMAL,
     INTEGER,
     TAG_DECIMAL,
+    bools_of,
+    numpy_of,
     scaled_parts,
     tags,
 )
@@ -86,50 +90,58 @@ def _with_others(terms: TermDictionary, ids: IntArray, short: WideNumbers) -> Wi
     others = np.flatnonzero(~short.known)
     distinct, code = np.unique(ids[others], return_inverse=True)
     kinds = terms.numbers(distinct).kinds
-    texts = terms.texts(distinct).to_pylist()
-    parts = [
-        _parts(text) if kind in (INTEGER, DECIMAL) else None
-        for text, kind in zip(texts, kinds.tolist(), strict=True)
-    ]
-    digits = max(short.digits, *(len(part[1]) for part in parts if part is not None), 0)
-    low = max(_SHORT_LOW, -(-digits // _DIGITS))
-    scaled = [0 if p is None else int(p[0] + p[1].ljust(low * _DIGITS, "0")) for p in parts]
-    own = _split(scaled)
-    rows = max(low - _SHORT_LOW + _SHORT, own.shape[1])
+    own = _written_limbs(terms.texts(distinct), np.isin(kinds, (INTEGER, DECIMAL)))
+    rows = max(own.low - _SHORT_LOW + _SHORT, own.limbs.shape[1])
     limbs = np.zeros((len(ids), rows), np.int64)
-    limbs[:, low - _SHORT_LOW : low - _SHORT_LOW + _SHORT] = short.limbs
-    limbs[others, : own.shape[1]] = own[code]
+    limbs[:, own.low - _SHORT_LOW : own.low - _SHORT_LOW + _SHORT] = short.limbs
+    limbs[others, : own.limbs.shape[1]] = own.limbs[code]
     known, decimal = short.known.copy(), short.decimal.copy()
-    known[others] = np.array([part is not None for part in parts])[code]
+    known[others] = own.known[code]
     decimal[others] = (kinds == DECIMAL)[code]
-    return WideNumbers(limbs, low, digits, known, decimal)
+    return WideNumbers(limbs, own.low, max(short.digits, own.digits), known, decimal)
 
 
-def _parts(text: str) -> tuple[str, str] | None:
-    """Return the digits before and after the point of a number; None for very long ones.
+class _Written(NamedTuple):
+    limbs: IntArray
+    low: int
+    digits: int
+    known: BoolArray
 
-    >>> _parts('"-1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>')
-    ('-1', '5')
+
+_NUMBER = r'^"\s*(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*?)0*)?\s*"'
+
+
+def _written_limbs(texts: pa.Array, numbers: BoolArray) -> _Written:
+    """Split numbers into limbs by their digits; very long ones, and other texts, are not known.
+
+    >>> texts = pa.array(['"-12345678901.50"^^<d>', "<x>"])
+    >>> written = _written_limbs(texts, np.array([True, False]))
+    >>> written.limbs.tolist(), written.low, written.digits, written.known.tolist()
+    ([[0, -500000000, -345678901, -12], [0, 0, 0, 0]], 2, 1, [True, False])
     """
-    whole, _, fraction = text[1 : text.rindex('"')].strip().partition(".")
-    fraction = fraction.rstrip("0")
-    return (whole, fraction) if max(len(whole), len(fraction)) <= _MOST_DIGITS else None
+    parts = pc.extract_regex(texts, _NUMBER)
+    sign, whole, fraction = (pc.fill_null(part, "") for part in parts.flatten())
+    known = numbers & bools_of(parts.is_valid())
+    before, after = (
+        numpy_of(pc.binary_length(part)).astype(np.int64) for part in (whole, fraction)
+    )
+    known &= np.maximum(before, after) <= _MOST_DIGITS
+    mask = pa.array(known)
+    whole, fraction = pc.if_else(mask, whole, ""), pc.if_else(mask, fraction, "")
+    digits = int(after[known].max(initial=0))
+    low = max(_SHORT_LOW, -(-digits // _DIGITS))
+    high = max(1, -(-int(before[known].max(initial=0)) // _DIGITS))
+    whole = pc.ascii_lpad(whole, width=high * _DIGITS, padding="0")
+    fraction = pc.ascii_rpad(fraction, width=low * _DIGITS, padding="0")
+    written = pc.binary_join_element_wise(whole, fraction, "")
+    places = np.frombuffer(written.buffers()[2], np.uint8).reshape(len(known), -1, _DIGITS)
+    limbs = ((places - _ZERO) @ _POWERS)[:, ::-1]
+    limbs[bools_of(pc.equal(sign, "-"))] *= -1
+    return _Written(limbs, low, digits, known)
 
 
-def _split(numbers: list[int]) -> IntArray:
-    """Return integers in limbs, a row for each, two limbs at a time.
-
-    >>> _split([-(10**9), 5]).tolist()
-    [[0, -1], [5, 0]]
-    """
-    negative = np.array([number < 0 for number in numbers])
-    rest, columns = [abs(number) for number in numbers], list[IntArray]()
-    while any(rest):
-        columns += np.divmod(np.array([number % _LIMB**2 for number in rest]), _LIMB)[::-1]
-        rest = [number // _LIMB**2 for number in rest]
-    limbs = np.stack(columns, axis=1) if columns else np.zeros((len(numbers), 2), np.int64)
-    limbs[negative] *= -1
-    return limbs
+_ZERO = ord("0")
+_POWERS = 10 ** np.arange(_DIGITS - 1, -1, -1)
 
 
 class WideTotals(NamedTuple):

@@ -90,6 +90,8 @@ def _unusual_id(lexical: str, name: str) -> int:
     return 0
 
 
+_LONGEST = {"integer": 19, "decimal": 18}
+"""The lengths of the longest lexical forms that are inlined, with their signs."""
 _BY_END = {end[-8:]: (name, end) for name, end in ENDS.items()}
 
 
@@ -356,6 +358,9 @@ def inlined_ids(texts: TextSpans, as_arrow: Callable[[IntArray], pa.Array]) -> I
             length = block.end - block.begin - 1 - len(ENDS[name])
             parsed[first : first + _BLOCK] = _plain(block, block.begin + 1, length).ids(name)
         rest = np.flatnonzero(parsed == 0)
+        if name in _LONGEST:
+            length = texts.end[places[rest]] - texts.begin[places[rest]] - 1 - len(ENDS[name])
+            rest = rest[length <= _LONGEST[name]]
         if len(rest):
             lexical = _lexical(as_arrow(places[rest]), ENDS[name])
             if name == "double":
@@ -405,10 +410,14 @@ def values_of_texts(texts: pa.Array, name: str) -> TextValues:
             known &= plain.mantissa >= least
         if most is not None:
             known &= plain.mantissa <= most
+        if name == "integer":
+            _add_long(texts, end, _LONG_INTEGER, TextValues(known, values, plain.mantissa))
         return TextValues(known, values, plain.mantissa)
     known = plain.ok & (np.abs(plain.mantissa) < MANTISSA_BOUND) & (plain.scale <= 15)
     if name == "decimal":
-        return TextValues(known & (plain.scale <= 6), values, _millionths(plain))
+        decimals = TextValues(known & (plain.scale <= 6), values, _millionths(plain))
+        _add_long(texts, end, _LONG_DECIMAL, decimals)
+        return decimals
     values[plain.negative & (plain.mantissa == 0)] = -0.0
     rest = np.flatnonzero(~known)
     if len(rest):
@@ -420,6 +429,24 @@ def values_of_texts(texts: pa.Array, name: str) -> TextValues:
         known &= np.abs(values) < _SINGLES
         values = np.where(known, values, 0.0).astype(np.float32).astype(np.float64)
     return TextValues(known, values, exact)
+
+
+_LONG_INTEGER = r"^-?[1-9][0-9]{19,89}$"
+"""Integers beyond 64 bits."""
+_LONG_DECIMAL = r"^-?(?:[1-9][0-9]{10,89}(?:\.[0-9]{1,90})?|[0-9]{1,90}\.[0-9]{6,90}[1-9]0{0,90})$"
+"""Decimals from 10**10 on, and those that are no whole number of millionths."""
+
+
+def _add_long(texts: pa.Array, end: str, form: str, values: TextValues) -> None:
+    """Add the values of texts of this form, which are not exact in the sense of `exact_of`."""
+    rest = np.flatnonzero(~values.known)
+    if not len(rest):
+        return
+    lexical = _lexical(texts.take(pa.array(rest)), end)
+    long = pc.match_substring_regex(lexical, form)
+    values.known[rest] = bools_of(long)
+    values.values[rest] = numpy_of(pc.if_else(long, lexical, "0").cast(pa.float64()))
+    values.exact[rest] = NOT_EXACT
 
 
 _SINGLES = 3e38  # the largest single is a little larger
