@@ -92,7 +92,7 @@ class JoinCosts:
             return JoinChoice(False, f"in pairs, as that costs less: {costs}")
         rows = f"about {self.at_stake:.2g} per new row"
         if self.at_stake < AT_STAKE:
-            return JoinChoice(False, f"in pairs, as no order makes many rows: {rows}")
+            return JoinChoice(False, f"in pairs, since each order makes few rows: {rows}")
         costs = f"{together:.3g} operations per new row, in pairs {in_pairs:.3g}"
         return JoinChoice(True, f"together, as a fixed order may make many rows: {rows}; {costs}")
 

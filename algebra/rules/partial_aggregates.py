@@ -55,14 +55,14 @@ class Division(NamedTuple):
         return Projection((*keys, *(variable for variable, _ in aggregates)), groups)
 
 
-def divide(aggregates: NamedAggregates) -> Division | None:
+def divide_aggregates(aggregates: NamedAggregates) -> Division | None:
     """Divide aggregates into those of parts of a group; None if one cannot be divided.
 
     >>> x, n = Variable("x"), Variable("n")
-    >>> divided = divide([(n, Aggregate("COUNT", x))])
+    >>> divided = divide_aggregates([(n, Aggregate("COUNT", x))])
     >>> [call.function for _, call in divided.of_parts + divided.combining]
     ['COUNT', 'SUM']
-    >>> divide([(n, Aggregate("SUM", x))]) is None
+    >>> divide_aggregates([(n, Aggregate("SUM", x))]) is None
     True
     """
     if not aggregates:

@@ -6,7 +6,7 @@ are in K. The rows of such a part have the same matches, so they are joined as o
 Source: EDBT 2010, section 5.2, for partially distributable aggregates: the argument and a part of
 the keys are those of a stream; Yan and Larson, "Eager aggregation and lazy aggregation", VLDB 1995.
 
-Side condition: each aggregate can be divided into those of parts (`partial_aggregates.divide`), and
+Side condition: each aggregate can be divided into those of parts (`partial_aggregates.divide_aggregates`), and
 reads only variables that P certainly binds. There are variables G, as without them a P without rows
 has a part. No key and no aggregate reads a stamp, which a join may change. It pays where the groups
 of a window are fewer than its rows, and where a row has several matches; an estimate decides, also
@@ -19,9 +19,9 @@ which input of several is P.
     >>> stream = streamed("?x p ?y").input.input
     >>> live = triples("?x p ?y", SteppedWindow(stream, 60_000, 60_000, "right"))
     >>> counted = ((expression("?n"), Aggregate("COUNT", None)),)
-    >>> plan = Aggregation((expression("?z"),), counted, Join(live, triples("?x q ?z")))
+    >>> plan = Aggregation((expression("?z"),), counted, Join(live, triples("?x ?q ?z")))
     >>> print(sketch(push_aggregates_into_joins(plan).input))
-    Join(Aggregation(?x, ?.part0, Aggregate(COUNT), ?x p ?y), ?x q ?z)
+    Join(Aggregation(?x, ?.part0, Aggregate(COUNT), ?x p ?y), ?x ?q ?z)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from streamsparql.algebra.group import Aggregation
 from streamsparql.algebra.join import Join
 from streamsparql.algebra.node import flatten
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.partial_aggregates import Division, divide, is_grouped
+from streamsparql.algebra.rules.partial_aggregates import Division, divide_aggregates, is_grouped
 from streamsparql.algebra.rules.properties import JOINS
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
@@ -47,7 +47,7 @@ def push_aggregates_into_joins(plan: Plan, costs: Costs | None = None) -> Plan |
     """Compute the groups of an input of a join before the join."""
     if not isinstance(plan, Aggregation) or not isinstance(plan.input, JOINS):
         return None
-    division = divide(plan.aggregates)
+    division = divide_aggregates(plan.aggregates)
     if division is None or any(v.stamp for v in division.read.union(plan.keys)):
         return None
     costs = costs or Costs()

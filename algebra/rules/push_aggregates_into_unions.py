@@ -9,10 +9,10 @@ Source: EDBT 2010, section 5.2.
 
 Side condition, for the first: each branch certainly binds that key to one term. Branches with the
 same term stay together. For the second: each aggregate can be divided into those of parts
-(`partial_aggregates.divide`): COUNT, MIN, MAX, SAMPLE, sums and averages of exact numbers, none of
-them DISTINCT except MIN, MAX and SAMPLE. There are keys, as without keys the groups of an empty
-branch have a row without a least value. By itself that is no gain, so it is done where it pays to
-push the aggregates further, into a join in a branch.
+(`partial_aggregates.divide_aggregates`): COUNT, MIN, MAX, SAMPLE, sums and averages of exact
+numbers, none of them DISTINCT except MIN, MAX and SAMPLE. There are keys, as without keys the
+groups of an empty branch have a row without a least value. By itself that gains nothing, so it is
+done where it pays to push the aggregates further, into a join in a branch.
 
     >>> from streamsparql.algebra.expressions import Aggregate
     >>> from streamsparql.algebra.rules.sketch import *
@@ -32,7 +32,7 @@ from streamsparql.algebra.group import Aggregation, Annotate
 from streamsparql.algebra.join import Join, LeftJoin, Minus, Union
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.partial_aggregates import divide
+from streamsparql.algebra.rules.partial_aggregates import divide_aggregates
 from streamsparql.algebra.rules.push_aggregates_into_joins import push_aggregates_into_joins
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.shape import Distinct, Extend, Projection, Table
@@ -49,7 +49,7 @@ def push_aggregates_into_unions(plan: Plan, costs: Costs | None = None) -> Plan 
         return Union(tuple(plan.with_inputs(branch) for branch in apart))
     if isinstance(plan, Annotate) or not plan.keys:
         return None
-    division = divide(plan.aggregates)
+    division = divide_aggregates(plan.aggregates)
     if division is None:
         return None
     parts = [division.parts(plan.keys, branch) for branch in plan.input.branches]

@@ -434,7 +434,7 @@ def values_of_texts(texts: pa.Array, name: str) -> TextValues:
 _LONG_INTEGER = r"^-?[1-9][0-9]{19,89}$"
 """Integers beyond 64 bits."""
 _LONG_DECIMAL = r"^-?(?:[1-9][0-9]{10,89}(?:\.[0-9]{1,90})?|[0-9]{1,90}\.[0-9]{6,90}[1-9]0{0,90})$"
-"""Decimals from 10**10 on, and those that are no whole number of millionths."""
+"""Decimals from 10**10 on, and those with seven or more digits after the point."""
 
 
 def _add_long(texts: pa.Array, end: str, form: str, values: TextValues) -> None:

@@ -199,12 +199,17 @@ class Lowering:
 
     def precomputed(self, node: Plan, at: At) -> Operator:
         """Return the rows of a static plan, which are computed now if the graphs are known."""
-        lowered = self.rows(node, at)
-        if not self.catalog.known or at.outer is not None or isinstance(lowered, Always):
-            return lowered
-        rows = Always(static_rows(lowered).project(lowered.names), "precomputed")
-        self._lowered[node, at.graphs] = Lowered(rows)
-        return rows
+        if not self.catalog.known or at.outer is not None:
+            return self.rows(node, at)
+        shared, self._lowered = self._lowered, {}  # what runs now is not part of the pipeline
+        try:
+            lowered = self.rows(node, at)
+        finally:
+            self._lowered = shared
+        if not isinstance(lowered, Always):
+            lowered = Always(static_rows(lowered).project(lowered.names), "precomputed")
+        self._lowered[node, at.graphs] = Lowered(lowered)
+        return lowered
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
         return self._lowered.get((node, at.graphs)) if at.outer is None else None

@@ -71,7 +71,7 @@ class JoinLowering:
         self._costs = Costs(_statistics_of(low.catalog))
         self._reasons: dict[Plan, str] = {}
         self._in_pairs: set[Plan] = set()
-        """The joins of chains that are computed in pairs, which are no chains themselves."""
+        """The joins of chains that are computed in pairs; none of them is a chain itself."""
 
     def reason(self, node: Plan) -> str:
         """Return why the chain at the root of a plan is computed in its way, if it had a choice."""

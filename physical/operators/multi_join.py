@@ -52,7 +52,7 @@ from streamsparql.physical.state.sweep_area import Candidates, Pairs, SweepArea
 CHEAP = 4
 """Up to this number of candidates per row in one input, those in the others are not counted."""
 RECOUNT = 8
-"""For so many steps an input that was best for all rows is asked without a comparison."""
+"""An input that was best for all rows is asked without a comparison for up to this many steps."""
 PART = 1 << 11
 """The number of pairs that a part of the rows must save, if they do not join the others."""
 
@@ -73,7 +73,7 @@ def fewest_candidates(inputs: Sequence[int], counts: IntArray) -> IntArray:
     return least
 
 
-T = TypeVar("T")
+_Value = TypeVar("_Value")
 
 
 class MultiJoin(Sliced):
@@ -163,13 +163,13 @@ class MultiJoin(Sliced):
             if candidates:
                 yield stage.first, len(rows), first.pairs()
             return
-        found = [
+        asked = [
             first if k == stage.first else Candidates.of(rows, areas[k]) for k in stage.can_ask
         ]
-        counts = np.array([each.count for each in found])
+        counts = np.array([each.count for each in asked])
         if many(int(counts.min(0).sum()), len(rows)):
-            found = [each.in_time() for each in found]
-            counts = np.array([each.count for each in found])
+            asked = [each.in_time() for each in asked]
+            counts = np.array([each.count for each in asked])
         (alive,) = counts.min(0).nonzero()
         if not len(alive):
             return
@@ -179,7 +179,7 @@ class MultiJoin(Sliced):
         stage.settle(stage.can_ask[cheapest], int(counts[cheapest].sum()), len(rows), len(parts))
         for place, chosen in parts:
             asking = alive if chosen is None else alive[chosen]
-            pairs = found[place].pairs(asking if len(asking) < len(rows) else None)
+            pairs = asked[place].pairs(asking if len(asking) < len(rows) else None)
             yield stage.can_ask[place], len(asking), pairs
 
     def _merged(self, rows: Batch, pairs: Iterable[Pairs], order: ProbeOrder) -> Iterator[Batch]:
@@ -281,7 +281,7 @@ def _parts(
         yield cheapest, np.flatnonzero(rest)
 
 
-def _others(values: Sequence[T], k: int) -> list[T]:
+def _others(values: Sequence[_Value], k: int) -> list[_Value]:
     return [value for place, value in enumerate(values) if place != k]
 
 

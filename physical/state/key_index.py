@@ -60,11 +60,13 @@ class KeyIndex:
         """The rows by start within the buckets."""
         return _Timed(self.first, self.start, self.end)
 
-    def candidates(self, keys: IntArray, start: IntArray, end: IntArray) -> Ranges:
+    def candidates(self, keys: IntArray, start: IntArray, end: IntArray) -> CandidateRanges:
         """Return the candidates of probes: the rows in their buckets."""
         bucket = self._bucket(keys)
         low = self.first[bucket]
-        return Ranges(self, Probes(keys, start, end, bucket), low, self.first[bucket + 1] - low)
+        return CandidateRanges(
+            self, Probes(keys, start, end, bucket), low, self.first[bucket + 1] - low
+        )
 
     @cached_property
     def _common(self) -> tuple[int, int]:
@@ -108,7 +110,7 @@ class KeyIndex:
 
 
 def many(candidates: int, probes: int) -> bool:
-    """Return whether candidates are so many that searching by time is cheaper than filtering."""
+    """Return whether searching candidates by time is cheaper than filtering all of them."""
     return candidates > _WASTE * probes + _FEW
 
 
@@ -125,7 +127,7 @@ class Probes(NamedTuple):
         return Probes(*(array[places] for array in self))
 
 
-class Ranges:
+class CandidateRanges:
     """The candidates of probes: a range of places of an index for each, by start if `timed`."""
 
     __slots__ = ("_index", "_low", "_probes", "_timed", "count")
@@ -142,11 +144,13 @@ class Ranges:
         self.count = count
         """The number of candidates of each probe."""
 
-    def in_time(self) -> Ranges:
+    def in_time(self) -> CandidateRanges:
         """Return the candidates that may overlap the probes."""
         if self._timed or self._index.overlap_all(self._probes):
             return self
-        return Ranges(self._index, self._probes, *self._index.in_time(self._probes), timed=True)
+        return CandidateRanges(
+            self._index, self._probes, *self._index.in_time(self._probes), timed=True
+        )
 
     def pairs(self, chosen: IntArray | None = None) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the pairs of a probe and a row that match, of the chosen probes if not of all."""

@@ -30,7 +30,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.hidden import is_carried
 from streamsparql.physical.kernels.keys import row_keys
-from streamsparql.physical.state.key_index import KeyIndex, Ranges
+from streamsparql.physical.state.key_index import CandidateRanges, KeyIndex
 from streamsparql.physical.state.parts import RowStore, id_columns, table_of
 
 _SMALL = 256
@@ -236,12 +236,12 @@ class Candidates:
     """
 
     def __init__(
-        self, rows: int, found: Sequence[tuple[_Probes, _Run, Ranges | _Compared]]
+        self, rows: int, parts: Sequence[tuple[_Probes, _Run, CandidateRanges | _Compared]]
     ) -> None:
-        self._found = found
+        self._parts = parts
         self.count = np.zeros(rows, np.int64)
         """The number of candidates of each probing row; some of them may not match."""
-        for probes, _, candidates in found:
+        for probes, _, candidates in parts:
             if probes.places is None:
                 self.count += candidates.count
             else:
@@ -250,18 +250,18 @@ class Candidates:
     @classmethod
     def of(cls, batch: Batch, areas: Iterable[SweepArea]) -> Candidates:
         """Return the candidates of the rows of a batch."""
-        found = (each for area in areas for each in area.probed(batch))
-        return cls(len(batch), [(probes, run, run.candidates(probes)) for probes, run in found])
+        probed = (each for area in areas for each in area.probed(batch))
+        return cls(len(batch), [(probes, run, run.candidates(probes)) for probes, run in probed])
 
     def in_time(self) -> Candidates:
         """Return those that may overlap the probing rows, which takes a search for each row."""
-        found = [(probes, run, candidates.in_time()) for probes, run, candidates in self._found]
-        return Candidates(len(self.count), found)
+        parts = [(probes, run, candidates.in_time()) for probes, run, candidates in self._parts]
+        return Candidates(len(self.count), parts)
 
     def pairs(self, chosen: IntArray | None = None) -> Iterator[Pairs]:
         """Yield the pairs that match, of the chosen probing rows if not of all, in blocks."""
-        for probes, run, found in self._found:
-            yield from probes.pairs(run, found, probes.own_places(chosen, len(self.count)))
+        for probes, run, candidates in self._parts:
+            yield from probes.pairs(run, candidates, probes.own_places(chosen, len(self.count)))
 
 
 class _Probes:
@@ -282,10 +282,10 @@ class _Probes:
         return np.flatnonzero(mask[self.places])
 
     def pairs(
-        self, run: _Run, found: Ranges | _Compared, chosen: IntArray | None = None
+        self, run: _Run, candidates: CandidateRanges | _Compared, chosen: IntArray | None = None
     ) -> Iterator[Pairs]:
         """Yield the pairs of these probes with the rows of a run, in blocks."""
-        for i, j in found.pairs(chosen):
+        for i, j in candidates.pairs(chosen):
             if len(self.key) > 1:
                 i, j = self._verified(run.rows, i, j)
             if len(i):
@@ -355,7 +355,7 @@ class _Run:
             index = self._indexes[key] = KeyIndex(keys, self.rows.start, self.rows.end)
         return index
 
-    def candidates(self, probes: _Probes) -> Ranges | _Compared:
+    def candidates(self, probes: _Probes) -> CandidateRanges | _Compared:
         """Return the rows that have the keys of probes."""
         key, keys = probes.key, probes.keys
         if key not in self._indexes and self.size <= _SMALL and self.size * len(keys) <= _BRUTE:

@@ -59,7 +59,8 @@ def query_over_columns(
     value = measured[0].variable
     mean = f"(AVG(?{value}) AS ?mean) (COUNT(*) AS ?rows)"
     if not groups:
-        return f"{prefix}SELECT {mean}\n{clause}WHERE {{ ?row :{value} ?{value} }}\n"
+        where = f"WHERE {{ ?row :{value} ?{value} }}\n"
+        return f"{prefix}SELECT {mean}\n{clause}{where}HAVING(COUNT(*) > 0)\n"
     group = groups[0].variable
     return (
         f"{prefix}SELECT ?{group} {mean}\n{clause}"

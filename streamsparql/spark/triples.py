@@ -25,11 +25,12 @@ from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.sources.chunk import Chunk, Reject, Rejected, Wanted
 from streamsparql.sources.encoder import Encoder
+from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.paths import extension_of
 from streamsparql.sources.tables import chunks_of_batches, roles
 from streamsparql.spark.file_slices import CHUNK_ITEMS, Split, located, split_chunks
 from streamsparql.spark.joins import PLACES, Patterns
-from streamsparql.spark.tasks import REJECT_SCHEMA, reject_batch
+from streamsparql.spark.tasks import REJECT_SCHEMA, read_rejects, reject_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -84,7 +85,7 @@ class GraphSource:
             rejects = spark.range(0, count, 1, count).mapInArrow(read, REJECT_SCHEMA)
         else:
             return []
-        return [Reject(**row) for row in rejects.toArrow().to_pylist()]
+        return read_rejects(rejects.toArrow(), CellLog())
 
 
 def with_scope(table: pa.Table, scope: str) -> pa.Table:

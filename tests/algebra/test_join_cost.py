@@ -67,7 +67,7 @@ def test_a_star_with_one_row_per_key_is_computed_in_pairs() -> None:
     star = [live(1_000, 1, x=1_000, **{name: 1_000}) for name in "abc"]
     choice = JoinCosts(star).choice(((0, 1), 2))
     assert not choice.together
-    assert choice.reason == "in pairs, as no order makes many rows: about 1 per new row"
+    assert choice.reason == "in pairs, since each order makes few rows: about 1 per new row"
 
 
 def test_a_chain_without_alternatives_has_nothing_at_stake() -> None:

@@ -537,6 +537,9 @@ def test_an_interrupt_ends_spark_quietly(folder, seconds):
     ) as process:
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGINT)
-        status = process.wait(60)
+        try:
+            status = process.wait(60)
+        finally:
+            process.kill()
         errors = process.stderr.read()  # to its end, when Java has exited as well
         assert (status, errors) == (130, "")

@@ -21,6 +21,9 @@ from streamsparql.errors import EngineError
 from streamsparql.limits import active_meter, check_string
 from streamsparql.run.live import Live
 
+# Hostile queries deserve the warnings that they get.
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
+
 S = "http://e/s"
 COUNT = 400
 

@@ -121,6 +121,7 @@ class Lines(io.RawIOBase):
         return len(data)
 
 
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 @pytest.mark.parametrize("name", DELAYING)
 def test_run_over_a_pipe_emits_rows_as_soon_as_they_are_final(name: str) -> None:
     random, now = Random(4), 0

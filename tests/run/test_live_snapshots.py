@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from support.engine import Data, Definition, Mode, cells, chunks_and_cuts, disordered, modes, read
+from support.engine import Data, Definition, Mode, cells, disordered, modes, read, settings_of
 from support.families import FAMILIES, of_family
 from support.histories import dense
 
@@ -37,7 +37,7 @@ def check_snapshots(text: str, over: Data, mode: Mode) -> None:
     query = streamsparql.compile(text, optimize=mode.optimize)
     over = disordered(over, mode.max_delay, mode.seed).of(query)
     random = Random(mode.seed)
-    with chunks_and_cuts(mode):
+    with settings_of(mode):
         observed, plain = opened(query, over, mode), opened(query, over, mode)
         pushed: dict[str, list[Any]] = {name: [] for name in over.streams}
         arrivals = [(name, item) for name, items in over.streams.items() for item in items]

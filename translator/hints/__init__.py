@@ -28,7 +28,7 @@ RULES: tuple[Callable[[Place], str], ...] = (
     expressions.sql_cast,
     expressions.operators,
     expressions.constants,
-    clauses.naming,
+    clauses.result_names,
     functions.aggregates,
     functions.brackets,
     clauses.order,

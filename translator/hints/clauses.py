@@ -72,7 +72,7 @@ def unclosed(at: Place) -> str:
     return f"close the {opened.text} at line {line}, column {column}"
 
 
-def naming(at: Place) -> str:
+def result_names(at: Place) -> str:
     """Recognise names of columns that lack AS, a question mark or their brackets."""
     if at.last() == "AS" and at.is_word and "VAR" in at.terminals:
         return f"a variable starts with a question mark: ?{at.token.text}"
