@@ -539,10 +539,14 @@ class Live(Displayed, Generic[_Emitted]):
     def _last_instant(self) -> int:
         """Return the time of the last item, or the watermark if that is later."""
         execution = self._execution
+        jump = execution.input.max_jump
+        # Before its second item, the first one of a stream is quarantined.
+        first = [s.first_quarantined for s in execution.sorters.values() if s.seen < 0]
+        quarantined = [t for t in first if t < INFINITY]
         last = execution.last_stamp
-        if last < 0:  # before the second item the first one is quarantined
-            stamps = [sorter.first_quarantined for sorter in execution.sorters.values()]
-            last = min((t for t in stamps if t < INFINITY), default=execution.input.start or 0)
+        if last < 0:
+            last = min(quarantined, default=execution.input.start or 0)
+        last = max([last, *(t for t in quarantined if jump is None or t <= last + jump)])
         if self._watermark < INFINITY:
             last = max(last, self._watermark)
         end = execution.input.end
