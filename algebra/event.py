@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from streamsparql.algebra.filter import with_occurrence
+from streamsparql.algebra import shape
+from streamsparql.algebra.filter import Filter, event_passes, with_occurrence
 from streamsparql.algebra.graph import Construct
+from streamsparql.algebra.group import Annotate
 from streamsparql.algebra.inputs import Inputs, StreamItem
-from streamsparql.algebra.join import join_events, left_join_events
+from streamsparql.algebra.join import Join, join_events, left_join_events, merge_events
 from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
-from streamsparql.algebra.solutions import Expression, Solution
+from streamsparql.algebra.solutions import Expression, Solution, compatible
 from streamsparql.algebra.streams import Snapshot
 from streamsparql.algebra.terms import IRI
 from streamsparql.errors import EngineError
@@ -96,6 +98,53 @@ class EqLeftJoin(EventPair):
         return left_join_events(left, right, self.condition, inputs, simultaneous)
 
 
+class NeverBefore(EventPair):
+    """`OPTIONALSEQ` with an absent left side: the right solutions that no left one precedes.
+
+    Section 7. `condition` is that of the pairs; the left variables are unbound in the result.
+    """
+
+    condition: Expression | None = None
+
+    @override
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        left, right = events
+        return frozenset(
+            two
+            for two in right
+            if not any(
+                compatible(one.item, two.item)
+                and precedes(one, two)
+                and event_passes(self.condition, merge_events(one, two), inputs)
+                for one in left
+            )
+        )
+
+
+class SeqWithout(EventPair):
+    """`SEQ` without an event in between. Section 7.
+
+    The pairs of `SEQ` without those that have, with their variables and their occurrence, a
+    sequence of a left solution, an `absent` one and a right one.
+    """
+
+    absent: Plan
+
+    @override
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        left, right, absent = events
+        pairs = join_events(left, right, precedes)
+        interrupted = join_events(join_events(left, absent, precedes), right, precedes)
+        return frozenset(
+            pair
+            for pair in pairs
+            if not any(
+                compatible(pair.item, other.item) and simultaneous(pair, other)
+                for other in interrupted
+            )
+        )
+
+
 class Detect(Plan):
     """The snapshots of events: each solution holds at the instant of its end. Section 7.
 
@@ -114,6 +163,35 @@ class Detect(Plan):
             for event in self.input.events(t, inputs)
             if event.end == t or (event.end is None and t == inputs.start)
         )
+
+
+def returns_events(plan: Plan) -> bool:
+    """Return whether each row of a plan is an event: `Detect`, below operators that keep rows.
+
+    GROUP BY and ASK read snapshots, and so have rows that hold.
+
+    >>> from streamsparql.algebra.shape import UNIT, Projection
+    >>> returns_events(Projection((), Detect(UNIT))), returns_events(UNIT)
+    (True, False)
+    """
+    while isinstance(plan, _KEEPS_ROWS):
+        plan = plan.inputs[0]
+    if isinstance(plan, Join):
+        return any(map(returns_events, plan.inputs))
+    return isinstance(plan, Detect)
+
+
+_KEEPS_ROWS = (
+    Filter,
+    Construct,
+    Annotate,
+    shape.Extend,
+    shape.Projection,
+    shape.Distinct,
+    shape.Reduced,
+    shape.OrderBy,
+    shape.Slice,
+)
 
 
 class Closure(Plan):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd, lcm
 
-from streamsparql.algebra import filter, group, join, match, shape
+from streamsparql.algebra import event, filter, group, join, match, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.graph import Describe
@@ -27,6 +27,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_static
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
+from streamsparql.errors import UnsupportedFeature
 
 # -- By time ------------------------------------------------------------------------------------
 
@@ -45,6 +46,22 @@ def stream_reaches(plan: Plan) -> dict[str, int]:
         for stream in _streams(window):
             reaches[stream] = max(reaches[stream], window.reach)
     return reaches
+
+
+def refuse_events(plan: Plan) -> None:
+    """Raise `UnsupportedFeature` for a plan about events, which cannot be cut into slabs yet.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> refuse_events(event.Detect(UNIT))
+    Traceback (most recent call last):
+    streamsparql.errors.UnsupportedFeature: the Spark engine does not run event queries of EP-SPARQL
+    hint: run the query in this process: engine='embedded'
+    """
+    if any(isinstance(node, event.Detect) for node in plan.operators()):
+        raise UnsupportedFeature(
+            "the Spark engine does not run event queries of EP-SPARQL",
+            hint="run the query in this process: engine='embedded'",
+        )
 
 
 def windows(plan: Plan) -> Iterator[w.Window]:

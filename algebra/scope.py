@@ -91,6 +91,10 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             return Scope(inputs[1].certain, _merge_scopes(inputs).possible)
         case join.Minus() | filter.SemiJoin() | filter.AntiJoin():
             return inputs[0]
+        case event.NeverBefore():
+            return inputs[1]
+        case event.SeqWithout():
+            return _merge_scopes(inputs[:2])
         case filter.Mark(variable) | shape.Number(variable):
             return _merge_scopes([inputs[0], _certain_scope(variable)])
         case shape.Extend(variable, expression):

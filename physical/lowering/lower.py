@@ -13,24 +13,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsparql.algebra import access, event, group, match, shape
+from streamsparql.algebra import access, event, graph, group, match, shape
 from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.bounds import bounds_below
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
-from streamsparql.errors import EngineError, UnsupportedFeature
+from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import BatchExpression, compile_expression
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
+from streamsparql.physical.kernels.occurrences import with_since
+from streamsparql.physical.lowering.lower_events import LOWER_EVENTS, times_read
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
-from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
+from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE, LowerAbove
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.access import Always
@@ -94,14 +97,25 @@ class At(NamedTuple):
 
     outer: Outer | None = None
     graphs: tuple[tuple[Variable, IRI], ...] = ()
+    events: int | None = None
+    """Below a Detect, the bound of the rows (algebra/bounds.py); None elsewhere."""
 
     def below_names_of(self, *variables: Variable) -> At:
         """Return the place below an operator that binds these variables: it hides outer ones."""
         return self if self.outer is None else self._replace(outer=self.outer.without(variables))
 
+    def of_inputs(self, node: Plan) -> tuple[At, ...]:
+        """Return the places of the inputs of an operator over events at this place."""
+        assert self.events is not None
+        return tuple(self._replace(events=bound) for bound in bounds_below(node, self.events))
+
     def of_input(self, node: Plan) -> At:
         """Return the place of the first input of an operator at this place."""
+        if self.events is not None:
+            return self.of_inputs(node)[0]
         match node:
+            case event.Detect():
+                return self._replace(events=INFINITY)
             case shape.Extend(variable) | group.Annotate(variable):
                 return self.below_names_of(variable)
             case group.Aggregation():
@@ -123,49 +137,25 @@ def lower(
     >>> type(lower(UNIT, TermDictionary(), Run(), Catalog()).operator).__name__
     'Always'
     """
-    refuse_events(plan)
     with recursion_headroom():
-        return Lowering(terms, run, catalog, slab).plan(plan, HERE)
-
-
-EVENTS: dict[type[Plan], str] = {
-    event.SeqJoin: "SEQ",
-    event.EqJoin: "EQUALS",
-    event.SeqRightJoin: "OPTIONALSEQ",
-    event.EqLeftJoin: "EQUALSOPTIONAL",
-    event.Closure: "CONSTRUCT rules",
-}
-"""The nodes for which the engine has no operator, with their names in queries."""
-
-
-def refuse_events(plan: Plan) -> None:
-    """Raise `UnsupportedFeature` for a plan of events, which has a definition but no operators.
-
-    >>> from streamsparql.algebra.shape import UNIT
-    >>> refuse_events(event.SeqJoin(UNIT, UNIT))
-    Traceback (most recent call last):
-    streamsparql.errors.UnsupportedFeature: the engine does not run SEQ of EP-SPARQL
-    hint: evaluate the query's definition instead: query.logical.at(t, streamsparql.inputs(..))
-    """
-    kinds = {type(node) for node in plan.walk()}
-    if kinds.isdisjoint((*EVENTS, event.Detect)):
-        return
-    written = [words for kind, words in EVENTS.items() if kind in kinds] or ["the event patterns"]
-    raise UnsupportedFeature(
-        f"the engine does not run {', '.join(written)} of EP-SPARQL",
-        hint="evaluate the query's definition instead:"
-        " query.logical.at(t, streamsparql.inputs(..))",
-    )
+        return Lowering(terms, run, catalog, slab, times_read(plan)).plan(plan, HERE)
 
 
 class Lowering:
     """The state of one lowering."""
 
     def __init__(
-        self, terms: TermDictionary, run: Run, catalog: Catalog, slab: TimeSlab | None
+        self,
+        terms: TermDictionary,
+        run: Run,
+        catalog: Catalog,
+        slab: TimeSlab | None,
+        times: Sequence[str],
     ) -> None:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
-        self._lowered: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
+        self.times = times
+        """The columns of the times of events that are read above a Detect."""
+        self._lowered: dict[tuple[Plan, At], Lowered] = {}
         self._outer_sets = 0
 
     def plan(self, node: Plan, at: At) -> Lowered:
@@ -176,14 +166,14 @@ class Lowering:
         """
         above: list[tuple[Plan, At]] = []
         lowered = self._known(node, at)
-        while lowered is None and type(node) in LOWER_ABOVE and node not in self.catalog.results:
+        while lowered is None and type(node) in _above(at) and node not in self.catalog.results:
             above.append((node, at))
             node, at = node.inputs[0], at.of_input(node)
             lowered = self._known(node, at)
         if lowered is None:
             lowered = self._store(node, at, self._lower_from_leaf(node, at))
         for node, at in reversed(above):
-            lowered = self._store(node, at, LOWER_ABOVE[type(node)](self, node, at, lowered))
+            lowered = self._store(node, at, _above(at)[type(node)](self, node, at, lowered))
         return lowered
 
     def rows(self, node: Plan, at: At) -> Operator:
@@ -191,18 +181,20 @@ class Lowering:
         return self.plan(node, at).plain
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
-        return self._lowered.get((node, at.graphs)) if at.outer is None else None
+        return self._lowered.get((node, _place(node, at))) if at.outer is None else None
 
     def _store(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
         """Record the node that an operator computes; memoise the operator without outer rows."""
         if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
             lowered.operator.node = node
         if at.outer is None:
-            self._lowered[node, at.graphs] = lowered
+            self._lowered[node, _place(node, at)] = lowered
         return lowered
 
     def _lower_from_leaf(self, node: Plan, at: At) -> Lowered:
         """Lower a plan that `LOWER_ABOVE` does not contain, or whose rows are precomputed."""
+        if at.events is not None and not isinstance(node, _OVER_EVENTS):
+            raise EngineError(f"{type(node).__name__} is not defined over events")
         match node:
             case _ if node in self.catalog.results:
                 rows: Operator = Always(self.catalog.results[node], "precomputed")
@@ -213,7 +205,7 @@ class Lowering:
             case w.Window() | Align():
                 rows = self._window(node, at)
             case shape.Table():
-                rows = self._table(node)
+                rows = self.static(self._table(node), at)
             case _:
                 return LOWER[type(node)](self, node, at)
         return Lowered(rows if at.outer is None else at_leaf(rows, at.outer, self.terms))
@@ -226,6 +218,7 @@ class Lowering:
         for source in sources:
             alone = match.TriplePatternMatching(node.pattern, source, node.stamps)
             if alone in self.catalog.results:
+                assert at.events is None
                 matchings.append(Always(self.catalog.results[alone], "precomputed"))
                 continue
             data = self._data(source, at)
@@ -236,7 +229,7 @@ class Lowering:
 
     def _data(self, node: Plan, at: At) -> Operator:
         """Return the source of triple patterns, which does not depend on outer rows."""
-        return self.rows(node, At(graphs=at.graphs))
+        return self.rows(node, At(graphs=at.graphs, events=at.events))
 
     def _window(self, node: w.Window | Align, at: At) -> Operator:
         data = self._data(node.input, at)
@@ -262,7 +255,7 @@ class Lowering:
                 return ElementWindow(data, node)
         raise EngineError(f"missing operator for {type(node).__name__}")
 
-    def _table(self, node: shape.Table) -> Operator:
+    def _table(self, node: shape.Table) -> Always:
         ids = [[self.id(term) for term in row] for row in node.rows]
         table = np.array(ids, np.int64).reshape(len(ids), len(node.variables))
         columns = {v.name: table[:, k].copy() for k, v in enumerate(node.variables)}
@@ -321,6 +314,12 @@ class Lowering:
 
     # -- shared helpers
 
+    def static(self, rows: Always, at: At) -> Always:
+        """Return static rows, with their SINCE below a Detect."""
+        if at.events is None:
+            return rows
+        return Always(with_since(rows.rows), rows.what)
+
     def made(self, operator: Operator, ranking: Ranking | None = None) -> Lowered:
         """Return a lowered operator, or its rows if they are known."""
         return Lowered(self.fold(operator), ranking)
@@ -373,6 +372,27 @@ class Lowering:
         """Return a number for a new set of outer rows; the names of their columns contain it."""
         self._outer_sets += 1
         return self._outer_sets
+
+
+def _above(at: At) -> dict[type[Plan], LowerAbove]:
+    """Return the functions that lower nodes above their first input at a place."""
+    return LOWER_ABOVE if at.events is None else LOWER_EVENTS
+
+
+_OVER_EVENTS = (
+    access.AccessStream,
+    access.AccessGraph,
+    graph.Graph,
+    match.TriplePatternMatching,
+    shape.Table,
+)
+"""The nodes over events that `LOWER_EVENTS` does not contain; a bound does not affect them."""
+
+
+def _place(node: Plan, at: At) -> At:
+    """Return the place of a plan, without a bound on events that does not affect its operators."""
+    bounded = at.events is not None and not isinstance(node, _OVER_EVENTS)
+    return at if bounded or at.events is None else at._replace(events=INFINITY)
 
 
 def _ends(rows: Sequence[Operator]) -> PathEnds:

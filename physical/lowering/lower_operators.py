@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from streamsparql.algebra import access, graph, group, join, match, shape
+from streamsparql.algebra import access, event, graph, group, join, match, shape
 from streamsparql.algebra import filter as f
 from streamsparql.algebra.align import Align
 from streamsparql.algebra.expressions import Aggregate
@@ -26,13 +26,16 @@ from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT
 from streamsparql.physical.hidden import (
     ANSWER,
     NUMBER,
+    SINCE,
     argument_column,
     in_solution,
     is_stamp,
+    is_time,
     outer_column,
     stamp_column,
     variable_of,
 )
+from streamsparql.physical.lowering.lower_events import lower_detect
 from streamsparql.physical.lowering.lower_exists import (
     Outer,
     OuterRows,
@@ -44,6 +47,7 @@ from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
 from streamsparql.physical.operators.consolidate import Consolidate, consolidated
+from streamsparql.physical.operators.event import Points
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
 from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
@@ -75,6 +79,8 @@ def carried(at: At) -> tuple[str, ...]:
 def lower_stream(low: Lowering, node: access.AccessStream, at: At) -> Lowered:
     """Lower a stream, whose items have their stamps if the query reads them."""
     stamp = stamp_column(node.stream.value) if node.stamped else None
+    if at.events is not None:
+        stamp = SINCE
     return low.made(StreamAccess(node.stream.value, stamp))
 
 
@@ -87,7 +93,8 @@ def lower_access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Lower
     merged = Batch.concat(parts, TRIPLE)
     columns = consolidated(merged).columns if len(parts) > 1 else merged.columns
     shown = [*map(str, names), *["default graph"] * node.background]
-    return low.made(Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown)))
+    rows = Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown))
+    return low.made(low.static(rows, at))
 
 
 def lower_union(low: Lowering, node: access.Merge | join.Union, at: At, first: Lowered) -> Lowered:
@@ -213,7 +220,8 @@ def lower_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowere
     """Lower a projection, which keeps the columns that order its rows."""
     names = [variable.name for variable in node.variables]
     hidden = () if rows.ranking is None else rows.ranking.columns
-    narrow = low.over(rows, projected_to(rows.operator, [*names, *carried(at), *hidden]))
+    since = [name for name in rows.operator.names if name == SINCE]
+    narrow = low.over(rows, projected_to(rows.operator, [*names, *carried(at), *hidden, *since]))
     return (
         low.over(narrow, Consolidate(narrow.operator)) if _makes_rows_equal(node.input) else narrow
     )
@@ -232,10 +240,21 @@ def _below(node: Plan, _: None) -> list[tuple[Plan, None]]:
 
 def lower_distinct(low: Lowering, node: shape.Distinct, at: At, rows: Lowered) -> Lowered:
     """Lower a DISTINCT, which ignores stamps and keeps the first of equal ordered rows."""
+    below = rows._replace(operator=_without_since(rows.operator))
     if rows.ranking is None:
-        return low.made(_distinct(low, rows.operator))
-    shown = rows.ranking.others(rows.operator.names)
-    return rows._replace(operator=Slice(rows.operator, rows.ranking, low.terms, distinct=shown))
+        return low.made(_as_events(rows.operator, _distinct(low, below.operator)))
+    shown = rows.ranking.others(below.operator.names)
+    distinct = Slice(below.operator, rows.ranking, low.terms, distinct=shown)
+    return rows._replace(operator=_as_events(rows.operator, distinct))
+
+
+def _without_since(rows: Operator) -> Operator:
+    return projected_to(rows, [name for name in rows.names if name != SINCE])
+
+
+def _as_events(rows: Operator, distinct: Operator) -> Operator:
+    """Return distinct rows: of events, if the rows are events."""
+    return Points(distinct) if SINCE in rows.names else distinct
 
 
 def _distinct(low: Lowering, rows: Operator) -> Operator:
@@ -266,7 +285,7 @@ def lower_slice(low: Lowering, node: shape.Slice, at: At) -> Lowered:
         below = below.input
     rows = low.plan(below.input if isinstance(below, shape.Distinct) else below, at)
     if isinstance(below, shape.Distinct):
-        if rows.ranking is None or any(map(is_stamp, rows.operator.names)):
+        if rows.ranking is None or any(map(is_time, rows.operator.names)):
             rows = low.plan(below, at)
         else:
             shown = rows.ranking.others(rows.operator.names)
@@ -345,7 +364,7 @@ def lower_graph(low: Lowering, node: graph.Graph, at: At) -> Lowered:
     if isinstance(node.name, IRI):
         if node.name in low.catalog.named or not low.catalog.known:
             return low.plan(node.input, at)
-        return low.made(_no_rows(node, at))
+        return low.made(_no_rows(low, node, at))
     branches = []
     name = node.name.name
     for iri in low.catalog.named:
@@ -354,12 +373,12 @@ def lower_graph(low: Lowering, node: graph.Graph, at: At) -> Lowered:
         if name in rows.names:
             rows = low.fold(SelectEqual(rows, [(name, low.id(iri))], or_unbound=True))
         branches.append(low.fold(Constants(rows, {name: low.id(iri)})))
-    return low.made(low.union(branches) if branches else _no_rows(node, at))
+    return low.made(low.union(branches) if branches else _no_rows(low, node, at))
 
 
-def _no_rows(node: Plan, at: At) -> Operator:
+def _no_rows(low: Lowering, node: Plan, at: At) -> Operator:
     names = [variable.name for variable in scope(node).possible]
-    return Always(Batch.empty((*names, *carried(at))))
+    return low.static(Always(Batch.empty((*names, *carried(at)))), at)
 
 
 def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered) -> Lowered:
@@ -370,8 +389,9 @@ def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered
         label = NUMBER
         rows = Number(rows, label, low.terms)
     parts = [low.fold(Construct(rows, pattern, low.terms, label)) for pattern in node.template]
-    triples = low.union(parts) if parts else Always(Batch.empty(TRIPLE))
-    return low.made(Distinct(triples, TRIPLE))
+    names = (*TRIPLE, *(name for name in rows.names if name == SINCE))
+    triples = low.union(parts) if parts else Always(Batch.empty(names))
+    return low.made(Distinct(triples, names))
 
 
 def lower_describe(low: Lowering, node: graph.Describe, at: At, below: Lowered) -> Lowered:
@@ -436,5 +456,6 @@ LOWER_ABOVE: dict[type[Plan], LowerAbove] = {
     graph.Construct: lower_construct,
     graph.Describe: lower_describe,
     graph.Ask: lower_ask,
+    event.Detect: lower_detect,
 }
 """The functions that lower nodes above their first input, which `Lowering.plan` has lowered."""

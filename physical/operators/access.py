@@ -31,7 +31,7 @@ class StreamAccess(Operator):
         super().__init__((*TRIPLE, stamp) if stamp else TRIPLE)
         self.stream = stream
         self.stamp = stamp
-        """The hidden column of the stamps of items, if the query uses them."""
+        """The hidden column of the stamps of items, or of the starts of events, if it is used."""
         self._offered: StepResult | None = None
 
     def offer(self, batch: Batch, watermark: int) -> None:
@@ -66,7 +66,8 @@ class Always(Operator):
     def __init__(self, batch: Batch, what: str = "") -> None:
         super().__init__(tuple(batch.columns))
         self.rows = batch
-        self._what = what
+        self.what = what
+        """A description of the rows."""
         self._emitted = False
 
     @classmethod
@@ -88,4 +89,4 @@ class Always(Operator):
     @override
     def facts(self) -> str:
         rows = f"{len(self.rows)} rows" if len(self.rows) != 1 else "one row"
-        return f"{self._what}, {rows}" if self._what else rows
+        return f"{self.what}, {rows}" if self.what else rows

@@ -17,6 +17,8 @@ from streamsparql.errors import escape_controls
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking, sort_keys
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import shown_times
 from streamsparql.physical.operator import INFINITY
 from streamsparql.rdflib_terms import to_rdflib
 
@@ -72,8 +74,23 @@ class Row(Mapping[str, Any]):
         cells = ", ".join(
             f"{name}={getattr(value, 'n3', value.__repr__)()}" for name, value in self.items()
         )
-        end = "…" if self.end == INFINITY else self.end
-        return escape_controls(f"Row({cells}{', ' if cells else ''}[{self.start}, {end}))")
+        return escape_controls(f"Row({cells}{', ' if cells else ''}{self._times()})")
+
+    def _times(self) -> str:
+        return f"[{self.start}, {'…' if self.end == INFINITY else self.end})"
+
+
+class Detection(Row):
+    """An event: it occurred from `start` to `end`, the instant at which it was detected.
+
+    >>> Detection({}, (), 3, 5)
+    Row([3, 5])
+    """
+
+    __slots__ = ()
+
+    def _times(self) -> str:
+        return f"[{self.start}, {self.end}]"
 
 
 class RowDecoder:
@@ -103,9 +120,11 @@ class RowDecoder:
         """Decode a batch into rows with rdflib terms."""
         columns = [self._values(ids) for ids in list(batch.columns.values())[: len(self.names)]]
         values: Any = zip(*columns, strict=True) if columns else [()] * len(batch)
-        times = zip(batch.start.tolist(), batch.end.tolist(), strict=True)
+        starts, ends = shown_times(batch)
+        times = zip(starts.tolist(), ends.tolist(), strict=True)
+        kind = Detection if SINCE in batch.columns else Row
         return [
-            Row(self._index, terms, start, end)
+            kind(self._index, terms, start, end)
             for terms, (start, end) in zip(values, times, strict=True)
         ]
 
@@ -147,9 +166,9 @@ class RowDecoder:
         """
         columns = [list(batch.columns.values()) for batch in batches]
         terms = {name: self._texts([c[k] for c in columns]) for k, name in enumerate(self.names)}
-        starts = pa.chunked_array([batch.start for batch in batches])
-        ends = [] if reports else [pa.chunked_array([batch.end for batch in batches])]
-        times = zip(self.time_names(reports), [starts, *ends], strict=True)
+        spans = [(batch.start,) if reports else shown_times(batch) for batch in batches]
+        shown = map(pa.chunked_array, zip(*spans, strict=True))
+        times = zip(self.time_names(reports), shown, strict=True)
         return pa.table({**terms, **dict(times)})
 
     def time_names(self, reports: bool) -> tuple[str, ...]:

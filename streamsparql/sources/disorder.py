@@ -38,12 +38,11 @@ import numpy as np
 
 from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import since_of
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import Heap
 from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected
-
-SINCE = ".since"
-"""The column of releases of events: the start of each occurrence, in milliseconds."""
 
 _MAX_QUARANTINED = 16
 _SMALL = 8
@@ -85,7 +84,7 @@ class Sorter:
         self.max_delay = max_delay
         self.strict = strict
         self.events = events
-        """Whether releases have the column `SINCE`."""
+        """Whether releases have the column SINCE, the starts of occurrences."""
         self.rejects: list[Reject] = []
         """Rejected and late items, in the order of the decisions on them."""
         self.late = 0
@@ -153,7 +152,7 @@ class Sorter:
         """
         batch = self._heap.release(until)
         released = batch.over(batch.start, batch.start + 1)
-        return released.with_columns({SINCE: batch.end}) if self.events else released
+        return released.with_columns({SINCE: since_of(batch.end)}) if self.events else released
 
     def advance(self, t: int) -> None:
         """Note that no item stamped before `t` follows; INFINITY: the input has ended."""

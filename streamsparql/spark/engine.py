@@ -28,6 +28,7 @@ from streamsparql.algebra.partition import (
     common_jumps,
     element_windows,
     partition_keys,
+    refuse_events,
     stream_reaches,
     windows,
 )
@@ -97,6 +98,7 @@ class SparkRun:
     ) -> None:
         from streamsparql.spark.statics import gather_statics
 
+        refuse_events(query.logical)
         self._spark, self.query, self.report = spark, query, report
         self.plan = query.optimized
         self.statics = gather_statics(spark, query, run_input)
