@@ -41,7 +41,7 @@ class Statistics:
     size: int = 10_000
 
 
-_HISTORY = 86_400_000
+HISTORY = 86_400_000
 """The assumed history of an unbounded window: a day, in milliseconds."""
 _SUBJECT, _PREDICATE, _OBJECT = 0.01, 0.1, 0.1
 """Selectivity of a bound subject, predicate or object."""
@@ -98,14 +98,14 @@ class Costs:
             case AccessGraph(graphs, background):
                 return float(sum(map(self._size, _names(graphs, background))))
             case Window():
-                return plan.expected_size(below[0], _HISTORY)
+                return plan.expected_size(below[0], HISTORY)
             case match.TriplePatternMatching(pattern):
                 return below[0] * self._pattern_selectivity(pattern)
             case path.Path(subject, _, value):
                 ends = sum(not isinstance(end, Variable) for end in (subject, value))
                 return below[0] * _OBJECT**ends
             case filter.Filter(condition):
-                return below[0] * prod(map(_selectivity, conjuncts(condition)))
+                return below[0] * prod(map(selectivity, conjuncts(condition)))
             case join.Join() | match.BasicGraphPattern():
                 return self._join(plan.inputs, below)
             case join.LeftJoin(left, right):
@@ -147,7 +147,13 @@ def _names(graphs: tuple[IRI | Variable, ...], background: bool) -> Iterator[IRI
         yield None
 
 
-def _selectivity(condition: Expression) -> float:
+def selectivity(condition: Expression) -> float:
+    """Estimate the fraction of rows that pass a condition.
+
+    >>> from streamsparql.algebra.rules.sketch import equals
+    >>> selectivity(equals("?x", "1"))
+    0.1
+    """
     return _EQUAL if isinstance(condition, Call) and condition.function == "=" else _OTHER
 
 
