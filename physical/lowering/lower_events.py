@@ -7,6 +7,7 @@ long is part of a result.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ from streamsparql.physical.operators.event import (
     EqLeftJoin,
     EventJoin,
     EventLeftJoin,
+    FirstToEnd,
+    LastToStart,
     NeverBefore,
     SeqJoin,
     SeqRightJoin,
@@ -61,19 +64,40 @@ def lower_pattern(low: Lowering, node: match.BasicGraphPattern, at: At, first: L
     return low.made(rows)
 
 
-def lower_pairs(
-    low: Lowering, node: join.Join | event.SeqJoin | event.EqJoin, at: At, left: Lowered
-) -> Lowered:
-    """Lower a join, a sequence, or simultaneous events."""
+def lower_pairs(low: Lowering, node: join.Join | event.EqJoin, at: At, left: Lowered) -> Lowered:
+    """Lower a join, or simultaneous events."""
     right = low.rows(node.right, at.of_inputs(node)[1])
-    return low.made(_PAIRS[type(node)](left.operator, right, _bound(at)))
+    kind = EventJoin if isinstance(node, join.Join) else EqJoin
+    return low.made(kind(left.operator, right, _bound(at)))
 
 
-_PAIRS: Mapping[type[Plan], type[EventJoin | SeqJoin | EqJoin]] = {
-    join.Join: EventJoin,
-    event.SeqJoin: SeqJoin,
-    event.EqJoin: EqJoin,
-}
+def lower_sequence(low: Lowering, node: event.SeqJoin, at: At, left: Lowered) -> Lowered:
+    """Lower a sequence, without the rows of a side that lead to no other pairs."""
+    rows, right = left.operator, low.rows(node.right, at.of_inputs(node)[1])
+    if _differ_in_time(node.left, ends=True):
+        rows = FirstToEnd(rows, _bound(at))
+    if _differ_in_time(node.right, ends=False):
+        right = LastToStart(right)
+    return low.made(SeqJoin(rows, right, _bound(at)))
+
+
+def _differ_in_time(plan: Plan, ends: bool) -> bool:
+    """Return whether many rows of a plan may differ only in their ends, or only in their starts.
+
+    In a sequence this is so if one part determines the variables of the other, which it pairs with.
+    """
+    match plan:
+        case f.Filter() | shape.Extend():
+            return _differ_in_time(plan.input, ends)
+        case shape.Projection(variables, rows):
+            return not set(scope(rows).possible) <= set(variables) or _differ_in_time(rows, ends)
+        case event.SeqJoin(left, right):
+            one, other = (set(scope(part).possible) for part in (left, right))
+            return other <= one if ends else one <= other
+        case join.Join() | match.BasicGraphPattern():
+            bound = Counter(v for part in plan.inputs for v in scope(part).possible)
+            return any(all(bound[v] > 1 for v in scope(part).possible) for part in plan.inputs)
+    return False
 
 
 def lower_optional(
@@ -214,7 +238,7 @@ LOWER_EVENTS: dict[type[Plan], LowerEvents] = {
     join.Union: lower_union,
     match.BasicGraphPattern: lower_pattern,
     join.Join: lower_pairs,
-    event.SeqJoin: lower_pairs,
+    event.SeqJoin: lower_sequence,
     event.EqJoin: lower_pairs,
     join.LeftJoin: lower_optional,
     event.SeqRightJoin: lower_optional,

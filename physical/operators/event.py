@@ -39,6 +39,7 @@ from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.occurrence import TIMES, with_times
 from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.kernels.occurrences import (
     after,
     at_instant,
@@ -61,6 +62,7 @@ from streamsparql.physical.operators.binary import (
 from streamsparql.physical.operators.left_join import Condition
 from streamsparql.physical.state.evidence import Accepted, Evidence, Unmatched
 from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.once import Once
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Memo, Stateful
 from streamsparql.physical.state.unions import DistinctRows
@@ -197,6 +199,56 @@ class EqJoin(_EventPairs):
     @override
     def _right(self, rows: Batch) -> Batch:
         return moving(rows)
+
+
+class FirstToEnd(Operator):
+    """Of left rows of SEQ that differ only in their ends, the first: it precedes the most events.
+
+    The pairs of the others have the same variables and the same occurrence as pairs of the first.
+    """
+
+    family = "event"
+    state = "per distinct row without its end, whether there was one, within the bound"
+
+    def __init__(self, input: Operator, bound: int = INFINITY) -> None:  # noqa: A002 -- the role
+        super().__init__(input.names, input)
+        self.bound = bound
+        self._firsts = DistinctRows(self.names)
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+        (batch,), (watermark,) = batches, watermarks
+        firsts = self._firsts.consume(after(batch, self.bound), _one_later(watermark))
+        return instants(firsts.over(firsts.start - 1, firsts.end)), watermark
+
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"first rows": self._firsts}
+
+
+class LastToStart(Stateless):
+    """Of right rows of SEQ that differ only in their starts, the last: it follows the most events.
+
+    >>> from streamsparql.physical.operators.access import Always
+    >>> since, at = since_of(np.array([2, 4])), np.array([5, 5])
+    >>> rows = Batch({"x": np.array([7, 7]), SINCE: since}, at, at + 1)
+    >>> last = LastToStart(Always(rows)).apply(rows)
+    >>> starts_of(last.columns[SINCE]).tolist()
+    [4]
+    """
+
+    family = "event"
+
+    def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
+        super().__init__(input.names, input)
+
+    @override
+    def apply(self, batch: Batch) -> Batch:
+        variables = [batch.columns[name] for name in self.names if name != SINCE]
+        order, first = grouped([*variables, batch.start], len(batch))
+        since = batch.columns[SINCE][order]
+        last = np.repeat(np.maximum.reduceat(since, first), np.diff(np.append(first, len(batch))))
+        return batch.take(np.sort(order[since == last]))
 
 
 def _one_later(watermark: int) -> int:
@@ -473,7 +525,7 @@ class Detect(Operator):
         self._waits = False  # whether the last step waited for it
         self._times, self._terms = tuple(times), terms
         self._waiting = Heap(input.names)
-        self._known = DistinctRows(input.names)
+        self._known = Once(input.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
