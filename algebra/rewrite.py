@@ -72,6 +72,7 @@ PRUNE = _phase(
     "drop_projections",
     "drop_unused_bindings",
     "prune_columns",
+    "prune_events",
     "fold_tables",
 )
 """Removes unused columns."""

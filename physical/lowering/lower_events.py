@@ -26,6 +26,7 @@ from streamsparql.physical.expressions.occurrence import EventCondition, EventEx
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.operators.event import (
     Detect,
+    DistinctEvents,
     EqJoin,
     EqLeftJoin,
     EventJoin,
@@ -38,7 +39,7 @@ from streamsparql.physical.operators.event import (
 )
 from streamsparql.physical.operators.event_absence import SeqWithout
 from streamsparql.physical.operators.filter import Filter
-from streamsparql.physical.operators.shape import Distinct, Extend, projected_to
+from streamsparql.physical.operators.shape import Extend, projected_to
 
 if TYPE_CHECKING:
     from streamsparql.physical.lowering.lower import At, Lowered, Lowering
@@ -90,7 +91,8 @@ def _differ_in_time(plan: Plan, ends: bool) -> bool:
         case f.Filter() | shape.Extend():
             return _differ_in_time(plan.input, ends)
         case shape.Projection(variables, rows):
-            return not set(scope(rows).possible) <= set(variables) or _differ_in_time(rows, ends)
+            narrower = not set(scope(rows).possible) <= set(variables)
+            return (narrower and not _is_simple(rows)) or _differ_in_time(rows, ends)
         case event.SeqJoin(left, right):
             one, other = (set(scope(part).possible) for part in (left, right))
             return other <= one if ends else one <= other
@@ -164,11 +166,18 @@ def lower_extend(low: Lowering, node: shape.Extend, at: At, rows: Lowered) -> Lo
 
 
 def lower_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowered) -> Lowered:
-    """Lower a projection; rows that become equal count once."""
+    """Lower a projection; pairs that become equal count once."""
     names = [variable.name for variable in node.variables]
     narrow = low.fold(projected_to(rows.operator, [*names, SINCE]))
-    same = set(rows.operator.names) <= {*names, SINCE}
-    return low.made(narrow if same else Distinct(narrow, narrow.names))
+    same = set(rows.operator.names) <= {*names, SINCE} or _is_simple(node)
+    return low.made(narrow if same else DistinctEvents(narrow))
+
+
+def _is_simple(plan: Plan) -> bool:
+    """Return whether the rows of a plan are those of one pattern."""
+    while isinstance(plan, f.Filter | shape.Extend | shape.Projection):
+        plan = plan.input
+    return isinstance(plan, match.TriplePatternMatching)
 
 
 def lower_as_input(low: Lowering, node: Plan, at: At, rows: Lowered) -> Lowered:

@@ -560,6 +560,26 @@ class Detect(Operator):
         return {"start unknown": self._waiting, "known": self._known}
 
 
+class DistinctEvents(Operator):
+    """The event solutions, each once; after a projection, many can be equal."""
+
+    family = "event"
+    state = "the solutions of the present instant"
+
+    def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
+        super().__init__(input.names, input)
+        self._known = Once(self.names)
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+        (batch,), (watermark,) = batches, watermarks
+        return self._known.consume(batch, watermark), watermark
+
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {"known": self._known}
+
+
 class Points(Stateless):
     """The rows as events that take no time: DISTINCT makes one row of several events.
 
