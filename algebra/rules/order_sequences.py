@@ -50,6 +50,8 @@ _SHARED = 0.1
 """The selectivity of a variable that two parts share."""
 _LEAST = 1e-9
 """The least rate of a part."""
+_LESS = 1 - 1e-9
+"""A cost is less than another one if it is less than this part of it: sums are rounded."""
 _LARGEST = 600.0
 """The logarithm of the largest number of rows, at which they are all too many."""
 
@@ -133,7 +135,7 @@ class _Order:
                 for k in range(last, first, -1):  # of equal costs, the first parts first
                     left, right = best[first, k - 1], best[k, last]
                     reads = left.cost + left.rows + right.cost + right.rows
-                    if reads < cost:
+                    if reads < cost * _LESS:
                         cost, split = reads, k
                 rows = self._rows(first, last)
                 best[first, last] = _Best(cost + rows, rows, split)

@@ -19,7 +19,7 @@ from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
-from streamsparql.algebra.terms import IRI, BlankNode
+from streamsparql.algebra.terms import IRI, BlankNode, integer
 from streamsparql.algebra.traversal import descend
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT
@@ -387,11 +387,21 @@ def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered
     label = None
     if any(isinstance(place, BlankNode) for pattern in node.template for place in pattern):
         label = NUMBER
-        rows = Number(rows, label, low.terms)
+        if _occur_once(node.input):
+            rows = low.fold(Constants(rows, {label: low.id(integer(1))}))
+        else:
+            rows = Number(rows, label, low.terms)
     parts = [low.fold(Construct(rows, pattern, low.terms, label)) for pattern in node.template]
     names = (*TRIPLE, *(name for name in rows.names if name == SINCE))
     triples = low.union(parts) if parts else Always(Batch.empty(names))
     return low.made(Distinct(triples, names))
+
+
+def _occur_once(plan: Plan) -> bool:
+    """Return whether no two rows are equal, because they are different events."""
+    while isinstance(plan, f.Filter | shape.Extend | shape.OrderBy | shape.Slice):
+        plan = plan.input
+    return isinstance(plan, event.Detect)
 
 
 def lower_describe(low: Lowering, node: graph.Describe, at: At, below: Lowered) -> Lowered:

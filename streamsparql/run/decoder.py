@@ -118,6 +118,8 @@ class RowDecoder:
 
     def rows(self, batch: Batch) -> list[Row]:
         """Decode a batch into rows with rdflib terms."""
+        if not len(batch):
+            return []
         columns = [self._values(ids) for ids in list(batch.columns.values())[: len(self.names)]]
         values: Any = zip(*columns, strict=True) if columns else [()] * len(batch)
         starts, ends = shown_times(batch)
