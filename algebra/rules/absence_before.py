@@ -34,4 +34,4 @@ def absence_before(plan: Plan) -> Plan | None:
     return filter_by(others, NeverBefore(left, right, condition)) if absent else None
 
 
-RULE = Rule(absence_before, at=(Filter,), over_events=True)
+RULE = Rule(absence_before, at=(Filter,), below_exists=False, over_events=True)

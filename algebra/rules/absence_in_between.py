@@ -77,4 +77,4 @@ def _is_fixed(variables: Scope) -> bool:
     return len(variables.certain) == len(variables.possible)
 
 
-RULE = Rule(absence_in_between, at=(Filter,), over_events=True)
+RULE = Rule(absence_in_between, at=(Filter,), below_exists=False, over_events=True)

@@ -187,6 +187,7 @@ class _Order:
 RULE = Rule(
     order_sequences,
     at=(Filter, SeqJoin),
+    below_exists=False,
     inside_chains=False,
     by_cost=True,
     over_events=True,

@@ -85,7 +85,7 @@ class _EventPairs(Binary):
         condition: Condition | None = None,
     ) -> None:
         super().__init__(tuple(dict.fromkeys((*left.names, *right.names))), left, right)
-        self.bound = bound
+        self.within = bound
         """The duration, in milliseconds, that a merged row must not reach."""
         self._condition = condition
         self._shared = shared_names(left.names, right.names)
@@ -155,11 +155,11 @@ class EventJoin(_EventPairs):
 
     @override
     def _left(self, rows: Batch) -> Batch:
-        return held(rows, self.bound)
+        return held(rows, self.within)
 
     @override
     def _right(self, rows: Batch) -> Batch:
-        return held(rows, self.bound)
+        return held(rows, self.within)
 
 
 class SeqJoin(_EventPairs):
@@ -170,7 +170,7 @@ class SeqJoin(_EventPairs):
 
     @override
     def _left(self, rows: Batch) -> Batch:
-        return after(rows, self.bound)
+        return after(rows, self.within)
 
     @override
     def _right(self, rows: Batch) -> Batch:
@@ -212,13 +212,13 @@ class FirstToEnd(Operator):
 
     def __init__(self, input: Operator, bound: int = INFINITY) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
-        self.bound = bound
+        self.within = bound
         self._firsts = DistinctRows(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
-        firsts = self._firsts.consume(after(batch, self.bound), _one_later(watermark))
+        firsts = self._firsts.consume(after(batch, self.within), _one_later(watermark))
         return instants(firsts.over(firsts.start - 1, firsts.end)), watermark
 
     @override
@@ -444,7 +444,7 @@ class EventLeftJoin(_Optional):
 
     @override
     def _right(self, rows: Batch) -> Batch:
-        return held(rows, self.bound)
+        return held(rows, self.within)
 
     @override
     def _evidence(self, rows: Batch) -> Batch:

@@ -61,7 +61,7 @@ class SeqWithout(Operator):
     ) -> None:
         names = tuple(dict.fromkeys((*left.names, *right.names)))
         super().__init__(names, left, right, absent)
-        self.bound = bound
+        self.within = bound
         """The duration, in milliseconds, that a merged row must not reach."""
         shared = shared_names(left.names, right.names)
         keys = self._keys = shared_names(absent.names, names)
@@ -83,7 +83,7 @@ class SeqWithout(Operator):
         left, right, absent = batches
         own = watermarks[1]
         known = min(watermarks[0], watermarks[2])
-        firsts = self._firsts.consume(after(left, self.bound), _one_later(watermarks[0]))
+        firsts = self._firsts.consume(after(left, self.within), _one_later(watermarks[0]))
         self._open.insert(_at_starts(firsts))
         absent = moving(absent).project((*self._keys, SINCE))
         self._latest.add(absent)
@@ -142,9 +142,9 @@ class SeqWithout(Operator):
 
     def _least_ends(self, rows: Batch) -> IntArray:
         """Return the least end of left rows with which right rows are within the bound."""
-        if self.bound == INFINITY:
+        if self.within == INFINITY:
             return np.full(len(rows), NEVER)
-        return rows.start - self.bound + 1
+        return rows.start - self.within + 1
 
     def _candidates(
         self, area: SweepArea, rows: Batch, low: IntArray
@@ -155,8 +155,8 @@ class SeqWithout(Operator):
         probes = rows.take(places).over(low[places] + 1, starts[places] + 1)
         for probe, left, i in area.query(probes):
             j = places[probe]
-            if self.bound < INFINITY:
-                within = starts_of(left.columns[SINCE][i]) > rows.start[j] - self.bound
+            if self.within < INFINITY:
+                within = starts_of(left.columns[SINCE][i]) > rows.start[j] - self.within
                 i, j = i[within], j[within]
             yield left, i, j
 
@@ -186,8 +186,8 @@ class SeqWithout(Operator):
     def _evict(self, t: int) -> None:
         """Evict what right rows that end at `t` or later do not need."""
         self._latest.fold(t)
-        if self.bound < INFINITY:
-            late = t - self.bound
+        if self.within < INFINITY:
+            late = t - self.within
             self._open.purge(late + 2)
             self._passed.purge(late + 2)
             self._absent.purge(late + 1)

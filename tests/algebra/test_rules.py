@@ -47,10 +47,15 @@ RULES = {rule.name: rule for phase in phases() for rule in phase.rules}
 WHERE = WINDOW + "WHERE {"
 
 
+def is_about_events(query: str) -> bool:
+    """Return whether a query is EP-SPARQL, whose streams have no windows."""
+    return "SEQ" in query or "EQUALS" in query
+
+
 def plans_of(query: str) -> list[Plan]:
-    """Return the plans of a query over static data and over a stream."""
+    """Return the plans of a query over static data and over a stream; one of a query of events."""
     texts = [query]
-    if "FROM" not in query:
+    if "FROM" not in query and not is_about_events(query):
         template = query.startswith("CONSTRUCT")
         streamed = (
             query.replace("} {", "} " + WHERE, 1) if template else query.replace("{", WHERE, 1)

@@ -334,6 +334,8 @@ OPERATORS: list[list[Plan]] = [
     [event.EqJoin(ROWS, OTHER)],
     [event.SeqRightJoin(ROWS, OTHER), event.SeqRightJoin(ROWS, OTHER, TEST)],
     [event.EqLeftJoin(ROWS, OTHER), event.EqLeftJoin(ROWS, OTHER, TEST)],
+    [event.NeverBefore(ROWS, OTHER), event.NeverBefore(ROWS, OTHER, TEST)],
+    [event.SeqWithout(ROWS, OTHER, ROWS), event.SeqWithout(ROWS, OTHER, OTHER)],
     [event.Detect(ROWS)],
     [
         align.Align(ROWS, 5),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import TypeGuard
 
-from streamsparql.algebra.event import Closure
+from streamsparql.algebra.event import Closure, SeqWithout
 from streamsparql.algebra.expressions import Call, Volatile
 from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
 from streamsparql.algebra.graph import Describe
@@ -64,6 +64,8 @@ def _inputs(plan: Plan, write: Writer) -> list[tuple[str, Plan]]:
             return [("", rows), ("pattern", pattern)]
         case Describe(_, rows, data):
             return [("", rows), ("data", data)]
+        case SeqWithout(left, right, absent):
+            return [("", left), ("", right), ("without", absent)]
         case Closure(_, rules, rows):
             return [*(("rule", rule) for rule in rules), ("", rows)]
     return [("", below) for below in plan.inputs]

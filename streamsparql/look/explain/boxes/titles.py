@@ -116,6 +116,10 @@ def _event(plan: event.EventPair, write: Writer) -> str:
             return "SEQ"
         case event.EqJoin():
             return "EQUALS"
+        case event.NeverBefore(_, _, condition):
+            return "" if condition is None else write.condition(condition)
+        case event.SeqWithout():
+            return "SEQ"
     raise AssertionError(plan)
 
 
