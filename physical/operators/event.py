@@ -426,8 +426,9 @@ class EventLeftJoin(_Optional):
             first = at_instant(self._static.release(INFINITY), self.begin)
             left = Batch.concat([first, left]).ordered()
         self._waits = self.begin is None
-        rows, bound = super()._consume([left, right], watermarks, cut)
-        return rows, min(bound, -1) if self._waits else bound
+        if self._waits:  # static inputs have ended already, but their rows are still undecided
+            watermarks = [min(watermark, -1) for watermark in watermarks]
+        return super()._consume([left, right], watermarks, cut)
 
     @override
     def due(self) -> bool:

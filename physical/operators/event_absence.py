@@ -186,8 +186,8 @@ class SeqWithout(Operator):
     def _evict(self, t: int) -> None:
         """Evict what right rows that end at `t` or later do not need."""
         self._latest.fold(t)
-        if self.within < INFINITY:
-            late = t - self.within
+        late = t - 2 if t == INFINITY else t - self.within
+        if late > 0:
             self._open.purge(late + 2)
             self._passed.purge(late + 2)
             self._absent.purge(late + 1)

@@ -81,7 +81,7 @@ class LatestStarts(Stateful):
 
     def forget_before(self, t: int) -> None:
         """Drop the keys without an event that started at `t` or later, from time to time."""
-        if 8 * self._entered <= len(self._slots):
+        if 8 * self._entered <= len(self._slots) and t < INFINITY - 1:
             return
         self._entered = 0
         alive = self._latest >= t

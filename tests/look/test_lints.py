@@ -15,7 +15,10 @@ def warnings(text: str, **options: str) -> list[tuple[str, str]]:
 
 
 W = "FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S "
-SHORT, MONTH = (f"FILTER(getDURATION() < '{d}'^^<http://www.w3.org/2001/XMLSchema#duration>" for d in ("PT5M", "P1M"))
+SHORT, MONTH = (
+    f"FILTER(getDURATION() < '{d}'^^<http://www.w3.org/2001/XMLSchema#duration>"
+    for d in ("PT5M", "P1M")
+)
 DOUBTFUL = [
     ("SELECT ?x ?z { ?x <p> 1 . ?z <q> 2 }", ("cartesian-product", "?z <q> 2")),
     ("SELECT ?x ?z { ?x <p> 1 OPTIONAL { ?z <q> 2 } }", ("cartesian-product", "?z <q> 2")),
