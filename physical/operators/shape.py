@@ -117,7 +117,7 @@ class Distinct(Operator):
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        return self._rows.parts()
+        return {"rows": self._rows}
 
 
 class LatestStamps(Aggregation):

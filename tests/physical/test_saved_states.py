@@ -26,21 +26,25 @@ from support.steps import Case, DrivenInput, Row, cases, rows_over, steps_of_cas
 
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.expressions import OCCURRENCE, And, Constant
 from streamsparql.algebra.expressions import Call as Function
-from streamsparql.algebra.expressions import Constant
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.algebra.terms import XSD, integer
+from streamsparql.algebra.terms import IRI, XSD, Literal, integer
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import CompiledExpression, compile_expression
+from streamsparql.physical.expressions.occurrence import EventCondition, EventExpression
 from streamsparql.physical.expressions.sort_keys import Ranking
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import STATIC, since_of
 from streamsparql.physical.lowering.lower_exists import OuterRows
 from streamsparql.physical.operator import Operator, Stateless, StepResult
+from streamsparql.physical.operators import event_absence
 from streamsparql.physical.operators import group as physical_group
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import (
@@ -52,6 +56,21 @@ from streamsparql.physical.operators.columns import (
     Tag,
 )
 from streamsparql.physical.operators.consolidate import Consolidate
+from streamsparql.physical.operators.event import (
+    Detect,
+    DistinctEvents,
+    EqJoin,
+    EqLeftJoin,
+    EventJoin,
+    EventLeftJoin,
+    FirstToEnd,
+    LastToStart,
+    NeverBefore,
+    Points,
+    SeqJoin,
+    SeqRightJoin,
+)
+from streamsparql.physical.operators.event_absence import SeqWithout
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
 from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
@@ -198,6 +217,96 @@ def sliced(offset: int, limit: int | None, **options: Sequence[str]) -> Kind:
     return unary(make, value, tying, tying)
 
 
+EVENT, OTHER_EVENT = ("x", "y", SINCE), ("y", "z", SINCE)
+
+
+def occurrences(*inputs: tuple[int, bool]) -> st.SearchStrategy[Case]:
+    """Draw events: of each input the number of variables, and whether some rows are static.
+
+    The last id of a row is the duration of the event, 4 for a static solution.
+    """
+
+    def of_events(case: Case) -> Case:
+        rows = tuple(tuple(map(of_event, rows)) for rows in case.inputs)
+        return case._replace(inputs=rows)
+
+    def of_event(row: Row) -> Row:
+        static = row.ids[-1] == 4
+        return row._replace(end=INFINITY if static else row.start + 1, count=1)
+
+    kinds = [
+        rows_over([tying] * width + [st.integers(0, 4 if static else 3)], counted=False)
+        for width, static in inputs
+    ]
+    return cases(*kinds, max_rows=14).map(of_events)
+
+
+def start_at_four(operator: Operator, mark: int) -> None:
+    """Set the first instant of the input to 4 once the watermark reaches it."""
+    assert isinstance(operator, Detect | EventLeftJoin)
+    if mark >= 4:
+        operator.begin = 4
+
+
+def read_condition(terms: TermDictionary, *read: str) -> EventCondition:
+    """Return the condition that two columns differ, and on events of less than 5 ms."""
+    short = Constant(Literal("PT0.005S", IRI(XSD + "duration")))
+    one, other = map(Variable, read)
+    condition = And(
+        (Function("!=", (one, other)), Function("<", (OCCURRENCE["GETDURATION"], short)))
+    )
+    return EventCondition(
+        condition,
+        lambda part: EventExpression(part, compile_expression(part, terms, Run()), terms),
+    )
+
+
+def event_pairs(make: Callable[..., Operator], static: bool = False) -> Kind:
+    return Kind(make, [EVENT, OTHER_EVENT], occurrences((2, static), (2, static)))
+
+
+EVENT_KINDS: dict[str, Kind] = {
+    "event join": event_pairs(lambda terms, a, b: EventJoin(a, b, 5), True),
+    "seq": event_pairs(lambda terms, a, b: SeqJoin(a, b), True),
+    "seq within a bound": event_pairs(lambda terms, a, b: SeqJoin(a, b, 6)),
+    "equals": event_pairs(lambda terms, a, b: EqJoin(a, b)),
+    "optionalseq": event_pairs(lambda terms, a, b: SeqRightJoin(a, b, 5), True),
+    "optionalseq with a condition": event_pairs(
+        lambda terms, a, b: SeqRightJoin(a, b, 9, read_condition(terms, "x", "z"), 5)
+    ),
+    "equalsoptional": event_pairs(lambda terms, a, b: EqLeftJoin(a, b), True),
+    "optional event": event_pairs(lambda terms, a, b: EventLeftJoin(a, b, 6), True)._replace(
+        before=start_at_four
+    ),
+    "never before": event_pairs(lambda terms, a, b: NeverBefore(a, b), True),
+    "never before, with a condition": event_pairs(
+        lambda terms, a, b: NeverBefore(a, b, read_condition(terms, "x", "z"), 5)
+    ),
+    **{
+        f"without, {on}": Kind(
+            lambda terms, a, b, c, within=within: SeqWithout(a, b, c, within),
+            [EVENT, OTHER_EVENT, (on, "b", SINCE)],
+            occurrences((2, False), (2, False), (2, True)),
+        )
+        for on, within in (("y", INFINITY), ("x", 7), ("z", 7), ("a", 5))
+    },
+    "first to end": Kind(
+        lambda terms, source: FirstToEnd(source, 8), [("x", SINCE)], occurrences((1, True))
+    ),
+    "last to start": Kind(
+        lambda terms, source: LastToStart(source), [("x", SINCE)], occurrences((1, False))
+    ),
+    "distinct events": Kind(
+        lambda terms, source: DistinctEvents(source), [("x", SINCE)], occurrences((1, True))
+    ),
+    "detect": Kind(
+        lambda terms, source: Detect(source, [".duration"], terms),
+        [("x", SINCE)],
+        occurrences((1, True)),
+        start_at_four,
+    ),
+    "points": unary(lambda terms, source: Points(source)),
+}
 SUMS = [
     ColumnAggregate("s", "SUM", "x"),
     ColumnAggregate("n", "COUNT"),
@@ -323,6 +432,7 @@ KINDS: dict[str, Kind] = {
     "construct": unary(
         lambda terms, source: Construct(source, TriplePattern(X, X, Variable("y")), terms)
     ),
+    **EVENT_KINDS,
 }
 
 
@@ -330,10 +440,20 @@ def batch_of(terms: TermDictionary, names: Sequence[str], rows: Sequence[Row]) -
     """Encode rows of a case in a dictionary."""
     size = len(rows)
     columns = {
-        name: terms.encode([TEXTS[row.ids[k]] for row in rows]) for k, name in enumerate(names)
+        name: since_column(rows)
+        if name == SINCE
+        else terms.encode([TEXTS[row.ids[k]] for row in rows])
+        for k, name in enumerate(names)
     }
     start, end, count = (np.array([row[i] for row in rows], np.int64) for i in (1, 2, 3))
     return Batch(columns, start, end, count if size and (count != 1).any() else None)
+
+
+def since_column(rows: Sequence[Row]) -> np.ndarray:
+    """Return the starts of events, whose durations are the last ids of the rows."""
+    starts = np.array([max(row.start - row.ids[-1], 0) for row in rows], np.int64)
+    static = np.array([row.ids[-1] == 4 for row in rows], np.bool_)
+    return np.where(static, STATIC, since_of(starts))
 
 
 class OperatorRun:
@@ -371,6 +491,7 @@ def capacities(events: int, small: bool) -> Iterator[None]:
             patches.enter_context(mock.patch.object(physical_group, "_LEAST", 0))
             patches.enter_context(mock.patch.object(key_slots, "_LEAST", 2))
             patches.enter_context(mock.patch.object(heap, "_RUNS", 1))
+            patches.enter_context(mock.patch.object(event_absence, "_LEAST", 0))
         yield
 
 

@@ -449,7 +449,7 @@ def test_static_solutions_of_an_optional_side_match_before_the_first_item() -> N
     )
     query = streamsparql.compile(text, dialect="epsparql")
     graph = [("<s>", "<k>", "<o>"), ("<s>", "<a>", "<o>")]
-    with query.open(graphs={"g": graph}) as live:
+    with query.open(graphs={"g": graph}, max_jump=None) as live:
         assert live.rows() == []
         live.push(DEFAULT_STREAM.value, ("<s>", "<p>", "<o>"), 3)
         (row,) = live.rows()
