@@ -382,6 +382,7 @@ def _above(at: At) -> dict[type[Plan], LowerAbove]:
 _OVER_EVENTS = (
     access.AccessStream,
     access.AccessGraph,
+    event.Closure,
     graph.Graph,
     match.TriplePatternMatching,
     shape.Table,

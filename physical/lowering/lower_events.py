@@ -185,7 +185,7 @@ def lower_as_input(low: Lowering, node: Plan, at: At, rows: Lowered) -> Lowered:
     return rows
 
 
-def refuse_rules(low: Lowering, node: event.Closure, at: At, rows: Lowered) -> Lowered:
+def refuse_rules(low: Lowering, node: event.Closure, at: At) -> Lowered:
     """Refuse the rules of a query."""
     raise UnsupportedFeature(
         "the engine does not run CONSTRUCT rules of EP-SPARQL",
@@ -259,6 +259,5 @@ LOWER_EVENTS: dict[type[Plan], LowerEvents] = {
     shape.Projection: lower_projection,
     shape.Distinct: lower_as_input,
     shape.Reduced: lower_as_input,
-    event.Closure: refuse_rules,
 }
 """The functions that lower nodes over events above their first input."""

@@ -35,7 +35,7 @@ from streamsparql.physical.hidden import (
     stamp_column,
     variable_of,
 )
-from streamsparql.physical.lowering.lower_events import lower_detect
+from streamsparql.physical.lowering.lower_events import lower_detect, refuse_rules
 from streamsparql.physical.lowering.lower_exists import (
     Outer,
     OuterRows,
@@ -440,6 +440,7 @@ LOWER: dict[type[Plan], Lower] = {
     access.AccessGraph: lower_access_graph,
     shape.Slice: lower_slice,
     graph.Graph: lower_graph,
+    event.Closure: refuse_rules,
 }
 """The functions that lower nodes with their inputs."""
 

@@ -19,6 +19,7 @@ from support.plans import (
     with_background,
 )
 
+import streamsparql
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.inputs import DEFAULT_STREAM, Inputs, StreamItem, item
 from streamsparql.algebra.join import LeftJoin, Union
@@ -246,6 +247,17 @@ def price(company: str, value: str, t: int) -> StreamItem:
 DAY = 86_400_000
 
 
+def detected(text, items):
+    """Run a query about events; return its rows, with their occurrences in days, in order."""
+    triples = [(tuple(map(str, each.triple)), each.start, each.end) for each in items]
+    triples.sort(key=lambda each: each[2])
+    found = []
+    for row in streamsparql.compile(text).run(triples):
+        values = tuple(None if x is None else str(x).rsplit("/", 1)[-1] for x in row.values())
+        found.append((values, row.start / DAY, row.end / DAY))
+    return sorted(found, key=str)
+
+
 def test_www_2011_query_1_detects_a_drop_and_a_rise_within_30_days():
     text = listing("www2011", "(1)")
     quick = [price("c", "100", 0), price("c", "60", 5 * DAY), price("c", "110", 20 * DAY)]
@@ -253,6 +265,23 @@ def test_www_2011_query_1_detects_a_drop_and_a_rise_within_30_days():
     data = Inputs({DEFAULT_STREAM: quick + slow})
     assert plan(text).at(20 * DAY, data) == rows({"company": "c"})
     assert plan(text).at(31 * DAY, data) == rows()
+    assert detected(text, quick + slow) == [(("c",), 0, 20)]
+
+
+def test_www_2011_query_2_shows_who_downrated_before_a_drop():
+    text = listing("www2011", "(2)")
+    prices = [
+        price(c, p, t * DAY) for c, p, t in (("c", "100", 1), ("d", "100", 1), ("c", "40", 5))
+    ]
+    later = [price("d", "40", 6 * DAY), price("c", "41", 7 * DAY)]
+    ratings = [
+        item(triple(f"c http://stock/downratedby {agency}"), t)
+        for agency, t in (("moody", 0), ("poor", DAY), ("fitch", 3 * DAY))
+    ]
+    found = [(("c", "moody"), 0, 5), (("c", "moody"), 0, 7), (("d", None), 1, 6)]
+    assert detected(text, [*prices, *later, *ratings]) == found
+    data = Inputs({DEFAULT_STREAM: [*prices, *later, *ratings]})
+    assert plan(text).at(6 * DAY, data) == rows({"company": "d"})
 
 
 def test_www_2011_query_3_detects_absence():
@@ -261,6 +290,27 @@ def test_www_2011_query_3_detects_absence():
     prices = [price("c", "100", DAY), price("c", "120", 5 * DAY)]
     assert plan(text).at(5 * DAY, Inputs({DEFAULT_STREAM: prices})) == rows({"company": "c"})
     assert plan(text).at(5 * DAY, Inputs({DEFAULT_STREAM: [*prices, bought]})) == rows()
+    assert detected(text, prices) == [(("c",), 1, 5)]
+    assert detected(text, [*prices, bought]) == []
+
+
+def test_www_2011_query_3_reaches_back_before_its_first_event():
+    """By its prose an acquisition matters "during that period"; by the semantics, ever before."""
+    text = listing("www2011", "(3)").replace("hasStockprice", "hasStockPrice")
+    bought = item(triple("c http://stock/hasAcquired other"), 0)
+    assert detected(text, [bought, price("c", "100", DAY), price("c", "120", 5 * DAY)]) == []
+
+
+def test_www_2011_query_6_without_its_rule_averages_what_is_derived_elsewhere():
+    """It reads ?count and ?sum where it means ?prevcount and ?prevsum, which are bound."""
+    text = listing("www2011", "(6)").replace("?sum / ?count", "?prevsum / ?prevcount")
+    derived = [
+        item(triple(f"point{t} http://stock/{link} {value}"), t * DAY)
+        for t, count, total in ((5, 2, 30), (14, 4, 80))
+        for link, value in (("hasCount", count), ("hasSum", total))
+    ]
+    prices = [price("http://stock/ACME", "10", t * DAY) for t in (1, 3)]
+    assert detected(text, [*prices, *derived]) == [(("20",), 3, 14)]
 
 
 def test_www_2011_has_no_seqoptional():
