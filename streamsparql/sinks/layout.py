@@ -15,7 +15,8 @@ class Layout:
 
     `timestamps` is `ms` (milliseconds since 1970), `iso` (xsd:dateTime, UTC) or `local` (the same
     in the time zone of this machine); by default `iso` in tables for readers, else `ms`. In CSV,
-    `escape_formulas` keeps spreadsheets from running cells.
+    `escape_formulas` keeps spreadsheets from running cells. The times of `events` are their start
+    and their end, in place of a validity.
     """
 
     form: str
@@ -24,6 +25,7 @@ class Layout:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     timestamps: str | None = None
     escape_formulas: bool = False
+    events: bool = False
 
     @property
     def triples(self) -> bool:
@@ -34,12 +36,13 @@ class Layout:
     def source_times(self) -> tuple[str, ...]:
         """The names of the columns of times in tables that may be read as sources.
 
-        The timestamp of a triple is its start, or the instant of its report.
+        The timestamp of a triple is its start, or the instant of its report; an event has both.
 
         >>> Layout("construct", ("subject", "predicate", "object"), ("start", "end")).source_times
         ('timestamp', 'end')
         """
-        return ("timestamp", *self.times[1:]) if self.triples else self.times
+        stamped = self.triples and not self.events
+        return ("timestamp", *self.times[1:]) if stamped else self.times
 
 
 class Sink(Protocol):

@@ -12,17 +12,22 @@ Not tested here: CONSTRUCT rules, which the engine rejects; how the operators sa
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
+from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
+from pyarrow import parquet as pq
 from support.engine import Mode, cells, chunks_and_cuts, show
 from support.engine import _cells_of_definition as cells_of_definition
 from support.events import (
@@ -636,3 +641,78 @@ def test_a_trace_of_events_agrees_with_the_definition(seed: int) -> None:
     assert trace.check() == []
     assert str(trace)
     assert all(str(trace.logical(t)) for t in trace.instants[:3])
+
+
+DERIVED = "CONSTRUCT { ?x <r> ?w } FROM NAMED STREAM <s> { GRAPH <s> { { ?x <a> ?v } SEQ { ?x <b> ?w } } }"
+LATER_EVENTS = "SELECT ?x { { ?x <r> ?v } SEQ { ?x <r> ?w } }"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "csv.gz"])
+def test_constructed_events_are_a_source_of_events(ending: str, tmp_path: Path) -> None:
+    derived = streamsparql.compile(DERIVED).run(
+        [at("a", 1), at("b", 4), at("a", 5, 6), at("b", 7, 9)]
+    )
+    assert derived.write(tmp_path / f"derived.{ending}") == 3
+    assert times(LATER_EVENTS, tmp_path / f"derived.{ending}") == [(1, 9)]
+
+
+def test_constructed_events_are_stamped_by_their_ends_in_n_quads(tmp_path: Path) -> None:
+    derived = streamsparql.compile(DERIVED).run([at("a", 1), at("a", 2), at("b", 4)])
+    derived.write(tmp_path / "derived.nq")
+    text = "SELECT ?x { { ?x <r> ?v } EQUALS { ?x <r> ?w } }"
+    assert times(text, tmp_path / "derived.nq") == [(4, 4)]
+
+
+SOURCES: dict[str, Callable[[list[Item], Path], Any]] = {
+    "tuples": lambda items, path: items,
+    "an iterator": lambda items, path: iter(items),
+    "arrow": lambda items, path: table_of(items),
+    "pandas": lambda items, path: table_of(items).to_pandas(),
+    "csv": lambda items, path: written(items, path / "items.csv"),
+    "jsonl": lambda items, path: written(items, path / "items.jsonl"),
+    "parquet": lambda items, path: written(items, path / "items.parquet"),
+    "mapped": lambda items, path: streamsparql.mapped(
+        table_of(items), "CONSTRUCT { ?s ?p ?o } { BIND(IRI(?subject) AS ?s)"
+        " BIND(IRI(?predicate) AS ?p) BIND(?object AS ?o) }",
+    ),
+}  # fmt: skip
+"""Sources of occurrences: all that can have two times."""
+
+
+def table_of(items: list[Item]) -> pa.Table:
+    columns = zip(*((s, p, o, a, b) for (s, p, o), a, b in items), strict=True)
+    names = ("subject", "predicate", "object", "start", "end")
+    return pa.table(dict(zip(names, map(list, columns), strict=True)))
+
+
+def written(items: list[Item], path: Path) -> Path:
+    table = table_of(items)
+    match path.suffix:
+        case ".csv":
+            csv.write_csv(table, path, csv.WriteOptions(quoting_style="none"))
+        case ".jsonl":
+            path.write_text("\n".join(map(json.dumps, table.to_pylist())))
+        case ".parquet":
+            pq.write_table(table, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_items_of_each_source_can_take_time(kind: str, tmp_path: Path) -> None:
+    items = [at("a", 1, 3), at("b", 2, 4), at("b", 9, 5), at("b", 4, 6), at("a", 7), at("b", 8)]
+    if kind == "mapped":
+        items = [((s[1:-1], p[1:-1], o), a, b) for (s, p, o), a, b in items]
+    result = streamsparql.compile(PAIR).run(SOURCES[kind](items, tmp_path))
+    assert [(row.start, row.end) for row in result] == [(1, 6), (1, 8), (7, 8)]
+    assert [reject.reason for reject in result.rejected] == ["the event ends before it starts"]
+    assert [reject.reason for reject in result.late] == []
+
+
+def test_points_and_longer_events_can_be_pushed_in_any_form() -> None:
+    query = streamsparql.compile(PAIR)
+    with query.open(max_jump=None) as live:
+        live.push(query.streams[0], ("<s>", "<a>", "<o>"), 1, 3)
+        live.push(query.streams[0], ("<s>", "<b>", "<o>"), 4)
+        live.push_many(query.streams[0], [("<s>", "<b>", "<o>", 5), (("<s>", "<b>", "<o>"), 3, 6)])
+        live.push_many(query.streams[0], table_of([at("b", 6, 7)]))
+        assert [(row.start, row.end) for row in live.rows()] == [(1, 4), (1, 5), (1, 7)]
