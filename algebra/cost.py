@@ -105,7 +105,7 @@ class Costs:
                 ends = sum(not isinstance(end, Variable) for end in (subject, value))
                 return below[0] * _OBJECT**ends
             case filter.Filter(condition):
-                return below[0] * prod(map(selectivity, conjuncts(condition)))
+                return below[0] * prod(map(condition_selectivity, conjuncts(condition)))
             case join.Join() | match.BasicGraphPattern():
                 return self._join(plan.inputs, below)
             case join.LeftJoin(left, right):
@@ -147,11 +147,11 @@ def _names(graphs: tuple[IRI | Variable, ...], background: bool) -> Iterator[IRI
         yield None
 
 
-def selectivity(condition: Expression) -> float:
+def condition_selectivity(condition: Expression) -> float:
     """Estimate the fraction of rows that pass a condition.
 
     >>> from streamsparql.algebra.rules.sketch import equals
-    >>> selectivity(equals("?x", "1"))
+    >>> condition_selectivity(equals("?x", "1"))
     0.1
     """
     return _EQUAL if isinstance(condition, Call) and condition.function == "=" else _OTHER

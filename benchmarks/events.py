@@ -131,8 +131,8 @@ def from_ids(text: str, data: Data, kinds: int = KINDS) -> Callable[[], int]:
                 operator.begin = 0
         rows = 0
         for batch, watermark in batches:
-            found, _ = pipeline.step({stream: batch}, {stream: watermark})
-            rows += len(found)
+            detected, _ = pipeline.step({stream: batch}, {stream: watermark})
+            rows += len(detected)
         return rows
 
     return run
@@ -217,9 +217,9 @@ end;"""
 
 def siddhi_jars(folder: Path | None) -> list[Path]:
     """Return the jars of Siddhi, in a folder or in the package pysiddhi; none if it is missing."""
-    found = find_spec("__PySiddhiProxy") if folder is None else None
-    if folder is None and found is not None and found.submodule_search_locations:
-        folder = Path(found.submodule_search_locations[0])
+    package = find_spec("__PySiddhiProxy") if folder is None else None
+    if folder is None and package is not None and package.submodule_search_locations:
+        folder = Path(package.submodule_search_locations[0])
     return [] if folder is None else sorted(folder.rglob("*.jar"))
 
 

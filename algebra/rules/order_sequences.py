@@ -30,7 +30,7 @@ from math import exp, inf, lgamma, log
 from typing import NamedTuple
 
 from streamsparql.algebra.bounds import bound_of
-from streamsparql.algebra.cost import HISTORY, Costs, selectivity
+from streamsparql.algebra.cost import HISTORY, Costs, condition_selectivity
 from streamsparql.algebra.event import SeqJoin
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.plan import Plan
@@ -149,7 +149,7 @@ class _Order:
         shared = sum(held.values()) - len(held)
         passing = [c for c in self._conditions if self._is_bound(c, first, last)]
         rows = sum(self._rates[k] for k in inside) + of_times
-        rows += shared * log(_SHARED) + sum(log(selectivity(c)) for c in passing)
+        rows += shared * log(_SHARED) + sum(log(condition_selectivity(c)) for c in passing)
         return exp(min(rows, _LARGEST))
 
     def _is_bound(self, condition: Expression, first: int, last: int) -> bool:

@@ -18,7 +18,7 @@ their variables, by which it compares events.
     >>> from streamsparql.algebra.graph import Ask
     >>> plan = Ask(Detect(SeqJoin(streamed("?x p ?y"), streamed("?x q ?z"))))
     >>> print(sketch(prune_events(plan).input))
-    Detect(Projection(, SeqJoin(Projection(?x, ?x p ?y), Projection(?x, ?x q ?z))))
+    Detect(Projection(SeqJoin(Projection(?x, ?x p ?y), Projection(?x, ?x q ?z))))
 """
 
 from __future__ import annotations

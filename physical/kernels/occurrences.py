@@ -1,8 +1,8 @@
 """Occurrences: rows about events, and the validities by which they are joined (SEMANTICS.md 7).
 
 An event solution `(mu, ta, tw)` is a row over the instant `[tw, tw + 1)`, at whose start it is
-known. The hidden column SINCE has `ta`, as a negative number: `ta - 2**62`, which is no id of a
-dictionary entry. A *static* solution has no occurrence: its SINCE is -1, and it holds from some
+known. The hidden column SINCE has `ta`, as a negative number: `ta - 2**62`, which does not occur
+as the id of a term. A *static* solution has no occurrence: its SINCE is -1, and it holds from some
 instant on, for ever. So the occurrence of a merged row is the least SINCE and the greatest start of
 its parts, without special cases; 0 is a missing SINCE, as in every other column.
 

@@ -50,7 +50,9 @@ def lower_detect(low: Lowering, node: event.Detect, at: At, events: Lowered) -> 
     return low.made(Detect(events.operator, low.times, low.terms))
 
 
-def lower_union(low: Lowering, node: access.Merge | join.Union, at: At, first: Lowered) -> Lowered:
+def lower_event_union(
+    low: Lowering, node: access.Merge | join.Union, at: At, first: Lowered
+) -> Lowered:
     """Lower the union of sources, or of branches."""
     places = zip(node.inputs[1:], at.of_inputs(node)[1:], strict=True)
     others = [low.rows(part, place) for part, place in places]
@@ -152,20 +154,20 @@ def _expression(low: Lowering, expression: Expression, at: At) -> EventExpressio
     return EventExpression(expression, low.compiled(expression, at), low.terms)
 
 
-def lower_filter(low: Lowering, node: f.Filter, at: At, rows: Lowered) -> Lowered:
+def lower_event_filter(low: Lowering, node: f.Filter, at: At, rows: Lowered) -> Lowered:
     """Lower a filter, which may read the times of events."""
     condition = _condition(low, node.condition, at)
     assert condition is not None
     return low.made(Filter(rows.operator, node.condition, condition))
 
 
-def lower_extend(low: Lowering, node: shape.Extend, at: At, rows: Lowered) -> Lowered:
+def lower_event_extend(low: Lowering, node: shape.Extend, at: At, rows: Lowered) -> Lowered:
     """Lower a BIND, which may read the times of events."""
     values = _expression(low, node.expression, at)
     return low.made(Extend(rows.operator, node.variable, node.expression, values))
 
 
-def lower_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowered) -> Lowered:
+def lower_event_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowered) -> Lowered:
     """Lower a projection; pairs that become equal count once."""
     names = [variable.name for variable in node.variables]
     narrow = low.fold(projected_to(rows.operator, [*names, SINCE]))
@@ -243,8 +245,8 @@ def _has_blank_nodes(template: Sequence[match.TriplePattern]) -> bool:
 
 LowerEvents = Callable[["Lowering", Any, "At", "Lowered"], "Lowered"]
 LOWER_EVENTS: dict[type[Plan], LowerEvents] = {
-    access.Merge: lower_union,
-    join.Union: lower_union,
+    access.Merge: lower_event_union,
+    join.Union: lower_event_union,
     match.BasicGraphPattern: lower_pattern,
     join.Join: lower_pairs,
     event.SeqJoin: lower_sequence,
@@ -254,9 +256,9 @@ LOWER_EVENTS: dict[type[Plan], LowerEvents] = {
     event.EqLeftJoin: lower_optional,
     event.NeverBefore: lower_never_before,
     event.SeqWithout: lower_seq_without,
-    f.Filter: lower_filter,
-    shape.Extend: lower_extend,
-    shape.Projection: lower_projection,
+    f.Filter: lower_event_filter,
+    shape.Extend: lower_event_extend,
+    shape.Projection: lower_event_projection,
     shape.Distinct: lower_as_input,
     shape.Reduced: lower_as_input,
 }

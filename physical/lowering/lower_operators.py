@@ -47,7 +47,7 @@ from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
 from streamsparql.physical.operators.consolidate import Consolidate, consolidated
-from streamsparql.physical.operators.event import Points
+from streamsparql.physical.operators.event import PointEvents
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
 from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
@@ -254,7 +254,7 @@ def _without_since(rows: Operator) -> Operator:
 
 def _as_events(rows: Operator, distinct: Operator) -> Operator:
     """Return distinct rows: of events, if the rows are events."""
-    return Points(distinct) if SINCE in rows.names else distinct
+    return PointEvents(distinct) if SINCE in rows.names else distinct
 
 
 def _distinct(low: Lowering, rows: Operator) -> Operator:

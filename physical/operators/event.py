@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.occurrence import TIMES, with_times
+from streamsparql.physical.expressions.occurrence import TIMES, EventCondition, with_times
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.kernels.occurrences import (
@@ -229,6 +229,7 @@ class FirstToEnd(Operator):
 class LastToStart(Stateless):
     """Of right rows of SEQ that differ only in their starts, the last: it follows the most events.
 
+    >>> from streamsparql.physical.kernels.occurrences import starts_of
     >>> from streamsparql.physical.operators.access import Always
     >>> since, at = since_of(np.array([2, 4])), np.array([5, 5])
     >>> rows = Batch({"x": np.array([7, 7]), SINCE: since}, at, at + 1)
@@ -256,13 +257,6 @@ def _one_later(watermark: int) -> int:
 
 
 # -- with an optional side ------------------------------------------------------------------------
-
-
-class EventCondition(Condition, Protocol):
-    """The condition of an optional side, on merged rows."""
-
-    names: frozenset[str]
-    """The columns that it reads."""
 
 
 class _Preserved:
@@ -308,7 +302,7 @@ class _Optional(_EventPairs):
     """The base of the optional operators: pairs, and the preserved rows without a partner.
 
     `own` is the bound of the condition. Pairs are retained for the lesser bound, evidence for that
-    of the condition, which can be none.
+    of the condition, which can be missing.
     """
 
     kept: ClassVar[int]
@@ -581,12 +575,13 @@ class DistinctEvents(Operator):
         return {"known": self._known}
 
 
-class Points(Stateless):
+class PointEvents(Stateless):
     """The rows as events that take no time: DISTINCT makes one row of several events.
 
+    >>> from streamsparql.physical.kernels.occurrences import starts_of
     >>> from streamsparql.physical.operators.access import Always
     >>> rows = Batch({}, np.array([5]), np.array([6]))
-    >>> starts_of(Points(Always.of({}, 0)).apply(rows).columns[SINCE]).tolist()
+    >>> starts_of(PointEvents(Always.of({}, 0)).apply(rows).columns[SINCE]).tolist()
     [5]
     """
 

@@ -177,7 +177,7 @@ class Reports(Operator):
     def _detections(self, batch: Batch) -> Batch:
         """Return events so that the report of a period shows those that ended in it.
 
-        A column tells equal events of two reports apart: neither report repeats the other.
+        A column has the instant of the event, so that both of two equal events are reported.
         """
         if self.every is not None:
             label = self._label(batch.start)

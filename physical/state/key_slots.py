@@ -108,7 +108,7 @@ class KeySlots(Stateful):
 
         >>> slots = KeySlots(1)
         >>> of_rows = slots.of([np.array([70, 80])], 2)
-        >>> (slots.find([np.array([80, 90])], 2) == [of_rows[1], -1]).all()
+        >>> bool((slots.find([np.array([80, 90])], 2) == [of_rows[1], -1]).all())
         True
         """
         at = self._places(columns, rows)

@@ -11,7 +11,7 @@ subplans, and under outer rows if it is in the pattern of an EXISTS.
 >>> [application.rule for application in applied][:3]
 ['fold_constants', 'push_filters_into_joins', 'prune_columns']
 >>> applied[1].law.statement
-'`Filter(c, P1 join .. join Pn) = P1 join .. Filter(c, Pk) .. join Pn`.'
+'`Filter(c, P1 join .. join Pn) = P1 join .. Filter(c, Pk) .. join Pn`; so for SEQ and EQUALS.'
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ DOUBTFUL = [
     ("SELECT ?x FROM STREAM <s> { GRAPH <g> { ?x <p> ?y } }", ("unused-stream", "STREAM <s>")),
     ("SELECT ?x { STREAM <s> [ALL] { ?x <p> ?y } }", ("unbounded-state", "STREAM <s> [ALL] { ?x <p> ?y }")),
     ("SELECT ?x { { ?x <p> ?y } SEQ { ?x <p> ?z } }", ("unbounded-state", "{ ?x <p> ?y } SEQ { ?x <p> ?z }")),
-    # a bound on the whole is none on an optional side, which decides what passes
+    # a bound on the whole does not apply to an optional side, which decides what passes
     (f"SELECT ?x {{ {{ {{ ?x <p> 1 }} SEQ {{ ?x <p> 2 }} }} OPTIONALSEQ {{ ?x <p> ?z }} {SHORT}) }}", ("unbounded-state", "{ ?x <p> 1 } SEQ { ?x <p> 2 }")),
     ("SELECT ?x { ?x <p> ?y . ?x <q> ?z { ?x <r> 1 } EQUALS { ?x <s> 2 } }", ("unbounded-state", "{ ?x <p> ?y . ?x <q> ?z { ?x <r> 1 } EQUALS { ?x <s> 2 } }")),
     ("SELECT ?x { { ?x <p> ?y } EQUALS { ?x <q> 1 } OPTIONAL { ?x <p> 3 } }", ("unbounded-state", "OPTIONAL { ?x <p> 3 }")),

@@ -66,7 +66,7 @@ from streamsparql.physical.operators.event import (
     FirstToEnd,
     LastToStart,
     NeverBefore,
-    Points,
+    PointEvents,
     SeqJoin,
     SeqRightJoin,
 )
@@ -305,7 +305,7 @@ EVENT_KINDS: dict[str, Kind] = {
         occurrences((1, True)),
         start_at_four,
     ),
-    "points": unary(lambda terms, source: Points(source)),
+    "points": unary(lambda terms, source: PointEvents(source)),
 }
 SUMS = [
     ColumnAggregate("s", "SUM", "x"),

@@ -218,9 +218,11 @@ def check_query(random: Random) -> None:
             cells_of_definition(query.form, x) for x in query.logical.at(t, definition)
         )
         here = (r for r in rows if (r.end == t if about_events else r.start <= t < r.end))
-        found = Counter(cells(query.form, row) for row in here)
-        found = Counter(set(found)) if query.form == "construct" else found
-        assert found == expected, f"at {t}: {show(found)}, not {show(expected)}\n{text}\n{arrived}"
+        detections = Counter(cells(query.form, row) for row in here)
+        detections = Counter(set(detections)) if query.form == "construct" else detections
+        assert detections == expected, (
+            f"at {t}: {show(detections)}, not {show(expected)}\n{text}\n{arrived}"
+        )
 
 
 def test_queries_agree_with_the_definition_in_all_modes() -> None:
@@ -267,14 +269,14 @@ def test_three_events_in_sequence_are_all_that_quantifiers_find(seed: int) -> No
         f" FILTER({short(bound)}) }}"
     )
     rows = streamsparql.compile(text).run(items_of(a=a, b=b, c=c))
-    found = sorted((*(str(row[v])[-3:] for v in "abc"), row.start, row.end) for row in rows)
+    detections = sorted((*(str(row[v])[-3:] for v in "abc"), row.start, row.end) for row in rows)
     expected = sorted(
         (f"a{i}"[-3:], f"b{j}"[-3:], f"c{k}"[-3:], one[1], three[2])
         for (i, one), (j, two), (k, three) in product(*map(enumerate, (a, b, c)))
         if one[0] == two[0] == three[0]
         if one[2] < two[1] and two[2] < three[1] and three[2] - one[1] < bound
     )
-    assert found == expected
+    assert detections == expected
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -289,14 +291,16 @@ def test_a_sequence_is_interrupted_exactly_if_an_event_lies_between(seed: int) -
     )
     query = streamsparql.compile(text)
     assert "absence_in_between" in query.rewriting.counts()
-    found = sorted((str(row["a"]), str(row["c"])) for row in query.run(items_of(a=a, b=b, c=c)))
+    detections = sorted(
+        (str(row["a"]), str(row["c"])) for row in query.run(items_of(a=a, b=b, c=c))
+    )
     expected = sorted(
         (f"a{i}", f"c{k}")
         for (i, one), (k, three) in product(enumerate(a), enumerate(c))
         if one[0] == three[0] and one[2] < three[1] and three[2] - one[1] < bound
         if not any(two[0] == one[0] and one[2] < two[1] and two[2] < three[1] for two in b)
     )
-    assert found == expected
+    assert detections == expected
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -474,19 +478,19 @@ def test_times_of_events_can_be_read_wherever_expressions_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "found"),
+    ("bound", "occurrences"),
     [
         ("PT0.004S", [(1, 4)]), ("PT0.0041S", [(1, 4), (1, 5)]), ("P0D", []), ("-PT1S", []),
         ("P1Y", [(1, 4), (1, 5), (1, 9)]), ("P999999999999999D", [(1, 4), (1, 5), (1, 9)]),
     ],
 )  # fmt: skip
-def test_bounds_of_any_length_are_exact(bound: str, found: list[tuple[int, int]]) -> None:
+def test_bounds_of_any_length_are_exact(bound: str, occurrences: list[tuple[int, int]]) -> None:
     constant = f'"{bound}"^^<http://www.w3.org/2001/XMLSchema#duration>'
     text = f"{PAIR[:-1]} FILTER(getDURATION() < {constant}) }}"
     items = [at("a", 1), at("b", 4), at("b", 5), at("b", 9)]
-    assert times(text, items) == found
+    assert times(text, items) == occurrences
     mirrored = text.replace(f"getDURATION() < {constant}", f"{constant} > getDURATION()")
-    assert times(mirrored, items) == found
+    assert times(mirrored, items) == occurrences
 
 
 def test_a_late_event_is_reported_and_revises_nothing() -> None:

@@ -267,16 +267,16 @@ class Feed:
         """Feed all items; return the event solutions in the order of emission."""
         ways = (self._ended, self._common, self._own, self._own)
         advance = random.choice(ways)
-        found: list[Detection] = []
+        detections: list[Detection] = []
         while any(mark < INFINITY for mark in self._marks.values()):
             self._marks = advance(random)
             offered = {name: self._next_items(name, random) for name in self._marks}
-            found += self._step(offered, random.random() < 0.2)
+            detections += self._step(offered, random.random() < 0.2)
         if self._promised < INFINITY:  # an operator waited for the first instant
-            found += self._step({}, False)
+            detections += self._step({}, False)
         assert self._promised == INFINITY, "the output must end with the input"
         assert not sum(self.pipeline.state().values()), "state remains after the end"
-        return found
+        return detections
 
     def _ended(self, random: Random) -> dict[str, int]:
         return dict.fromkeys(self._marks, INFINITY)
@@ -343,7 +343,7 @@ def difference(
     data = events.inputs
     expected = defined(pattern, data)
     for _ in range(times):
-        found = Counter(Feed(pattern, data, optimize).run(random))
-        if found != expected:
-            return f"extra {found - expected}, missing {expected - found}\n{events}"
+        detections = Counter(Feed(pattern, data, optimize).run(random))
+        if detections != expected:
+            return f"extra {detections - expected}, missing {expected - detections}\n{events}"
     return ""

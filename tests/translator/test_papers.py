@@ -251,11 +251,11 @@ def detected(text, items):
     """Run a query about events; return its rows, with their occurrences in days, in order."""
     triples = [(tuple(map(str, each.triple)), each.start, each.end) for each in items]
     triples.sort(key=lambda each: each[2])
-    found = []
+    detections = []
     for row in streamsparql.compile(text).run(triples):
         values = tuple(None if x is None else str(x).rsplit("/", 1)[-1] for x in row.values())
-        found.append((values, row.start / DAY, row.end / DAY))
-    return sorted(found, key=str)
+        detections.append((values, row.start / DAY, row.end / DAY))
+    return sorted(detections, key=str)
 
 
 def test_www_2011_query_1_detects_a_drop_and_a_rise_within_30_days():
@@ -278,8 +278,8 @@ def test_www_2011_query_2_shows_who_downrated_before_a_drop():
         item(triple(f"c http://stock/downratedby {agency}"), t)
         for agency, t in (("moody", 0), ("poor", DAY), ("fitch", 3 * DAY))
     ]
-    found = [(("c", "moody"), 0, 5), (("c", "moody"), 0, 7), (("d", None), 1, 6)]
-    assert detected(text, [*prices, *later, *ratings]) == found
+    detections = [(("c", "moody"), 0, 5), (("c", "moody"), 0, 7), (("d", None), 1, 6)]
+    assert detected(text, [*prices, *later, *ratings]) == detections
     data = Inputs({DEFAULT_STREAM: [*prices, *later, *ratings]})
     assert plan(text).at(6 * DAY, data) == rows({"company": "d"})
 
