@@ -23,6 +23,11 @@ class Scope(NamedTuple):
     certain: tuple[Variable, ...] = ()
     possible: tuple[Variable, ...] = ()
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all rows bind the same variables."""
+        return len(self.certain) == len(self.possible)
+
 
 def scope(plan: Plan) -> Scope:
     """Return the variables that the rows of a plan bind.

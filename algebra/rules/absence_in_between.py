@@ -35,7 +35,7 @@ from streamsparql.algebra.node import flatten
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import filter_by, split_absent
 from streamsparql.algebra.rules.rule import Rule
-from streamsparql.algebra.scope import Scope, scope
+from streamsparql.algebra.scope import scope
 
 
 def absence_in_between(plan: Plan) -> Plan | None:
@@ -54,7 +54,7 @@ def absence_in_between(plan: Plan) -> Plan | None:
             _in_sequence, (parts[:k], with_absent[k : k + between], parts[k:])
         )
         sides, own = scope(SeqJoin(left, right)), scope(absent)
-        if not _is_fixed(scope(left)) or not _is_fixed(scope(right)):
+        if not (scope(left).is_fixed and scope(right).is_fixed):
             continue
         shared = frozenset(own.possible) & frozenset(sides.possible)
         tested, others = split_absent(condition, frozenset(own.certain) - shared)
@@ -70,11 +70,6 @@ def sequence(plan: Plan) -> list[Plan]:
 
 def _in_sequence(parts: Sequence[Plan]) -> Plan:
     return reduce(SeqJoin, parts)
-
-
-def _is_fixed(variables: Scope) -> bool:
-    """Return whether all rows bind the same variables."""
-    return len(variables.certain) == len(variables.possible)
 
 
 RULE = Rule(absence_in_between, at=(Filter,), below_exists=False, over_events=True)

@@ -8,7 +8,8 @@ side; then it has the same value in the merged row as in Pk's row. The filter is
 such side, since fewer rows wait for matches then. A stamp that several sides bind merges by `max`
 and is certain nowhere, so a filter on it stays, as does one on the occurrence of an event. The rule
 is sound over events, and in the pattern of an EXISTS: variables that no side binds are read from
-the outer row, above the join and below it.
+the outer row, above the join and below it. For SEQ without an event in between, both sides bind the
+same variables in all their rows; then a row that does not pass interrupts no pair that does.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Filter(equals("?y", "1"), Join(triples("?x p ?y"), triples("?x q ?z")))
@@ -18,7 +19,7 @@ the outer row, above the join and below it.
 
 from __future__ import annotations
 
-from streamsparql.algebra.event import EqJoin, SeqJoin
+from streamsparql.algebra.event import EqJoin, SeqJoin, SeqWithout
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.join import Join
 from streamsparql.algebra.match import BasicGraphPattern
@@ -33,14 +34,16 @@ from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 
-_JOINS = (Join, BasicGraphPattern, SeqJoin, EqJoin)
+_JOINS = (Join, BasicGraphPattern, SeqJoin, EqJoin, SeqWithout)
 
 
 def push_filters_into_joins(plan: Plan) -> Plan | None:
     """Push conjuncts of a filter into the sides of the join; the others stay above."""
     if not isinstance(plan, Filter) or not isinstance(plan.input, _JOINS):
         return None
-    sides = plan.input.inputs
+    sides = _sides(plan.input)
+    if not sides:
+        return None
     possible: dict[Variable, set[int]] = {}
     certain: dict[Variable, set[int]] = {}
     for k, side in enumerate(sides):
@@ -59,8 +62,16 @@ def push_filters_into_joins(plan: Plan) -> Plan | None:
             kept.append(conjunct)
     if not pushed:
         return None
-    inputs = (filter_by(pushed.get(k, ()), side) for k, side in enumerate(sides))
+    inputs = (filter_by(pushed.get(k, ()), side) for k, side in enumerate(plan.input.inputs))
     return filter_by(kept, plan.input.with_inputs(*inputs))
+
+
+def _sides(plan: Plan) -> tuple[Plan, ...]:
+    """Return the inputs into which filters are pushed."""
+    if not isinstance(plan, SeqWithout):
+        return plan.inputs
+    sides = (plan.left, plan.right)
+    return sides if all(scope(side).is_fixed for side in sides) else ()
 
 
 def _target_sides(

@@ -71,6 +71,8 @@ QUERIES = {
         "SELECT * { ?x :p ?y FILTER EXISTS { ?x :q ?z . ?z :r ?w FILTER(?z = ?y || ?w = 1) } }",
         f"SELECT * {{ {{ ?x :p ?y }} SEQ {{ ?x :q ?z }} FILTER(?y = 1 && ?z != ?y && {SHORT}) }}",
         "SELECT * { { ?x :p ?y } EQUALS { ?x :q ?z OPTIONAL { ?z :p ?w } } FILTER(!BOUND(?w)) }",
+        "SELECT * { { { ?x :p ?y } SEQ { ?v ?m ?z } } EQUALSOPTIONAL { { ?x :p ?y } SEQ { ?y ?l ?b } SEQ"
+        " { ?v ?m ?z } } FILTER(!BOUND(?b) && ?y = 1 && ?z != ?v && ?v != ?x) }",
     ],
     "push_filters_into_prefixes": [
         f"SELECT * {{ ?x :p ?y . ?x :q ?z . ?z ?r ?w FILTER(?y = ?z && {SHORT}) {{ ?x ?l ?v }} SEQ"
