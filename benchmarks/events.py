@@ -46,7 +46,7 @@ from streamsparql.physical.hidden import SINCE  # noqa: E402
 from streamsparql.physical.kernels.occurrences import since_of  # noqa: E402
 from streamsparql.physical.lowering.lower import Catalog, lower  # noqa: E402
 from streamsparql.physical.operator import INFINITY  # noqa: E402
-from streamsparql.physical.operators.event import Detect  # noqa: E402
+from streamsparql.physical.operators.event_sets import Detect  # noqa: E402
 from streamsparql.physical.pipeline import Pipeline  # noqa: E402
 
 KEYS, KINDS, VALUES, BOUND = 10_000, 3, 1_000, 30_000

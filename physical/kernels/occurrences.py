@@ -122,6 +122,15 @@ def after(rows: Batch, bound: int) -> Batch:
     return _nonempty(rows.over(rows.start + 1, _until(rows, bound)))
 
 
+def watermark_after(watermark: int) -> int:
+    """Return the watermark of `after` rows, which start one instant later.
+
+    >>> watermark_after(3), watermark_after(INFINITY) == INFINITY
+    (4, True)
+    """
+    return watermark if watermark == INFINITY else watermark + 1
+
+
 def _until(rows: Batch, bound: int) -> IntArray:
     """Return `ta + bound` of each row; INFINITY without a bound."""
     if bound >= SHIFT:

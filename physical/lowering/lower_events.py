@@ -25,19 +25,21 @@ from streamsparql.errors import UnsupportedFeature
 from streamsparql.physical.expressions.occurrence import EventCondition, EventExpression
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.operators.event import (
-    Detect,
-    DistinctEvents,
     EqJoin,
     EqLeftJoin,
     EventJoin,
     EventLeftJoin,
-    FirstToEnd,
-    LastToStart,
     NeverBefore,
     SeqJoin,
     SeqRightJoin,
 )
 from streamsparql.physical.operators.event_absence import SeqWithout
+from streamsparql.physical.operators.event_sets import (
+    Detect,
+    DistinctEvents,
+    FirstToEnd,
+    LastToStart,
+)
 from streamsparql.physical.operators.filter import Filter
 from streamsparql.physical.operators.shape import Extend, projected_to
 

@@ -47,7 +47,7 @@ from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
 from streamsparql.physical.operators.consolidate import Consolidate, consolidated
-from streamsparql.physical.operators.event import PointEvents
+from streamsparql.physical.operators.event_sets import PointEvents
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
 from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate

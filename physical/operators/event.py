@@ -19,7 +19,7 @@ Rows `after` start one instant late, and so does their watermark. An instant end
 the right side of a sequence is not retained: all rows that precede it are known when it arrives.
 
 Inputs are sets of event solutions, by definition. Duplicates in the input lead to duplicates in the
-output, and `Detect` removes them.
+output, and `Detect` removes them (event_sets.py).
 """
 
 from __future__ import annotations
@@ -28,29 +28,25 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from streamsparql.algebra import event as algebra
 from streamsparql.algebra import join, match
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.expressions.occurrence import TIMES, EventCondition, with_times
+from streamsparql.physical.expressions.occurrence import TIMES, EventCondition
 from streamsparql.physical.hidden import SINCE
-from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.kernels.occurrences import (
     after,
     at_instant,
     held,
     instants,
     moving,
-    since_of,
     start_in_sequence,
     static_rows,
+    watermark_after,
 )
-from streamsparql.physical.operator import Operator, Stateless, StepResult
+from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import (
     AREAS,
     MIN_HEAP,
@@ -62,10 +58,8 @@ from streamsparql.physical.operators.binary import (
 from streamsparql.physical.operators.left_join import Condition
 from streamsparql.physical.state.evidence import Accepted, Evidence, Unmatched
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.once import Once
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Memo, Stateful
-from streamsparql.physical.state.unions import DistinctRows
 
 
 class _EventPairs(Binary):
@@ -178,7 +172,7 @@ class SeqJoin(_EventPairs):
 
     @override
     def _marks(self, watermarks: Sequence[int]) -> Sequence[int]:
-        return _one_later(watermarks[0]), watermarks[1]
+        return watermark_after(watermarks[0]), watermarks[1]
 
     @override
     def _related(self, left: Batch, i: IntArray, right: Batch, j: IntArray) -> BoolArray | None:
@@ -199,61 +193,6 @@ class EqJoin(_EventPairs):
     @override
     def _right(self, rows: Batch) -> Batch:
         return moving(rows)
-
-
-class FirstToEnd(Operator):
-    """Of left rows of SEQ that differ only in their ends, the first: it precedes the most events.
-
-    The pairs of the others have the same variables and the same occurrence as pairs of the first.
-    """
-
-    family = "event"
-    state = "per distinct row without its end, whether there was one, within the bound"
-
-    def __init__(self, input: Operator, bound: int = INFINITY) -> None:  # noqa: A002 -- the role
-        super().__init__(input.names, input)
-        self.within = bound
-        self._firsts = DistinctRows(self.names)
-
-    @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        (batch,), (watermark,) = batches, watermarks
-        firsts = self._firsts.consume(after(batch, self.within), _one_later(watermark))
-        return instants(firsts.over(firsts.start - 1, firsts.end)), watermark
-
-    @override
-    def parts(self) -> Mapping[str, Stateful]:
-        return {"first rows": self._firsts}
-
-
-class LastToStart(Stateless):
-    """Of right rows of SEQ that differ only in their starts, the last: it follows the most events.
-
-    >>> from streamsparql.physical.kernels.occurrences import starts_of
-    >>> from streamsparql.physical.operators.access import Always
-    >>> since, at = since_of(np.array([2, 4])), np.array([5, 5])
-    >>> rows = Batch({"x": np.array([7, 7]), SINCE: since}, at, at + 1)
-    >>> last = LastToStart(Always(rows)).apply(rows)
-    >>> starts_of(last.columns[SINCE]).tolist()
-    [4]
-    """
-
-    family = "event"
-
-    def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
-        super().__init__(input.names, input)
-
-    @override
-    def apply(self, batch: Batch) -> Batch:
-        variables = [batch.columns[name] for name in self.names if name != SINCE]
-        order, first = grouped([*variables, batch.start], len(batch))
-        since = batch.columns[SINCE][order]
-        last = np.repeat(np.maximum.reduceat(since, first), np.diff(np.append(first, len(batch))))
-        return batch.take(np.sort(order[since == last]))
-
-
-def _one_later(watermark: int) -> int:
-    return watermark if watermark == INFINITY else watermark + 1
 
 
 # -- with an optional side ------------------------------------------------------------------------
@@ -475,7 +414,7 @@ class NeverBefore(Binary):
         self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool
     ) -> StepResult:
         left, right = batches
-        known, own = _one_later(watermarks[0]), watermarks[1]
+        known, own = watermark_after(watermarks[0]), watermarks[1]
         bound = min(known, own)
         static = static_rows(right)
         alone = self._unmatched.consume(right.where(~static), after(left, self.own), (own, known))
@@ -496,100 +435,3 @@ class NeverBefore(Binary):
 
 def _preceded(rows: Batch, i: IntArray, others: Batch, j: IntArray) -> BoolArray:
     return start_in_sequence(others, j, rows, i)
-
-
-# -- from events to snapshots ---------------------------------------------------------------------
-
-
-class Detect(Operator):
-    """The event solutions, each once, over the instants at which they become known.
-
-    Solutions without an occurrence become known at the start of the horizon. `times` are the
-    columns of times that the operators above read.
-    """
-
-    implements = (algebra.Detect,)
-    state = "the solutions of the present instant"
-    scalars = ("begin", "_waits")
-
-    def __init__(self, input: Operator, times: Sequence[str], terms: TermDictionary) -> None:  # noqa: A002 -- the role
-        variables = [name for name in input.names if name != SINCE]
-        super().__init__((*variables, *times, SINCE), input)
-        self.begin: int | None = None
-        """The start of the horizon; None until it is known."""
-        self._waits = False  # whether the last step waited for it
-        self._times, self._terms = tuple(times), terms
-        self._waiting = Heap(input.names)
-        self._known = Once(input.names)
-
-    @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        (batch,), (watermark,) = batches, watermarks
-        self._waits = self.begin is None
-        if self.begin is None:
-            self._waiting.push(batch)
-            return self.nothing(), -1
-        if len(self._waiting):
-            self._waiting.push(batch)
-            batch = self._waiting.release(INFINITY)
-        static = static_rows(batch)
-        if static.any():
-            first = at_instant(batch.where(static), self.begin)
-            batch = Batch.concat([first, batch.where(~static)])
-        return self._shown(self._known.consume(batch, watermark)), watermark
-
-    def _shown(self, rows: Batch) -> Batch:
-        """Return solutions with the times that are read; static ones start when they are known."""
-        if not len(rows):
-            return self.nothing()
-        rows = with_times(rows, self._times, self._terms)
-        since = np.where(static_rows(rows), since_of(rows.start), rows.columns[SINCE])
-        return rows.with_columns({SINCE: since}).project(self.names)
-
-    @override
-    def due(self) -> bool:
-        return self._waits and self.begin is not None
-
-    @override
-    def parts(self) -> Mapping[str, Stateful]:
-        return {"start unknown": self._waiting, "known": self._known}
-
-
-class DistinctEvents(Operator):
-    """The event solutions, each once; after a projection, many can be equal."""
-
-    family = "event"
-    state = "the solutions of the present instant"
-
-    def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
-        super().__init__(input.names, input)
-        self._known = Once(self.names)
-
-    @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        (batch,), (watermark,) = batches, watermarks
-        return self._known.consume(batch, watermark), watermark
-
-    @override
-    def parts(self) -> Mapping[str, Stateful]:
-        return {"known": self._known}
-
-
-class PointEvents(Stateless):
-    """The rows as events that take no time: DISTINCT makes one row of several events.
-
-    >>> from streamsparql.physical.kernels.occurrences import starts_of
-    >>> from streamsparql.physical.operators.access import Always
-    >>> rows = Batch({}, np.array([5]), np.array([6]))
-    >>> starts_of(PointEvents(Always.of({}, 0)).apply(rows).columns[SINCE]).tolist()
-    [5]
-    """
-
-    family = "event"
-
-    def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
-        super().__init__((*input.names, SINCE), input)
-
-    @override
-    def apply(self, batch: Batch) -> Batch:
-        return batch.with_columns({SINCE: since_of(batch.start)})

@@ -27,7 +27,13 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import NEVER, Batch, BoolArray, IntArray
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.kernels.keys import grouped
-from streamsparql.physical.kernels.occurrences import after, instants, moving, starts_of
+from streamsparql.physical.kernels.occurrences import (
+    after,
+    instants,
+    moving,
+    starts_of,
+    watermark_after,
+)
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import MIN_HEAP, RowMerger, shared_names
 from streamsparql.physical.state.evidence import WAITING
@@ -36,11 +42,6 @@ from streamsparql.physical.state.latest_starts import LatestStarts
 from streamsparql.physical.state.parts import RowBuffer, Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
 from streamsparql.physical.state.unions import DistinctRows
-
-
-def _one_later(watermark: int) -> int:
-    return watermark if watermark == INFINITY else watermark + 1
-
 
 _LEAST = 1 << 10
 """The number of new left rows from which on they are divided into open and passed ones."""
@@ -83,14 +84,14 @@ class SeqWithout(Operator):
         left, right, absent = batches
         own = watermarks[1]
         known = min(watermarks[0], watermarks[2])
-        firsts = self._firsts.consume(after(left, self.within), _one_later(watermarks[0]))
+        firsts = self._firsts.consume(after(left, self.within), watermark_after(watermarks[0]))
         self._open.insert(_at_starts(firsts))
         absent = moving(absent).project((*self._keys, SINCE))
         self._latest.add(absent)
         self._absent.insert(absent)
         due = self._waiting.through([moving(right)], known)
         points, long = self._decided(due, own)
-        bound = min(_one_later(known), own)
+        bound = min(watermark_after(known), own)
         results = [*self._pairs_of_points(points), *self._pairs_of_long(long)]
         self._evict(bound)
         return self._results.through(results, bound), bound

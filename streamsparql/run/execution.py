@@ -26,7 +26,8 @@ from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.lowering.lower import Catalog, Lowered, TimeSlab, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.event import Detect, EventLeftJoin
+from streamsparql.physical.operators.event import EventLeftJoin
+from streamsparql.physical.operators.event_sets import Detect
 from streamsparql.physical.operators.filter import Filter
 from streamsparql.physical.operators.group import Aggregation
 from streamsparql.physical.operators.report import Clip, TemporalCoalesce

@@ -36,7 +36,8 @@ from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.kernels.occurrences import since_of
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operators.access import Always, StreamAccess
-from streamsparql.physical.operators.event import Detect, EventLeftJoin
+from streamsparql.physical.operators.event import EventLeftJoin
+from streamsparql.physical.operators.event_sets import Detect
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.pipeline import Pipeline
 from streamsparql.physical.state.parts import Tables

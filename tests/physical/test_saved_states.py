@@ -57,20 +57,22 @@ from streamsparql.physical.operators.columns import (
 )
 from streamsparql.physical.operators.consolidate import Consolidate
 from streamsparql.physical.operators.event import (
-    Detect,
-    DistinctEvents,
     EqJoin,
     EqLeftJoin,
     EventJoin,
     EventLeftJoin,
-    FirstToEnd,
-    LastToStart,
     NeverBefore,
-    PointEvents,
     SeqJoin,
     SeqRightJoin,
 )
 from streamsparql.physical.operators.event_absence import SeqWithout
+from streamsparql.physical.operators.event_sets import (
+    Detect,
+    DistinctEvents,
+    FirstToEnd,
+    LastToStart,
+    PointEvents,
+)
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
 from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
