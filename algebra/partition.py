@@ -19,6 +19,7 @@ from math import gcd, lcm
 from streamsparql.algebra import filter, group, join, match, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.entailment import Entailed
 from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.node import Node
@@ -205,8 +206,9 @@ def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
     below = [keys for _, keys in inputs]
     match node:
         case match.TriplePatternMatching():
-            counting = any(isinstance(x, w.ElementWindow) for x in node.walk())
-            return _NONE if counting else frozenset(scope(node).certain)
+            # the terms of entailed triples may be other than those of the element
+            unknown = any(isinstance(x, w.ElementWindow | Entailed) for x in node.walk())
+            return _NONE if unknown else frozenset(scope(node).certain)
         case w.Window():
             return _NONE if isinstance(node, w.ElementWindow) else below[0]
         case match.BasicGraphPattern() | join.Join():

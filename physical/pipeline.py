@@ -27,6 +27,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.columns import SelectEqual
+from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
@@ -102,7 +103,8 @@ class Pipeline:
     """The operators below a root, in the order in which they are called.
 
     >>> import numpy as np
-    >>> from streamsparql.physical.operators.join import Union
+    >>> from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
+from streamsparql.physical.operators.join import Union
     >>> union = Union(one := StreamAccess("a"), StreamAccess("b"))
     >>> pipeline = Pipeline(union, TermDictionary())
     >>> rows, watermark = pipeline.step({}, {"a": 7, "b": 5})
@@ -313,14 +315,24 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
 
 
 def _wanted_of(
-    access: StreamAccess, readers: Mapping[Operator, Sequence[Operator]]
+    source: Operator, readers: Mapping[Operator, Sequence[Operator]]
 ) -> frozenset[int] | None:
     wanted: set[int] = set()
-    pending: list[Operator] = [access]
+    pending = [source]
     while pending:
         for reader in readers.get(pending.pop(), ()):
             if isinstance(reader, _WHOLE_TRIPLES) and TRIPLE[1] in reader.names:
                 pending.append(reader)
+            elif isinstance(reader, Entailing | EntailedMatching):
+                entailing = reader.matcher.predicates()
+                if entailing is None:
+                    return None
+                wanted.update(entailing)
+            elif isinstance(reader, Entailed):
+                entailed = _wanted_of(reader, readers)
+                if entailed is None:
+                    return None
+                wanted.update(reader.schema.entailing(entailed))
             elif isinstance(reader, TriplePatternMatching | SelectEqual):
                 constants = [c for name, c in reader.constants() if name == TRIPLE[1]]
                 if not constants:

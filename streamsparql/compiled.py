@@ -29,10 +29,13 @@ class Recipe(NamedTuple):
     origin: int = 0
     optimize: bool = True
     pedantic: bool = False
+    entailment: str | None = None
 
     def translation(self) -> Translation:
         """Translate the text."""
-        return translate(self.text, self.dialect, self.base or "", self.origin, self.pedantic)
+        return translate(
+            self.text, self.dialect, self.base or "", self.origin, self.pedantic, self.entailment
+        )
 
 
 class CompiledQuery:

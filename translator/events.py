@@ -116,7 +116,7 @@ def create_closure(
     for optional in _optional_now(where):
         if not _reads(optional, stream):
             continue
-        if any(_can_match(derived, optional.pattern) for derived in template):
+        if context.entailment or any(_can_match(x, optional.pattern) for x in template):
             _, span = context.spans.get(id(optional), (optional, query.form.span))
             raise UnsupportedFeature(
                 "this pattern is optional in a rule that derives such triples: its absence would"
