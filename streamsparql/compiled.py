@@ -65,6 +65,11 @@ class CompiledQuery:
         return self.translation.dialect.name
 
     @property
+    def entailment(self) -> str | None:
+        """The kind of entailment: rdfs, or None."""
+        return self.recipe.entailment
+
+    @property
     def form(self) -> str:
         """The query form: select, construct, describe or ask."""
         return self.translation.form

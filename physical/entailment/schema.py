@@ -31,6 +31,10 @@ from streamsparql.physical.dictionary.term_dictionary import IRI_SORT, LITERAL_S
 from streamsparql.physical.entailment.hierarchy import Hierarchy
 
 
+NO_SCHEMA = "no schema"
+"""The description of a schema without statements."""
+
+
 class End(Enum):
     """A symbol of a template for a term that depends on the triple."""
 
@@ -121,7 +125,7 @@ class Schema:
             (len(self.ranges), "range", "ranges"),
         ]
         named = [f"{n:,} {one if n == 1 else more}" for n, one, more in numbers if n]
-        return ", ".join(named) or "no schema"
+        return ", ".join(named) or NO_SCHEMA
 
     # -- what triples entail
 

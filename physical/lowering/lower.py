@@ -70,6 +70,11 @@ class Catalog:
     schemas: dict[tuple[tuple[IRI, ...], bool], Schema] = field(default_factory=dict)
     """The schemas for entailment that were read so far: by graphs, and whether the default one."""
 
+    @property
+    def schema(self) -> str:
+        """The size of the schemas, as text; empty without entailment."""
+        return "; ".join(dict.fromkeys(each.describe() for each in self.schemas.values()))
+
 
 @dataclass(frozen=True)
 class TimeSlab:
@@ -249,7 +254,10 @@ class Lowering:
         match node.input:
             case shape.Distinct(entailment.Entailed() as entailed) if is_static(entailed):
                 of_graph = match.TriplePatternMatching(node.pattern, entailed, node.stamps)
-                return lower_distinct_rows(self, self._matching_of(of_graph, at))
+                distinct = lower_distinct_rows(self, self._matching_of(of_graph, at))
+                if isinstance(distinct, Always):
+                    distinct.node = node
+                return distinct
             case entailment.Entailed(data, schema):
                 rows, known = self.data(data, at), self.schema(schema, at)
                 matching = EntailedMatching(rows, node.pattern, known, node.stamps)

@@ -138,6 +138,7 @@ class Summary:
             up_to = f"complete up to {instant(interrupted)}" if interrupted >= 0 else "no results"
             text = f"interrupted, {up_to}: {text}"
         print(text, file=sys.stderr)
+        _warn_without_schema(replay)
         self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
 
     def show_rejects(self, rejects: Sequence[Reject], rows: int | None) -> None:
@@ -157,6 +158,14 @@ class Summary:
         if more > 0:
             where = f"; {self._name} has all" if self._name else "; --rejects FILE writes all"
             print(f"  … and {more:,} more{where}", file=sys.stderr)
+
+
+def _warn_without_schema(replay: Replay) -> None:
+    from streamsparql.physical.entailment.schema import NO_SCHEMA
+
+    if replay.execution.catalog.schema == NO_SCHEMA:
+        print("warning: the static graphs have no schema: nothing is entailed [no-schema]\n"
+              "hint: pass the file with rdfs:subClassOf and the like as --graph", file=sys.stderr)
 
 
 def _plural(count: int, noun: str) -> str:

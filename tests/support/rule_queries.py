@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+ENTAILED = {"match_below_distinct"}
+"""The rules that apply to plans with entailment only."""
+
 WINDOW = "FROM STREAM :s WINDOW RANGE 7 MS SLIDE 2 MS "
+BRACKET = "FROM STREAM :s [RANGE 7ms STEP 2ms] "
 QUERIES = {
     "fold_constants": [
         "SELECT ?x (1 + 2 AS ?v) { ?x :p ?y FILTER(?y = 1 + 1 || 1 > 2) }",
@@ -102,6 +106,12 @@ QUERIES = {
         "SELECT DISTINCT ?x (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY ?x",
         "SELECT DISTINCT ?x { { { SELECT DISTINCT ?x { ?x :p ?y } } } UNION { ?x :q ?y } }",
         "SELECT DISTINCT * FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y . ?y :q ?z }",
+    ],
+    "match_below_distinct": [
+        f"SELECT ?x ?c {BRACKET}{{ ?x a ?c . ?x :p ?y }}",
+        f"SELECT ?x {BRACKET}{{ ?x :p ?y FILTER NOT EXISTS {{ ?x a ?y . ?y a :a }} }}",
+        f"SELECT DISTINCT ?x ?y {BRACKET}{{ ?x a :a ; :q ?y }}",
+        f"SELECT ?x (timestamp(?x) AS ?v) {BRACKET}{{ ?x a ?c }}",
     ],
     "drop_reduced": ["SELECT REDUCED ?x { ?x :p ?y }"],
     "drop_order": [
