@@ -17,6 +17,8 @@ from streamsparql.physical.entailment.schema import Schema
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.match import latest_stamps, stamp_columns
 
+_DERIVED = ("matcher", "schema")
+"""What the operators have of the static graphs: they collect broader terms when these occur."""
 _ANY = TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 
 
@@ -24,6 +26,7 @@ class Entailed(Stateless):
     """The triples, and what each of them entails, each once per triple that entails it."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = (entailment.Entailed,)
+    derived = _DERIVED
 
     def __init__(self, input: Operator, schema: Schema) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
@@ -44,6 +47,7 @@ class Entailing(Stateless):
     """The triples that match a pattern, or entail a match of it."""
 
     implements: ClassVar[tuple[type[Plan], ...]] = (entailment.Entailing,)
+    derived = _DERIVED
 
     def __init__(
         self,
@@ -52,7 +56,7 @@ class Entailing(Stateless):
         schema: Schema,
     ) -> None:
         super().__init__(input.names, input)
-        self.pattern = pattern
+        self.pattern, self.schema = pattern, schema
         self.matcher = matcher_of(pattern, schema)
 
     @override
@@ -73,6 +77,7 @@ class EntailedMatching(Stateless):
     """
 
     implements: ClassVar[tuple[type[Plan], ...]] = (match.TriplePatternMatching,)
+    derived = _DERIVED
 
     def __init__(
         self,
@@ -81,7 +86,7 @@ class EntailedMatching(Stateless):
         schema: Schema,
         stamps: tuple[match.Stamp, ...] = (),
     ) -> None:
-        self.pattern, self._schema = pattern, schema
+        self.pattern, self.schema = pattern, schema
         self.matcher = matcher_of(pattern, schema)
         self._places = {
             place.name: k for k, place in enumerate(pattern) if isinstance(place, Variable)
@@ -95,7 +100,7 @@ class EntailedMatching(Stateless):
         columns = {name: matched[place] for name, place in self._places.items()}
         for name, stamps in self._stamps.items():
             own = [batch.columns[column][rows] for column in stamps]
-            columns[name] = latest_stamps(self._schema.terms, own, len(rows))
+            columns[name] = latest_stamps(self.schema.terms, own, len(rows))
         count = None if batch.count is None else batch.count[rows]
         return Batch(columns, batch.start[rows], batch.end[rows], count)
 
