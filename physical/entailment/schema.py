@@ -155,9 +155,6 @@ class Schema:
             for one in self.predicates
             if any(template.predicate in predicates for template in self.templates(one))
         }
-        for walk in self.walks:
-            if any(template.predicate in predicates for template in walk.templates):
-                found |= walk.predicates
         return predicates | found
 
     @cached_property

@@ -1,7 +1,8 @@
 """Random RDFS schemas, and histories whose triples entail others; their closure by another engine.
 
-Schemas have cycles, diamonds and several parents; properties of the vocabulary itself have sub- and
-superproperties, domains and ranges. Classes and properties are the terms of `support/generate.py`.
+Schemas have cycles, diamonds and several parents, also literals as classes; properties of the
+vocabulary itself have sub- and superproperties, domains and ranges. Classes and properties are the
+terms of `support/generate.py`.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ VOCABULARY = list(map(str, SCHEMA_PREDICATES))
 
 
 def random_schema(random: Random, size: int) -> list[Words]:
-    """Return statements about classes and properties; one in ten is about the vocabulary."""
+    """Return statements about classes and properties; one in six is about the vocabulary."""
     return [_statement(random) for _ in range(random.randint(0, size))]
 
 
 def _statement(random: Random) -> Words:
     kind = random.choice([SUBCLASS, SUBCLASS, SUBPROPERTY, DOMAIN, RANGE])
-    rare = random.random() < 0.1
+    rare = random.random() < 0.16
     if kind == SUBPROPERTY:
         # :p is above rdf:type, and q and r below the vocabulary: the reverse is refused
         one = random.choice([str(TYPE), *VOCABULARY] if rare else [Q, Q, R])
@@ -52,7 +53,7 @@ def _statement(random: Random) -> Words:
         return one, str(kind), random.choice(also or above)
     owners = [str(TYPE), *VOCABULARY] if rare else [P, Q, R]
     one = random.choice(NODES if kind == SUBCLASS else owners)
-    return one, str(kind), random.choice([*NODES, *NODES, LITERALS[0]])
+    return one, str(kind), random.choice([*NODES, LITERALS[0]])
 
 
 def random_triple(random: Random) -> Words:

@@ -170,6 +170,33 @@ def test_a_schema_is_described() -> None:
     assert Schema(triples_of(terms, many), terms).describe() == text
 
 
+def rows_of_pattern(
+    statements: list[tuple[str, str, str]], triple: tuple[str, str, str], pattern: TriplePattern
+) -> list[tuple[str, ...]]:
+    """Return the matches of a pattern in what one triple entails, as text."""
+    terms = TermDictionary()
+    schema = Schema(triples_of(terms, statements), terms)
+    always = Always(triples_of(terms, [triple]))
+    output = EntailedMatching(always, pattern, schema).apply(always.rows)
+    columns = [terms.texts(ids).to_pylist() for ids in output.columns.values()]
+    return sorted(zip(*columns, strict=True))
+
+
+def test_a_broader_literal_has_no_type() -> None:
+    range_ = VOCABULARY[3]
+    statements = [(NODES[0], SUB, '"x"'), (NODES[0], SUB, NODES[2]), (RDF_TYPE, range_, NODES[1])]
+    found = rows_of_pattern(statements, (NODES[3], RDF_TYPE, NODES[0]), TriplePattern(X, TYPE, Y))
+    classes = [(NODES[k], NODES[1]) for k in (0, 1, 2)]
+    assert found == sorted([*classes, ("_:n", '"x"'), ("_:n", NODES[0]), ("_:n", NODES[2])])
+
+
+def test_a_subproperty_of_subproperty_relates_properties() -> None:
+    subproperty = VOCABULARY[1]
+    statements = [(Q, subproperty, subproperty), (R, Q, P)]
+    pattern = TriplePattern(X, IRI("http://e/p"), Y)
+    assert rows_of_pattern(statements, (NODES[0], R, NODES[1]), pattern) == [tuple(NODES[:2])]
+
+
 # -- hierarchies and sets --------------------------------------------------------------------------
 
 EDGES = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=14)

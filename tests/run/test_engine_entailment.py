@@ -4,7 +4,7 @@ Three oracles: the definitions, for any query; pyoxigraph over the closure of ea
 with the rules as queries of its own (support/schemas.py); the W3C's tests of entailment.
 
 Not tested here: the definitions themselves (tests/algebra/test_entailment.py); single operators
-(tests/physical/test_entailment.py); Spark (tests/spark/test_spark_entailment.py).
+(tests/physical/test_entailment_operators.py); Spark (tests/spark/test_spark_entailment.py).
 """
 
 from __future__ import annotations
