@@ -25,6 +25,7 @@ from typing import Any
 from streamsparql.algebra.access import AccessGraph, Stamped
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.match import TriplePattern, match
+from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Events, Plan, SnapshotOperator
 from streamsparql.algebra.streams import Element, Snapshot
 from streamsparql.algebra.terms import IRI, RDF, Literal, Triple
@@ -95,6 +96,15 @@ class Entailing(SnapshotOperator):
     def _selects(self, item: Any, schema: Triples) -> bool:
         entailed = (x.triple if isinstance(x, Stamped) else x for x in entailed_by(item, schema))
         return any(match(self.pattern, triple) is not None for triple in entailed)
+
+
+def reads_entailed(plan: Plan) -> bool:
+    """Return whether a plan reads entailed triples."""
+    return plan.fold(_reads_entailed, keep="_reads_entailed")
+
+
+def _reads_entailed(node: Node, parts: list[bool]) -> bool:
+    return type(node) is Entailed or any(parts)
 
 
 @lru_cache(maxsize=64)

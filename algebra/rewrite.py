@@ -7,10 +7,10 @@ removed. (A projection between two joins would prevent their ordering.) `fixpoin
 
 Termination. First phase: each rule removes operators other than filters, moves a filter, a
 condition, a slice or a matching down (none moves up), or removes parts of an expression; no rule
-restores what a rule before it in this list removed. Second phase: one round, and the order of a chain is a
-function of its parts that leaves an ordered chain unchanged. Third phase: filters move down; a
-basic graph pattern is split only to place a filter in it. Last phase: a projection is added only
-where it removes a column that is bound below, so each step removes columns and adds none.
+restores what a rule before it in this list removed. Second phase: one round, and the order of a
+chain is a function of its parts that leaves an ordered chain unchanged. Third phase: filters move
+down; a basic graph pattern is split only to place a filter in it. Last phase: a projection is added
+only where it removes a column that is bound below, so each step removes columns and adds none.
 """
 
 from __future__ import annotations

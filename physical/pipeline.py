@@ -102,14 +102,14 @@ class _Stage:
 class Pipeline:
     """The operators below a root, in the order in which they are called.
 
-    >>> import numpy as np
-    >>> from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
-from streamsparql.physical.operators.join import Union
-    >>> union = Union(one := StreamAccess("a"), StreamAccess("b"))
-    >>> pipeline = Pipeline(union, TermDictionary())
-    >>> rows, watermark = pipeline.step({}, {"a": 7, "b": 5})
-    >>> len(rows), watermark
-    (0, 5)
+        >>> import numpy as np
+        >>> from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
+    from streamsparql.physical.operators.join import Union
+        >>> union = Union(one := StreamAccess("a"), StreamAccess("b"))
+        >>> pipeline = Pipeline(union, TermDictionary())
+        >>> rows, watermark = pipeline.step({}, {"a": 7, "b": 5})
+        >>> len(rows), watermark
+        (0, 5)
     """
 
     def __init__(

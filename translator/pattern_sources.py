@@ -42,8 +42,8 @@ class PatternSources(NamedTuple):
 def sources_of_matching(plan: Plan) -> PatternSources:
     """Return the sources of a matching or a path."""
     if (window := _window_of_group(plan)) is not None:
-        (source,) = (node for node in window.walk() if isinstance(node, AccessStream))
-        return PatternSources(((source.stream, None),), None, _without_input(window))
+        (stream,) = (node.stream for node in window.walk() if isinstance(node, AccessStream))
+        return PatternSources(((stream, None),), None, _without_input(window))
     match plan:
         case shape.Distinct(inner):
             return sources_of_matching(inner)

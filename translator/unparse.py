@@ -12,7 +12,7 @@ from streamsparql.algebra import event as ev
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra import window as w
-from streamsparql.algebra.entailment import Entailed
+from streamsparql.algebra.entailment import reads_entailed
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.group import Aggregation, Annotate
@@ -62,7 +62,7 @@ def unparse(plan: Plan, dialect: str = "streaming") -> str:
     """
     chosen = dialect_named(dialect)
     origins = {node.origin for node in plan.walk() if isinstance(node, w.TimeWindow)}
-    entailment = ENTAILMENTS[0] if any(isinstance(x, Entailed) for x in plan.walk()) else None
+    entailment = ENTAILMENTS[0] if reads_entailed(plan) else None
     writer = _Unparser(plan, chosen)
     with recursion_headroom():
         text = _indented([*writer.base(plan), *writer.query(plan)])

@@ -19,7 +19,7 @@ the maximum of maxima is the maximum. The rule is sound in the pattern of an EXI
 
 from __future__ import annotations
 
-from streamsparql.algebra.entailment import Entailed
+from streamsparql.algebra.entailment import reads_entailed
 from streamsparql.algebra.match import TriplePatternMatching
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.rule import Rule
@@ -31,9 +31,7 @@ def match_below_distinct(plan: Plan) -> Plan | None:
     if not isinstance(plan, TriplePatternMatching) or not isinstance(plan.input, Distinct):
         return None
     triples = plan.input.input
-    if not any(isinstance(node, Entailed) for node in triples.operators()):
-        return None
-    return Distinct(plan.with_inputs(triples))
+    return Distinct(plan.with_inputs(triples)) if reads_entailed(triples) else None
 
 
 RULE = Rule(match_below_distinct, at=(TriplePatternMatching,))

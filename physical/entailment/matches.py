@@ -19,7 +19,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import LITERAL_SORT
 from streamsparql.physical.entailment.hierarchy import Hierarchy, IdSet, look_up
-from streamsparql.physical.entailment.schema import End, Place, Schema, Template, Walk
+from streamsparql.physical.entailment.schema import End, Place, Schema, Template
 
 Columns: TypeAlias = tuple[IntArray, IntArray, IntArray]
 """The subjects, predicates and objects of triples."""
@@ -73,8 +73,14 @@ class Matcher(ABC):
     def predicates(self) -> frozenset[int] | None:
         """Return the predicates of all triples that may entail a match; None for any."""
 
+    def ends(self, place: int) -> frozenset[End | None]:
+        """Return what the terms at a place of a match can be, None for a term of the schema."""
+        forms = _all_forms(self._schema, self._bound)
+        return frozenset(_symbol(form[place]) for form in forms)
+
     def _is_resource(self, ids: IntArray) -> BoolArray:
-        return self._schema.terms.sorts(ids) != LITERAL_SORT
+        resource: BoolArray = self._schema.terms.sorts(ids) != LITERAL_SORT
+        return resource
 
 
 def matcher_of(pattern: TriplePattern, schema: Schema) -> Matcher:
@@ -90,7 +96,8 @@ def matcher_of(pattern: TriplePattern, schema: Schema) -> Matcher:
 
 
 def _all_forms(schema: Schema, bound: Bound) -> Iterator[Template]:
-    """Yield all forms of entailed triples that can match."""
+    """Yield all forms of entailed triples that can match, those of the triple itself first."""
+    yield Template(End.SUBJECT, bound[1] or 0, End.OBJECT)
     for predicate in schema.predicates:
         yield from _matching(schema.templates(predicate), bound)
     for walk in schema.walks:
@@ -233,14 +240,14 @@ class _MembershipTests:
 class _Forms(NamedTuple):
     """Templates that differ in terms of the schema only, by predicate of the triple.
 
-    `slots` maps predicates to places in `first` and `count`, which delimit the templates of each.
+    A predicate has a slot, a place in `first` and `size`, which delimit its templates.
     """
 
     subject: End | None
     object: End | None
     resource: bool
     first: IntArray
-    count: IntArray
+    size: IntArray
     terms: Columns
     """The terms at the places that are not symbols; predicate 0 is that of the triple."""
 
@@ -290,7 +297,7 @@ class Expansion(Matcher):
         found = {one for walk, _, _ in self._walks for one in walk.ids}
         entailing = np.zeros(len(self._ambiguous), np.bool_)
         for forms in self._forms:
-            entailing |= forms.count > 0
+            entailing |= forms.size > 0
         found.update(np.flatnonzero((self._slots > 0) & entailing[self._slots]).tolist())
         return frozenset(found)
 
@@ -311,7 +318,7 @@ class Expansion(Matcher):
 
     def _of_forms(self, forms: _Forms, slots: IntArray, triples: Columns) -> Matches:
         s, p, o = triples
-        counts = forms.count[slots]
+        counts = forms.size[slots]
         if forms.resource:
             entailing = counts > 0
             counts[entailing] *= self._is_resource(o[entailing])
@@ -365,12 +372,11 @@ def _forms(by_slot: Sequence[Sequence[Template]]) -> Iterator[_Forms]:
             [x for x in each if (_symbol(x.subject), _symbol(x.object), x.of_resource) == kind]
             for each in by_slot
         ]
-        count = np.array([len(each) for each in own], np.int64)
-        rows = [
-            [0 if isinstance(place, End) else place for place in x[:3]] for each in own for x in each
-        ]
+        size = np.array([len(each) for each in own], np.int64)
+        flat = [x for each in own for x in each]
+        rows = [[0 if isinstance(place, End) else place for place in x[:3]] for x in flat]
         s, p, o = np.array(rows, np.int64).T
-        yield _Forms(*kind, np.cumsum(count) - count, count, (s, p, o))
+        yield _Forms(*kind, np.cumsum(size) - size, size, (s, p, o))
 
 
 def _in_order(parts: Sequence[Matches]) -> Matches:

@@ -30,7 +30,6 @@ from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import IRI_SORT, LITERAL_SORT, TermDictionary
 from streamsparql.physical.entailment.hierarchy import Hierarchy
 
-
 NO_SCHEMA = "no schema"
 """The description of a schema without statements."""
 
@@ -128,6 +127,12 @@ class Schema:
         return ", ".join(named) or NO_SCHEMA
 
     # -- what triples entail
+
+    @cached_property
+    def statement_predicates(self) -> frozenset[int]:
+        """The predicates of the statements of the schema, whose subproperties are among them."""
+        own = [self.terms.id_of(iri, keep=True) for iri in SCHEMA_PREDICATES]
+        return frozenset(own).union(*map(self.properties.below, own))
 
     @cached_property
     def predicates(self) -> tuple[int, ...]:

@@ -238,8 +238,14 @@ def _makes_rows_equal(plan: Plan) -> bool:
 
 
 def _below(node: Plan, _: None) -> list[tuple[Plan, None]]:
-    kinds = (f.Filter, shape.Extend, match.TriplePatternMatching, access.Merge, join.Union)
-    kinds += (entailment.Entailed,)
+    kinds = (
+        f.Filter,
+        shape.Extend,
+        match.TriplePatternMatching,
+        entailment.Entailed,
+        access.Merge,
+        join.Union,
+    )
     return [(child, None) for child in node.inputs] if isinstance(node, kinds) else []
 
 

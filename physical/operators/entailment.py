@@ -1,4 +1,4 @@
-"""Entailment: what triples entail with the schema of static graphs (twins of algebra.entailment)."""
+"""Entailment: what triples entail with a static schema (twins of algebra.entailment)."""
 
 from __future__ import annotations
 

@@ -164,8 +164,11 @@ def _warn_without_schema(replay: Replay) -> None:
     from streamsparql.physical.entailment.schema import NO_SCHEMA
 
     if replay.execution.catalog.schema == NO_SCHEMA:
-        print("warning: the static graphs have no schema: nothing is entailed [no-schema]\n"
-              "hint: pass the file with rdfs:subClassOf and the like as --graph", file=sys.stderr)
+        print(
+            "warning: the static graphs have no schema: nothing is entailed [no-schema]\n"
+            "hint: pass the file with rdfs:subClassOf and the like as --graph",
+            file=sys.stderr,
+        )
 
 
 def _plural(count: int, noun: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -74,26 +74,46 @@ class StaticChoice:
         return None if needed is None else _union(needed, *(_patterns(x, name) for x in every))
 
 
+class EntailingPatterns(Protocol):
+    """The schema for entailment: what else a reader of a pattern needs."""
+
+    @property
+    def statements(self) -> tuple[TriplePattern, ...]:
+        """The patterns of the statements of the schema."""
+
+    def entailing(self, patterns: Patterns) -> Patterns:
+        """Return patterns of all triples that entail a match of one of some patterns."""
+
+
 def choose_static_plans(
-    plan: Plan, large: Iterable[GraphName], named: Iterable[str] = ()
+    plan: Plan,
+    large: Iterable[GraphName],
+    named: Iterable[str] = (),
+    schema: EntailingPatterns | None = None,
 ) -> StaticChoice:
     """Choose the parts of a plan that Spark computes, where these graphs are large.
 
-    `named` are all graphs that GRAPH with a variable reads.
+    `named` are all graphs that GRAPH with a variable reads; `schema` is that for entailment.
 
     >>> from streamsparql.algebra.rules.sketch import sketch, streamed, triples
     >>> both = join.Join(streamed("?x p ?y"), join.Join(triples("?y q ?z"), triples("?z r ?v")))
     >>> [sketch(part) for part in choose_static_plans(both, [None]).plans]
     ['Join(?y q ?z, ?z r ?v)']
     """
-    return _Chooser(frozenset(large), tuple(named)).choose(plan)
+    return _Chooser(frozenset(large), tuple(named), schema).choose(plan)
 
 
 class _Chooser:
     """A walk over a plan that collects the choice."""
 
-    def __init__(self, large: frozenset[GraphName], named: Sequence[str]) -> None:
+    def __init__(
+        self,
+        large: frozenset[GraphName],
+        named: Sequence[str],
+        schema: EntailingPatterns | None,
+    ) -> None:
         self._large = large
+        self._schema = schema
         self._named = named
         self._choice = StaticChoice()
         self._groups: list[list[tuple[Plan, bool]]] = []
@@ -112,8 +132,9 @@ class _Chooser:
                         self._add_pattern(node, source)
                     continue
                 case path.Path():
+                    patterns = self._entailing(_link_patterns(node.path))
                     for name in self._large_in(node.input):
-                        self._need(name, _link_patterns(node.path), "a property path")
+                        self._need(name, patterns, "a property path")
                     continue
                 case graph.Describe():
                     for name in self._large_in(node.data):
@@ -140,8 +161,16 @@ class _Chooser:
             self._use(alone)
         else:
             reason = _VARIABLE if any(map(_reads_variable, source.walk())) else _MERGED
+            reason = reason if self._schema is None else _ENTAILED
             for name in self._large_in(source):
-                self._need(name, (node.pattern,), reason)
+                self._need(name, self._entailing((node.pattern,)), reason)
+
+    def _entailing(self, patterns: Patterns) -> Patterns:
+        """Return the patterns of triples that entail a match, statements of the schema included."""
+        if self._schema is None:
+            return patterns
+        entailing = self._schema.entailing(patterns)
+        return None if entailing is None else _union(entailing, self._schema.statements)
 
     def _need(self, name: GraphName, patterns: Patterns, reason: str) -> None:
         known = self._choice.needs.get(name, ())
@@ -194,6 +223,7 @@ class _Chooser:
 
 _SINGLE = "single patterns"
 _VARIABLE = "GRAPH with a variable"
+_ENTAILED = "patterns over entailed triples"
 _MERGED = "patterns over the merged set of streams and graphs"
 
 

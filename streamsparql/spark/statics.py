@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from streamsparql.algebra.entailment import reads_entailed
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.errors import SourceError
@@ -33,6 +34,7 @@ from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.folders import distinct_files
 from streamsparql.sources.paths import is_compressed
+from streamsparql.spark.entailment import KnownSchema, read_schema
 from streamsparql.spark.failures import raising_task_errors
 from streamsparql.spark.file_slices import (
     Split,
@@ -92,6 +94,8 @@ class Statics:
     """The rejects of the graphs that the driver read."""
     large: tuple[GraphSource, ...] = ()
     """The graphs that the driver did not read."""
+    schema: KnownSchema | None = None
+    """The schema for entailment."""
 
     def rejects(self, spark: SparkSession) -> list[Reject]:
         """Return the rejects of all graphs, for which the large ones are read once more."""
@@ -123,14 +127,17 @@ def gather_statics(spark: SparkSession, query: CompiledQuery, run_input: RunInpu
         tables = {name: source.table for name, source in sources.items() if name not in large}
         reasons = [f"{sources[n].summary}: it is sent to the tasks" for n in tables]
         results: tuple[pa.Table, ...] = ()
+        schema = read_schema(spark, sources) if reads_entailed(query.optimized) else None
         if large:
-            choice = choose_static_plans(query.optimized, large, named)
+            choice = choose_static_plans(query.optimized, large, named, schema)
             sent, results = _compute(spark, run_input, sources, choice)
             tables.update({name: sent.get(name, _no_triples()) for name in large})
             reasons += _reasons(choice, sources, large, sent, results)
     graphs = {name: tables[name] for name in named}
     others = tuple(source for source in sources.values() if source.table is None)
-    return Statics(tables.get(None), graphs, results, tuple(reasons), tuple(rejects), others)
+    return Statics(
+        tables.get(None), graphs, results, tuple(reasons), tuple(rejects), others, schema
+    )
 
 
 def _is_large(source: GraphSource) -> bool:

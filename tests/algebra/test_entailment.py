@@ -121,7 +121,7 @@ def answers(
     query = streamsparql.compile(PREFIXES + text, base=BASE, entailment=entailment)
     items = [(tuple(map(str, x)), at) for x, at in stream or []]
     data = streamsparql.inputs(
-        {name: items for name in (BASE + "s", BASE + "t", DEFAULT_STREAM.value)},
+        dict.fromkeys((BASE + "s", BASE + "t", DEFAULT_STREAM.value), items),
         [tuple(map(str, x)) for x in graph or []],
         {BASE + name: [tuple(map(str, x)) for x in g] for name, g in (graphs or {}).items()},
     )
@@ -187,7 +187,11 @@ def test_a_bag_has_an_entailed_triple_once_per_statement_and_a_set_once() -> Non
 
 def test_static_graphs_entail_a_triple_once() -> None:
     graph = [*ANIMALS, (REX, TYPE, node("Dog")), (REX, TYPE, node("Cat"))]
-    for sources in ("", "FROM STREAM :s WINDOW RANGE 10 FIXED ", "FROM STREAM :s [RANGE 9s STEP 1s]"):
+    for sources in (
+        "",
+        "FROM STREAM :s WINDOW RANGE 10 FIXED ",
+        "FROM STREAM :s [RANGE 9s STEP 1s]",
+    ):
         assert answers(f"SELECT ?x {sources} {PATTERN}", 6, [], graph) == ["<rex>"]
 
 

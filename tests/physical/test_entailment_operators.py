@@ -125,7 +125,9 @@ def test_entailed_triples_are_those_of_the_definition(seed: int) -> None:
 
 def test_output_is_ordered_by_start_and_keeps_counts_and_validities() -> None:
     terms = TermDictionary()
-    schema = Schema(triples_of(terms, [(NODES[0], SUB, NODES[1]), (NODES[1], SUB, NODES[2])]), terms)
+    schema = Schema(
+        triples_of(terms, [(NODES[0], SUB, NODES[1]), (NODES[1], SUB, NODES[2])]), terms
+    )
     words = [(f"<http://e/{k}>", RDF_TYPE, NODES[k % 3]) for k in range(9)]
     columns = [terms.encode(list(c)) for c in zip(*words, strict=True)]
     start = np.arange(9)
@@ -160,7 +162,7 @@ def test_membership_is_used_wherever_variables_are_ends_of_the_triple(
 
 def test_a_schema_is_described() -> None:
     terms = TermDictionary()
-    subclass, subproperty, domain, range_ = VOCABULARY
+    subclass, subproperty, domain, _ = VOCABULARY
     assert Schema(triples_of(terms, []), terms).describe() == NO_SCHEMA
     one = [(NODES[0], subclass, NODES[1]), (P, subproperty, Q), (P, domain, NODES[0])]
     text = "1 subclass, 1 subproperty, 1 domain"

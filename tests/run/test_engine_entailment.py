@@ -104,7 +104,9 @@ def windows_of(text: str, dialect: str) -> tuple[str, Windows, set[str]]:
         return plain, {s: (s, content(w, dialect)) for s, w in clauses}, {s for s, _ in clauses}
     if dialect == "rspql":
         clauses = re.findall(r"FROM NAMED WINDOW :(\w+) ON :s (\[.*?\])", text)
-        plain = re.sub(r"FROM NAMED WINDOW .*? (?=WHERE)", "", text).replace("WINDOW :w", "GRAPH :w")
+        plain = re.sub(r"FROM NAMED WINDOW .*? (?=WHERE)", "", text).replace(
+            "WINDOW :w", "GRAPH :w"
+        )
         return plain, {w: ("s", content(c, dialect)) for w, c in clauses}, set()
     if dialect == "cqels":
         windows = {}
@@ -213,9 +215,7 @@ def test_the_w3cs_answers_follow_from_static_data(case: Case, optimize: bool) ->
 def test_the_w3cs_answers_follow_from_a_stream_and_a_static_schema(case: Case) -> None:
     plain = streamsparql.compile(case.text, base=case.query)
     data = labelled(w3c.inputs(case, plain))
-    query = streamsparql.compile(
-        streamed_text(case, plain, {}), base=case.query, entailment="rdfs"
-    )
+    query = streamsparql.compile(streamed_text(case, plain, {}), base=case.query, entailment="rdfs")
     triples = sorted(data.graph, key=str)
     statements = [x for x in triples if is_of_schema(x)]
     stream = [(x, 5 + k) for k, x in enumerate(x for x in triples if not is_of_schema(x))]
@@ -315,7 +315,12 @@ def test_terms_of_the_schema_survive_the_recycling_of_terms() -> None:
             seen.update(str(row["c"]).removeprefix("http://e/") for row in live.rows())
         assert live.stats().terms < 40
     seen.update(str(row["c"]).removeprefix("http://e/") for row in live.rows())
-    assert seen == {"Dog": 40, "Mammal": 40, "Animal": 40, **{f"other{k}": 1 for k in range(0, 60, 3)}}
+    assert seen == {
+        "Dog": 40,
+        "Mammal": 40,
+        "Animal": 40,
+        **{f"other{k}": 1 for k in range(0, 60, 3)},
+    }
 
 
 def test_a_hierarchy_of_any_depth_is_read_without_recursion() -> None:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra import event, join, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
-from streamsparql.algebra.entailment import Entailed
+from streamsparql.algebra.entailment import Entailed, reads_entailed
 from streamsparql.algebra.filter import AntiJoin, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.hidden_variables import PlanKind
@@ -458,7 +458,7 @@ class Draft:
 
         nodes = list(self.plan.walk())
         origin = max((getattr(node, "origin", 0) for node in nodes), default=0)
-        entailment = "rdfs" if any(isinstance(node, Entailed) for node in nodes) else None
+        entailment = "rdfs" if reads_entailed(self.plan) else None
         return streamsparql.compile(
             unparse(self.plan, dialect), dialect, origin=origin, entailment=entailment
         )

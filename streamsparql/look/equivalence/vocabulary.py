@@ -143,14 +143,21 @@ def _entailing_patterns(
         narrower, classed, owner, owned = (
             Hidden(_PatternKind.ENTAILING, k, node.pattern) for k in range(4)
         )
-        pairs = [((narrower, SUBPROPERTY, predicate), (x, narrower, y))]
+        statements = [TriplePattern(narrower, SUBPROPERTY, predicate)]
+        triples = [TriplePattern(x, narrower, y)]
         if predicate == TYPE:
-            pairs.append(((classed, SUBCLASS, y), (x, TYPE, classed)))
-            pairs.append(((owner, DOMAIN, y), (x, owner, _ANY[0])))
-            pairs.append(((owned, RANGE, y), (_ANY[0], owned, x)))
-        for statement, triple in pairs:
-            yield TriplePattern(*statement), (schemas[0],)
-            yield TriplePattern(*triple), data
+            statements += [
+                TriplePattern(classed, SUBCLASS, y),
+                TriplePattern(owner, DOMAIN, y),
+                TriplePattern(owned, RANGE, y),
+            ]
+            triples += [
+                TriplePattern(x, TYPE, classed),
+                TriplePattern(x, owner, _ANY[0]),
+                TriplePattern(_ANY[0], owned, x),
+            ]
+        yield from ((statement, tuple(schemas[:1])) for statement in statements)
+        yield from ((triple, data) for triple in triples)
 
 
 def _any_patterns(
