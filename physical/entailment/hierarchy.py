@@ -1,12 +1,12 @@
-"""Hierarchies of classes or properties, as term ids; sets of ids that whole columns are tested for.
+"""Hierarchies of classes or properties as term ids, and sets of ids that test whole columns.
 
-A hierarchy has any shape: several parents, cycles. The ids in it are those of static graphs, which
-are never recycled. Other ids of a column (inlined literals, terms of streams) are in no hierarchy.
+A hierarchy has any shape: several parents, cycles. Its ids are those of terms in static graphs,
+which are never recycled. Other ids of a column (inlined literals, terms of streams) are not in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -45,11 +45,59 @@ class IdSet:
 
     def mask(self, column: IntArray) -> BoolArray:
         """Return which ids of a column are in the set."""
-        found = None if self._table is None else look_up(self._table, column)
+        mask = None if self._table is None else look_up(self._table, column)
         for one in self._single:
             same = column == one
-            found = same if found is None else found | same
-        return np.zeros(len(column), np.bool_) if found is None else found
+            mask = same if mask is None else mask | same
+        return np.zeros(len(column), np.bool_) if mask is None else mask
+
+
+def spread(first: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the numbers of runs, each as often as its run is long, and the places in the runs.
+
+    >>> [numbers.tolist() for numbers in spread(np.array([5, 9]), np.array([2, 1]))]
+    [[0, 0, 1], [5, 6, 9]]
+    """
+    runs = np.repeat(np.arange(len(sizes)), sizes)
+    before = np.cumsum(sizes) - sizes
+    return runs, np.arange(len(runs)) + (first - before)[runs]
+
+
+class _Relation:
+    """Pairs of numbers below `size`, by the first of each pair."""
+
+    def __init__(self, one: IntArray, other: IntArray, size: int) -> None:
+        order = np.argsort(one, kind="stable")
+        self._other = other[order]
+        self._first = np.searchsorted(one[order], np.arange(size + 1))
+        self._size = size
+
+    def reachable(self, starts: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the numbers that chains of pairs reach from each start, other than the start.
+
+        They are sorted: by the place of the start, then by number.
+        """
+        places, ends = np.arange(len(starts)), starts
+        known = np.empty(0, np.int64)
+        while len(ends):
+            first = self._first[ends]
+            runs, at = spread(first, self._first[ends + 1] - first)
+            places, ends = places[runs], self._other[at]
+            other = ends != starts[places]
+            new = np.unique(places[other] * self._size + ends[other])
+            new = new[~_among(new, known)]
+            known = np.sort(np.concatenate([known, new]))
+            places, ends = new // self._size, new % self._size
+        return known // self._size, known % self._size
+
+
+def _among(values: IntArray, known: IntArray) -> BoolArray:
+    """Return which values are in a sorted array."""
+    if not len(known):
+        return np.zeros(len(values), np.bool_)
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    same: BoolArray = known[at] == values
+    return same
 
 
 class Hierarchy:
@@ -61,72 +109,68 @@ class Hierarchy:
     """
 
     def __init__(self, narrower: IntArray, broader: IntArray) -> None:
-        self._parents: dict[int, list[int]] = {}
-        self._children: dict[int, list[int]] = {}
-        for one, other in zip(narrower.tolist(), broader.tolist(), strict=True):
-            self._parents.setdefault(one, []).append(other)
-            self._children.setdefault(other, []).append(one)
-        self._slots = np.zeros(max(self._parents, default=0) + 2, np.int64)
-        """By id, the place of a narrower term in the three arrays below; 0 for other ids."""
-        narrow = np.fromiter(self._parents, np.int64)
-        self._slots[narrow] = np.arange(1, len(narrow) + 1)
-        self._first = np.zeros(len(narrow) + 1, np.int64)
-        self._count = np.full(len(narrow) + 1, _UNKNOWN)
-        self._count[0] = 0
-        self._above = np.empty(0, np.int64)
-        """The broader terms of the narrower terms that occurred in columns."""
+        self._terms, numbers = np.unique(np.concatenate([narrower, broader]), return_inverse=True)
+        one, other = numbers[: len(narrower)], numbers[len(narrower) :]
+        size = len(self._terms)
+        self._up, self._down = _Relation(one, other, size), _Relation(other, one, size)
+        own = np.unique(one)
+        self.narrower: list[int] = self._terms[own].tolist()
+        """The terms with a broader one."""
+        self._slots = np.zeros(max(self.narrower, default=0) + 2, np.int64)
+        """By id, the number of a narrower term, from 1 on; 0 for other ids."""
+        self._slots[self._terms[own]] = own + 1
+        self._first = np.zeros(size + 1, np.int64)
+        self._size = np.full(size + 1, _UNKNOWN)
+        self._size[0] = 1
+        self._above = np.zeros(1, np.int64)
+        """Each narrower term that occurred in a column, followed by its broader terms."""
 
     def __len__(self) -> int:
-        return len(self._parents)
-
-    @property
-    def narrower(self) -> Iterable[int]:
-        """The terms with a broader one."""
-        return self._parents.keys()
+        return len(self.narrower)
 
     def above(self, term: int) -> frozenset[int]:
         """Return the broader terms of a term, without itself."""
-        return _reachable(self._parents, term) - {term}
+        return self._reachable(self._up, term)
 
     def below(self, term: int) -> frozenset[int]:
         """Return the narrower terms of a term, without itself."""
-        return _reachable(self._children, term) - {term}
+        return self._reachable(self._down, term)
+
+    def _reachable(self, steps: _Relation, term: int) -> frozenset[int]:
+        number = np.flatnonzero(self._terms == term)
+        return frozenset(self._terms[steps.reachable(number)[1]].tolist())
 
     def expand(self, column: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the broader terms of each id of a column: the places of the ids, and the terms.
+        """Return each id of a column and its broader terms: the places of the ids, and the terms.
 
         >>> tree = Hierarchy(np.array([3, 3]), np.array([2, 1]))
         >>> [ids.tolist() for ids in tree.expand(np.array([9, 3]))]
-        [[1, 1], [1, 2]]
+        [[0, 1, 1, 1], [9, 3, 1, 2]]
         """
         slots = look_up(self._slots, column)
-        counts = self._count[slots]
-        if (counts == _UNKNOWN).any():
-            self._add(np.unique(column[counts == _UNKNOWN]))
-            counts = self._count[slots]
-        places = np.repeat(np.arange(len(column)), counts)
-        before = np.cumsum(counts) - counts
-        within = np.arange(len(places)) - before[places]
-        return places, self._above[self._first[slots[places]] + within]
+        sizes = self._size[slots]
+        if (sizes == _UNKNOWN).any():
+            self._add(np.unique(slots[sizes == _UNKNOWN]))
+            sizes = self._size[slots]
+        places, at = spread(self._first[slots], sizes)
+        terms = self._above[at]
+        unknown = slots == 0
+        if unknown.any():
+            terms = np.where(unknown[places], column[places], terms)
+        return places, terms
 
-    def _add(self, terms: IntArray) -> None:
+    def _add(self, slots: IntArray) -> None:
         """Collect the broader terms of further narrower terms."""
-        found = [sorted(self.above(term)) for term in terms.tolist()]
-        slots, counts = self._slots[terms], np.array([len(above) for above in found], np.int64)
-        self._first[slots] = len(self._above) + np.cumsum(counts) - counts
-        self._count[slots] = counts
-        new = np.fromiter((one for above in found for one in above), np.int64, counts.sum())
-        self._above = np.concatenate([self._above, new])
+        places, above = self._up.reachable(slots - 1)
+        self._size[slots] = sizes = np.bincount(places, minlength=len(slots)) + 1
+        own = np.cumsum(sizes) - sizes
+        self._first[slots] = len(self._above) + own
+        added = np.empty(len(slots) + len(above), np.int64)
+        added[own] = self._terms[slots - 1]
+        others = np.ones(len(added), np.bool_)
+        others[own] = False
+        added[others] = self._terms[above]
+        self._above = np.concatenate([self._above, added])
 
 
 _UNKNOWN = -1
-
-
-def _reachable(steps: Mapping[int, list[int]], start: int) -> frozenset[int]:
-    pending, reached = [start], set[int]()
-    while pending:
-        for term in steps.get(pending.pop(), ()):
-            if term not in reached:
-                reached.add(term)
-                pending.append(term)
-    return frozenset(reached)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from streamsparql.algebra.entailment import (
     SUBPROPERTY,
     TYPE,
 )
+from streamsparql.algebra.match import TriplePattern
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import IRI_SORT, LITERAL_SORT, TermDictionary
@@ -62,7 +63,8 @@ class Walk(NamedTuple):
     predicates: frozenset[int]
     hierarchy: Hierarchy
     templates: tuple[Template, ...]
-    """The forms of what is entailed, with `End.ABOVE` in some place."""
+    """The forms of what is entailed, with `End.ABOVE` in some place; with the object itself there,
+    they are among the templates of each of the predicates."""
 
 
 class Schema:
@@ -95,6 +97,8 @@ class Schema:
         self.domains = _by_subject(self._statements(domain))
         self.ranges = _by_subject(self._statements(range_))
         self._templates: dict[int, tuple[Template, ...]] = {}
+        self.matchers: dict[TriplePattern, Any] = {}
+        """The matchers of patterns, which matchers.py makes."""
 
     def _properties(self) -> Hierarchy:
         """Return the hierarchy of properties: subproperties of subPropertyOf contribute to it."""
@@ -112,8 +116,8 @@ class Schema:
     def _triples_with(self, predicates: Iterable[int]) -> tuple[IntArray, IntArray]:
         """Return the subjects and objects of the triples with certain predicates."""
         s, p, o = (self._triples.columns[name] for name in TRIPLE)
-        found = np.isin(p, list(predicates))
-        return s[found], o[found]
+        selected = np.isin(p, list(predicates))
+        return s[selected], o[selected]
 
     def describe(self) -> str:
         """Return the number of terms that statements of each kind are about, as text."""
@@ -155,12 +159,11 @@ class Schema:
 
     def entailing(self, predicates: frozenset[int]) -> frozenset[int]:
         """Return the predicates of all triples that entail triples with one of some predicates."""
-        found = {
+        return predicates.union(
             one
             for one in self.predicates
             if any(template.predicate in predicates for template in self.templates(one))
-        }
-        return predicates | found
+        )
 
     @cached_property
     def walks(self) -> tuple[Walk, ...]:
@@ -174,7 +177,7 @@ class Schema:
             if len(hierarchy):
                 step = Template(End.SUBJECT, predicate, End.OBJECT)
                 readers = frozenset(p for p in self.predicates if step in self.templates(p))
-                templates = (_above(template) for template in self.templates(predicate))
+                templates = (with_broader(template) for template in self.templates(predicate))
                 kept = tuple(one for one in templates if End.ABOVE in one)
                 walks.append(Walk(readers, hierarchy, kept))
         return tuple(walks)
@@ -210,8 +213,8 @@ class Schema:
         return bool(self.terms.sorts(np.array([term]))[0] == LITERAL_SORT)
 
 
-def _above(template: Template) -> Template:
-    """Return what follows from a broader term in the place of the object."""
+def with_broader(template: Template) -> Template:
+    """Return the form with broader terms of the object in its place."""
     places = (End.ABOVE if place is End.OBJECT else place for place in template[:3])
     return Template(*places)  # type: ignore[arg-type]
 

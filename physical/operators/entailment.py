@@ -12,7 +12,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch
-from streamsparql.physical.entailment.matches import matcher_of
+from streamsparql.physical.entailment.matchers import matcher_of
 from streamsparql.physical.entailment.schema import Schema
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.match import latest_stamps, stamp_columns

@@ -18,7 +18,7 @@ from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.solutions import Variable
 from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.entailment.matches import Matcher, matcher_of
+from streamsparql.physical.entailment.matchers import matcher_of
 from streamsparql.physical.entailment.schema import End, Schema
 from streamsparql.physical.operators.access import Always
 from streamsparql.spark.joins import GraphName, Patterns
@@ -46,7 +46,6 @@ class KnownSchema:
             ids = [terms.encode(table.column(place)) for table in tables]
             columns[name] = np.concatenate([np.empty(0, np.int64), *ids])
         self._schema = Schema(Always.of(columns, len(columns[TRIPLE[0]])).rows, terms)
-        self._matchers: dict[TriplePattern, Matcher] = {}
 
     @property
     def statements(self) -> tuple[TriplePattern, ...]:
@@ -57,7 +56,7 @@ class KnownSchema:
         """Return patterns of all triples that entail a match of one of some patterns."""
         predicates: set[int] = set()
         for pattern in patterns or ():
-            of_pattern = self._matcher(pattern).predicates()
+            of_pattern = matcher_of(pattern, self._schema).predicates()
             if of_pattern is None or len(predicates) > MAX_PREDICATES:
                 return None
             predicates |= of_pattern
@@ -69,7 +68,7 @@ class KnownSchema:
         bound: set[str] = set()
         for place, term in enumerate(pattern):
             if term == variable:
-                ends = self._matcher(pattern).ends(place)
+                ends = matcher_of(pattern, self._schema).ends(place)
                 if not ends <= names.keys():
                     return None
                 bound.update(names[end] for end in ends if end is not None)
@@ -79,11 +78,6 @@ class KnownSchema:
         """Return the variables of a pattern that are bound to terms of the triple itself."""
         variables = node.pattern.variables()
         return frozenset(v for v in variables if self.columns(node.pattern, v) is not None)
-
-    def _matcher(self, pattern: TriplePattern) -> Matcher:
-        if pattern not in self._matchers:
-            self._matchers[pattern] = matcher_of(pattern, self._schema)
-        return self._matchers[pattern]
 
     def _with_predicates(self, predicates: Iterable[int]) -> Iterator[TriplePattern]:
         for id_ in sorted(predicates):

@@ -25,8 +25,10 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Triple
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.entailment.expansion import Expansion
 from streamsparql.physical.entailment.hierarchy import Hierarchy, IdSet
-from streamsparql.physical.entailment.matches import Expansion, Membership, matcher_of
+from streamsparql.physical.entailment.matchers import matcher_of
+from streamsparql.physical.entailment.membership import Membership
 from streamsparql.physical.entailment.schema import NO_SCHEMA, Schema
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
@@ -89,8 +91,8 @@ def test_matches_are_those_of_the_entailed_triples(seed: int) -> None:
         operator = EntailedMatching(case.always, pattern, case.schema)
         expected: Counter[object] = Counter()
         for triples in case.entailed():
-            found = [mu for triple in triples if (mu := match(pattern, triple)) is not None]
-            expected.update(frozenset((v.name, x) for v, x in mu.items()) for mu in found)
+            solutions = [mu for triple in triples if (mu := match(pattern, triple)) is not None]
+            expected.update(frozenset((v.name, x) for v, x in mu.items()) for mu in solutions)
         if len(case.always.rows):
             output = operator.apply(case.always.rows)
             assert case.solutions(output) == expected, pattern
@@ -187,9 +189,16 @@ def rows_of_pattern(
 def test_a_broader_literal_has_no_type() -> None:
     range_ = VOCABULARY[3]
     statements = [(NODES[0], SUB, '"x"'), (NODES[0], SUB, NODES[2]), (RDF_TYPE, range_, NODES[1])]
-    found = rows_of_pattern(statements, (NODES[3], RDF_TYPE, NODES[0]), TriplePattern(X, TYPE, Y))
+    rows = rows_of_pattern(statements, (NODES[3], RDF_TYPE, NODES[0]), TriplePattern(X, TYPE, Y))
     classes = [(NODES[k], NODES[1]) for k in (0, 1, 2)]
-    assert found == sorted([*classes, ("_:n", '"x"'), ("_:n", NODES[0]), ("_:n", NODES[2])])
+    assert rows == sorted([*classes, ("_:n", '"x"'), ("_:n", NODES[0]), ("_:n", NODES[2])])
+
+
+def test_two_walks_to_one_triple_make_it_once() -> None:
+    """A class that is its own instance has a literal as superclass, and as the range of types."""
+    statements = [(NODES[0], SUB, '"x"'), (RDF_TYPE, VOCABULARY[3], '"x"')]
+    rows = rows_of_pattern(statements, (NODES[0], RDF_TYPE, NODES[0]), TriplePattern(X, TYPE, Y))
+    assert rows == sorted([(NODES[0], NODES[0]), (NODES[0], '"x"')])
 
 
 def test_a_subproperty_of_subproperty_relates_properties() -> None:
@@ -216,7 +225,8 @@ def test_broader_terms_are_those_that_a_walk_reaches(
         above = {k: up.union(*(above[x] for x in up)) for k, up in above.items()}
     for part in (column[:cut], column[cut:], column):
         places, terms = hierarchy.expand(np.array(part, np.int64))
-        expected = [(k, x) for k, one in enumerate(part) for x in sorted(above[one] - {one})]
+        walks = ([one, *sorted(above[one] - {one})] for one in part)
+        expected = [(k, x) for k, walk in enumerate(walks) for x in walk]
         assert list(zip(places.tolist(), terms.tolist(), strict=True)) == expected
     for one in range(-3, 13):
         assert hierarchy.above(one) == above[one] - {one}

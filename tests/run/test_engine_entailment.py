@@ -336,7 +336,7 @@ def test_a_hierarchy_of_any_depth_is_read_without_recursion() -> None:
 
 
 def plants(classes: int = 40_080, depth: int = 8) -> list[tuple[str, str, str]]:
-    """Return a hierarchy of so many classes, the longest path of so many steps from the top."""
+    """Return a hierarchy of classes; the lowest are `depth` steps below the top."""
     random = Random(5)
     levels = [[0]]
     sizes = [3, 20, 120, 700, 4000, 12_000, 15_000]
