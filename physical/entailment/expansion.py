@@ -14,12 +14,12 @@ import numpy as np
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.overriding import override
 from streamsparql.physical.batch import BoolArray, IntArray
-from streamsparql.physical.entailment.hierarchy import Hierarchy, IdSet, look_up, spread
+from streamsparql.physical.entailment.hierarchy import Hierarchy, IdSet, look_up, places_in_runs
 from streamsparql.physical.entailment.matcher import (
-    Bound,
-    Columns,
     Matcher,
     Matches,
+    PatternIds,
+    TripleColumns,
     in_order,
     symbol_of,
     templates_for,
@@ -45,7 +45,7 @@ class _Forms(NamedTuple):
     kind: _Kind
     first: IntArray
     size: IntArray
-    terms: Columns
+    terms: TripleColumns
     """The terms of templates, 0 at symbols; a predicate of 0 is that of the triple."""
 
 
@@ -63,7 +63,7 @@ class Expansion(Matcher):
     Each predicate of the schema has a slot; slot 0 is for all others.
     """
 
-    def __init__(self, pattern: TriplePattern, schema: Schema, bound: Bound) -> None:
+    def __init__(self, pattern: TriplePattern, schema: Schema, bound: PatternIds) -> None:
         super().__init__(pattern, schema, bound)
         walks = (
             _Walk(IdSet(walk.predicates), walk.hierarchy, [*templates_for(bound, walk.templates)])
@@ -107,7 +107,7 @@ class Expansion(Matcher):
         return frozenset(listed).union(*(walk.predicates.ids for walk in self._walks))
 
     @override
-    def entailed(self, triples: Columns) -> Matches:
+    def entailed(self, triples: TripleColumns) -> Matches:
         slots = look_up(self._slots, triples[1])
         parts = [self._of_forms(forms, slots, triples) for forms in self._forms]
         for walk in self._walks:
@@ -121,14 +121,14 @@ class Expansion(Matcher):
             return Matches(none, dict.fromkeys(self.free, none))
         return _distinct(in_order(parts), self._ambiguous[slots])
 
-    def _of_forms(self, forms: _Forms, slots: IntArray, triples: Columns) -> Matches:
+    def _of_forms(self, forms: _Forms, slots: IntArray, triples: TripleColumns) -> Matches:
         """Return the triples that templates of one kind make."""
         s, p, o = triples
         sizes = forms.size[slots]
         if forms.kind.of_resource:
             entailing = sizes > 0
             sizes[entailing] *= self.are_resources(o[entailing])
-        rows, at = spread(forms.first[slots], sizes)
+        rows, at = places_in_runs(forms.first[slots], sizes)
         subject, predicate, value = (terms[at] for terms in forms.terms)
         if forms.kind.subject is not None:
             subject = s[rows] if forms.kind.subject is End.SUBJECT else o[rows]
@@ -139,7 +139,7 @@ class Expansion(Matcher):
         return self._with_constants(rows, (subject, predicate, value))
 
     def _of_walk(
-        self, template: Template, rows: IntArray, broader: IntArray, triples: Columns
+        self, template: Template, rows: IntArray, broader: IntArray, triples: TripleColumns
     ) -> Matches:
         """Return the triples that a template makes with the broader terms of rows."""
         if template.subject is End.ABOVE:
@@ -154,7 +154,7 @@ class Expansion(Matcher):
         s, p, o = map(terms, template[:3])
         return self._with_constants(rows, (s, p, o))
 
-    def _with_constants(self, rows: IntArray, triples: Columns) -> Matches:
+    def _with_constants(self, rows: IntArray, triples: TripleColumns) -> Matches:
         """Return the triples that have the subject and the object of the pattern."""
         matches = Matches(rows, {place: triples[place] for place in self.free})
         same = [triples[k] == self.bound[k] for k in (0, 2) if self.bound[k] is not None]

@@ -52,10 +52,10 @@ class IdSet:
         return np.zeros(len(column), np.bool_) if mask is None else mask
 
 
-def spread(first: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
+def places_in_runs(first: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
     """Return the numbers of runs, each as often as its run is long, and the places in the runs.
 
-    >>> [numbers.tolist() for numbers in spread(np.array([5, 9]), np.array([2, 1]))]
+    >>> [numbers.tolist() for numbers in places_in_runs(np.array([5, 9]), np.array([2, 1]))]
     [[0, 0, 1], [5, 6, 9]]
     """
     runs = np.repeat(np.arange(len(sizes)), sizes)
@@ -81,7 +81,7 @@ class _Relation:
         known = np.empty(0, np.int64)
         while len(ends):
             first = self._first[ends]
-            runs, at = spread(first, self._first[ends + 1] - first)
+            runs, at = places_in_runs(first, self._first[ends + 1] - first)
             places, ends = places[runs], self._other[at]
             other = ends != starts[places]
             new = np.unique(places[other] * self._size + ends[other])
@@ -152,7 +152,7 @@ class Hierarchy:
         if (sizes == _UNKNOWN).any():
             self._add(np.unique(slots[sizes == _UNKNOWN]))
             sizes = self._size[slots]
-        places, at = spread(self._first[slots], sizes)
+        places, at = places_in_runs(self._first[slots], sizes)
         terms = self._above[at]
         unknown = slots == 0
         if unknown.any():

@@ -14,9 +14,9 @@ from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import LITERAL_SORT
 from streamsparql.physical.entailment.schema import End, Place, Schema, Template
 
-Columns: TypeAlias = tuple[IntArray, IntArray, IntArray]
+TripleColumns: TypeAlias = tuple[IntArray, IntArray, IntArray]
 """The subjects, predicates and objects of triples."""
-Bound: TypeAlias = tuple[int | None, int | None, int | None]
+PatternIds: TypeAlias = tuple[int | None, int | None, int | None]
 """The ids of the constants of a pattern; None at the places of variables."""
 
 
@@ -40,7 +40,7 @@ class Matches(NamedTuple):
 class Matcher(ABC):
     """The matching of one pattern with one schema."""
 
-    def __init__(self, pattern: TriplePattern, schema: Schema, bound: Bound) -> None:
+    def __init__(self, pattern: TriplePattern, schema: Schema, bound: PatternIds) -> None:
         self.schema, self.bound = schema, bound
         self.free = [place for place, id_ in enumerate(bound) if id_ is None]
         """The places of variables."""
@@ -56,7 +56,7 @@ class Matcher(ABC):
         return matches
 
     @abstractmethod
-    def entailed(self, triples: Columns) -> Matches:
+    def entailed(self, triples: TripleColumns) -> Matches:
         """Return the entailed triples with the pattern's constants."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Matcher(ABC):
         return resources
 
 
-def bound_places(pattern: TriplePattern, schema: Schema) -> Bound:
+def bound_places(pattern: TriplePattern, schema: Schema) -> PatternIds:
     """Return the ids of the constants of a pattern."""
     s, p, o = (
         None if isinstance(place, Variable) else schema.terms.id_of(place, keep=True)
@@ -82,7 +82,7 @@ def bound_places(pattern: TriplePattern, schema: Schema) -> Bound:
     return s, p, o
 
 
-def all_forms(schema: Schema, bound: Bound) -> Iterator[Template]:
+def all_forms(schema: Schema, bound: PatternIds) -> Iterator[Template]:
     """Yield the forms of all matches, that of the triple itself first."""
     yield Template(End.SUBJECT, bound[1] or 0, End.OBJECT)
     for predicate in schema.predicates:
@@ -91,7 +91,7 @@ def all_forms(schema: Schema, bound: Bound) -> Iterator[Template]:
         yield from templates_for(bound, walk.templates)
 
 
-def templates_for(bound: Bound, templates: Iterable[Template]) -> Iterator[Template]:
+def templates_for(bound: PatternIds, templates: Iterable[Template]) -> Iterator[Template]:
     """Yield the templates that have a pattern's constants, or symbols in their places."""
     for template in templates:
         pairs = zip(template[:3], bound, strict=True)

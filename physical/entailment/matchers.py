@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.physical.entailment.expansion import Expansion
-from streamsparql.physical.entailment.matcher import Bound, Matcher, all_forms, bound_places
+from streamsparql.physical.entailment.matcher import Matcher, PatternIds, all_forms, bound_places
 from streamsparql.physical.entailment.membership import Membership
 from streamsparql.physical.entailment.schema import End, Schema, Template
 
@@ -21,7 +21,7 @@ def matcher_of(pattern: TriplePattern, schema: Schema) -> Matcher:
     return known
 
 
-def _binds_ends(template: Template, bound: Bound) -> bool:
+def _binds_ends(template: Template, bound: PatternIds) -> bool:
     """Return whether variables are bound to the subject and the object of the triple itself."""
     pairs = zip(template[:3], bound, strict=True)
     return all(id_ is not None or place in (End.SUBJECT, End.OBJECT) for place, id_ in pairs)

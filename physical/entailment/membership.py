@@ -16,10 +16,10 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import BoolArray
 from streamsparql.physical.entailment.hierarchy import Hierarchy, IdSet
 from streamsparql.physical.entailment.matcher import (
-    Bound,
-    Columns,
     Matcher,
     Matches,
+    PatternIds,
+    TripleColumns,
     in_order,
     templates_for,
 )
@@ -51,7 +51,7 @@ class Membership(Matcher):
     A triple has at most two: one in which `?x` is its subject, and one in which it is its object.
     """
 
-    def __init__(self, pattern: TriplePattern, schema: Schema, bound: Bound) -> None:
+    def __init__(self, pattern: TriplePattern, schema: Schema, bound: PatternIds) -> None:
         super().__init__(pattern, schema, bound)
         conditions = _Conditions(bound)
         predicate = bound[1]
@@ -72,7 +72,7 @@ class Membership(Matcher):
         return frozenset[int]().union(*(test.predicates.ids for test in tests))
 
     @override
-    def entailed(self, triples: Columns) -> Matches:
+    def entailed(self, triples: TripleColumns) -> Matches:
         as_subject = self._passing(self._as_subject, triples)
         rows = np.flatnonzero(as_subject)
         matches = Matches(rows, {place: triples[place][rows] for place in self.free})
@@ -83,7 +83,7 @@ class Membership(Matcher):
         rows = np.flatnonzero(other)
         return in_order([matches, Matches(rows, {0: o[rows]})])
 
-    def _passing(self, tests: Sequence[_Test], triples: Columns) -> BoolArray:
+    def _passing(self, tests: Sequence[_Test], triples: TripleColumns) -> BoolArray:
         """Return which triples pass one of the tests."""
         s, p, o = triples
         passing: BoolArray | None = None
@@ -102,7 +102,7 @@ class Membership(Matcher):
 class _Conditions:
     """The conditions for the triples with each predicate, collected from templates."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: PatternIds) -> None:
         self._subject, _, self._object = bound
         self._objects: dict[tuple[_Condition, int], set[frozenset[int]] | None] = {}
         """By condition and predicate: the sets of objects that pass; None if all objects do."""

@@ -60,7 +60,7 @@ def add_compile_options(
     add("--base", metavar="IRI", help="resolve relative IRIs against this one")
     add("--origin", metavar="T", type=parse_instant, default=0, help="start of the window grids")
     add("--pedantic", action="store_true", help="reject constructs of other dialects")
-    entailed = "rdfs: match what triples entail with the schema in the graphs"
+    entailed = "rdfs: match what triples entail, too"
     add("--entailment", choices=ENTAILMENT_CHOICES, metavar="NAME", help=entailed)
 
 

@@ -161,14 +161,12 @@ class Summary:
 
 
 def _warn_without_schema(replay: Replay) -> None:
+    from streamsparql.look.lints import without_schema
     from streamsparql.physical.entailment.schema import NO_SCHEMA
 
-    if replay.execution.catalog.schema == NO_SCHEMA:
-        print(
-            "warning: the static graphs have no schema: nothing is entailed [no-schema]\n"
-            "hint: pass the file with rdfs:subClassOf and the like as --graph",
-            file=sys.stderr,
-        )
+    execution = replay.execution
+    if execution.catalog.schema == NO_SCHEMA:
+        print(without_schema(execution.query.translation), file=sys.stderr)
 
 
 def _plural(count: int, noun: str) -> str:
