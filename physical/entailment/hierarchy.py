@@ -113,6 +113,7 @@ class Hierarchy:
         one, other = numbers[: len(narrower)], numbers[len(narrower) :]
         size = len(self._terms)
         self._up, self._down = _Relation(one, other, size), _Relation(other, one, size)
+        self._known: dict[tuple[_Relation, int], frozenset[int]] = {}
         own = np.unique(one)
         self.narrower: list[int] = self._terms[own].tolist()
         """The terms with a broader one."""
@@ -137,8 +138,12 @@ class Hierarchy:
         return self._reachable(self._down, term)
 
     def _reachable(self, steps: _Relation, term: int) -> frozenset[int]:
-        number = np.flatnonzero(self._terms == term)
-        return frozenset(self._terms[steps.reachable(number)[1]].tolist())
+        known = self._known.get((steps, term))
+        if known is None:
+            number = np.flatnonzero(self._terms == term)
+            known = frozenset(self._terms[steps.reachable(number)[1]].tolist())
+            self._known[steps, term] = known
+        return known
 
     def expand(self, column: IntArray) -> tuple[IntArray, IntArray]:
         """Return each id of a column and its broader terms: the places of the ids, and the terms.

@@ -85,39 +85,23 @@ class Schema:
         self.type, self.subclass, self.subproperty, domain, range_ = (
             terms.id_of(iri, keep=True) for iri in (TYPE, SUBCLASS, SUBPROPERTY, DOMAIN, RANGE)
         )
-        self._triples = triples
-        self.properties = self._properties()
+        self.properties = _properties(triples, self.subproperty)
         if any(self.type in self.properties.below(terms.id_of(x)) for x in SCHEMA_PREDICATES):
             raise SourceError(
                 "the static graphs declare rdf:type a subproperty of a property of the schema, such"
                 " as rdfs:subClassOf, which would make each typed resource part of the schema;"
                 " remove that statement"
             )
-        self.classes = Hierarchy(*self._statements(self.subclass))
-        self.domains = _by_subject(self._statements(domain))
-        self.ranges = _by_subject(self._statements(range_))
+        classes, domains, ranges = (
+            _pairs(triples, self.properties.below(predicate) | {predicate})
+            for predicate in (self.subclass, domain, range_)
+        )
+        self.classes = Hierarchy(*classes)
+        self.domains, self.ranges = _by_subject(*domains), _by_subject(*ranges)
         self._templates: dict[int, tuple[Template, ...]] = {}
+        self._of_types: dict[Template, dict[Template, None]] = {}
         self.matchers: dict[TriplePattern, Any] = {}
         """The matchers of patterns, which matchers.py makes."""
-
-    def _properties(self) -> Hierarchy:
-        """Return the hierarchy of properties: subproperties of subPropertyOf contribute to it."""
-        predicates = frozenset([self.subproperty])
-        while True:
-            properties = Hierarchy(*self._triples_with(predicates))
-            closed = properties.below(self.subproperty) | {self.subproperty}
-            if closed == predicates:
-                return properties
-            predicates = closed
-
-    def _statements(self, predicate: int) -> tuple[IntArray, IntArray]:
-        return self._triples_with(self.properties.below(predicate) | {predicate})
-
-    def _triples_with(self, predicates: Iterable[int]) -> tuple[IntArray, IntArray]:
-        """Return the subjects and objects of the triples with certain predicates."""
-        s, p, o = (self._triples.columns[name] for name in TRIPLE)
-        selected = np.isin(p, list(predicates))
-        return s[selected], o[selected]
 
     def describe(self) -> str:
         """Return the number of terms that statements of each kind are about, as text."""
@@ -182,15 +166,30 @@ class Schema:
                 walks.append(Walk(readers, hierarchy, kept))
         return tuple(walks)
 
-    def _closure(self, base: Template, literal: bool) -> dict[Template, None]:
-        """Apply the rules to a template until there is nothing new; its object is a `literal`."""
+    def _closure(
+        self, base: Template, literal: bool, by_types: bool = True
+    ) -> dict[Template, None]:
+        """Apply the rules to a template until there is nothing new; its object is a `literal`.
+
+        Each rule has one premise beside the schema. So what a type entails is computed once for all
+        properties that entail it, unless `by_types` is false.
+        """
         known, pending = {base: None}, [base]
         while pending:
             for new in self._consequences(pending.pop(), literal):
-                if new not in known:
+                if new in known:
+                    continue
+                if by_types and new.predicate == self.type and isinstance(new.object, int):
+                    known.update(self._closure_of_type(new))
+                else:
                     known[new] = None
                     pending.append(new)
         return known
+
+    def _closure_of_type(self, base: Template) -> dict[Template, None]:
+        if base not in self._of_types:
+            self._of_types[base] = self._closure(base, literal=False, by_types=False)
+        return self._of_types[base]
 
     def _consequences(self, triple: Template, literal: bool) -> list[Template]:
         x, p, y, _ = triple
@@ -219,8 +218,26 @@ def with_broader(template: Template) -> Template:
     return Template(*places)  # type: ignore[arg-type]
 
 
-def _by_subject(statements: tuple[IntArray, IntArray]) -> dict[int, list[int]]:
+def _pairs(triples: Batch, predicates: Iterable[int]) -> tuple[IntArray, IntArray]:
+    """Return the subjects and the objects of the triples with certain predicates."""
+    s, p, o = (triples.columns[name] for name in TRIPLE)
+    selected = np.isin(p, list(predicates))
+    return s[selected], o[selected]
+
+
+def _properties(triples: Batch, subproperty: int) -> Hierarchy:
+    """Return the hierarchy of properties, to which subproperties of subPropertyOf contribute."""
+    predicates = frozenset([subproperty])
+    while True:
+        properties = Hierarchy(*_pairs(triples, predicates))
+        closed = properties.below(subproperty) | {subproperty}
+        if closed == predicates:
+            return properties
+        predicates = closed
+
+
+def _by_subject(subjects: IntArray, objects: IntArray) -> dict[int, list[int]]:
     grouped: dict[int, list[int]] = {}
-    for one, other in zip(*(column.tolist() for column in statements), strict=True):
+    for one, other in zip(subjects.tolist(), objects.tolist(), strict=True):
         grouped.setdefault(one, []).append(other)
     return grouped

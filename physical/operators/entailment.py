@@ -14,6 +14,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.entailment.matchers import matcher_of
 from streamsparql.physical.entailment.schema import Schema
+from streamsparql.physical.hidden import is_triple_stamp
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.match import latest_stamps, stamp_columns
 
@@ -92,7 +93,8 @@ class EntailedMatching(Stateless):
             place.name: k for k, place in enumerate(pattern) if isinstance(place, Variable)
         }
         self._stamps = {s.variable.name: stamp_columns(s, input.names) for s in stamps}
-        super().__init__((*self._places, *self._stamps), input)
+        self._carried = [x for x in input.names if x not in TRIPLE and not is_triple_stamp(x)]
+        super().__init__((*self._places, *self._stamps, *self._carried), input)
 
     @override
     def apply(self, batch: Batch) -> Batch:
@@ -101,6 +103,8 @@ class EntailedMatching(Stateless):
         for name, stamps in self._stamps.items():
             own = [batch.columns[column][rows] for column in stamps]
             columns[name] = latest_stamps(self.schema.terms, own, len(rows))
+        for name in self._carried:
+            columns[name] = batch.columns[name][rows]
         count = None if batch.count is None else batch.count[rows]
         return Batch(columns, batch.start[rows], batch.end[rows], count)
 
