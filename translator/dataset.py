@@ -245,19 +245,27 @@ def create_matching(pattern: TriplePattern, scope: ReadScope, context: Context) 
     stamps = context.stamps.on(pattern)
     if scope.window is None or not scope.streams or context.dialect.has_events:
         return TriplePatternMatching(pattern, merge_active_sources(scope, None, context), stamps)
-    branches: list[Plan] = []
-    for stream in scope.streams:
-        source = create_access_op(stream, context)
-        if context.entailment:  # the window counts elements, not what they entail
-            schema = _access_schema(scope)
-            relevant = scope.window(Entailing(pattern, source, schema))
-            branches.append(TriplePatternMatching(pattern, Entailed(relevant, schema), stamps))
-        else:
-            branches.append(scope.window(TriplePatternMatching(pattern, source, stamps)))
+    branches = [_match_in_window(pattern, stream, scope, context) for stream in scope.streams]
     if scope.graphs is not None:
         branches.append(TriplePatternMatching(pattern, _static_source(scope, context), stamps))
     union = Union(tuple(branches)) if len(branches) > 1 else branches[0]
     return Distinct(union) if context.dialect.windows_hold_sets else union
+
+
+def _match_in_window(
+    pattern: TriplePattern, stream: DeclaredStream, scope: ReadScope, context: Context
+) -> Plan:
+    """Return the matching of a stream below `win`, which counts its matches.
+
+    With entailment the window counts the elements that entail a match.
+    """
+    assert scope.window is not None, "the group has a window"
+    source, stamps = create_access_op(stream, context), context.stamps.on(pattern)
+    if not context.entailment:
+        return scope.window(TriplePatternMatching(pattern, source, stamps))
+    schema = _access_schema(scope)
+    counted = scope.window(Entailing(pattern, source, schema))
+    return TriplePatternMatching(pattern, Entailed(counted, schema), stamps)
 
 
 def merge_active_sources(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
