@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from streamsparql.algebra.entailment import SCHEMA_PREDICATES
+from streamsparql.algebra.entailment import SCHEMA_PREDICATES, Entailed, reads_entailed
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
+from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.entailment.matchers import matcher_of
 from streamsparql.physical.entailment.schema import End, Schema
 from streamsparql.physical.operators.access import Always
-from streamsparql.spark.joins import GraphName, Patterns
+from streamsparql.spark.joins import GraphName, Patterns, graph_names
 from streamsparql.spark.triples import GraphSource, with_scope
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ _S, _P, _O = Variable("s"), Variable("p"), Variable("o")
 
 
 class KnownSchema:
-    """The statements of the schema in all static graphs of a run.
+    """The schema in all static graphs that have one for some pattern.
 
-    A pattern over one of the graphs may have a smaller schema: what is selected here suffices.
+    A pattern may have the schema of fewer graphs: then this one selects more than it needs.
     """
 
     def __init__(self, triples: Iterable[pa.Table]) -> None:
@@ -46,6 +47,11 @@ class KnownSchema:
             ids = [terms.encode(table.column(place)) for table in tables]
             columns[name] = np.concatenate([np.empty(0, np.int64), *ids])
         self._schema = Schema(Always.of(columns, len(columns[TRIPLE[0]])).rows, terms)
+
+    @property
+    def size(self) -> str:
+        """The size of the schema, as text."""
+        return self._schema.describe()
 
     @property
     def statements(self) -> tuple[TriplePattern, ...]:
@@ -86,14 +92,21 @@ class KnownSchema:
             yield TriplePattern(_S, predicate, _O)
 
 
-def read_schema(spark: SparkSession, sources: Mapping[GraphName, GraphSource]) -> KnownSchema:
-    """Read the schema in static graphs; in large ones, Spark selects its statements.
+def read_schema(
+    spark: SparkSession, plan: Plan, sources: Mapping[GraphName, GraphSource]
+) -> KnownSchema | None:
+    """Read the schema for the patterns of a plan; None if it reads no entailed triples.
 
-    A subproperty of `rdfs:subClassOf` and the like has statements, too, so large graphs are read
-    again as long as there are further predicates.
+    In large graphs Spark selects the statements. A subproperty of `rdfs:subClassOf` and the like
+    has statements, too, so large graphs are read again as long as there are further predicates.
     """
-    large = [source for source in sources.values() if source.table is None]
-    small = [with_scope(x.table, x.scope) for x in sources.values() if x.table is not None]
+    if not reads_entailed(plan):
+        return None
+    schemas = (node.schema for node in plan.operators() if isinstance(node, Entailed))
+    names = {name for schema in schemas for name in graph_names(schema, filter(None, sources))}
+    read = [source for name, source in sources.items() if name in names]
+    large = [source for source in read if source.table is None]
+    small = [with_scope(x.table, x.scope) for x in read if x.table is not None]
     patterns = tuple(TriplePattern(_S, predicate, _O) for predicate in SCHEMA_PREDICATES)
     while True:
         selected = [source.triples(spark, patterns).distinct().toArrow() for source in large]

@@ -182,7 +182,7 @@ class _Chooser:
         names: dict[GraphName, None] = {}
         for node in plan.walk():
             if isinstance(node, access.AccessGraph):
-                names.update(dict.fromkeys(_names(node, self._named)))
+                names.update(dict.fromkeys(graph_names(node, self._named)))
         return [name for name in names if name in self._large]
 
     # -- partners
@@ -243,7 +243,7 @@ def _over(node: TriplePatternMatching, source: Plan) -> TriplePatternMatching:
     return TriplePatternMatching(node.pattern, source, node.stamps)
 
 
-def _names(node: access.AccessGraph, named: Iterable[str]) -> Iterator[GraphName]:
+def graph_names(node: access.AccessGraph, named: Iterable[str]) -> Iterator[GraphName]:
     """Yield the graphs that a node reads; for a variable, all of `named`."""
     for name in node.graphs:
         if isinstance(name, IRI):
@@ -261,7 +261,7 @@ def _patterns(plan: Plan, name: GraphName) -> Patterns:
         for node in plan.walk()
         if isinstance(node, TriplePatternMatching)
         and any(
-            name in _names(source, ())
+            name in graph_names(source, ())
             for source in _sources(node.input)
             if isinstance(source, access.AccessGraph)
         )
@@ -432,7 +432,7 @@ class StaticJoins:
     def _matching(self, plan: TriplePatternMatching) -> SolutionFrame:
         """Return the matches of a pattern: a graph is a set, and so are its matches."""
         assert isinstance(plan.input, access.AccessGraph)
-        names = dict.fromkeys(_names(plan.input, ()))
+        names = dict.fromkeys(graph_names(plan.input, ()))
         frames = [self._graphs[name] for name in names if name in self._graphs]
         frames = frames or [self._spark.createDataFrame([], "s string, p string, o string")]
         triples = reduce(lambda frame, other: frame.unionAll(other), frames)
@@ -565,5 +565,5 @@ def count_reads(plans: Iterable[Plan]) -> Counter[GraphName]:
     for plan in plans:
         for node in plan.walk():
             if isinstance(node, access.AccessGraph):
-                reads.update(_names(node, ()))
+                reads.update(graph_names(node, ()))
     return reads

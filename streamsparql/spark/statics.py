@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from streamsparql.algebra.entailment import reads_entailed
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.errors import SourceError
@@ -127,7 +126,9 @@ def gather_statics(spark: SparkSession, query: CompiledQuery, run_input: RunInpu
         tables = {name: source.table for name, source in sources.items() if name not in large}
         reasons = [f"{sources[n].summary}: it is sent to the tasks" for n in tables]
         results: tuple[pa.Table, ...] = ()
-        schema = read_schema(spark, sources) if reads_entailed(query.optimized) else None
+        schema = read_schema(spark, query.optimized, sources)
+        if schema is not None:
+            reasons.append(f"entailment: {schema.size}, read before the data that it selects")
         if large:
             choice = choose_static_plans(query.optimized, large, named, schema)
             sent, results = _compute(spark, run_input, sources, choice)
