@@ -171,7 +171,7 @@ class Schema:
     ) -> dict[Template, None]:
         """Apply the rules to a template until there is nothing new; its object is a `literal`.
 
-        Each rule has one premise beside the schema. So what a type entails is computed once for all
+        Each rule has one premise besides the schema. So what a type entails is computed once for all
         properties that entail it, unless `by_types` is false.
         """
         known, pending = {base: None}, [base]
