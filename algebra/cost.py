@@ -16,6 +16,7 @@ from math import prod
 
 from streamsparql.algebra import filter, graph, group, join, match, path, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream
+from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts
@@ -47,6 +48,8 @@ _SUBJECT, _PREDICATE, _OBJECT = 0.01, 0.1, 0.1
 """Selectivity of a bound subject, predicate or object."""
 _PER_SUBJECT, _PER_OBJECT, _PREDICATES = 3.0, 4.0, 10.0
 """Triples per subject, triples per object, and the number of distinct predicates."""
+_ENTAILED = 3.0
+"""Triples that a triple entails, itself included."""
 _EQUAL, _OTHER = 0.1, 0.33
 """Selectivity of an equality, and of any other condition."""
 
@@ -97,6 +100,10 @@ class Costs:
                 return self.statistics.rates.get(stream, self.statistics.rate)
             case AccessGraph(graphs, background):
                 return float(sum(map(self._size, _names(graphs, background))))
+            case Entailed():
+                return below[0] * _ENTAILED
+            case Entailing(pattern):
+                return below[0] * self._pattern_selectivity(pattern)
             case Window():
                 return plan.expected_size(below[0], HISTORY)
             case match.TriplePatternMatching(pattern):

@@ -7,11 +7,12 @@ columns are removed. (A projection between two joins would prevent their orderin
 the phases.
 
 Termination. First phase: each rule removes operators other than filters, moves a filter, a
-condition or a slice down (none moves up), or removes parts of an expression; no rule restores what
-a rule before it in this list removed. Second and third phase: one round, and the order of a chain
-is a function of its parts that leaves an ordered chain unchanged. Fourth phase: filters move down;
-a basic graph pattern is split only to place a filter in it. Last phase: a projection is added only
-where it removes a column that is bound below, so each step removes columns and adds none.
+condition, a slice or a matching down (none moves up), or removes parts of an expression; no rule
+restores what a rule before it in this list removed. Second and third phase: one round, and the
+order of a chain is a function of its parts that leaves an ordered chain unchanged. Fourth phase:
+filters move down; a basic graph pattern is split only to place a filter in it. Last phase: a
+projection is added only where it removes a column that is bound below, so each step removes columns
+and adds none.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ SIMPLIFY = _phase(
     "merge_projections",
     "drop_projections",
     "push_slices",
+    "match_below_distinct",
     "drop_distinct",
     "drop_constant_conditions",
     "propagate_empty",

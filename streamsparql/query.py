@@ -62,13 +62,16 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     origin: int = 0,
     optimize: bool = True,
     pedantic: bool = False,
+    entailment: str | None = None,
 ) -> Query:
     """Compile a query in any of the five dialects.
 
     `dialect` is streaming, csparql, cqels, epsparql or rspql; auto detects it by constructs that
     only one dialect has. `base` resolves relative IRIs. `origin` is the instant at which the grids
     of windows start, in milliseconds. With `pedantic`, a construct of another dialect is an error.
-    Without `optimize`, the logical plan is run without rewriting.
+    Without `optimize`, the logical plan is run without rewriting. With the entailment `rdfs`,
+    patterns also match what triples entail: static graphs have the schema of classes and
+    properties (docs/language.md#background-knowledge).
 
     Raise `QuerySyntaxError` if the text does not parse, `QueryError` if the query is invalid, and
     `UnsupportedFeature` if it uses an unsupported feature.
@@ -79,7 +82,9 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     _expect(str, text=text, dialect=dialect, base=base or "")
     _expect(int, origin=origin)
     _expect(bool, optimize=optimize, pedantic=pedantic)
-    return Query(Recipe(text, dialect, base, origin, optimize, pedantic))
+    if entailment is not None:
+        _expect(str, entailment=entailment)
+    return Query(Recipe(text, dialect, base, origin, optimize, pedantic, entailment))
 
 
 def _expect(kind: type, **options: object) -> None:

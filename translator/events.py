@@ -116,10 +116,12 @@ def create_closure(
     for optional in _optional_now(where):
         if not _reads(optional, stream):
             continue
-        if any(_can_match(derived, optional.pattern) for derived in template):
+        # the schema, which is not known yet, may relate any two triples
+        if context.entailment or any(_can_match(x, optional.pattern) for x in template):
+            derived = "triples that may entail a match" if context.entailment else "such triples"
             _, span = context.spans.get(id(optional), (optional, query.form.span))
             raise UnsupportedFeature(
-                "this pattern is optional in a rule that derives such triples: its absence would"
+                f"this pattern is optional in a rule that derives {derived}: its absence would"
                 " depend on itself",
                 span,
                 hint="match earlier events only, with SEQ, or derive another predicate",

@@ -17,7 +17,7 @@ from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.traversal import recursion_headroom
-from streamsparql.errors import QueryError, Span, UnsupportedFeature
+from streamsparql.errors import QueryError, Span, StreamSparqlError, UnsupportedFeature
 from streamsparql.translator import modifiers
 from streamsparql.translator import syntax as s
 from streamsparql.translator.checks import check
@@ -48,6 +48,8 @@ _OPERATORS: dict[str, ReportKind] = {
     "DSTREAM": "dstream",
 }
 FormName = Literal["select", "construct", "describe", "ask"]
+ENTAILMENTS = ("rdfs",)
+"""The kinds of entailment, besides none."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Translation:
     dataset: Dataset
     report: ReportPolicy
     names: Names
+    entailment: str | None
     foreign: tuple[ForeignConstruct, ...]
     unused_windows: tuple[s.WindowClause, ...]
     spans: dict[int, tuple[Plan, Span]]
@@ -112,7 +115,12 @@ def _graphs(translation: Translation) -> Iterator[IRI]:
 
 
 def translate(
-    text: str, dialect: str = "auto", base: str = "", origin: int = 0, pedantic: bool = False
+    text: str,
+    dialect: str = "auto",
+    base: str = "",
+    origin: int = 0,
+    pedantic: bool = False,
+    entailment: str | None = None,
 ) -> Translation:
     """Translate a query. Errors show the place in its text.
 
@@ -121,12 +129,18 @@ def translate(
     """
     try:
         with recursion_headroom():
-            return _translate(text, dialect, base, origin, pedantic)
+            return _translate(text, dialect, base, origin, pedantic, entailment)
     except (QueryError, UnsupportedFeature) as error:
         raise error.about(text) from None
 
 
-def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) -> Translation:
+def _translate(
+    text: str, dialect: str, base: str, origin: int, pedantic: bool, entailment: str | None
+) -> Translation:
+    if entailment not in (None, *ENTAILMENTS):
+        raise StreamSparqlError(
+            f"unknown entailment {entailment!r}; expected {' or '.join(ENTAILMENTS)}, or None"
+        )
     query = parse(text)
     names = Names(query.declarations, base)
     auto = dialect.lower() == "auto"
@@ -135,7 +149,7 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
     if pedantic and foreign:
         raise _foreign_error(foreign[0], chosen)
     check(query)
-    context = Context(chosen, names, origin)
+    context = Context(chosen, names, origin, entailment is not None)
     requested = request_stamps(query, context)
     dataset = create_dataset(query.sources, context)
     plan = _create_query_plan(query, ReadScope.of(dataset), context)
@@ -149,6 +163,7 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
         dataset=dataset,
         report=_report_policy(query, plan, context),
         names=names,
+        entailment=entailment,
         foreign=foreign,
         unused_windows=tuple(context.unused_windows.values()),
         spans=context.spans,

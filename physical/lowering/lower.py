@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsparql.algebra import access, event, graph, group, match, shape
+from streamsparql.algebra import access, entailment, event, graph, group, match, shape
 from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
 from streamsparql.algebra.bounds import bounds_below
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import is_static
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Term
@@ -27,17 +28,24 @@ from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.entailment.schema import Schema
 from streamsparql.physical.expressions.compiler import BatchExpression, compile_expression
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.kernels.occurrences import with_since
 from streamsparql.physical.lowering.lower_events import LOWER_EVENTS, times_read
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
-from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE, LowerAbove
+from streamsparql.physical.lowering.lower_operators import (
+    LOWER,
+    LOWER_ABOVE,
+    LowerAbove,
+    lower_distinct_rows,
+)
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
+from streamsparql.physical.operators.entailment import EntailedMatching
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
@@ -63,6 +71,13 @@ class Catalog:
     known: bool = True
     results: Mapping[Plan, Batch] = field(default_factory=dict)
     """The rows of static plans that were precomputed."""
+    schemas: dict[tuple[tuple[IRI, ...], bool], Schema] = field(default_factory=dict)
+    """The schemas for entailment that were read so far: by graphs, and whether the default one."""
+
+    @property
+    def schema(self) -> str:
+        """The size of the schemas, as text; empty without entailment."""
+        return "; ".join(dict.fromkeys(each.describe() for each in self.schemas.values()))
 
 
 @dataclass(frozen=True)
@@ -221,18 +236,48 @@ class Lowering:
                 assert at.events is None
                 matchings.append(Always(self.catalog.results[alone], "precomputed"))
                 continue
-            data = self._data(source, at)
-            matching = TriplePatternMatching(data, node.pattern, self.terms, node.stamps)
-            matching.node = alone
-            matchings.append(self.fold(matching))
+            matchings.append(self._matching_of(alone, at))
         return self.union(matchings)
 
-    def _data(self, node: Plan, at: At) -> Operator:
+    def _matching_of(self, node: match.TriplePatternMatching, at: At) -> Operator:
+        """Return the matching of one source; a pattern is matched without other entailed triples.
+
+        Static graphs are a set, and so are the matches in what they entail.
+        """
+        matching: Operator
+        match node.input:
+            case shape.Distinct(entailment.Entailed() as entailed) if is_static(entailed):
+                of_graph = match.TriplePatternMatching(node.pattern, entailed, node.stamps)
+                distinct = lower_distinct_rows(self, self._matching_of(of_graph, at))
+                if isinstance(distinct, Always):
+                    distinct.node = node
+                return distinct
+            case entailment.Entailed(data, schema):
+                rows, known = self.data(data, at), self.schema(schema, at)
+                matching = EntailedMatching(rows, node.pattern, known, node.stamps)
+            case source:
+                rows = self.data(source, at)
+                matching = TriplePatternMatching(rows, node.pattern, self.terms, node.stamps)
+        matching.node = node
+        return self.fold(matching)
+
+    def data(self, node: Plan, at: At) -> Operator:
         """Return the source of triple patterns, which does not depend on outer rows."""
         return self.rows(node, At(graphs=at.graphs, events=at.events))
 
+    def schema(self, node: access.AccessGraph, at: At) -> Schema:
+        """Return the schema in static graphs; all parts of a plan share it."""
+        bound = dict(at.graphs)
+        names = tuple(bound[x] if isinstance(x, Variable) else x for x in node.graphs)
+        key = (names, node.background)
+        if key not in self.catalog.schemas:
+            graph = self.data(node, at._replace(events=None))
+            assert isinstance(graph, Always)
+            self.catalog.schemas[key] = Schema(graph.rows, self.terms)
+        return self.catalog.schemas[key]
+
     def _window(self, node: w.Window | Align, at: At) -> Operator:
-        data = self._data(node.input, at)
+        data = self.data(node.input, at)
         if isinstance(node, Align):
             return AlignToReports(data, node)
         window = self._windowed(data, node)
@@ -262,7 +307,7 @@ class Lowering:
         return Always.of(columns, len(ids), "VALUES" if columns else "unit")
 
     def _path(self, node: p.Path, at: At) -> Operator:
-        data = self._data(node.input, at)
+        data = self.data(node.input, at)
         if data.names != TRIPLE:
             data = projected_to(data, TRIPLE)
         places = ((node.subject, FROM), (node.object, TO))
@@ -382,6 +427,7 @@ def _above(at: At) -> dict[type[Plan], LowerAbove]:
 _OVER_EVENTS = (
     access.AccessStream,
     access.AccessGraph,
+    entailment.Entailed,
     event.Closure,
     graph.Graph,
     match.TriplePatternMatching,

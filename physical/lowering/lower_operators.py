@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from streamsparql.algebra import access, event, graph, group, join, match, shape
+from streamsparql.algebra import access, entailment, event, graph, group, join, match, shape
 from streamsparql.algebra import filter as f
 from streamsparql.algebra.align import Align
 from streamsparql.algebra.expressions import Aggregate
@@ -47,6 +47,7 @@ from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
 from streamsparql.physical.operators.consolidate import Consolidate, consolidated
+from streamsparql.physical.operators.entailment import Entailed, Entailing
 from streamsparql.physical.operators.event_sets import PointEvents
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
@@ -95,6 +96,17 @@ def lower_access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Lower
     shown = [*map(str, names), *["default graph"] * node.background]
     rows = Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown))
     return low.made(low.static(rows, at))
+
+
+def lower_entailed(low: Lowering, node: entailment.Entailed, at: At) -> Lowered:
+    """Lower what triples entail, for the readers that `Lowering` does not fuse with it."""
+    return low.made(Entailed(low.data(node.input, at), low.schema(node.schema, at)))
+
+
+def lower_entailing(low: Lowering, node: entailment.Entailing, at: At) -> Lowered:
+    """Lower the selection of the triples that entail a match."""
+    rows, schema = low.data(node.input, at), low.schema(node.schema, at)
+    return low.made(Entailing(rows, node.pattern, schema))
 
 
 def lower_union(low: Lowering, node: access.Merge | join.Union, at: At, first: Lowered) -> Lowered:
@@ -234,7 +246,14 @@ def _makes_rows_equal(plan: Plan) -> bool:
 
 
 def _below(node: Plan, _: None) -> list[tuple[Plan, None]]:
-    kinds = (f.Filter, shape.Extend, match.TriplePatternMatching, access.Merge, join.Union)
+    kinds = (
+        f.Filter,
+        shape.Extend,
+        match.TriplePatternMatching,
+        entailment.Entailed,
+        access.Merge,
+        join.Union,
+    )
     return [(child, None) for child in node.inputs] if isinstance(node, kinds) else []
 
 
@@ -242,7 +261,7 @@ def lower_distinct(low: Lowering, node: shape.Distinct, at: At, rows: Lowered) -
     """Lower a DISTINCT, which ignores stamps and keeps the first of equal ordered rows."""
     below = rows._replace(operator=_without_since(rows.operator))
     if rows.ranking is None:
-        return low.made(_as_events(rows.operator, _distinct(low, below.operator)))
+        return low.made(_as_events(rows.operator, lower_distinct_rows(low, below.operator)))
     shown = rows.ranking.others(below.operator.names)
     distinct = Slice(below.operator, rows.ranking, low.terms, distinct=shown)
     return rows._replace(operator=_as_events(rows.operator, distinct))
@@ -257,7 +276,11 @@ def _as_events(rows: Operator, distinct: Operator) -> Operator:
     return PointEvents(distinct) if SINCE in rows.names else distinct
 
 
-def _distinct(low: Lowering, rows: Operator) -> Operator:
+def lower_distinct_rows(low: Lowering, rows: Operator) -> Operator:
+    """Return the distinct rows of an operator, which are computed now if they are known."""
+    if isinstance(rows, Always) and low.catalog.known:
+        known = consolidated(rows.rows)
+        return Always(Batch(known.columns, known.start, known.end), rows.facts())
     stamps = [name for name in rows.names if is_stamp(name)]
     columns = [name for name in rows.names if not is_stamp(name)]
     if stamps:
@@ -438,6 +461,8 @@ Lower = Callable[["Lowering", Any, "At"], "Lowered"]
 LOWER: dict[type[Plan], Lower] = {
     access.AccessStream: lower_stream,
     access.AccessGraph: lower_access_graph,
+    entailment.Entailed: lower_entailed,
+    entailment.Entailing: lower_entailing,
     shape.Slice: lower_slice,
     graph.Graph: lower_graph,
     event.Closure: refuse_rules,

@@ -49,7 +49,7 @@ class TriplePatternMatching(Stateless):
             else:
                 self._places[place.name] = column
         self._constants.sort(key=lambda constant: constant[0] != ".p")
-        self._stamps = {s.variable.name: _stamp_columns(s, input.names) for s in stamps}
+        self._stamps = {s.variable.name: stamp_columns(s, input.names) for s in stamps}
         self._terms = terms
         self._since = [name for name in input.names if name == SINCE]
         super().__init__((*self._places, *self._stamps, *self._since), input)
@@ -87,7 +87,7 @@ class TriplePatternMatching(Stateless):
         return " ".join(map(str, self.pattern))
 
 
-def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
+def stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
     """Return the columns of the stamps that count: those of all streams, or of one."""
     if stamp.stream is not None:
         own = stamp_column(stamp.stream.value)

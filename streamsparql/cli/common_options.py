@@ -19,6 +19,7 @@ REPORTS = ("rstream", "istream", "dstream")
 MEASURED_STAGES = ("all", "physical", "spark")
 """The stages that `--analyze` can show: those that run, and so are measured."""
 DIALECT_CHOICES = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
+ENTAILMENT_CHOICES = ("rdfs",)
 
 Commands = argparse._SubParsersAction  # the return type of add_subparsers has no public name
 
@@ -59,6 +60,8 @@ def add_compile_options(
     add("--base", metavar="IRI", help="resolve relative IRIs against this one")
     add("--origin", metavar="T", type=parse_instant, default=0, help="start of the window grids")
     add("--pedantic", action="store_true", help="reject constructs of other dialects")
+    entailed = "rdfs: match what triples entail, too"
+    add("--entailment", choices=ENTAILMENT_CHOICES, metavar="NAME", help=entailed)
 
 
 def compile_file(name: str, options: argparse.Namespace) -> Query:
@@ -77,6 +80,7 @@ def compile_text(text: str, options: argparse.Namespace) -> Query:
         base=options.base,
         origin=options.origin,
         pedantic=options.pedantic,
+        entailment=options.entailment,
     )
 
 

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 
 OUTPUT_FORMATS = ("table", "csv", "jsonl", "nq", "parquet")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
-_EXAMPLES = """\
-examples:
-  streamsparql run query.rq --stream wind.nq --graph turbines.ttl
-  tail -f wind.nq | streamsparql run query.rq --stream - --emit eager"""
+_EXAMPLE = "example: streamsparql run query.rq --stream wind.nq --graph turbines.ttl"
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -46,7 +43,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         "run",
         help="run a query over files or standard input",
         usage="%(prog)s QUERY [--stream [IRI=]FILE ...] [OPTION ...]",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLE,
         formatter_class=HelpFormatter,
         add_help=False,
     )

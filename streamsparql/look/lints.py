@@ -79,6 +79,20 @@ def lint(translation: Translation) -> tuple[LintWarning, ...]:
     return tuple(sorted(distinct, key=lambda w: (w.span or Span(0, 0), w.code)))
 
 
+def without_schema(translation: Translation) -> LintWarning:
+    """Return the warning about a query with entailment over static graphs without a schema.
+
+    Only a run reads the graphs: `lint` does not return it.
+    """
+    return LintWarning(
+        "no-schema",
+        "the static graphs have no schema, so nothing is entailed",
+        None,
+        translation.text,
+        hint="pass the graph with rdfs:subClassOf and the like as default graph: --graph FILE",
+    )
+
+
 @dataclass(frozen=True)
 class Visit:
     """An operator of a plan, as a lint sees it.

@@ -508,3 +508,26 @@ def test_an_interrupt_ends_spark_quietly(folder, seconds):
         status = process.wait(60)
         errors = process.stderr.read()  # to its end, when Java has exited as well
         assert (status, errors) == (130, "")
+
+
+# -- entailment ------------------------------------------------------------------------------------
+
+
+def test_entailment_needs_a_schema(folder):
+    rdfs = "http://www.w3.org/2000/01/rdf-schema#"
+    (folder / "kinds.ttl").write_text(
+        f"<http://example.org/speed> <{rdfs}domain> <http://example.org/Turbine> ."
+    )
+    (folder / "kind.rq").write_text(
+        f"PREFIX : <http://example.org/> SELECT ?t {FROM} WHERE {{ ?t a :Turbine }}"
+    )
+    kind = ("kind.rq", "--stream", "wind.nq", "--entailment", "rdfs")
+    lines = output_lines(folder, *kind, "--graph", "kinds.ttl")
+    assert [line.split()[-1] for line in lines] == ["?t", ":a", ":a", ":b"]
+    done = run(folder, *kind)
+    assert done.stdout.split() == ["start", "end", "?t"]
+    warning = "warning: the static graphs have no schema, so nothing is entailed [no-schema]\nhint:"
+    assert warning in done.stderr
+    assert "warning" not in run(folder, *kind, "--quiet").stderr
+    plain = run(folder, *kind[:3], "--graph", "kinds.ttl")
+    assert "warning" not in plain.stderr

@@ -20,6 +20,7 @@ from streamsparql import cli
 from streamsparql.algebra import (
     access,
     align,
+    entailment,
     event,
     filter,
     graph,
@@ -234,6 +235,11 @@ OPERATORS: list[list[Plan]] = [
     [STREAM, access.AccessStream(Q), access.AccessStream(P, stamped=True)],
     [DATA, access.AccessGraph((P,)), access.AccessGraph((X,)), access.AccessGraph((P, Q))],
     [access.Merge((STREAM, DATA)), access.Merge((DATA, STREAM))],
+    [entailment.Entailed(STREAM, DATA), entailment.Entailed(DATA, DATA)],
+    [
+        entailment.Entailing(ROWS.pattern, STREAM, DATA),
+        entailment.Entailing(OTHER.pattern, STREAM, DATA),
+    ],
     [
         w.SlidingDeltaWindow(STREAM, 10, 5),
         w.SlidingDeltaWindow(STREAM, 20, 5),
@@ -409,6 +415,7 @@ def test_json_has_the_facts_about_the_query() -> None:
     assert document["query"] == {
         "text": LISTING_1_1,
         "dialect": "streaming",
+        "entailment": None,
         "form": "select",
         "variables": ["x", "y", "z"],
         "streams": ["http://iec.org/61400-25/root/td.rdf"],

@@ -22,10 +22,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.restored import Observation, observe, restored_dictionary, through_ipc, undeclared
+from support.schemas import triples_of
 from support.steps import Case, DrivenInput, Row, cases, rows_over, steps_of_case
 
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.entailment import DOMAIN, SUBCLASS, SUBPROPERTY, TYPE
 from streamsparql.algebra.expressions import OCCURRENCE, And, Constant
 from streamsparql.algebra.expressions import Call as Function
 from streamsparql.algebra.functions import Run
@@ -37,6 +39,7 @@ from streamsparql.algebra.terms import IRI, XSD, Literal, integer
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.entailment.schema import Schema
 from streamsparql.physical.expressions.compiler import CompiledExpression, compile_expression
 from streamsparql.physical.expressions.occurrence import EventCondition, EventExpression
 from streamsparql.physical.expressions.sort_keys import Ranking
@@ -56,6 +59,7 @@ from streamsparql.physical.operators.columns import (
     Tag,
 )
 from streamsparql.physical.operators.consolidate import Consolidate
+from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
 from streamsparql.physical.operators.event import (
     EqJoin,
     EqLeftJoin,
@@ -122,12 +126,21 @@ stamp = st.sampled_from([0, *map(TEXTS.index, STAMPS)])
 tying = st.sampled_from([0, 1, 1, 2, 2, 3])
 nodes = rows_over([tying, tying, tying])
 S = UNIT
-X, A, B = (Variable(name) for name in "xab")
+X, A, B, Y = (Variable(name) for name in "xaby")
+B_ = IRI("http://e/b")
 XYA, BYX = ("x", "y", "a"), ("b", "y", "x")
 
 
 def differ(terms: TermDictionary) -> CompiledExpression:
     return compile_expression(Function("!=", (A, B)), terms, Run())
+
+
+SCHEMA = [
+    ("<http://e/a>", str(SUBPROPERTY), "<http://e/b>"),
+    ("<http://e/b>", str(DOMAIN), "<http://e/c>"),
+    ("<http://e/c>", str(SUBPROPERTY), str(TYPE)),
+    ("<http://e/c>", str(SUBCLASS), "<http://e/b>"),
+]
 
 
 class Kind(NamedTuple):
@@ -148,6 +161,16 @@ def unary(make: Callable[..., Operator], *columns: st.SearchStrategy[int]) -> Ki
     strategies = columns or (tying, tying)
     names = ("x", "y", "z")[: len(strategies)]
     return Kind(make, [names], cases(rows_over(strategies), max_rows=14))
+
+
+def entailed(make: Callable[[Operator, Schema], Operator]) -> Kind:
+    """Return an operator with a schema, which is read from the static graphs again."""
+
+    def over_schema(terms: TermDictionary, source: Operator) -> Operator:
+        return make(source, Schema(triples_of(terms, SCHEMA), terms))
+
+    columns = [st.integers(0, 4), st.integers(1, 3), st.integers(0, 4)]
+    return Kind(over_schema, [TRIPLE], cases(rows_over(columns), max_rows=14))
 
 
 def grouped(keys: list[str], *calls: ColumnAggregate, annotate: bool = False) -> Kind:
@@ -430,6 +453,16 @@ KINDS: dict[str, Kind] = {
         lambda terms, source: TriplePatternMatching(source, TriplePattern(X, A, X), terms),
         [TRIPLE],
         cases(rows_over([tying, tying, tying])),
+    ),
+    "what triples entail": entailed(lambda source, schema: Entailed(source, schema)),
+    "triples that entail": entailed(
+        lambda source, schema: Entailing(source, TriplePattern(X, B_, Y), schema)
+    ),
+    "entailed pattern": entailed(
+        lambda source, schema: EntailedMatching(source, TriplePattern(X, TYPE, Y), schema)
+    ),
+    "entailed pattern of a class": entailed(
+        lambda source, schema: EntailedMatching(source, TriplePattern(X, TYPE, B_), schema)
     ),
     "construct": unary(
         lambda terms, source: Construct(source, TriplePattern(X, X, Variable("y")), terms)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 SECONDS = '"PT0.00{}S"^^<http://www.w3.org/2001/XMLSchema#duration>'
 SHORT = f"getDURATION() < {SECONDS.format(5)}"
+ENTAILED = {"match_below_distinct"}
+"""The rules that apply to plans with entailment only."""
+
 WINDOW = "FROM STREAM :s WINDOW RANGE 7 MS SLIDE 2 MS "
+BRACKET = "FROM STREAM :s [RANGE 7ms STEP 2ms] "
 QUERIES = {
     "absence_before": [
         "SELECT * { { ?x :p ?y } OPTIONALSEQ { ?x :q ?z } FILTER(!BOUND(?y)) }",
@@ -139,6 +143,12 @@ QUERIES = {
         "SELECT DISTINCT ?x (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY ?x",
         "SELECT DISTINCT ?x { { { SELECT DISTINCT ?x { ?x :p ?y } } } UNION { ?x :q ?y } }",
         "SELECT DISTINCT * FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y . ?y :q ?z }",
+    ],
+    "match_below_distinct": [
+        f"SELECT ?x ?c {BRACKET}{{ ?x a ?c . ?x :p ?y }}",
+        f"SELECT ?x {BRACKET}{{ ?x :p ?y FILTER NOT EXISTS {{ ?x a ?y . ?y a :a }} }}",
+        f"SELECT DISTINCT ?x ?y {BRACKET}{{ ?x a :a ; :q ?y }}",
+        f"SELECT ?x (timestamp(?x) AS ?v) {BRACKET}{{ ?x a ?c }}",
     ],
     "drop_reduced": ["SELECT REDUCED ?x { ?x :p ?y }"],
     "drop_order": [

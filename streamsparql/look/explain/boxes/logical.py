@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import TypeGuard
 
+from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.event import Closure, SeqWithout
 from streamsparql.algebra.expressions import Call, Volatile
 from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
@@ -62,6 +63,8 @@ def _inputs(plan: Plan, write: Writer) -> list[tuple[str, Plan]]:
             return [("", rows), (write.variable(variable), pattern)]
         case SemiJoin(rows, pattern) | AntiJoin(rows, pattern):
             return [("", rows), ("pattern", pattern)]
+        case Entailed(triples, schema) | Entailing(_, triples, schema):
+            return [("", triples), ("schema", schema)]
         case Describe(_, rows, data):
             return [("", rows), ("data", data)]
         case SeqWithout(left, right, absent):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamsparql.algebra import align, event, filter, graph, group, join, match, path, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI, Term
@@ -21,6 +22,10 @@ def title(plan: Plan, write: Writer) -> str:
     match plan:
         case AccessStream() | AccessGraph() | w.Window():
             return _source(plan, write)
+        case Entailed():
+            return "RDFS"
+        case Entailing(pattern):
+            return write.pattern(pattern)
         case align.Align():
             return _align(plan)
         case match.TriplePatternMatching(pattern, _, stamps):
