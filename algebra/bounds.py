@@ -17,6 +17,7 @@ import math
 from typing import NamedTuple
 
 from streamsparql.algebra import event, filter, join
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import OCCURRENCE, Call, Constant
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts
@@ -121,6 +122,8 @@ def bounds_below(node: Plan, bound: int) -> tuple[int, ...]:
             return (bound_of(condition), bound)
         case event.EqLeftJoin(_, _, condition):
             return (bound, min(bound, bound_of(condition)))
-        case event.Detect() | event.Closure():
-            return (INFINITY,) * len(node.inputs)
+        case event.Detect():
+            return (INFINITY,)
+        case Closure():
+            return (*(INFINITY for _ in node.rules), bound)
     return (bound,) * len(node.inputs)

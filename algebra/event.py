@@ -8,25 +8,19 @@ over such sets, and `Detect` converts events to snapshots.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from streamsparql.algebra import shape
 from streamsparql.algebra.filter import Filter, event_passes, with_occurrence
 from streamsparql.algebra.graph import Construct
 from streamsparql.algebra.group import Annotate
-from streamsparql.algebra.inputs import Inputs, StreamItem
+from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.join import Join, join_events, left_join_events, merge_events
 from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Expression, Solution, compatible
 from streamsparql.algebra.streams import Snapshot
-from streamsparql.algebra.terms import IRI
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
-
-MAX_CLOSURE_ROUNDS = 1000
-"""The number of rounds at one instant after which a closure counts as infinite."""
 
 
 class EventPair(SnapshotOperator):
@@ -192,47 +186,3 @@ _KEEPS_ROWS = (
     shape.OrderBy,
     shape.Slice,
 )
-
-
-class Closure(Plan):
-    """The input, evaluated over the Q-closure of a stream. Section 7; WWW 2011 section 4.2.
-
-    The closure is the least stream that contains the original one and each triple that a rule
-    constructs over the closure, with the occurrence of the rule's solution.
-    """
-
-    family = "event"
-
-    stream: IRI
-    rules: tuple[Construct, ...]
-    input: Plan
-
-    @override
-    def events(self, t: int, inputs: Inputs) -> Events:
-        return self.input.events(t, self._closed(t, inputs))
-
-    def _closed(self, t: int, inputs: Inputs) -> Inputs:
-        """Return the inputs with the closure up to `t`, completed instant by instant."""
-        items = inputs.stream(self.stream)
-        known: set[StreamItem] = set()
-        instants = {item.end for stream in inputs.streams.values() for item in stream}
-        for instant in sorted(x for x in instants if x <= t):
-            new = {item for item in items if item.end == instant}
-            for _ in range(MAX_CLOSURE_ROUNDS):
-                known |= new
-                inputs = replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
-                new = set(self._derived(instant, inputs)) - known
-                if not new:
-                    break
-            else:
-                raise EngineError(
-                    f"the rules do not terminate at the instant {instant}: they still derive new"
-                    f" triples after {MAX_CLOSURE_ROUNDS} rounds"
-                )
-        return replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
-
-    def _derived(self, instant: int, inputs: Inputs) -> Iterator[StreamItem]:
-        for rule in self.rules:
-            for triple, start, end in rule.events(instant, inputs):
-                if start is not None and end == instant:
-                    yield StreamItem(triple, start, end)

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.cost import Costs
-from streamsparql.algebra.event import Closure, Detect
+from streamsparql.algebra.event import Detect
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import JOINS, continues_sequence
 from streamsparql.algebra.rules.rule import Rule

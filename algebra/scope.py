@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from streamsparql.algebra import event, filter, graph, group, join, match, path, shape
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import OCCURRENCE, Constant
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan, SnapshotOperator
@@ -123,7 +124,7 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             )
         case event.Detect():
             return _merge_scopes([inputs[0], Scope((), tuple(OCCURRENCE.values()))])
-        case event.Closure():
+        case Closure():
             return inputs[-1]
         case graph.Construct() | graph.Describe() | graph.Ask():
             return Scope()

@@ -30,11 +30,18 @@ class Recipe(NamedTuple):
     optimize: bool = True
     pedantic: bool = False
     entailment: str | None = None
+    rules: tuple[str, ...] = ()
 
     def translation(self) -> Translation:
         """Translate the text."""
         return translate(
-            self.text, self.dialect, self.base or "", self.origin, self.pedantic, self.entailment
+            self.text,
+            self.dialect,
+            self.base or "",
+            self.origin,
+            self.pedantic,
+            self.entailment,
+            self.rules,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from streamsparql.compiled import CompiledQuery, Recipe
@@ -63,6 +63,7 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     optimize: bool = True,
     pedantic: bool = False,
     entailment: str | None = None,
+    rules: Sequence[str] = (),
 ) -> Query:
     """Compile a query in any of the five dialects.
 
@@ -71,7 +72,9 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     of windows start, in milliseconds. With `pedantic`, a construct of another dialect is an error.
     Without `optimize`, the logical plan is run without rewriting. With the entailment `rdfs`,
     patterns also match what triples entail: static graphs have the schema of classes and
-    properties (docs/language.md#background-knowledge).
+    properties (docs/language.md#background-knowledge). `rules` are texts with CONSTRUCT rules of
+    EP-SPARQL, one or several in each, whose triples become part of the stream
+    (docs/language.md#rules).
 
     Raise `QuerySyntaxError` if the text does not parse, `QueryError` if the query is invalid, and
     `UnsupportedFeature` if it uses an unsupported feature.
@@ -84,7 +87,10 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     _expect(bool, optimize=optimize, pedantic=pedantic)
     if entailment is not None:
         _expect(str, entailment=entailment)
-    return Query(Recipe(text, dialect, base, origin, optimize, pedantic, entailment))
+    if isinstance(rules, str) or not all(isinstance(rule, str) for rule in rules):
+        raise TypeError(f"rules must be a list of texts, not {rules!r:.40}")
+    recipe = Recipe(text, dialect, base, origin, optimize, pedantic, entailment, tuple(rules))
+    return Query(recipe)
 
 
 def _expect(kind: type, **options: object) -> None:

@@ -12,6 +12,7 @@ from streamsparql.algebra import event as ev
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra import window as w
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.entailment import reads_entailed
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
@@ -253,7 +254,7 @@ class _Unparser:
             plan = plan.input
         if isinstance(plan, ev.Detect):
             plan = plan.input
-            plan = plan.input if isinstance(plan, ev.Closure) else plan
+            plan = plan.input if isinstance(plan, Closure) else plan
         group = self.braces(plan)
         aggregates = []
         for node in reversed(annotations):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamsparql.algebra import access, event, filter, group, join, match, shape
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
@@ -55,7 +56,7 @@ _KEEPS_SET = {
     shape.Slice,
     group.Annotate,
 }
-_READS_STREAMS = {access.AccessStream, event.Detect, event.Closure}
+_READS_STREAMS = {access.AccessStream, event.Detect, Closure}
 
 
 def continues_sequence(plan: Plan, below: Plan) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
 from streamsparql.algebra.bounds import bounds_below
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_static
@@ -42,6 +43,11 @@ from streamsparql.physical.lowering.lower_operators import (
     lower_distinct_rows,
 )
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
+from streamsparql.physical.lowering.lower_rules import (
+    RuleScope,
+    enter_stratum,
+    with_derived,
+)
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
@@ -114,6 +120,10 @@ class At(NamedTuple):
     graphs: tuple[tuple[Variable, IRI], ...] = ()
     events: int | None = None
     """Below a Detect, the bound of the rows (algebra/bounds.py); None elsewhere."""
+    rules: RuleScope | None = None
+    """The rules whose triples patterns match."""
+    stratum: int | None = None
+    """The recursive stratum of the rules to which the plan belongs."""
 
     def below_names_of(self, *variables: Variable) -> At:
         """Return the place below an operator that binds these variables: it hides outer ones."""
@@ -171,6 +181,9 @@ class Lowering:
         self.times = times
         """The columns of the times of events that are read above a Detect."""
         self._lowered: dict[tuple[Plan, At], Lowered] = {}
+        self.derived: dict[Any, Operator] = {}
+        """The triples of rules, by the rule and its place."""
+        self._rule_scopes: dict[Closure, RuleScope] = {}
         self._outer_sets = 0
 
     def plan(self, node: Plan, at: At) -> Lowered:
@@ -196,7 +209,16 @@ class Lowering:
         return self.plan(node, at).plain
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
+        if at.rules is not None and at.stratum is not None:
+            if not at.rules.depends(node, at.stratum):
+                return Lowered(enter_stratum(at, self.rows(node, at._replace(stratum=None))))
         return self._lowered.get((node, _place(node, at))) if at.outer is None else None
+
+    def rule_scope(self, node: Closure) -> RuleScope:
+        """Return the rules of a closure."""
+        if node not in self._rule_scopes:
+            self._rule_scopes[node] = RuleScope(node)
+        return self._rule_scopes[node]
 
     def _store(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
         """Record the node that an operator computes; memoise the operator without outer rows."""
@@ -237,7 +259,9 @@ class Lowering:
                 matchings.append(Always(self.catalog.results[alone], "precomputed"))
                 continue
             matchings.append(self._matching_of(alone, at))
-        return self.union(matchings)
+        return self.union(
+            matchings if at.rules is None else with_derived(self, node, matchings, at)
+        )
 
     def _matching_of(self, node: match.TriplePatternMatching, at: At) -> Operator:
         """Return the matching of one source; a pattern is matched without other entailed triples.
@@ -428,7 +452,7 @@ _OVER_EVENTS = (
     access.AccessStream,
     access.AccessGraph,
     entailment.Entailed,
-    event.Closure,
+    Closure,
     graph.Graph,
     match.TriplePatternMatching,
     shape.Table,
@@ -438,8 +462,12 @@ _OVER_EVENTS = (
 
 def _place(node: Plan, at: At) -> At:
     """Return the place of a plan, without a bound on events that does not affect its operators."""
-    bounded = at.events is not None and not isinstance(node, _OVER_EVENTS)
-    return at if bounded or at.events is None else at._replace(events=INFINITY)
+    if at.events is None or not isinstance(node, _OVER_EVENTS):
+        return at
+    if at.rules is not None and isinstance(node, match.TriplePatternMatching):
+        if at.rules.feeders(node):
+            return at
+    return at._replace(events=INFINITY, rules=None, stratum=None)
 
 
 def _ends(rows: Sequence[Operator]) -> PathEnds:

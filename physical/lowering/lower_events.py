@@ -21,7 +21,6 @@ from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import BlankNode
 from streamsparql.algebra.traversal import descend
-from streamsparql.errors import UnsupportedFeature
 from streamsparql.physical.expressions.occurrence import EventCondition, EventExpression
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.operators.event import (
@@ -187,15 +186,6 @@ def _is_simple(plan: Plan) -> bool:
 def lower_as_input(low: Lowering, node: Plan, at: At, rows: Lowered) -> Lowered:
     """Lower an operator that is the identity on sets of events."""
     return rows
-
-
-def refuse_rules(low: Lowering, node: event.Closure, at: At) -> Lowered:
-    """Refuse the rules of a query."""
-    raise UnsupportedFeature(
-        "the engine does not run CONSTRUCT rules of EP-SPARQL",
-        hint="evaluate the query's definition instead:"
-        " query.logical.at(t, streamsparql.inputs(..))",
-    )
 
 
 def times_read(plan: Plan) -> tuple[str, ...]:

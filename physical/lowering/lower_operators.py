@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from streamsparql.algebra import access, entailment, event, graph, group, join, match, shape
 from streamsparql.algebra import filter as f
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import Aggregate
 from streamsparql.algebra.group import aggregate_value
 from streamsparql.algebra.inputs import Inputs
@@ -35,7 +36,7 @@ from streamsparql.physical.hidden import (
     stamp_column,
     variable_of,
 )
-from streamsparql.physical.lowering.lower_events import lower_detect, refuse_rules
+from streamsparql.physical.lowering.lower_events import lower_detect
 from streamsparql.physical.lowering.lower_exists import (
     Outer,
     OuterRows,
@@ -43,6 +44,7 @@ from streamsparql.physical.lowering.lower_exists import (
     names_in,
     stands_alone,
 )
+from streamsparql.physical.lowering.lower_rules import lower_closure
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
@@ -465,7 +467,7 @@ LOWER: dict[type[Plan], Lower] = {
     entailment.Entailing: lower_entailing,
     shape.Slice: lower_slice,
     graph.Graph: lower_graph,
-    event.Closure: refuse_rules,
+    Closure: lower_closure,
 }
 """The functions that lower nodes with their inputs."""
 

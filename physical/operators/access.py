@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from streamsparql.algebra import access, match, shape
+from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
@@ -25,7 +27,7 @@ class StreamAccess(Operator):
     (Batch(1 rows of .s, .p, .o), 5)
     """
 
-    implements = (access.AccessStream,)
+    implements: ClassVar[tuple[type[Plan], ...]] = (access.AccessStream,)
 
     def __init__(self, stream: str, stamp: str | None = None) -> None:
         super().__init__((*TRIPLE, stamp) if stamp else TRIPLE)

@@ -107,6 +107,28 @@ class DistinctEvents(Operator):
         return {"known": self._known}
 
 
+class Occurring(Stateless):
+    """The event solutions that occur, with times as columns: rules derive nothing from others.
+
+    >>> from streamsparql.physical.kernels.occurrences import with_since
+    >>> from streamsparql.physical.operators.access import Always
+    >>> rows = with_since(Always.of({}, 1).rows)
+    >>> len(Occurring(Always(rows), (), TermDictionary()).apply(rows))
+    0
+    """
+
+    family = "event"
+
+    def __init__(self, input: Operator, times: Sequence[str], terms: TermDictionary) -> None:  # noqa: A002 -- the role
+        super().__init__((*input.names, *times), input)
+        self._times, self._terms = tuple(times), terms
+
+    @override
+    def apply(self, batch: Batch) -> Batch:
+        rows = batch.where(~static_rows(batch))
+        return with_times(rows, self._times, self._terms).project(self.names)
+
+
 class FirstToEnd(Operator):
     """Of left rows of SEQ that differ only in their ends, the first: it precedes the most events.
 

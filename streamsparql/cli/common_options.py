@@ -62,6 +62,8 @@ def add_compile_options(
     add("--pedantic", action="store_true", help="reject constructs of other dialects")
     entailed = "rdfs: match what triples entail, too"
     add("--entailment", choices=ENTAILMENT_CHOICES, metavar="NAME", help=entailed)
+    rules = "CONSTRUCT rules of EP-SPARQL, one or several; may be repeated"
+    add("--rules", action="append", default=[], metavar="FILE", help=rules)
 
 
 def compile_file(name: str, options: argparse.Namespace) -> Query:
@@ -81,7 +83,19 @@ def compile_text(text: str, options: argparse.Namespace) -> Query:
         origin=options.origin,
         pedantic=options.pedantic,
         entailment=options.entailment,
+        rules=_read_rules(options),
     )
+
+
+def _read_rules(options: argparse.Namespace) -> list[str]:
+    """Read the files of rules; errors name the file."""
+    texts = []
+    for name in options.rules:
+        try:
+            texts.append(read_text(name))
+        except StreamSparqlError as error:
+            raise type(error)(f"{name}: {error}") from None
+    return texts
 
 
 def read_text(name: str) -> str:

@@ -15,6 +15,7 @@ from streamsparql.algebra import event, filter, graph, group, join, shape
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.bounds import bound_of, bounds_below
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.grid import Grid
@@ -75,6 +76,7 @@ def lint(translation: Translation) -> tuple[LintWarning, ...]:
     for visit in _visits(translation):
         for check in checks:
             warnings += check(visit)
+    warnings += [warning for rule in translation.rules for warning in lint(rule)]
     distinct = dict.fromkeys(warnings)
     return tuple(sorted(distinct, key=lambda w: (w.span or Span(0, 0), w.code)))
 
@@ -124,7 +126,8 @@ class Visit:
 
 def _visits(translation: Translation) -> Iterator[Visit]:
     top = Visit(translation.plan, frozenset(), None, False, translation)
-    pending, seen = [top], set[int]()
+    others = (rule.rule for rule in translation.rules if rule.rule)
+    pending, seen = [top], {id(rule.construct) for rule in others}
     while pending:
         visit = pending.pop()
         if id(visit.plan) in seen:
@@ -398,6 +401,8 @@ def _unbounded_operators(pattern: Plan) -> Iterator[Plan]:
 
 
 def _event_places(node: Plan, place: _EventPlace) -> list[tuple[Plan, _EventPlace]]:
+    if isinstance(node, Closure):  # each rule has its own warnings
+        return [(node.input, place)]
     reported = place.reported or _retains(node, place.bound)
     return [
         (part, _EventPlace(bound, reported and bound == INFINITY))

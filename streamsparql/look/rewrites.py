@@ -23,6 +23,7 @@ from functools import cache
 from typing import overload
 
 from streamsparql.algebra import event, graph
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.fixpoint import Rewriting, Spot
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rewrite import phases, rewrite
@@ -169,7 +170,7 @@ def rewrites(
             step.after,
             path,
             _is_inside_exists(path),
-            any(isinstance(above, event.Detect | event.Closure) for above, _ in path),
+            any(isinstance(above, event.Detect | Closure) for above, _ in path),
             prefixes=known,
         )
         applications.append(application.check(trials, seed + number) if check else application)

@@ -33,6 +33,7 @@ from streamsparql.physical.operators.group import Aggregation
 from streamsparql.physical.operators.report import Clip, TemporalCoalesce
 from streamsparql.physical.operators.shape import Extend, Projection, projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
+from streamsparql.physical.rule_closure import with_inner
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
@@ -122,7 +123,7 @@ class Execution:
         stamped = [(o.stream, o.stamp) for o in accesses if o.stamp is not None]
         self._stamps = {name: stamp for name, stamp in stamped if stamp != SINCE}
         self._from_start = [
-            o for o in self.pipeline.operators if isinstance(o, Detect | EventLeftJoin)
+            o for o in with_inner(self.pipeline.operators) if isinstance(o, Detect | EventLeftJoin)
         ]
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
         self.sorters = {

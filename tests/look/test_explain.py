@@ -32,6 +32,7 @@ from streamsparql.algebra import (
 )
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import window as w
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
@@ -351,9 +352,9 @@ OPERATORS: list[list[Plan]] = [
         align.Align(ROWS, 5, 0, False, True),
     ],
     [
-        event.Closure(P, (graph.Construct((), ROWS),), ROWS),
-        event.Closure(Q, (graph.Construct((), ROWS),), ROWS),
-        event.Closure(P, (graph.Construct((), ROWS),) * 2, ROWS),
+        Closure(P, (graph.Construct((), ROWS),), ROWS),
+        Closure(Q, (graph.Construct((), ROWS),), ROWS),
+        Closure(P, (graph.Construct((), ROWS),) * 2, ROWS),
     ],
 ]
 

@@ -32,7 +32,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, XSD
-from streamsparql.errors import EngineError, UnsupportedFeature
+from streamsparql.errors import EngineError
 from streamsparql.physical import hidden
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -70,11 +70,10 @@ LEAVES = {
     align.Align,
     *concrete_classes(w.Window),
 }
-REFUSED = {event.Closure}
 ABOVE = {*LOWER_ABOVE, *LOWER_EVENTS}
 
 
-def test_each_node_is_lowered_or_refused() -> None:
+def test_each_node_is_lowered() -> None:
     assert set(LOWER) | ABOVE | (LEAVES - BASES) == NODES
     assert not (set(LOWER) | ABOVE) & LEAVES
     assert not set(LOWER) & ABOVE
@@ -92,14 +91,8 @@ def test_each_node_is_declared_by_an_operator() -> None:
         graph.Graph,
         graph.Describe,
     }
-    assert declared >= NODES - REFUSED - composed - {graph.Ask}
+    assert declared >= NODES - composed - {graph.Ask}
     assert declared <= NODES
-
-
-def test_construct_rules_are_refused() -> None:
-    closure = event.Closure(IRI("s"), (), matching("?x p ?y", stream()))
-    with pytest.raises(UnsupportedFeature, match="CONSTRUCT rules"):
-        lower(event.Detect(closure), TermDictionary(), Run(), Catalog())
 
 
 # -- Shared and precomputed operators

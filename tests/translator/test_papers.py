@@ -247,12 +247,10 @@ def price(company: str, value: str, t: int) -> StreamItem:
 DAY = 86_400_000
 
 
-def detected(text, items):
+def detected(text, items, rules=()):
     """Run a query about events; return its rows, with their occurrences in days, in order."""
-    triples = [(tuple(map(str, each.triple)), each.start, each.end) for each in items]
-    triples.sort(key=lambda each: each[2])
     detections = []
-    for row in streamsparql.compile(text).run(triples):
+    for row in run(text, items, rules):
         values = tuple(None if x is None else str(x).rsplit("/", 1)[-1] for x in row.values())
         detections.append((values, row.start / DAY, row.end / DAY))
     return sorted(detections, key=str)
@@ -311,6 +309,75 @@ def test_www_2011_query_6_without_its_rule_averages_what_is_derived_elsewhere():
     ]
     prices = [price("http://stock/ACME", "10", t * DAY) for t in (1, 3)]
     assert detected(text, [*prices, *derived]) == [(("20",), 3, 14)]
+
+
+def test_www_2011_query_4_derives_what_query_2_reads():
+    items = [
+        item(triple(f"http://e/{s} http://stock/{p} {o}"), t * DAY)
+        for s, p, o, t in (
+            ("r1", "rater", "poor", 0), ("r1", "rated", "c", 0), ("r1", "score", "9", 0),
+            ("r2", "rater", "poor", 3), ("r2", "rated", "c", 3), ("r2", "score", "4", 3),
+        )
+    ]  # fmt: skip
+    items = [*items, price("c", "100", 5 * DAY), price("c", "40", 7 * DAY)]
+    rule = listing("www2011", "(4)")
+    assert [values for values, *_ in detected(rule, items)] == [("c", "downratedby", "poor")]
+    rows = detected(listing("www2011", "(2)"), items, rules=[rule])
+    assert rows == [(("c", "poor"), 0, 7)]
+
+
+def test_www_2011_queries_5_and_6_average_the_prices_of_10_days():
+    """The rule counts and sums from a point on; query (6) means ?prevcount and ?prevsum."""
+    text = listing("www2011", "(6)").replace("?sum / ?count", "?prevsum / ?prevcount")
+    rule = listing("www2011", "(5)")
+    start = [item(triple(f"start http://stock/{x} 0"), 0) for x in ("hasCount", "hasSum")]
+    prices = [price("http://stock/ACME", p, t * DAY) for p, t in (("10", 2), ("20", 5), ("60", 9))]
+    derived = sorted((str(row["object"]), row.end // DAY) for row in run(rule, [*start, *prices]))
+    assert derived == [("1", 2), ("10", 2), ("2", 5), ("3", 9), ("30", 5), ("90", 9)]
+    late = [*prices, price("http://stock/ACME", "50", 11 * DAY)]
+    assert len(run(rule, [*start, *late])) == 6  # the chain of the start is 10 days long
+    acme = [price("http://stock/ACME", p, t * DAY) for p, t in (("5", 0), ("10", 2), ("12", 9))]
+    later = [item(triple(f"start http://stock/{x} 0"), DAY) for x in ("hasCount", "hasSum")]
+    assert detected(text, [*acme, *later], rules=[rule]) == []
+    shorter = text.replace("P10D", "P8D")
+    assert detected(shorter, [*acme, *later], rules=[rule]) == [(("11",), 0, 9)]
+
+
+def run(text, items, rules=()):
+    """Run a query of events; return its rows."""
+    triples = [(tuple(map(str, each.triple)), each.start, each.end) for each in items]
+    triples.sort(key=lambda each: each[2])
+    return list(streamsparql.compile(text, "epsparql", rules=rules).run(triples))
+
+
+def test_www_2011_test_3_finds_another_route_where_connections_are_inaccessible():
+    """The transitive closure is that of the connections that are open when an agent asks."""
+    prefix = "PREFIX : <http://e/> "
+    rules = (
+        prefix
+        + """
+        CONSTRUCT { ?x :open ?y }
+        { { ?report :from ?x . ?report :to ?y }
+          OPTIONALSEQ { ?agent :asks ?goal . ?x :connects ?y } FILTER(!BOUND(?report)) }
+        CONSTRUCT { ?x :reaches ?y } { ?x :open ?y }
+        CONSTRUCT { ?x :reaches ?z } { { ?x :open ?y } EQUALS { ?y :reaches ?z } }"""
+    )
+    text = (
+        prefix
+        + """SELECT ?agent ?next
+        { { ?agent :asks ?goal . ?agent :at ?here }
+          EQUALS { ?here :open ?next } EQUALS { ?next :reaches ?goal } }"""
+    )
+    roads = ["a b", "b c", "c d", "a e", "e d"]
+    graph = [tuple(f"<http://e/{x}>" for x in (*road.split(), "")) for road in roads]
+    graph = [(x, "<http://e/connects>", y) for x, y, _ in graph]
+    asked = lambda t: [("agent asks d", t), ("agent at a", t)]  # noqa: E731
+    told = lambda k, x, y, t: [(f"r{k} from {x}", t), (f"r{k} to {y}", t)]  # noqa: E731
+    items = [*asked(1), *told(1, "b", "c", 2), *asked(3), *told(2, "e", "d", 4), *asked(5)]
+    stream = [(tuple(f"<http://e/{x}>" for x in text.split()), t) for text, t in items]
+    query = streamsparql.compile(text, rules=[rules])
+    routes = [(str(row["next"])[-1], row.end) for row in query.run(stream, graph)]
+    assert sorted(routes) == [("b", 1), ("e", 1), ("e", 3)]
 
 
 def test_www_2011_has_no_seqoptional():

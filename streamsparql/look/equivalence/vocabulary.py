@@ -15,8 +15,9 @@ from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.entailment import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, TYPE, Entailed
-from streamsparql.algebra.event import Closure, Detect
+from streamsparql.algebra.event import Detect
 from streamsparql.algebra.expressions import Aggregate, Call, Constant, In
 from streamsparql.algebra.graph import Construct, Describe, Graph
 from streamsparql.algebra.grid import Grid

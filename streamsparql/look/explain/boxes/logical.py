@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import TypeGuard
 
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.entailment import Entailed, Entailing
-from streamsparql.algebra.event import Closure, SeqWithout
+from streamsparql.algebra.event import SeqWithout
 from streamsparql.algebra.expressions import Call, Volatile
 from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
 from streamsparql.algebra.graph import Describe

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamsparql.algebra import align, event, filter, graph, group, join, match, path, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Plan
@@ -45,7 +46,7 @@ def title(plan: Plan, write: Writer) -> str:
             return write.condition(condition)
         case event.EventPair():
             return _event(plan, write)
-        case event.Closure(stream):
+        case Closure(stream):
             return _stream(stream, write)
         case graph.Graph(name):
             return write.term(name)
