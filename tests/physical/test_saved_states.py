@@ -75,6 +75,7 @@ from streamsparql.physical.operators.event_sets import (
     DistinctEvents,
     FirstToEnd,
     LastToStart,
+    Occurring,
     PointEvents,
 )
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
@@ -101,6 +102,7 @@ from streamsparql.physical.operators.window import (
     TimeWindow,
     TupleWindow,
 )
+from streamsparql.physical.rule_closure import Feed, RuleClosure
 from streamsparql.physical.state import heap, key_slots, sweep_area
 
 
@@ -286,6 +288,18 @@ def read_condition(terms: TermDictionary, *read: str) -> EventCondition:
     )
 
 
+def transitive(terms: TermDictionary, source: Operator) -> RuleClosure:
+    """Return the closure of triples under `?x ?p ?y SEQ ?y ?p ?z`."""
+    derived, entering = Feed.of_triples("derived"), Feed("1", source.names)
+    both = Union(entering, derived)
+    x, y, z, p = map(Variable, "xyzp")
+    one = TriplePatternMatching(both, TriplePattern(x, p, y), terms)
+    other = TriplePatternMatching(both, TriplePattern(y, p, z), terms)
+    pairs = DistinctEvents(Occurring(SeqJoin(one, other, 8), (), terms))
+    root = Rename(pairs, {**dict(zip(TRIPLE, "xpz", strict=True)), SINCE: SINCE})
+    return RuleClosure(root, derived, [(entering, source)], (), terms)
+
+
 def event_pairs(make: Callable[..., Operator], static: bool = False) -> Kind:
     return Kind(make, [EVENT, OTHER_EVENT], occurrences((2, static), (2, static)))
 
@@ -331,6 +345,16 @@ EVENT_KINDS: dict[str, Kind] = {
         start_at_four,
     ),
     "points": unary(lambda terms, source: PointEvents(source)),
+    "occurring": Kind(
+        lambda terms, source: Occurring(source, [".duration"], terms),
+        [("x", SINCE)],
+        occurrences((1, True)),
+    ),
+    "rules": Kind(
+        lambda terms, source: transitive(terms, source),
+        [(*TRIPLE, SINCE)],
+        occurrences((3, True)),
+    ),
 }
 SUMS = [
     ColumnAggregate("s", "SUM", "x"),
@@ -587,7 +611,7 @@ def test_each_operator_is_tested() -> None:
     operators = {
         kind for kind in concrete_classes(Operator) if kind.__module__.startswith("streamsparql.")
     }
-    assert operators - tested == {Always, StreamAccess}, "these operators have no input"
+    assert operators - tested == {Always, Feed, StreamAccess}, "these operators have no input"
 
 
 def test_static_rows_are_emitted_once_after_a_restore() -> None:

@@ -149,8 +149,8 @@ def test_a_transitive_rule_finds_all_increasing_paths(seed: int) -> None:
             break
         paths |= longer
     rule = "CONSTRUCT { ?x <next> ?z } { { ?x <next> ?y } SEQ { ?y <next> ?z } }"
-    found = ends("SELECT ?x ?y { ?x <next> ?y }", items, [rule])
-    assert found == sorted((f"{x} {y}", a, b) for x, y, a, b in paths)
+    paths_of_engine = ends("SELECT ?x ?y { ?x <next> ?y }", items, [rule])
+    assert paths_of_engine == sorted((f"{x} {y}", a, b) for x, y, a, b in paths)
 
 
 def test_a_rule_derives_its_own_premise_once() -> None:
